@@ -3,6 +3,7 @@
 One loop in the caller's thread makes all decisions; other threads only report that a process has ended.
 """
 
+import math
 import signal
 import threading
 import time
@@ -33,6 +34,9 @@ _LOG = "log.txt"
 
 _POLL_SECONDS = 0.05
 """How long a fault, a cancellation or the timeout may go unnoticed. The end of a process wakes the loop at once."""
+
+_PROGRESS_SECONDS = 0.5
+"""Between two reports of further training: each becomes a line in the journal of a run."""
 
 
 class JobRun:
@@ -66,6 +70,7 @@ class JobRun:
         ports = [int(each.address.rpartition(":")[2]) for each in replicas] if len(replicas) > 1 else []
         self._ports = LoopbackPorts(ports, self._announce)
         self._exits: SimpleQueue[Exit] = SimpleQueue()
+        self._has_trained, self._observed_at = False, -math.inf
         self._state = JobState.PENDING
         self._num_restarts = 0
         self._marks: list[Mark] = []
@@ -127,10 +132,12 @@ class JobRun:
             ended = self._exits.get(timeout=_POLL_SECONDS)
         except Empty:
             num_marks = len(self._marks)
-            has_trained = self._events.poll()
+            self._has_trained |= self._events.poll()
             self._injector.carry_out()
             self._ports.confine()
-            if has_trained or len(self._marks) > num_marks:
+            is_due = time.monotonic() - self._observed_at >= _PROGRESS_SECONDS
+            if len(self._marks) > num_marks or (self._has_trained and is_due):
+                self._has_trained, self._observed_at = False, time.monotonic()
                 self._observe(self._status)
         else:
             self._accept(ended)

@@ -1,6 +1,7 @@
 """The status of a running custom job as a file of its folder, for jobs that no record of a run contains."""
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ _FILE = "status.json"
 class StatusFile:
     """Writes the status of one job whenever more than its training changes, which its event log has anyway."""
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / _FILE
+    def __init__(self, folder: Path, without_secrets: Callable[[Any], Any]) -> None:
+        self._path, self._without_secrets = folder / _FILE, without_secrets
         self._written: object = None
 
     def write(self, status: Status) -> None:
@@ -24,7 +25,7 @@ class StatusFile:
         key = status.state, processes, len(status.marks), bool(status.goodput)
         if key != self._written:
             with suppress(OSError):
-                files.write_text(self._path, json.dumps(status.as_json()))
+                files.write_text(self._path, json.dumps(self._without_secrets(status.as_json())))
                 self._written = key
 
 

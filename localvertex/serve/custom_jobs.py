@@ -186,8 +186,6 @@ class CustomJobs:
     def _execute(
         self, number: str, job: custom_jobs.CustomJob, workspace: Workspace, cancel: threading.Event, hold: IO[str]
     ) -> None:
-        status_file = StatusFile(workspace.folder)
-
         def observe(status: Status) -> None:
             status_file.write(status)
             if status.state is JobState.RUNNING:
@@ -207,6 +205,7 @@ class CustomJobs:
                 closing(NoCredentials()) as credentials,
                 self._endpoint(processes, credentials, warn),
             ):
+                status_file = StatusFile(workspace.folder, credentials.secrets.removed)
                 outcome = custom_jobs.run(
                     job,
                     workspace=workspace,

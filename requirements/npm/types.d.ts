@@ -94,8 +94,8 @@ interface Overview extends CheckAnswer {
   region: string;
   parameters: ParameterInfo[];
   artifacts: ArtifactInfo[];
-  /** Parameters of the earlier run that contained secrets. */
-  secrets: string[];
+  /** What the earlier run had and this one does not. */
+  warnings: string[];
   settings: { display_name: string; labels: Record<string, string>; fail_fast: boolean; use_cache: boolean };
 }
 

@@ -16,7 +16,13 @@ CHROMIUM = next(filter(None, map(shutil.which, _NAMES)), "")
 
 _MISSING = "no Chromium on this machine: apt-get install chromium"
 
+_PATIENCE_MS = 60_000
+"""How long an expectation may take on a busy machine; playwright's own 5 s are too short for one."""
+
 needs_chromium = pytest.mark.skipif(not CHROMIUM, reason=_MISSING)
+
+# On a busy machine a page takes longer than playwright's 5 s.
+expect.set_options(timeout=30_000)
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +30,7 @@ def browser() -> Iterator[Browser]:
     """Return a browser. It ends with the module, because playwright's event loop is in the way of other tests."""
     if not CHROMIUM:
         pytest.skip(_MISSING)
+    expect.set_options(timeout=_PATIENCE_MS)
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield launched

@@ -19,7 +19,7 @@ from vertex_gpu_training.userinput.errors import UserError
 
 FILE = "fault-requests.jsonl"
 
-ACTIONS = {"kill": Action.SIGKILL, "freeze": Action.SIGSTOP, "preempt": Action.PREEMPT}
+_ACTIONS = {"kill": Action.SIGKILL, "freeze": Action.SIGSTOP, "preempt": Action.PREEMPT}
 
 _MAX_GRACE_SECONDS = 3600.0
 
@@ -58,9 +58,9 @@ class Request:
         name, replica = content.get("action"), content.get("replica")
         if not isinstance(replica, str) or not replica:
             raise Refused("replica is missing; name one, like workerpool1-0", is_wrong=True)
-        if not isinstance(name, str) or name not in ACTIONS:
-            raise Refused(f"action {name!r}: expected {', '.join(ACTIONS)}", is_wrong=True)
-        action = ACTIONS[name]
+        if not isinstance(name, str) or name not in _ACTIONS:
+            raise Refused(f"action {name!r}: expected {', '.join(_ACTIONS)}", is_wrong=True)
+        action = _ACTIONS[name]
         grace = content.get("grace_seconds")
         if grace is None:
             grace = DEFAULT_GRACE_SECONDS.get(action, 0.0)

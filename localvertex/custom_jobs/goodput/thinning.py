@@ -7,16 +7,20 @@ MAX_EVENTS = 2000
 
 
 def thinned(events: list[Event]) -> list[Event]:
-    """Join each pair of `steps` events that follow each other; all others are kept."""
+    """Join each pair of `steps` events that follow each other; all others are kept.
+
+    The first one of a process is kept, too: the time before it is the start of the process, that between others is not.
+    """
     found: list[Event] = []
-    can_join = False
+    has_trained = can_join = False
     for event in events:
         if can_join and _follows(found[-1], event):
             found[-1] = joined(found[-1], event)
             can_join = False
-        else:
-            found.append(event)
-            can_join = event["event"] == "steps"
+            continue
+        found.append(event)
+        can_join = has_trained and event["event"] == "steps"
+        has_trained = event["event"] == "steps" or (has_trained and event["event"] not in ("start", "restore"))
     return found
 
 

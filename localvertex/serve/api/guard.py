@@ -40,6 +40,9 @@ _HOSTS = ("127.0.0.1", "localhost")
 
 _READING = ("GET", "HEAD")
 
+_OWN_SITES = ("none", "same-origin")
+"""The console, and addresses that the user has typed or opened."""
+
 _OTHER_USER = "the cookie of the console is accepted only from processes of the user who runs this server"
 
 
@@ -106,8 +109,10 @@ class Guard:
 def _is_from_console(method: str, headers: Headers) -> bool:
     """Return whether a browser may send a request with a cookie: to read, or to change something from the console.
 
-    Browsers do not let the page of another origin choose the origin, and send a cookie to all ports of a host.
+    Pages cannot choose these headers. Browsers send a cookie to all ports of a host, also for pages of other ports.
     """
+    if headers.get("sec-fetch-site", "none") not in _OWN_SITES:
+        return False
     if method in _READING:
         return True
     is_json = headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"

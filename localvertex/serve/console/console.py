@@ -44,7 +44,7 @@ class Console:
     ) -> None:
         self._store, self._work_dir = store, store.folder.parent
         self._creating = Creating(store, jobs)
-        self._records, self._list = Records(store), RunList(store)
+        self._records, self._list = Records(store, jobs.is_here), RunList(store)
         self._events, self._runs = Events(self._records, self._list, custom_jobs), RunRoutes(self._records)
         self._jobs = JobRoutes(self._records, custom_jobs)
         self._actions, self._comparisons = RunActions(jobs), Comparisons(self._work_dir)

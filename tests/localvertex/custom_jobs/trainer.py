@@ -1,8 +1,9 @@
 """A small synchronous trainer: chief and workers synchronise over sockets, and write event logs as in docs/events.md.
 
-`python trainer.py NUM_STEPS SECONDS_PER_STEP SAVE_EVERY`; the seconds may be the path of a file that has them. The
-chief saves the step in the checkpoint directory; all restore it. A process that loses a peer exits with 134, like the
-real trainer. The "weights" are the sum of squares of all steps that were trained and kept.
+`python trainer.py NUM_STEPS SECONDS_PER_STEP SAVE_EVERY [PATIENCE]`; the seconds may be the path of a file that has
+them. While the file PATIENCE exists, processes wait for a peer that is silent. The chief saves the step in the
+checkpoint directory; all restore it. A process that loses a peer exits with 134, like the real trainer. The "weights"
+are the sum of squares of all steps that were trained and kept.
 """
 
 import json
@@ -15,6 +16,7 @@ import time
 import urllib.request
 from typing import Any
 
+patience = pathlib.Path(sys.argv[4] if len(sys.argv) > 4 else "none")
 num_steps, save_every = int(sys.argv[1]), int(sys.argv[3])
 replica = json.loads(os.environ["CLUSTER_SPEC"])["task"]
 config = json.loads(os.environ.get("TF_CONFIG") or '{"cluster": {}, "task": {"type": "chief", "index": 0}}')
@@ -63,13 +65,23 @@ def connect() -> list[socket.socket]:
             time.sleep(0.02)
 
 
+def heard(peer: socket.socket) -> bytes:
+    """Return what a peer sends."""
+    while True:
+        peer.settimeout(PEER_SECONDS)
+        try:
+            return peer.recv(1)
+        except TimeoutError:
+            if not patience.exists():
+                raise
+
+
 def meet(peers: list[socket.socket]) -> None:
     """Return when all processes are at the same step."""
     for peer in peers:
-        peer.settimeout(PEER_SECONDS)
         if not is_chief:
             peer.sendall(b"x")
-        if peer.recv(1) != b"x":
+        if heard(peer) != b"x":
             raise OSError("lost the peer")
     for peer in peers if is_chief else []:
         peer.sendall(b"x")

@@ -20,7 +20,7 @@ def exported(digits_directory: Path, trained_directory: Path, tmp_path_factory: 
             dataset_directory=str(digits_directory),
             output_directory=str(folder / "model"),
         )
-        assert made["served_difference"] <= 1e-4
+        assert float(made["served_difference"]) <= 1e-4
         assert 0 < float(made["served_difference_other_images"]) < 0.1
 
     return make_once(tmp_path_factory, "served", make) / "model"

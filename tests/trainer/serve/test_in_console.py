@@ -2,6 +2,7 @@
 
 import base64
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,11 +24,12 @@ def test_an_image_gets_the_class_that_the_model_predicts(
     model = {"display_name": "digits", "artifact_uri": str(exported), "container_spec": container | routes}
     registry.add(tmp_path / "runs", model)
     with Server(tmp_path / "runs") as server, opened(browser, server, "#/models/digits/default?tab=try") as page:
-        image = {"name": "digit.png", "mimeType": "image/png", "buffer": next(digits.records("test")).image_bytes}
+        content = next(digits.records("test")).image_bytes
+        image: Any = {"name": "digit.png", "mimeType": "image/png", "buffer": content}
         page.get_by_label("Choose an image").set_input_files(image)
         bars = page.locator(".bars li")
         expect(bars).to_have_count(5, timeout=120_000)
-        instances = [{"b64": base64.b64encode(image["buffer"]).decode()}]
+        instances = [{"b64": base64.b64encode(content).decode()}]
         path = "/local/models/digits/1:predict"
         (answer,) = server.request("POST", path, json={"instances": instances}).json()["predictions"]
         best = int(np.argmax(answer["probabilities"]))

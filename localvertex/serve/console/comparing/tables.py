@@ -43,13 +43,15 @@ def _parameters(contents: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _metrics(contents: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return each metric with its values, the differences to the first run, and the runs that have the best value."""
     keys = dict.fromkeys(_key(each) for content in contents for each in content["metrics"])
+    titles = {task["path"]: task["title"] for content in contents for task in content["tasks"]}
     rows = []
     for task, artifact, name in keys:
         found = [{_key(each): each["value"] for each in content["metrics"]} for content in contents]
         values = [each.get((task, artifact, name)) for each in found]
         # NaN and infinity have no place in JSON.
         numbers = [each if _is_number(each) else None for each in values]
-        row = {"task": task, "artifact": artifact, "name": name, "values": [_shown(each) for each in values]}
+        row = {"task": task, "artifact": artifact, "name": name, "title": titles.get(task, task)}
+        row |= {"values": [_shown(each) for each in values]}
         first = numbers[0]
         differences = [None if first is None or each is None else each - first for each in numbers]
         rows.append(row | {"differences": [None, *differences[1:]], "best": _best(name, numbers)})

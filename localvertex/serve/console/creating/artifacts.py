@@ -18,8 +18,8 @@ Find = Callable[[str], dict[str, Any] | None]
 
 def fields(source: Source) -> list[dict[str, Any]]:
     """Return the fields for the input artifacts."""
-    config = source.documents[0].get("runtimeConfig", {}) if source.is_job else {}
-    given = {name: each for name, each in config.get("inputArtifacts", {}).items() if isinstance(each, dict)}
+    config = (source.documents[0].get("runtimeConfig") or {}) if source.is_job else {}
+    given = {name: each for name, each in (config.get("inputArtifacts") or {}).items() if isinstance(each, dict)}
     return [
         {
             "name": name,

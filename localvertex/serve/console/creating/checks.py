@@ -64,7 +64,7 @@ class Checks:
             "parameters": form.parameters(source),
             "artifacts": artifacts.fields(source),
             "settings": request.settings_of(source),
-            "secrets": [*source.secrets],
+            "warnings": [*source.warnings],
             "refusals": refusals,
             "notes": self._platform_notes(),
             "machine_check": self._machine_check(job),
@@ -85,12 +85,11 @@ class Checks:
         inputs = filled.inputs
         job = self._job(filled, inputs.known)
         refusals, notes = self._refusals(job, new_artifacts=inputs.new)
-        found = {"errors": [], "refusals": refusals, "notes": [*self._platform_notes(), *notes]}
+        found: dict[str, Any] = {"errors": [], "refusals": refusals, "notes": [*self._platform_notes(), *notes]}
         answer = found | {"machine_check": self._machine_check(job)} | self._equivalents(filled)
         if body.get("is_start"):
             answer |= {"location": self.location.name, "request": self._job(filled, inputs.ids)}
-            has_store = exists(self.store, Place(location=self.location))
-            answer |= {"before": inputs.requests(self._schema_titles(), has_store=has_store)}
+            answer |= {"before": inputs.requests(self._schema_titles(), has_store=self._has_store())}
         return answer
 
     def _filled(self, body: Mapping[str, Any]) -> tuple[_Filled, form.Details]:
@@ -106,6 +105,9 @@ class Checks:
     def _job(self, filled: _Filled, ids: Mapping[str, str]) -> dict[str, Any]:
         return request.pipeline_job(self.source, filled.values, ids, filled.settings)
 
+    def _has_store(self) -> bool:
+        return exists(self.store, Place(location=self.location))
+
     def _schema_titles(self) -> dict[str, str]:
         return {name: each.schema_title for name, each in self.source.pipeline.root.input_artifacts.items()}
 
@@ -116,6 +118,8 @@ class Checks:
             values=filled.values,
             files={name: (titles[name], uri) for name, uri in filled.inputs.uris.items()},
             settings=filled.settings,
+            ids=filled.inputs.known,
+            has_store=self._has_store(),
             region=self.location.region,
             work_dir=self.store.folder.parent,
         )

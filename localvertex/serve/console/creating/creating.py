@@ -6,14 +6,13 @@ from typing import Any
 from starlette.routing import Route
 
 from accelerators.catalogue.catalogue import load_catalogue
-from accelerators.commands.options import known_region
 from localvertex.serve.api.call import Location
 from localvertex.serve.api.store import Store
 from localvertex.serve.console.creating import source, time_zone
 from localvertex.serve.console.creating.checks import Checks, wrong
 from localvertex.serve.console.local_route import LocalCall, local_route
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
-from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import did_you_mean, quoted
 
 _PROJECT, _REGION = "local-project", "us-central1"
 """The location of the page's requests; the registry and the runs belong to the work directory."""
@@ -42,20 +41,19 @@ class Creating:
 
     def server(self, call: LocalCall) -> dict[str, Any]:
         """Describe the server."""
-        catalogue = load_catalogue()
         return {
             "work_dir": str(self._work_dir.absolute()),
             "version": metadata.version("vertex-gpu-training"),
             "project": _PROJECT,
             "region": _REGION,
-            "regions": sorted({_REGION, *catalogue.training_regions}),
+            "regions": _regions(),
             "time_zone": time_zone.local(),
         }
 
     def files(self, call: LocalCall) -> dict[str, Any]:
         """List the compiled files of the folder in which the server was started."""
-        found = [(each, each.stat()) for each in source.compiled_files()]
-        files = [{"path": str(path), "bytes": stat.st_size, "seconds": stat.st_mtime} for path, stat in found]
+        found = source.compiled_files().items()
+        files = [{"path": path, "bytes": stat.st_size, "seconds": stat.st_mtime} for path, stat in found]
         return {"folder": source.short(source.FOLDER), "files": files}
 
     def check(self, call: LocalCall) -> dict[str, Any]:
@@ -66,15 +64,30 @@ class Creating:
             UserError: It is not a compiled pipeline.
         """
         found = source.read(call.body, self._work_dir)
-        region = str(call.body.get("region") or found.region or _REGION)
-        try:
-            known_region(load_catalogue(), region, field="region")
-        except UserError as error:
-            raise wrong([{"field": "region", "message": str(error)}]) from None
         checks = Checks(
             source=found,
-            location=Location(project=_PROJECT, region=region),
+            location=Location(project=_PROJECT, region=_region(call.body.get("region"), found.region)),
             pipeline_jobs=self._pipeline_jobs,
             store=self._store,
         )
         return checks.of_form(call.body) if "parameters" in call.body else checks.overview()
+
+
+def _region(given: Any, earlier: str) -> str:
+    """Return the region of a request, or else that of the earlier run, which may be any text.
+
+    Raises:
+        ApiError: The catalogue does not have the region of the request.
+    """
+    regions = _regions()
+    if not given:
+        return earlier if earlier in regions else _REGION
+    if given not in regions:
+        message = f"found {quoted(given)}, which is not a region with training{did_you_mean(str(given), regions)}"
+        raise wrong([{"field": "region", "message": message}])
+    return str(given)
+
+
+def _regions() -> list[str]:
+    """Return the regions that have custom training."""
+    return sorted({_REGION, *load_catalogue().training_regions})

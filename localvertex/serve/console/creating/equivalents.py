@@ -1,5 +1,6 @@
 """The same run without the page: a command line, and a program with Google's SDK."""
 
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,6 +35,10 @@ class Equivalents:
     values: Mapping[str, Any]
     files: Mapping[str, tuple[str, str]]
     """Schema and path of the input artifacts."""
+    ids: Mapping[str, str]
+    """Ids of those that the metadata store has."""
+    has_store: bool
+    """Whether the default metadata store exists."""
     settings: Settings
     region: str
     work_dir: Path
@@ -65,13 +70,16 @@ class Equivalents:
         arguments |= {"failure_policy": "fast"} if self.settings.fail_fast else {}
         arguments |= {"labels": dict(self.settings.labels)} if self.settings.labels else {}
         lines = [f"    {key}={value!r}," for key, value in arguments.items()]
+        new = {name: each for name, each in self.files.items() if name not in self.ids}
         created = [
-            f"{_variable(index)} = aiplatform.Artifact.create(schema_title={schema!r}, uri={uri!r})\n"
-            for index, (schema, uri) in enumerate(self.files.values())
+            f"{_variable(name)} = aiplatform.Artifact.create(schema_title={schema!r}, uri={uri!r})\n"
+            for name, (schema, uri) in new.items()
         ]
         if self.files:
-            ids = ", ".join(f"{name!r}: {_variable(index)}.name" for index, name in enumerate(self.files))
-            lines.append(f"    input_artifacts={{{ids}}},")
+            ids = [
+                f"{name!r}: {_variable(name) + '.name' if name in new else repr(self.ids[name])}" for name in self.files
+            ]
+            lines.append(f"    input_artifacts={{{', '.join(ids)}}},")
         init = [repr(self._folder), *([f"location={self.region!r}"] if self.region != _DEFAULTS.region else [])]
         return _SDK.format(init=", ".join(init), artifacts="".join(created), arguments="\n".join(lines))
 
@@ -82,6 +90,8 @@ class Equivalents:
             return "the SDK reads files with one document only; this one has platform settings in a second one"
         if self.source.pipeline.schema_version == "2.0.0" and self.source.pipeline.root.input_parameters:
             return "the SDK sends parameters of schema version 2.0.0 in a form that the API no longer takes"
+        if self.files.keys() - self.ids.keys() and not self.has_store:
+            return "the SDK cannot create the metadata store for the input artifact; the first run here creates it"
         if self.source.is_job and "runtimeConfig" not in self.source.documents[0]:
             return "the SDK reads a PipelineJob only with runtimeConfig"
         return ""
@@ -91,5 +101,5 @@ class Equivalents:
         return short(self.work_dir)
 
 
-def _variable(index: int) -> str:
-    return f"artifact_{index + 1}"
+def _variable(name: str) -> str:
+    return f"artifact_{re.sub('[^a-z0-9]', '_', name.lower())}"

@@ -82,7 +82,7 @@ def pipeline_job(
     document = source.documents[0]
     job = {name: document[name] for name in INPUT_FIELDS if name in document} if source.is_job else {}
     job["pipelineSpec"] = spec = document["pipelineSpec"] if source.is_job else document
-    config = {name: each for name, each in job.get("runtimeConfig", {}).items() if name != "parameters"}
+    config = {name: each for name, each in (job.get("runtimeConfig") or {}).items() if name != "parameters"}
     config["parameterValues"] = {**source.pipeline.job.parameters, **values}
     config["inputArtifacts"] = {name: {"artifactId": each} for name, each in artifacts.items()}
     config.pop("failurePolicy", None)
@@ -98,7 +98,8 @@ def pipeline_job(
 def _without_cache(spec: dict[str, Any]) -> dict[str, Any]:
     """Return the pipeline with caching off in each task, which is what the SDK sends for `enable_caching=False`."""
     spec = copy.deepcopy(spec)
-    for component in [spec["root"], *spec.get("components", {}).values()]:
-        for task in component.get("dag", {}).get("tasks", {}).values():
+    # What is null in the file is as if it were not there.
+    for component in [spec["root"], *(spec.get("components") or {}).values()]:
+        for task in ((component.get("dag") or {}).get("tasks") or {}).values():
             task["cachingOptions"] = {"enableCache": False}
     return spec

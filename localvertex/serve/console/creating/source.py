@@ -2,14 +2,17 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from localvertex.processes.sinks import MASK
-from localvertex.serve.api.errors import invalid
-from localvertex.state import run_folder
-from localvertex.state.runs import find_readable
+from localvertex.serve.api.errors import invalid, not_found
+from localvertex.state import record, run_folder
+from localvertex.state.task import Artifact
 from vertex_gpu_training.compiled.load import documents_of, pipeline_of
 from vertex_gpu_training.compiled.spec import Pipeline
 from vertex_gpu_training.userinput import reading
@@ -18,7 +21,7 @@ from vertex_gpu_training.userinput.errors import UserError
 FOLDER = Path("build")
 """Where `compile.py` writes, below the folder in which the server was started."""
 
-_MAX_FILES = 100
+_SUFFIXES = (".json", ".yaml", ".yml")
 
 _KINDS = ("content", "file", "run")
 
@@ -38,8 +41,8 @@ class Source:
     """The files of the earlier run's input artifacts."""
     region: str = ""
     """The region of the earlier run."""
-    secrets: tuple[str, ...] = ()
-    """Parameters of the earlier run that contained secrets, which are not stored."""
+    warnings: tuple[str, ...] = ()
+    """What the earlier run had and the form cannot have."""
 
     @property
     def is_job(self) -> bool:
@@ -47,10 +50,16 @@ class Source:
         return "pipelineSpec" in self.documents[0]
 
 
-def compiled_files() -> list[Path]:
+def compiled_files() -> dict[str, os.stat_result]:
     """Return the files that may be compiled pipelines, the newest first."""
-    found = [each for suffix in ("json", "yaml", "yml") for each in FOLDER.glob(f"*.{suffix}") if each.is_file()]
-    return sorted(found, key=lambda each: each.stat().st_mtime, reverse=True)[:_MAX_FILES]
+    found = {}
+    for path in FOLDER.iterdir() if FOLDER.is_dir() else ():
+        # A name that cannot be shown cannot be chosen.
+        if path.suffix in _SUFFIXES and path.name.isprintable():
+            with suppress(OSError):
+                found[str(path)] = path.stat()
+    newest = sorted(found, key=lambda each: found[each].st_mtime, reverse=True)
+    return {each: found[each] for each in newest if S_ISREG(found[each].st_mode)}
 
 
 def read(body: Mapping[str, Any], work_dir: Path) -> Source:
@@ -73,34 +82,54 @@ def read(body: Mapping[str, Any], work_dir: Path) -> Source:
         return _source(given, name, str(body.get("path") or name))
     if kinds == ["run"]:
         return _of_run(given, work_dir)
-    path = next((each for each in compiled_files() if str(each) == given), None)
-    if path is None:
+    if given not in compiled_files():
         raise invalid(f"there is no file {given[:200]!r} in {FOLDER}/")
-    return _source(_text(path), path.name, str(path))
+    return _source(_text(Path(given)), Path(given).name, given)
 
 
 def _of_run(run_id: str, work_dir: Path) -> Source:
-    found = find_readable(work_dir, run_id)
-    path, record = run_folder.pipeline_copy(found.run_dir), found.content
-    secrets = tuple(name for name, each in record["parameters"].items() if MASK in str(each))
+    run_dir = work_dir / run_id
+    if not run_folder.RUN_ID.fullmatch(run_id) or not (run_dir / record.FILE).is_file():
+        raise not_found(f"the run {run_id[:200]!r}")
+    try:
+        content = record.read(run_dir)
+    except ValueError as error:
+        raise UserError(f"the record of {run_id} is damaged: {error}") from None
+    path = run_folder.pipeline_copy(run_dir)
+    values, artifacts = content.get("parameters", {}), content.get("input_artifacts", {})
+    secrets = [name for name, each in values.items() if MASK in str(each)]
+    lists = {name: len(each) for name, each in artifacts.items() if len(each) > 1}
     return _source(
         _text(path),
         path.name,
         short(path),
-        parameters={name: each for name, each in record["parameters"].items() if name not in secrets},
-        artifacts={name: each[0]["uri"] for name, each in record.get("input_artifacts", {}).items() if each},
-        region=str(record.get("region", "")),
-        secrets=secrets,
+        parameters={name: each for name, each in values.items() if name not in secrets},
+        artifacts={name: _artifact(each[0]) for name, each in artifacts.items() if each and name not in lists},
+        region=str(content.get("region", "")),
+        warnings=(
+            *(f"Parameter {name} contained a secret, which is not stored. Enter it again." for name in secrets),
+            *(f"Input artifact {name} had {num}. Vertex AI's request has one for each." for name, num in lists.items()),
+        ),
     )
 
 
+def _artifact(artifact: Artifact) -> str:
+    """Return the file of an artifact, or the id of one that is elsewhere."""
+    return str(artifact["name"].rpartition("/")[2] if "://" in artifact["uri"] else artifact["uri"])
+
+
 def _source(content: str, name: str, path: str, **values: Any) -> Source:
-    name = reading.shown(name)
+    documents, pipeline = _parsed(content, reading.shown(name))
+    return Source(content=content, path=path, documents=documents, pipeline=pipeline, **values)
+
+
+@lru_cache(maxsize=2)
+def _parsed(content: str, name: str) -> tuple[list[dict[str, Any]], Pipeline]:
+    """Read a compiled file. A form is checked after each change, and YAML takes about a second per MiB to read."""
     if not content.strip():
         raise UserError(f"{name} is empty; expected JSON or YAML")
     documents = documents_of(content.encode(), name)
-    pipeline = pipeline_of(documents, name)
-    return Source(content=content, path=path, documents=documents, pipeline=pipeline, **values)
+    return documents, pipeline_of(documents, name)
 
 
 def _text(path: Path) -> str:

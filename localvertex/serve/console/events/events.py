@@ -1,15 +1,17 @@
 """`GET /local/events`: one stream per tab, of a run with its logs and jobs, or of the list of runs."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from anyio import CapacityLimiter
 from starlette.responses import Response
 from starlette.routing import Route
 
+from localvertex.serve.api.errors import ApiError
 from localvertex.serve.connection import EVENTS
 from localvertex.serve.console.events.changes import LogChanges, RunChanges, together
 from localvertex.serve.console.events.list_changes import ListChanges
-from localvertex.serve.console.events.stream import Event, EventStream
+from localvertex.serve.console.events.stream import LAST, Event, EventStream
 from localvertex.serve.console.jobs.changes import ApiJobChanges, JobChanges
 from localvertex.serve.console.local_route import LocalCall, local_route
 from localvertex.serve.console.runs.folders import find_run, step_folder
@@ -56,8 +58,9 @@ class Events:
         run_dir = find_run(self._work_dir, call.query["run"])
         sources: list[Source] = [RunChanges(self._records, run_dir)]
         if task := call.query.get("log", ""):
-            step_folder(run_dir, task)
-            sources.append(LogChanges(run_dir, task, call.query.get("file", "")))
+            with suppress(ApiError):  # the page shows the run, and that it has no such step
+                step_folder(run_dir, task)
+                sources.append(LogChanges(run_dir, task, call.query.get("file", "")))
         if job:
             step_folder(run_dir, job)
             sources.append(JobChanges(self._records, run_dir, job))
@@ -65,7 +68,11 @@ class Events:
 
     def _of_api_job(self, number: str, file: str | None) -> Response:
         """Return the stream of a job, with one of its logs if a file is given; empty: the first."""
-        folder = self._custom_jobs.find(number)[1]
+        try:
+            folder = self._custom_jobs.find(number)[1]
+        except ApiError as error:
+            missing: Event = (LAST, {"text": str(error)})
+            return EventStream(lambda: [missing], self._threads)
         sources: list[Source] = [ApiJobChanges(self._custom_jobs, number)]
         if file is not None:
             # A job of the API has the logs of a step, in a folder named by its number.

@@ -1,7 +1,6 @@
 """The models of the registry with their versions: aliases, metrics, origin, endpoints and files; and trials."""
 
 import base64
-import binascii
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -74,13 +73,14 @@ class Models:
         if chosen is None:
             raise not_found(f"version {number} of the model {versions.folder.name}")
         content, folder = _content(versions, number), versions.folder / number
+        container = content.get("container_spec")
         return {
             **chosen,
             "id": versions.folder.name,
             "display_name": str(content.get("display_name") or versions.folder.name),
             "description": str(content.get("description", "")),
             "labels": content.get("labels", {}),
-            "container": content.get("container_spec"),
+            "container": container if isinstance(container, dict) else None,
             "parameters": origins.runs.get(chosen["run"], {}).get("parameters", {}),
             "evaluations": measures.all_evaluations(folder),
             "cannot_run": self._cannot_run(content),
@@ -146,8 +146,8 @@ def _instances(body: Mapping[str, Any]) -> Mapping[str, Any]:
     if "image" not in body:
         return body
     try:
-        base64.b64decode(str(body["image"]), validate=True)
-    except (ValueError, binascii.Error):
+        base64.b64decode(body["image"], validate=True)
+    except (ValueError, TypeError):
         raise invalid("image is not base64") from None
     rest = {name: value for name, value in body.items() if name != "image"}
     if "instances" in rest:

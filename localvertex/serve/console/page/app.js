@@ -40,6 +40,8 @@ export function App() {
   useEffect(() => {
     const change = () => setPlace(route(location.hash));
     addEventListener("hashchange", change);
+    // The address may have changed since the first drawing.
+    change();
     return () => removeEventListener("hashchange", change);
   }, []);
   useEffect(() => {

@@ -65,9 +65,12 @@ export function useEvents(query, handlers) {
  */
 export function useAction(action) {
   const [isBusy, setIsBusy] = useState(false);
+  const running = useRef(false);
   const [error, setError] = useState(/** @type {ApiError | null} */ (null));
   /** @param {...any} values */
   const run = async (...values) => {
+    if (running.current) return;
+    running.current = true;
     setIsBusy(true);
     setError(null);
     try {
@@ -75,6 +78,7 @@ export function useAction(action) {
     } catch (problem) {
       setError(/** @type {ApiError} */ (problem));
     } finally {
+      running.current = false;
       setIsBusy(false);
     }
   };

@@ -7,9 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
 from localvertex.serve.api.errors import ApiError, Status, invalid, not_found
+from localvertex.serve.console import file_responses
 from localvertex.serve.console.runs.folders import is_inside
 from localvertex.show.page.artifacts import Artifacts
 from localvertex.state.task import Artifact
@@ -30,12 +31,6 @@ _IMAGES = {
 
 _PRIVATE = "api"
 """The folder of the work directory with the token and the records of the server."""
-
-_SANDBOX = (
-    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; frame-ancestors 'self'"
-)
-
-_HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
 
 
 class ArtifactOf:
@@ -92,12 +87,12 @@ class ArtifactOf:
         if root is None or path is None or not path.is_file() or (name and not is_inside(path, root)):
             raise not_found(f"the file {name[:200]!r} of the artifact {self._name[:200]!r}")
         if is_download:
-            return FileResponse(path, headers=_HEADERS, filename=path.name, media_type="application/octet-stream")
+            return file_responses.download(path)
         is_page = self._artifact["type"].get("schemaTitle") == "system.HTML"
         kind = "text/html" if is_page and not name else _image_kind(path)
         if not kind:
             raise ApiError(Status.INVALID_ARGUMENT, f"{path.name} is neither a page nor an image; download it")
-        return FileResponse(path, headers={**_HEADERS, "Content-Security-Policy": _SANDBOX}, media_type=kind)
+        return file_responses.shown(path, kind)
 
     def path(self) -> Path | None:
         """Return where it is; None when it is missing, or not in the work directory or a bucket of the run."""

@@ -31,7 +31,7 @@ def of_step(run_dir: Path, content: dict[str, Any], task: str) -> dict[str, Any]
         return none
     if container is None:
         return none
-    entry = next((each for each in content["tasks"] if each["path"] == task), {})
+    entry: dict[str, Any] = next((each for each in content["tasks"] if each["path"] == task), {})
     scope = Scope(
         job=earlier_job_fields(content),
         task={"pipeline_task_name": str(entry.get("display_name", ""))},

@@ -1,6 +1,7 @@
 """The list of all runs of the work directory, from the index: a page reads only the records that have changed."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from typing import Any
 
 from starlette.routing import Route
@@ -56,8 +57,10 @@ class RunList:
         """
         size, after = _size(call.query.get("page_size", "")), call.query.get("page_token", "")
         test = filters.parse(call.query.get("filter", ""), {camel(name) for name in _row("", {}, {})})
-        rows = (each for each in self._rows() if test({camel(name): value for name, value in each.items()}))
-        found = sorted(((_place(each), each) for each in rows), key=lambda each: each[0], reverse=True)
+        # The index is locked until all rows are there.
+        with closing(self._rows()) as rows:
+            passed = [each for each in rows if test({camel(name): value for name, value in each.items()})]
+        found = sorted(((_place(each), each) for each in passed), key=lambda each: each[0], reverse=True)
         left = [each for place, each in found if not after or place < after]
         shown = [each | {"has_page": (self._work_dir / each["id"] / record.PAGE).is_file()} for each in left[:size]]
         token = _place(shown[-1]) if len(left) > size else ""
@@ -77,7 +80,7 @@ class RunList:
         """Return the runs that have not ended."""
         return {each["id"] for each in self._rows() if each["state"] != _DAMAGED and not each["end_time"]}
 
-    def _rows(self) -> Iterator[Row]:
+    def _rows(self) -> Generator[Row]:
         jobs = {job_id: each.content for job_id, each in self._store.index.summaries(self._jobs) if each.content}
         for run_id, summary in self._store.index.summaries(self._runs):
             yield _row(run_id, _content(summary), jobs.get(run_id) or {})

@@ -75,14 +75,13 @@ class Records:
 
     Args:
         store: The records of the server.
+        is_here: Returns whether this server executes a run, and can therefore stop it.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store, self.work_dir = store, store.folder.parent
+    def __init__(self, store: Store, is_here: Callable[[str], bool] = lambda run_id: False) -> None:
+        self._store, self.work_dir, self._is_here = store, store.folder.parent, is_here
         self._lock = threading.Lock()
         self._watched: WeakValueDictionary[Path, Watched] = WeakValueDictionary()
-        self.is_here: Callable[[str], bool] = lambda run_id: False
-        """Returns whether this server executes a run, and can therefore stop it."""
 
     def watched(self, run_dir: Path) -> Watched:
         """Return a run, which is kept as long as its caller keeps it."""
@@ -101,7 +100,7 @@ class Records:
             "resource": resource.get("name"),
             "schedule": resource.get("scheduleName"),
             "is_own": bool(resource),
-            "is_running_here": is_running and self.is_here(run_dir.name),
+            "is_running_here": is_running and self._is_here(run_dir.name),
             "has_page": (run_dir / record.PAGE).is_file(),
             "failure": {"lines": lines, "log": str(log.relative_to(run_dir)) if log else None} if log else None,
         }

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from localvertex.custom_jobs.goodput.goodput import checkpointing
+from localvertex.custom_jobs.goodput.thinning import thinned
 from localvertex.custom_jobs.goodput.timeline import Kind, Span, Timeline, coarsened, timeline
 
 Event = dict[str, Any]
@@ -126,6 +127,19 @@ def test_few_segments_are_drawn_and_the_whole_time_is_covered() -> None:
     assert len(line.segments) > 1000
     assert len(drawn) < 5
     assert (drawn[0].start, drawn[-1].end) == (0, 11)
+
+
+def test_thinned_events_have_the_same_times_and_steps() -> None:
+    events = [event("start", 1.0)]
+    for number in range(1, 401):
+        # Half of the time is between the steps, and each hundredth step is followed by a save.
+        events.append(steps(2.0 + number, number, number, 0.5))
+        events += [event("save", 2.25 + number, 0.25, step=number)] if number % 100 == 0 else []
+    spans = [Span(start=0.0, end=500.0, exit_code=0)]
+    whole, thin = timeline(spans, events, 500.0), timeline(spans, thinned(thinned(thinned(events))), 500.0)
+    assert len(thinned(thinned(thinned(events)))) < 70
+    assert seconds(thin) == pytest.approx(seconds(whole))
+    assert (thin.num_steps, thin.num_lost_steps) == (400, 0)
 
 
 def test_the_best_interval_between_saves_is_youngs() -> None:

@@ -60,9 +60,13 @@ def test_a_cookie_reads_everything_and_changes_only_from_the_console(server: Ser
         answer = requests.request(method, server.url + path, data=b"{}", headers=cookie | headers, timeout=60)
         return answer.status_code, answer.status_code == 403 and answer.json()["error"]["message"] == REFUSAL
 
+    for site, answer in (("same-origin", 200), ("none", 200), ("same-site", 403), ("cross-site", 403)):
+        assert code("GET", f"/v1/{PARENT}/pipelineJobs", **{"Sec-Fetch-Site": site})[0] == answer
     assert code("GET", f"/v1/{PARENT}/pipelineJobs") == (200, False)
     assert code("POST", f"/v1/{PARENT}/pipelineJobs", Origin=server.url, **JSON) == (400, False)
     assert code("DELETE", f"/v1/{PARENT}/models/x", Origin=server.url) == (404, False)
+    sent = {"Origin": server.url, "Sec-Fetch-Site": "same-site", **JSON}
+    assert code("POST", f"/v1/{PARENT}/pipelineJobs", **sent) == (403, True)
     other = server.url.rpartition(":")[0] + ":1"
     for method, path in CHANGES:
         assert code(method, path, **JSON) == (403, True), (method, path)

@@ -72,6 +72,17 @@ def fill(server: Server, compiled: dict[str, Any], light: dict[str, Any]) -> lis
     return ["hostile", *_copies(server.work_dir, record)]
 
 
+def with_names(compiled: dict[str, Any]) -> dict[str, Any]:
+    """Return a pipeline with the names as descriptions, defaults and choices of parameters."""
+    content: dict[str, Any] = json.loads(json.dumps(compiled))
+    content["pipelineInfo"]["description"] = NAMES[0]
+    for number, name in enumerate(NAMES):
+        parameter = {"parameterType": "STRING", "description": name, "defaultValue": name, "isOptional": True}
+        choices = {"literals": [name, NAMES[number - 1]]} if number % 3 == 0 else {}
+        content["root"]["inputDefinitions"]["parameters"][f"value_{number}"] = parameter | choices
+    return content
+
+
 def _models(work_dir: Path) -> None:
     for number, name in enumerate(NAMES):
         values = {"display_name": name[:_SHORT], "description": name, "labels": {name: name}}

@@ -98,10 +98,20 @@ def reason(response: requests.Response) -> str:
 
 def state(server: Server, job_id: str) -> str:
     """Return the state of a job as get and list show it."""
-    one = server.call("GET", f"pipelineJobs/{job_id}").json()["state"]
-    listed = server.call("GET", "pipelineJobs", params={"readMask": "name,state"}).json()["pipelineJobs"]
-    assert {each["name"].rpartition("/")[2]: each["state"] for each in listed}[job_id] == one
-    return str(one).removeprefix("PIPELINE_STATE_")
+    while True:
+        before, listed, after = (_got(server, job_id), _listed(server, job_id), _got(server, job_id))
+        if before == after:
+            assert listed == after
+            return after.removeprefix("PIPELINE_STATE_")
+
+
+def _got(server: Server, job_id: str) -> str:
+    return str(server.call("GET", f"pipelineJobs/{job_id}").json()["state"])
+
+
+def _listed(server: Server, job_id: str) -> str:
+    jobs = server.call("GET", "pipelineJobs", params={"readMask": "name,state"}).json()["pipelineJobs"]
+    return str({each["name"].rpartition("/")[2]: each["state"] for each in jobs}[job_id])
 
 
 def read(server: Server, run_id: str) -> Any:

@@ -10,12 +10,12 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.localvertex.serve.console.hostile import NAMES, fill
+from tests.localvertex.serve.console.hostile import NAMES, fill, with_names
 from tests.localvertex.show.test_untrusted import hostile
-from tests.support.browser import browser as browser, opened
+from tests.support.browser import browser as browser, needs_chromium, opened
 from tests.support.server import Server
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, needs_chromium]
 
 COUNT = """
 const real = window.fetch;
@@ -27,7 +27,7 @@ window.fetch = (...given) => (window.__pending++, real(...given).finally(() => w
 EXPECTED = (
     r"Blocked script execution in 'about:srcdoc' .*"
     r"|Blocked script execution in '\S+/artifact/file\S*' .*"
-    r"|Loading the image .* violates .*: \"img-src data:\". The action has been blocked. at \S+/(runs/|local/runs/).*"
+    r"|Loading the image .* violates .*: \"img-src data:\". The action has been blocked."
     r"|Failed to load resource: .* 404 .* at \S+/(local|v1)/.*"
 )
 """What the browser reports of pages that components wrote, and of names that are the address of a view."""
@@ -64,6 +64,8 @@ class Filled:
 
     server: Server
     runs: list[str]
+    file: str
+    """A compiled pipeline with the names."""
 
     @property
     def views(self) -> Iterator[str]:
@@ -94,7 +96,8 @@ def filled(
     folder = tmp_path_factory.mktemp("hostile")
     compiled = json.loads(compile_pipeline(hostile, folder / "hostile.json").read_text())
     with Server(folder / "runs", "--allow-host-commands") as server:
-        yield Filled(server=server, runs=fill(server, compiled, light_pipeline))
+        described = with_names(compiled)
+        yield Filled(server=server, runs=fill(server, described, light_pipeline), file=json.dumps(described))
 
 
 def settle(page: Page) -> None:
@@ -108,22 +111,43 @@ def settle(page: Page) -> None:
     )
 
 
-@pytest.mark.parametrize("width", [1280])
-def test_no_name_becomes_markup_in_any_view(filled: Filled, browser: Browser, width: int) -> None:
-    shown = ""
-    with opened(browser, filled.server, width=width, expected=EXPECTED) as page:
+def checked(page: Page, view: str) -> str:
+    """Open all parts of a view, check that nothing in it is markup of a record, and return its text."""
+    settle(page)
+    for _ in range(30):
+        if not page.evaluate(OPEN):
+            break
+        settle(page)
+    assert page.evaluate(FOUND) == [], view
+    assert page.get_by_text("This page cannot be shown").count() == 0, view
+    for frame in page.frames[1:]:
+        assert not frame.evaluate("window.__xss"), view
+    return page.inner_text("body")
+
+
+def assert_shown(text: str) -> None:
+    """Check that the beginning of each name is there to be read."""
+    words = " ".join(text.split())
+    assert [name for name in NAMES if " ".join(name.split())[:40] not in words] == []
+
+
+def test_no_name_becomes_markup_in_any_view(filled: Filled, browser: Browser) -> None:
+    with opened(browser, filled.server, expected=EXPECTED) as page:
         page.add_init_script(COUNT)
         page.reload()
+        shown = ""
         for view in filled.views:
             page.goto(f"{filled.server.url}/{view}")
-            settle(page)
-            for _ in range(30):
-                if not page.evaluate(OPEN):
-                    break
-                settle(page)
-            assert page.evaluate(FOUND) == [], view
-            for frame in page.frames[1:]:
-                assert not frame.evaluate("window.__xss"), view
-            shown += page.inner_text("body")
-    for name in NAMES:
-        assert " ".join(name.split())[:40] in " ".join(shown.split()), name
+            shown += checked(page, view)
+        assert_shown(shown)
+
+
+def test_no_name_in_a_file_becomes_markup_in_its_form(filled: Filled, browser: Browser) -> None:
+    with opened(browser, filled.server, "#/create", expected=EXPECTED) as page:
+        page.add_init_script(COUNT)
+        page.reload()
+        content = filled.file.encode()
+        file = {"name": f"{NAMES[1]}.json".replace("/", ""), "mimeType": "application/json", "buffer": content}
+        page.set_input_files("#pipeline-file", [file])
+        page.get_by_text(NAMES[2]).first.wait_for()
+        assert_shown(checked(page, "form"))

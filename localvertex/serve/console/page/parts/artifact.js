@@ -80,8 +80,8 @@ export function bytes(size) {
 function Matrix({ matrix }) {
   /** @type {string[]} */
   const names = matrix.names;
-  return html`<div class="table" role="region" aria-label="Confusion matrix" tabindex="0"><table class="matrix">
-    <caption>Confusion matrix: a row per true class, a column per predicted one</caption>
+  return html`<figure class="table" role="region" aria-label="Confusion matrix" tabindex="0">
+    <figcaption>Confusion matrix: a row per true class, a column per predicted one</figcaption><table class="matrix">
     <thead><tr><td></td>${names.map((name, index) => html`<th key=${index} scope="col">${name}</th>`)}</tr></thead>
     <tbody>${matrix.rows.map(
       (/** @type {any[]} */ row, /** @type {number} */ index) => html`<tr key=${index}>
@@ -89,7 +89,7 @@ function Matrix({ matrix }) {
       ${row.map((cell, column) => html`<td key=${column} class=${`shade${cell.shade}`}>${figure(cell.value)}</td>`)}
     </tr>`,
     )}</tbody>
-  </table></div>`;
+  </table></figure>`;
 }
 
 /** @param {{roc: any}} props */
@@ -101,5 +101,5 @@ function Roc({ roc }) {
     <text x="-100" y="-22" text-anchor="middle" transform="rotate(-90)">recall</text>
     <text x="0" y="214" text-anchor="middle">0</text><text x="200" y="214" text-anchor="middle">1</text>
     <text x="-8" y="204" text-anchor="end">0</text><text x="-8" y="4" text-anchor="end">1</text>
-  </svg><figcaption class="small muted">${text}</figcaption></figure>`;
+  </svg><figcaption>${text}</figcaption></figure>`;
 }

@@ -104,7 +104,7 @@ function Facts({ job }) {
       `${duration(best)} (now ${duration(goodput.mean_seconds_between_saves)})`,
     ],
   ];
-  return html`<dl class="facts figures">
+  return html`<dl class="job-facts">
     ${facts.filter(Boolean).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
   </dl>`;
 }

@@ -101,7 +101,7 @@ function JobName({ row }) {
 
 /** @param {RunRow} row */
 function startedBy(row) {
-  if (row.schedule) return html`<a href=${link(["schedules"])}>Schedule</a>`;
+  if (row.schedule) return html`<a href=${link(["schedules", row.schedule])}>Schedule</a>`;
   return row.is_own ? "Console or API" : "Terminal";
 }
 

@@ -17,7 +17,7 @@ import { added, EMPTY } from "./log_window.js";
 
 /**
  * Follow a run, and the log and the custom job of one of its steps.
- * @param {string} run
+ * @param {string | null} run - Null: it is not known yet whether it exists.
  * @param {string} task - Path of the chosen step; empty for none.
  * @param {string} file - Name of the log; empty for the first.
  * @returns {Live}
@@ -27,17 +27,15 @@ export function useRun(run, task, file) {
   const [log, setLog] = useOf(`${task} ${file}`, EMPTY);
   const [job, setJob] = useOf(task, NO_JOB);
   const hasJob = Boolean(task && record.tasks.get(task)?.custom_job);
-  useEvents(
-    { run, ...(task && { log: task }), ...(file && { file }), ...(hasJob && { job: task }) },
-    {
-      run: (event) => setRecord((previous) => merged(previous, event)),
-      problem: ({ text }) => setRecord((previous) => ({ ...previous, problem: text })),
-      end: () => setRecord((previous) => ({ ...previous, isDeleted: true })),
-      log: (event) => event.task === task && setLog((previous) => added(previous, event)),
-      job: (event) => event.task === task && setJob((previous) => ({ ...previous, job: event })),
-      steps: (event) => event.task === task && setJob((previous) => withPoints(previous, event)),
-    },
-  );
+  const query = run && { run, ...(task && { log: task }), ...(file && { file }), ...(hasJob && { job: task }) };
+  useEvents(query || null, {
+    run: (event) => setRecord((previous) => merged(previous, event)),
+    problem: ({ text }) => setRecord((previous) => ({ ...previous, problem: text })),
+    end: () => setRecord((previous) => ({ ...previous, isDeleted: true })),
+    log: (event) => event.task === task && setLog((previous) => added(previous, event)),
+    job: (event) => event.task === task && setJob((previous) => ({ ...previous, job: event })),
+    steps: (event) => event.task === task && setJob((previous) => withPoints(previous, event)),
+  });
   return { ...record, log, setLog, job: job.job, steps: job.steps };
 }
 
@@ -64,8 +62,12 @@ function merged(previous, { run, tasks, is_first }) {
   return { run, tasks: known, problem: "", isDeleted: false };
 }
 
-/** @param {any} previous @param {any} event */
-function withPoints(previous, event) {
+/**
+ * Return a state with the new points of one replica of a job, in `steps`.
+ * @param {any} previous
+ * @param {any} event
+ */
+export function withPoints(previous, event) {
   const steps = new Map(previous.steps);
   const points = event.is_first ? [] : (steps.get(event.replica)?.points ?? []);
   steps.set(event.replica, { ...event, points: [...points, ...event.points] });

@@ -44,8 +44,7 @@ export function Step({ run, entry, view }) {
  */
 function Side({ run, entry, side, title }) {
   const parameters = Object.entries(entry[side].parameters);
-  /** @type {[string, any[]][]} */
-  const artifacts = Object.entries(entry[side].artifacts);
+  const artifacts = inOrder(entry[side].artifacts);
   if (!parameters.length && !artifacts.length) return null;
   const shown = artifacts.filter(([, found]) => SHOWN.includes(found[0]?.type?.schemaTitle)).map(([name]) => name);
   const open = side === "outputs" ? shown.slice(0, OPEN) : [];
@@ -59,6 +58,15 @@ function Side({ run, entry, side, title }) {
       index=${index} artifact=${artifact} isOpen=${index === 0 && open.includes(name)} />`,
       ),
     )}`;
+}
+
+/**
+ * Those that the page can show come first.
+ * @param {Record<string, any[]>} artifacts
+ */
+function inOrder(artifacts) {
+  const isLater = (/** @type {any[]} */ found) => (SHOWN.includes(found[0]?.type?.schemaTitle) ? 0 : 1);
+  return Object.entries(artifacts).sort(([a, as], [b, bs]) => isLater(as) - isLater(bs) || a.localeCompare(b));
 }
 
 /** A name without what kfp's compiler puts before it. @param {string} name */

@@ -40,9 +40,10 @@ export function Confirm({ title, action, onConfirm, onClose, isDangerous = true,
     await onConfirm();
     onClose();
   });
+  const look = isDangerous ? "danger" : "primary";
   const actions = html`
-    <button onClick=${onClose} disabled=${isBusy}>Cancel</button>
-    <button class=${isDangerous ? "danger" : "primary"} onClick=${() => run()} disabled=${isBusy}>${action}</button>`;
+    <button aria-disabled=${isBusy} onClick=${() => isBusy || onClose()}>Cancel</button>
+    <button class=${look} aria-disabled=${isBusy} onClick=${() => run()}>${action}</button>`;
   return html`<${Dialog} title=${title} onClose=${() => isBusy || onClose()} actions=${actions}>
     ${children}
     ${error && html`<${Problem} error=${error} />`}

@@ -19,10 +19,12 @@ import { html } from "../html.js";
  * @param {(row: any) => string} props.keyOf
  * @param {Set<string>} [props.selected] - The keys of the selected rows; without it rows cannot be selected.
  * @param {(key: string, isSelected: boolean) => void} [props.onSelect]
+ * @param {boolean} [props.isRegion] - Whether the keyboard can scroll it: a table without links that may be too wide.
  * @param {(row: any) => string} [props.nameOf] - What a row is called for screen readers, where rows can be selected.
  */
-export function Table({ caption, columns, rows, keyOf, selected, onSelect, nameOf = keyOf }) {
-  return html`<div class="table">
+export function Table({ caption, columns, rows, keyOf, selected, onSelect, isRegion, nameOf = keyOf }) {
+  const region = isRegion && { tabindex: 0, role: "region", "aria-label": caption };
+  return html`<div class="table" ...${region}>
     <table>
       <caption class="hidden">${caption}</caption>
       <thead>

@@ -39,7 +39,7 @@ function Comparison({ ids }) {
     ${files.size > 1 && html`<${Notice}>The runs were started from different compiled files.<//>`}
     <${Metrics} runs=${data.runs} rows=${data.metrics} />
     <${Parameters} runs=${data.runs} rows=${data.parameters} />
-    <${Curves} runs=${data.runs} query=${query} />
+    <${Curves} runs=${data.runs} steps=${data.steps} query=${query} />
     <${Predictions} runs=${data.runs} query=${query} />
     <${Steps} runs=${data.runs} rows=${data.steps} numMore=${data.num_more_steps} />`;
 }

@@ -19,7 +19,7 @@ export default function Create({ query }) {
     setDropped(file);
     setProblem(text);
   };
-  const parent = source ? { title: "Choose another pipeline", href: "#/create" } : undefined;
+  const parent = overview ? { title: "Choose another pipeline", href: "#/create" } : undefined;
   const title = overview ? `Create run: ${overview.pipeline}` : "Create run";
   const failed = problem || error;
   return html`<div onClickCapture=${(/** @type {any} */ event) => event.target.closest?.("a.parent") && take(null)}>

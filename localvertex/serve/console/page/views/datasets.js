@@ -61,8 +61,8 @@ function Group({ group, wanted }) {
       keyOf=${(/** @type {any} */ row) => `${row.time} ${row.fingerprint}`} /></div>
     ${
       rows.length < group.datasets.length
-        ? html`<p class="more"><button onClick=${() => setIsWhole(true)}>Show ${group.datasets.length} datasets</button></p>`
-        : more > 0 && html`<p class="muted more">and ${more.toLocaleString("en")} older ones</p>`
+        ? html`<p class="show-more"><button onClick=${() => setIsWhole(true)}>Show ${group.datasets.length} datasets</button></p>`
+        : more > 0 && html`<p class="muted show-more">and ${more.toLocaleString("en")} older ones</p>`
     }
     ${selected && html`<${Dataset} key=${selected.fingerprint} dataset=${selected} />`}
   <//>`;

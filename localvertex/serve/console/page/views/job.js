@@ -21,7 +21,7 @@ export default function Job({ params, query }) {
   const parent = { title: "Runs", href: link(["runs"]) };
   if (isDeleted)
     return html`<${Page} title=${id} parent=${parent}>
-      <${Problem} title="No job to show" error="This job was deleted." />
+      <${Problem} title="No job to show" error="This job does not exist; it may have been deleted." />
     <//>`;
   if (!resource) return html`<${Page} title=${id} parent=${parent}><${Loading} /><//>`;
   const logOf = (/** @type {string} */ file) => link(["jobs", id], { file });
@@ -29,7 +29,7 @@ export default function Job({ params, query }) {
   const actions = html`<${Actions} job=${resource} />`;
   const target = { path: `/local/jobs/${id}:fault` };
   return html`<${Page} title=${resource.displayName} heading=${heading} parent=${parent} actions=${actions}>
-    <dl class="facts">
+    <dl class="job-facts">
       <div><dt>Created</dt><dd><${Time} at=${resource.createTime} /></dd></div>
       <div><dt>Ended</dt><dd><${Time} at=${resource.endTime} /></dd></div>
       <div><dt>Resource</dt><dd><code>${resource.name}</code></dd></div>

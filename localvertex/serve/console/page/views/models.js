@@ -36,7 +36,11 @@ function List({ models }) {
       3,
     ),
     { title: "Endpoints", isNumber: true, isWideOnly: true, cell: (row) => row.num_endpoints },
-    { title: "Last version", isWideOnly: true, cell: (row) => html`<${Time} at=${row.update_time} />` },
+    {
+      title: "Last version",
+      isWideOnly: true,
+      cell: (row) => html`<span class="nowrap"><${Time} at=${row.update_time} /></span>`,
+    },
   ];
   return html`<${Table} caption="Models" columns=${columns} rows=${models} keyOf=${(/** @type {any} */ row) => row.id} />`;
 }

@@ -2,6 +2,7 @@
 import { get } from "../api.js";
 import { html, useEffect, useMemo, useState } from "../html.js";
 import { useLoad } from "../load.js";
+import { Actions } from "../parts/actions.js";
 import { Graph, useGraph } from "../parts/graph.js";
 import { Log } from "../parts/log.js";
 import { go, link } from "../routes.js";
@@ -18,8 +19,8 @@ import { Tabs } from "../ui/tabs.js";
 /** @param {{params: Record<string, string>, query: URLSearchParams}} props */
 export default function Run({ params, query }) {
   const { id, task = "" } = params;
-  const live = useRun(id, task, query.get("file") ?? "");
   const { data: whole, error } = useLoad(`/local/runs/${encodeURIComponent(id)}`);
+  const live = useRun(whole ? id : null, task, query.get("file") ?? "");
   const { run, tasks, problem, isDeleted } = live;
   const parent = { title: "Runs", href: link(["runs"]) };
   if (isDeleted || !run) {
@@ -40,7 +41,7 @@ export default function Run({ params, query }) {
         ${entry && html`<${Step} key=${task} run=${run} entry=${entry} view=${query.get("view")} />`}
         ${!entry && html`<${Summary} run=${run} defaults=${whole?.defaults} unknown=${task} />`}
       </div>
-      ${entry?.custom_job && html`<${Job} run=${run} task=${task} job=${live.job} steps=${live.steps} />`}
+      ${entry?.custom_job && html`<${JobOf} run=${run} task=${task} job=${live.job} steps=${live.steps} />`}
       ${entry?.kind === "step" && html`<${LogOf} live=${live} run=${run} entry=${entry} query=${query} />`}
     </div>
   <//>`;
@@ -96,27 +97,14 @@ function GraphOf({ run, tasks, selected, onSelect }) {
     onSelect=${onSelect} onToggle=${toggle} />`;
 }
 
-/** @param {{run: any}} props */
-function Actions({ run }) {
-  const Part = usePart("Actions", () => import("../parts/actions.js"));
-  return Part && html`<${Part} run=${run} />`;
-}
-
-/** @param {{run: any, task: string, job: any, steps: Map<string, any>}} props */
-function Job(props) {
-  const Part = usePart("Job", () => import("../parts/job.js"));
-  return Part && html`<${Part} ...${props} />`;
-}
-
 /**
- * A part whose file is loaded when it is first shown.
- * @param {string} name
- * @param {() => Promise<any>} load
+ * The custom job of a step. Its file is loaded when it is first shown, because few steps have one.
+ * @param {{run: any, task: string, job: any, steps: Map<string, any>}} props
  */
-function usePart(name, load) {
-  const [part, setPart] = useState(/** @type {any} */ (null));
+function JobOf(props) {
+  const [Job, setJob] = useState(/** @type {any} */ (null));
   useEffect(() => {
-    load().then((module) => setPart(() => module[name] ?? module.default));
+    import("../parts/job.js").then((part) => setJob(() => part.Job));
   }, []);
-  return part;
+  return Job && html`<${Job} ...${props} />`;
 }

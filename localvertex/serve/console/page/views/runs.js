@@ -37,10 +37,11 @@ export default function Runs({ query }) {
 /** @param {{selected: string[], onClear: () => void}} props */
 function CompareButton({ selected, onClear }) {
   const count = selected.length;
-  const compare = () => go(link(["compare"], { runs: selected.join(",") }));
+  const isEnough = count >= 2;
+  const compare = () => isEnough && go(link(["compare"], { runs: selected.join(",") }));
   return html`
     ${count > 0 && html`<button class="quiet" onClick=${onClear}>Clear selection</button>`}
-    <button disabled=${count < 2} title=${count < 2 ? "Select two runs or more" : ""} onClick=${compare}>
+    <button aria-disabled=${!isEnough} title=${isEnough ? "" : "Select two runs or more"} onClick=${compare}>
       Compare${count > 0 && ` (${count})`}
     </button>`;
 }
@@ -122,9 +123,11 @@ function Pages({ tokens, setTokens, count, total, next, isStale }) {
   if (count === 0 || (tokens.length === 1 && !next)) return null;
   const first = (tokens.length - 1) * PAGE_SIZE + 1;
   const shown = `${first} to ${first + count - 1}${total === undefined ? "" : ` of ${total}`}`;
+  // A button that is disabled loses the focus, so that a keyboard could not go on.
+  const turn = (/** @type {string[]} */ changed) => !isStale && changed.length > 0 && setTokens(changed);
   return html`<nav class="pages" aria-label="Pages">
     <span class="muted" aria-live="polite">${isStale ? "Loading…" : shown}</span>
-    <button onClick=${() => setTokens(tokens.slice(0, -1))} disabled=${isStale || tokens.length === 1}>Previous</button>
-    <button onClick=${() => setTokens([...tokens, next])} disabled=${isStale || !next}>Next</button>
+    <button aria-disabled=${tokens.length === 1} onClick=${() => turn(tokens.slice(0, -1))}>Previous</button>
+    <button aria-disabled=${!next} onClick=${() => turn(next ? [...tokens, next] : [])}>Next</button>
   </nav>`;
 }

@@ -117,6 +117,15 @@ def test_an_image_is_shown_only_from_a_file_of_a_run_or_from_its_line(runs: Runs
     assert {name: each for name, each in images.items() if each} == {"given": good, "in.png": address}
 
 
+def test_curves_are_those_of_each_run(runs: Runs) -> None:
+    first = runs.add("first", job=runs.train("first", [2.0, 1.0]))
+    second = runs.add("second", job=runs.train("second", [3.0]))
+    (found,) = curves.compared([first, runs.add("none"), second])["curves"]
+    assert found["task"] == "train"
+    losses = [each and [(point[0], point[2]) for point in each["points"]] for each in found["series"]]
+    assert losses == [[(10, 2.0), (20, 1.0)], None, [(10, 3.0)]]
+
+
 def test_a_run_without_predictions_or_with_a_damaged_file_is_named(runs: Runs) -> None:
     first, none = runs.add("first", [line("a", "cat")]), runs.add("none", ["an ordinary text"])
     torn = runs.add("torn", [line("a", "cat"), '{"file_name": "b'])

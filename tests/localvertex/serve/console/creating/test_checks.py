@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -168,9 +169,10 @@ def test_wrong_settings_are_named(check: Check) -> None:
     assert [each["field"] for each in found["errors"]] == ["display_name", "labels"]
     found = check(content=content, parameters={}, labels=[], fail_fast="yes")
     assert [each["field"] for each in found["errors"]] == ["labels", "fail_fast"]
-    with pytest.raises(ApiError) as refused:
-        check(content=content, region="mars-1")
-    assert [each["field"] for each in refused.value.details] == ["region"]
+    for region in ("mars-1", 7, ["us-central1"], "us-central1/../x"):
+        with pytest.raises(ApiError) as refused:
+            check(content=content, region=region)
+        assert [each["field"] for each in refused.value.details] == ["region"]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +206,8 @@ def test_what_is_not_a_pipeline_is_refused_in_one_line(check: Check, name: str, 
 
 def test_the_machines_are_checked_for_the_region_and_also_beside_an_error(check: Check) -> None:
     content, bad = (COMPILED / "accelerators.json").read_text(), {"region": "europe-west6"}
-    for form in ({}, {"parameters": {}}, {"parameters": {"no-such": "1"}}):
+    forms: tuple[dict[str, Any], ...] = ({}, {"parameters": {}}, {"parameters": {"no-such": "1"}})
+    for form in forms:
         (finding, *_) = check(content=content, **form, **bad)["machine_check"]["findings"]
         assert (finding["rule"], finding["severity"]) == ("accelerator-region", "error")
         assert "NVIDIA_TESLA_T4 in europe-west4" in finding["alternatives"]
@@ -215,8 +218,32 @@ def test_the_machines_are_checked_for_the_region_and_also_beside_an_error(check:
 def test_a_run_is_created_only_from_what_the_request_names(check: Check, tmp_path: Path) -> None:
     secret = tmp_path / "secret.json"
     secret.write_text("{}")
-    for body in ({}, {"content": "{}", "file": "x"}, {"content": 1}, {"file": str(secret)}, {"file": "../x.json"}):
+    runs: list[dict[str, Any]] = [
+        {"run": each} for each in ("../../etc", "latest", "api", "no-such", "a\0b", "x" * 5000)
+    ]
+    files = [{"file": str(secret)}, {"file": "../x.json"}]
+    for body in (*runs, *files, {}, {"content": "{}", "file": "x"}, {"content": 1}):
         with pytest.raises(ApiError):
             check(**body)
-    with pytest.raises(UserError):
-        check(run="../../etc")
+
+
+@pytest.mark.parametrize("value", [None, [], {}, "x", 7])
+def test_a_damaged_part_of_a_file_is_a_reason_and_no_defect(check: Check, value: Any) -> None:
+    for name in ("pipeline_in_a_pipeline.json", "job_with_an_input_artifact.json", "accelerators.json"):
+        whole = json.loads((COMPILED / name).read_text())
+        for path in list(_paths(whole, 3)):
+            content = json.loads(json.dumps(whole))
+            part = content
+            for key in path[:-1]:
+                part = part[key]
+            part[path[-1]] = value
+            for form in ({}, {"parameters": {}, "use_cache": False, "is_start": True}):
+                with suppress(ApiError, UserError):
+                    check(content=json.dumps(content), name="p.json", **form)
+
+
+def _paths(value: Any, depth: int) -> Iterator[tuple[str, ...]]:
+    """Yield the path of each part of an object, down to a depth."""
+    for key, inner in value.items() if isinstance(value, dict) and depth else ():
+        yield (key,)
+        yield from ((key, *rest) for rest in _paths(inner, depth - 1))

@@ -62,7 +62,7 @@ def test_a_dataset_shows_its_pages_without_scripts_and_what_changed(
         table = page.get_by_role("table", name="Metadata that changed")
         expect(table.get_by_role("row", name="num_examples")).to_contain_text("+1,150")
         expect(table.get_by_role("row", name="labels")).to_contain_text(HOSTILE)
-        expect(page.locator(".figures")).to_contain_text("num_added")
+        expect(page.locator(".measures")).to_contain_text("num_added")
         assert problems_of(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") == width
         page.get_by_role("tab", name="Details").click()

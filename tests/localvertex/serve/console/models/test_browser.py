@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -14,6 +15,7 @@ from localvertex.state.model_versions import ModelVersions
 from tests.support import serving
 from tests.support.axe import problems_of
 from tests.support.browser import browser as browser, needs_chromium, opened
+from tests.support.processes import has_ended
 from tests.support.run_records import run_record, write
 from tests.support.server import Server, wait_until
 
@@ -62,6 +64,14 @@ def versions_of(server: Server, model: str = "flowers") -> ModelVersions:
     return ModelVersions.of(server.work_dir, model)
 
 
+@pytest.fixture(scope="module")
+def predictions(browser: Browser, console: Server) -> Iterator[Page]:
+    """A page of the console."""
+    with opened(browser, console, "#/models") as page:
+        page.wait_for_selector("table")
+        yield page
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_versions_are_side_by_side_with_their_metrics_and_what_differs(
     browser: Browser, console: Server, width: int
@@ -69,7 +79,7 @@ def test_versions_are_side_by_side_with_their_metrics_and_what_differs(
     with opened(browser, console, "#/models", width=width) as page:
         page.get_by_role("link", name=HOSTILE).click()
         expect(page.get_by_role("heading", level=1)).to_contain_text(f"{HOSTILE} version 1")
-        expect(page.locator(".figures")).to_contain_text("0.52")
+        expect(page.locator(".measures")).to_contain_text("0.52")
         page.get_by_role("tab", name="Versions").click()
         for number in "12":
             page.get_by_label(f"Select version {number}").check()
@@ -120,6 +130,33 @@ def test_an_image_is_tried_and_other_instances_are_sent_as_json(browser: Browser
         expect(answer).to_contain_text(HOSTILE)
 
 
+@pytest.mark.parametrize(
+    ("prediction", "rows"),
+    [
+        ({"probabilities": [0.25, 0.75], "labels": ["cat", HOSTILE]}, [f"{HOSTILE} 75.00%", "cat 25.00%"]),
+        ({"confidences": [1.0000001], "displayNames": ["dog"], "ids": ["7"]}, ["dog 100.00%"]),
+        ({"probabilities": [0.1] * 8}, [f"output {number} 10.00%" for number in range(5)]),
+        ({"probabilities": [3.5, -1.0], "labels": ["cat", "dog"]}, []),
+        ({"probabilities": ["0.5"], "labels": ["cat"]}, []),
+        ([0.25, 0.75], []),
+    ],
+)
+def test_probabilities_are_bars_and_nothing_is_guessed(predictions: Page, prediction: Any, rows: list[str]) -> None:
+    # Only the prediction is not that of a model: the part of the page is the real one.
+    answer = {"predictions": [prediction], "class_names": [], "endpoint": "", "seconds": 1}
+    predictions.evaluate(
+        """async (answer) => {
+          const { html, render } = await import("/console/html.js");
+          const { Predictions } = await import("/console/parts/library/predictions.js");
+          render(html`<${Predictions} answer=${answer} />`, document.querySelector("main"));
+        }""",
+        answer,
+    )
+    shown = [" ".join(text.split()) for text in predictions.locator(".bars li").all_inner_texts()]
+    assert shown == rows
+    expect(predictions.locator(".predictions pre")).to_have_count(0 if rows else 1)
+
+
 def test_an_image_is_dropped(browser: Browser, console: Server) -> None:
     with opened(browser, console, "#/models/flowers/1?tab=try") as page:
         drop(page, PIXEL)
@@ -137,7 +174,7 @@ def drop(page: Page, content: bytes) -> None:
       return data;
     }"""
     data = page.evaluate_handle(script, base64.b64encode(content).decode())
-    page.locator(".drop").dispatch_event("drop", {"dataTransfer": data})
+    page.locator(".try-drop").dispatch_event("drop", {"dataTransfer": data})
 
 
 def test_a_start_shows_its_progress_and_is_cancelled(browser: Browser, console: Server) -> None:
@@ -159,6 +196,8 @@ def test_a_version_is_deleted_after_a_question_with_its_process(browser: Browser
     path = "/local/models/doomed/2"
     predicted = console.request("POST", f"{path}:predict", json={"instances": [1]})
     assert predicted.status_code == 200, predicted.text
+    process = psutil.Process(int(predicted.json()["predictions"][0]["by"]["pid"]))
+    assert not has_ended(process)
     with opened(browser, console, "#/models/doomed/2") as page:
         page.get_by_role("button", name="Delete version").click()
         page.get_by_role("button", name="Cancel").click()
@@ -167,7 +206,7 @@ def test_a_version_is_deleted_after_a_question_with_its_process(browser: Browser
         page.get_by_role("dialog").get_by_role("button", name="Delete version").click()
         expect(page.get_by_role("heading", level=1)).to_contain_text("version 1")
         assert versions_of(console, "doomed").numbers == ["1"]
-        assert console.request("GET", "/local/models/doomed/1:trial").json()["state"] == "stopped"
+        assert has_ended(process)
         page.get_by_role("button", name="Delete version").click()
         page.get_by_role("dialog").get_by_role("button", name="Delete model").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Models")

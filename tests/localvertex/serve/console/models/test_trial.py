@@ -90,6 +90,7 @@ def test_a_start_is_cancelled_by_the_user_and_by_another_version(room: Any, tmp_
     assert len(servers()) == 1
 
 
+@pytest.mark.slow
 def test_a_cancelled_start_ends_whenever_it_is_cancelled(room: Any, tmp_path: Path) -> None:
     room.add("gate", str(tmp_path / "never"))
     with ThreadPoolExecutor(1) as pool:

@@ -15,6 +15,7 @@ from tests.support.server import Server, wait_until
 pytestmark = [needs_chromium, pytest.mark.slow]
 
 HOSTILE = '<img src=x onerror="window.isHit = true"><script>window.isHit = true</script>'
+NONE = "\N{EN DASH}"
 IMPORTS = """
 const [{ html, render }, { Confirm }, { Values, Code }, { duration }, { follow }, { Frame }, { link, route }] =
   await Promise.all(["html", "ui/dialog", "ui/values", "ui/time", "events", "ui/page", "routes"].map(
@@ -51,7 +52,11 @@ def test_a_dialog_keeps_the_focus_and_gives_it_back(page: Page) -> None:
         const box = document.querySelector("#box");
         window.calls = [];
         const close = () => { calls.push("closed"); render(null, box); };
-        const confirm = async () => { calls.push("done"); if (calls.length < 2) throw new Error("no such run"); };
+        const confirm = async () => {
+          calls.push("done");
+          await new Promise((done) => { window.finish = done; });
+          if (calls.length < 2) throw new Error("no such run");
+        };
         document.querySelector("#opener").onclick = () => render(html`<${Confirm} title="Delete the run?"
           action="Delete" onConfirm=${confirm} onClose=${close}>Its files are deleted.<//>`, box);
         """,
@@ -65,13 +70,20 @@ def test_a_dialog_keeps_the_focus_and_gives_it_back(page: Page) -> None:
         # The browser's own bar is the body of the page.
         assert page.evaluate("document.activeElement.closest('dialog') || document.activeElement === document.body")
     assert problems_of(page) == []
-    dialog.get_by_role("button", name="Delete").click()
+    delete = dialog.get_by_role("button", name="Delete")
+    delete.focus()
+    for key in ("Enter", "Enter", "Escape"):
+        # While it is being done it is not done again, and the dialog stays open.
+        page.keyboard.press(key)
+    page.evaluate("finish()")
     expect(dialog.get_by_role("alert")).to_contain_text("no such run")
+    expect(delete).to_be_focused()
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     assert page.evaluate("document.activeElement.id") == "opener"
     page.keyboard.press("Enter")
-    dialog.get_by_role("button", name="Delete").click()
+    delete.click()
+    page.evaluate("finish()")
     expect(dialog).to_have_count(0)
     assert page.evaluate("calls") == ["done", "closed", "done", "closed"]
 
@@ -88,7 +100,7 @@ def test_values_are_text_whatever_they_are(page: Page) -> None:
     assert page.evaluate("window.isHit") is None
     shown = page.locator("dd").all_inner_texts()
     assert shown[0] == HOSTILE
-    assert shown[3:] == ["3 items", "–", "false", "0", "–"]
+    assert shown[3:] == ["3 items", NONE, "false", "0", NONE]
     page.get_by_text("3 items").click()
     assert HOSTILE.replace('"', '\\"') in page.locator("details[open] pre").inner_text()
 
@@ -109,7 +121,7 @@ def test_a_frame_has_no_origin_and_only_run_pages_have_scripts(page: Page) -> No
 
 def test_a_duration_has_two_units_at_most(page: Page) -> None:
     given = [None, 0, 0.44, 9.96, 59.6, 185, 3599.7, 7800, 86400, 273600]
-    texts = ["–", "0.0 s", "0.4 s", "10 s", "1 min", "3 min 5 s", "1 h", "2 h 10 min", "1 d", "3 d 4 h"]
+    texts = [NONE, "0.0 s", "0.4 s", "10 s", "1 min", "3 min 5 s", "1 h", "2 h 10 min", "1 d", "3 d 4 h"]
     assert run(page, "return value.map(duration);", given) == texts
 
 

@@ -155,29 +155,36 @@ def test_a_log_that_grows_faster_than_it_is_read_continues_at_its_end(log: Path)
     assert texts(changes) == []
 
 
+def piece(log: Path, **place: int) -> logs.Piece:
+    """Return a piece of a log that exists."""
+    found = logs.piece(log, **place)
+    assert found is not None
+    return found
+
+
 def test_any_bytes_are_a_log_of_2_gb_without_a_line_end(log: Path) -> None:
     log.write_bytes(b"\xff\xfeA" * 10)
-    assert logs.piece(log).text == "��A" * 10
+    assert piece(log).text == "��A" * 10
     with log.open("r+b") as file:
         file.truncate(2 << 30)
         file.seek(0, 2)
         file.write("ö".encode() * 200_000)
-    last = logs.piece(log)
+    last = piece(log)
     assert (last.end, last.size) == ((2 << 30) + 400_000, (2 << 30) + 400_000)
     assert set(last.text) == {"ö"}
-    before = logs.piece(log, before=last.offset)
+    before = piece(log, before=last.offset)
     assert (before.end, before.end - before.offset) == (last.offset, logs.MOST_BYTES)
-    assert logs.piece(log, offset=1, before=7).text == "�A��A�"
-    assert logs.piece(log, offset=5 << 30).text == ""
+    assert piece(log, offset=1, before=7).text == "�A��A�"
+    assert piece(log, offset=5 << 30).text == ""
 
 
 def test_earlier_pieces_join_without_a_gap(log: Path) -> None:
     text = "".join(f"line {number} ä\n" for number in range(60_000))
     log.write_text(text)
-    found = logs.piece(log)
+    found = piece(log)
     parts = [found.text]
     while found.offset:
-        found = logs.piece(log, before=found.offset)
+        found = piece(log, before=found.offset)
         parts.insert(0, found.text)
     assert len(parts) > 3
     assert all(each.startswith("line ") for each in parts)

@@ -11,8 +11,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.localvertex.serve.console.watch.conftest import Start
 from tests.support import run_records
+from tests.support.axe import problems_of
 from tests.support.browser import needs_chromium, opened
-from tests.support.server import Server
+from tests.support.server import Server, wait_until
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 
@@ -67,6 +68,7 @@ def test_a_run_is_watched_to_its_end_and_its_artifacts_are_shown(
         step.get_by_text("Command").click()
         expect(step.locator(".code")).to_contain_text("kfp.dsl.executor_main")
         assert "{{$" not in step.locator(".code").inner_text()
+        assert problems_of(page) == []
         page.get_by_role("link", name="Close").click()
         summary = page.get_by_role("region", name="Summary of the run")
         expect(summary.locator("dt", has_text="note")).to_contain_text("changed")
@@ -89,6 +91,7 @@ def test_a_failed_run_shows_why_also_on_a_narrow_screen(
         failure.get_by_role("link", name="fail").click()
         expect(page.get_by_role("region", name="Step fail")).to_contain_text("Exit code")
         expect(page.get_by_role("log")).to_contain_text("raise ValueError(reason)")
+        assert problems_of(page) == []
         assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
 
 
@@ -110,7 +113,7 @@ def test_a_log_of_100_000_lines_is_a_window_that_follows_searches_and_loads_earl
         assert 4_000 < len(log_of(page)) < 6_000
         box = page.get_by_role("log")
         place = "each => each.scrollHeight - each.scrollTop - each.clientHeight"
-        assert box.evaluate(place) < 32
+        wait_until(lambda: box.evaluate(place) < 32)
         # Scrolled up, the log stays where it is.
         box.hover()
         page.mouse.wheel(0, -2_000)
@@ -123,7 +126,7 @@ def test_a_log_of_100_000_lines_is_a_window_that_follows_searches_and_loads_earl
         assert box.evaluate("each => each.scrollTop") == top
         follow.click()
         expect(follow).to_have_count(0)
-        assert box.evaluate(place) < 32
+        wait_until(lambda: box.evaluate(place) < 32)
         search = page.get_by_role("searchbox", name="Search the log")
         search.fill("MORE 8990")
         expect(page.get_by_role("status").filter(has_text="1 in the lines shown")).to_be_visible()
@@ -154,4 +157,7 @@ def test_a_lost_connection_is_shown_until_the_server_is_back(
     expect(page.get_by_role("alert").first).to_contain_text("cannot be read")
     (server.work_dir / run_id / "run.json").unlink()
     expect(page.get_by_text("This run was deleted.")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("alert")).to_contain_text("does not exist")
+    assert page.get_by_text("Connection lost").count() == 0
     context.close()

@@ -53,7 +53,7 @@ function Finding({ finding: { severity, message, alternatives, path, rule } }) {
   return html`<li class=${severity}>
     <strong>${severity === "error" ? "✕ Error" : "! Warning"}</strong> <code class="muted">${rule}</code>
     <p>${message}</p>
-    ${alternatives.length > 0 && html`<p>Nearest: ${alternatives.join("; ")}</p>`}
+    ${alternatives.length > 0 && html`<p class="nearest">Nearest: ${alternatives.join("; ")}</p>`}
     <p class="muted small">${path}</p>
   </li>`;
 }

@@ -1,5 +1,5 @@
 // Where a new run comes from: a file dropped on the page, a file of the disk, or a compiled file of the folder.
-import { html, useRef, useState } from "../../html.js";
+import { html, useEffect, useRef, useState } from "../../html.js";
 import { useLoad } from "../../load.js";
 import { Empty, Section } from "../../ui/page.js";
 import { Problem } from "../../ui/problem.js";
@@ -7,6 +7,8 @@ import { Table } from "../../ui/table.js";
 import { Time } from "../../ui/time.js";
 
 const MAX_BYTES = 20 * 2 ** 20;
+
+const TYPES = /** @type {const} */ (["dragover", "dragleave", "drop"]);
 
 /** @typedef {{name: string, content: string}} Dropped */
 
@@ -27,7 +29,6 @@ function DropZone({ onDrop, onProblem }) {
   const [isOver, setIsOver] = useState(false);
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
   const take = async (/** @type {FileList | undefined | null} */ files) => {
-    setIsOver(false);
     const problem = problemOf(files);
     if (problem || !files?.length) return onProblem(problem);
     try {
@@ -36,24 +37,38 @@ function DropZone({ onDrop, onProblem }) {
       onProblem(`${files[0].name} cannot be read; is it a folder?`);
     }
   };
-  /** @param {DragEvent} event */
-  const drop = (event) => {
-    event.preventDefault();
-    take(event.dataTransfer?.files);
-  };
-  /** @param {DragEvent} event */
-  const over = (event) => {
-    event.preventDefault();
-    setIsOver(true);
-  };
+  useFileDrop(take, setIsOver);
   return html`
-    <div class="drop ${isOver ? "over" : ""}" onDragOver=${over} onDragLeave=${() => setIsOver(false)} onDrop=${drop}>
+    <div class="drop ${isOver ? "over" : ""}">
       <p><strong>Drop a compiled pipeline here</strong></p>
       <p class="muted">The JSON or YAML file that you would upload to Vertex AI. It stays on this machine.</p>
       <input id="pipeline-file" class="hidden" type="file" accept=".json,.yaml,.yml" ref=${input} tabindex="-1"
         aria-label="Compiled pipeline" onChange=${(/** @type {any} */ event) => take(event.target.files)} />
       <button class="primary" onClick=${() => input.current?.click()}>Choose a file</button>
     </div>`;
+}
+
+/**
+ * Take files that are dropped anywhere on the page; the browser would leave the page for such a file.
+ * @param {(files: FileList) => void} onFiles
+ * @param {(isOver: boolean) => void} [onOver] - Called while files are dragged over the page.
+ */
+export function useFileDrop(onFiles, onOver) {
+  const newest = useRef(onFiles);
+  newest.current = onFiles;
+  useEffect(() => {
+    /** @param {DragEvent} event */
+    const listen = (event) => {
+      if (!event.dataTransfer?.types.includes("Files")) return;
+      event.preventDefault();
+      onOver?.(event.type === "dragover");
+      if (event.type === "drop") newest.current(event.dataTransfer.files);
+    };
+    for (const type of TYPES) addEventListener(type, listen);
+    return () => {
+      for (const type of TYPES) removeEventListener(type, listen);
+    };
+  }, []);
 }
 
 /** Why files cannot be taken; empty if they can. @param {FileList | undefined | null} files */

@@ -4,6 +4,7 @@ import { useAction } from "../../load.js";
 import { Notice, Problem } from "../../ui/problem.js";
 import { Form } from "../form.js";
 import { MachineCheck, Refusals } from "./checks.js";
+import { useFileDrop } from "./choose.js";
 import { Preview } from "./preview.js";
 import { Same } from "./same.js";
 import { Settings } from "./settings.js";
@@ -27,6 +28,7 @@ export function Draft({ overview, server }) {
     show();
     if (!errors.size) run();
   };
+  useFileDrop(() => {});
   const failed = notStarted?.details.length ? null : notStarted;
   // Not a form element: each button of a part in it, such as Copy, would start the run.
   return html`<div class="creating">
@@ -42,7 +44,8 @@ export function Draft({ overview, server }) {
       <${Same} answer=${answer} />
     </div>
     <div class="start">
-      ${(error || failed) && html`<${Problem} title="The run was not started" error=${error ?? failed} />`}
+      ${error && html`<${Problem} title="The form is not checked" error=${error} />`}
+      ${failed && html`<${Problem} title="The run was not started" error=${failed} />`}
       <div class="actions">
         <button class="primary" disabled=${isBusy} onClick=${submit}>${isBusy ? "Starting…" : "Start run"}</button>
         <${Summary} draft=${draft} errors=${errors} answer=${answer} />
@@ -53,17 +56,12 @@ export function Draft({ overview, server }) {
 
 /** What the pipeline is. @param {{overview: Overview}} props */
 function About({ overview }) {
-  const { description, path, steps, secrets } = overview;
+  const { description, path, steps, warnings } = overview;
   const count = `${steps.length} step${steps.length === 1 ? "" : "s"}`;
   return html`<div class="about">
     ${description && html`<p>${description}</p>`}
     <p class="muted"><code>${path}</code> · <span title=${steps.join(", ")}>${count}</span></p>
-    ${
-      secrets.length > 0 &&
-      html`<${Notice} kind="warn">
-      Secrets are not stored with a run. Enter them again: ${secrets.join(", ")}
-    <//>`
-    }
+    ${warnings.map((each) => html`<${Notice} key=${each} kind="warn">${each}<//>`)}
   </div>`;
 }
 
@@ -72,9 +70,9 @@ function Summary({ draft, errors, answer }) {
   const parts = [
     errors.size && `${errors.size} field${errors.size === 1 ? "" : "s"} to correct`,
     answer.refusals.length && "cannot run here",
-    `${draft.parameters.size} changed`,
+    draft.parameters.size ? `${draft.parameters.size} changed` : "default values",
   ].filter(Boolean);
-  return html`<span class=${errors.size ? "error" : "muted"} aria-live="polite">${parts.join(" · ")}</span>`;
+  return html`<span class=${errors.size || answer.refusals.length ? "error" : "muted"} aria-live="polite">${parts.join(" · ")}</span>`;
 }
 
 /**

@@ -31,7 +31,7 @@ export function ParameterField({ parameter, text, error, onChange }) {
     isChanged &&
     standard !== null &&
     html`<p class="small reset">
-    <button class="quiet" onClick=${() => set(standard)}>Reset to default</button>
+    <button type="button" class="quiet" onClick=${() => set(standard)}>Reset to default</button>
     <span class="muted">${standard === "" ? "empty" : standard}</span>
   </p>`;
   return html`<${Field} id=${`parameter-${name}`} name=${name} hint=${description} error=${error} tags=${tags} after=${reset}>

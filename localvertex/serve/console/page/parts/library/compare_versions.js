@@ -1,6 +1,7 @@
 // Two versions of a model: their metrics, and what else differs.
 import { html } from "../../html.js";
 import { useLoad } from "../../load.js";
+import { link } from "../../routes.js";
 import { Loading } from "../../ui/page.js";
 import { Problem } from "../../ui/problem.js";
 import { Table } from "../../ui/table.js";
@@ -16,7 +17,8 @@ export function CompareVersions({ id, versions }) {
   const pair = [one.data, other.data];
   const metrics = pair.map(metricsOf);
   const rows = metricNames(metrics).map((name) => ({ name, values: metrics.map((each) => each[name]) }));
-  const facts = pair.map(factsOf);
+  const withoutRun = pair.filter((each) => !each.run).map((each) => each.version);
+  const facts = pair.map((each) => factsOf(withoutRun.length ? { ...each, parameters: {} } : each));
   const differing = [...new Set(facts.flatMap(Object.keys))]
     .map((name) => ({ name, values: facts.map((each) => each[name]) }))
     .filter(({ values }) => JSON.stringify(values[0]) !== JSON.stringify(values[1]));
@@ -34,7 +36,12 @@ export function CompareVersions({ id, versions }) {
           ]} />`
         : html`<p class="muted">Neither version has metrics.</p>`
     }
-    <h3 class="part">What differs</h3>
+    <p class="show-more">${
+      withoutRun.length
+        ? html`<span class="muted">The run of version ${withoutRun.join(" and ")} is not known: no parameters are compared.</span>`
+        : html`<a href=${link(["compare"], { runs: pair.map((each) => each.run).join(",") })}>Compare their runs</a>`
+    }</p>
+    <h3 class="what-differs">What differs</h3>
     ${
       differing.length
         ? html`<div class="breaking"><${Table} caption="What differs" keyOf=${nameOf} rows=${differing} columns=${[

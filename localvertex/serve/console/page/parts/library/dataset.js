@@ -81,7 +81,7 @@ function difference({ before, now }) {
 /** @param {{dataset: any}} props */
 function Details({ dataset }) {
   const more = dataset.num_runs - dataset.runs.length;
-  const runs = html`<ul class="plain">
+  const runs = html`<ul class="entries">
     ${dataset.runs.map(
       (/** @type {any} */ each) => html`<li key=${`${each.run} ${each.task}`}>
         <a href=${link(["runs", each.run, each.task])}>${each.run}</a> <${Time} at=${each.time} />

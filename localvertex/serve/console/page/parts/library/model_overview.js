@@ -21,12 +21,12 @@ export function Overview({ model }) {
           : "No evaluation, and no metrics of a run."
       }</p>`
     }
-    <div class="columns">
+    <div class="pair">
       <${Section} title="Origin"><${Values} values=${origin(model)} /><//>
       <${Section} title="Endpoints"><${Endpoints} rows=${model.endpoints} /><//>
     </div>
     ${model.evaluations.length > 0 && html`<${Section} title="Evaluations"><${Evaluations} rows=${model.evaluations} /><//>`}
-    <div class="columns">
+    <div class="pair">
       <${Section} title="Container"><${Container} model=${model} /><//>
       <${Section} title="Labels">
         ${Object.keys(model.labels).length ? html`<${Values} values=${model.labels} />` : html`<p class="muted">No labels.</p>`}
@@ -38,7 +38,7 @@ export function Overview({ model }) {
 /** The main metrics in large digits. @param {{metrics: Record<string, any>}} props */
 export function Figures({ metrics }) {
   const numbers = metricNames([metrics]).filter((name) => typeof metrics[name] === "number");
-  return html`<dl class="figures">${numbers
+  return html`<dl class="measures">${numbers
     .slice(0, 12)
     .map((name) => html`<div key=${name}><dt>${name}</dt><dd>${figure(metrics[name])}</dd></div>`)}</dl>`;
 }

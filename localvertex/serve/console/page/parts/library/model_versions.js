@@ -65,7 +65,7 @@ export function Versions({ model }) {
       nameOf=${(/** @type {any} */ row) => `version ${row.version}`} selected=${new Set(selected)} onSelect=${select} />
     ${
       rows.length < model.versions.length &&
-      html`<p class="more"><button onClick=${() => setIsWhole(true)}>Show all ${model.versions.length} versions</button></p>`
+      html`<p class="show-more"><button onClick=${() => setIsWhole(true)}>Show all ${model.versions.length} versions</button></p>`
     }
     ${
       other &&
@@ -90,7 +90,11 @@ function columnsOf(model) {
     { title: "Run", cell: (row) => html`<${Run} id=${row.run} />` },
     { title: "Dataset", isWideOnly: true, cell: (row) => html`<${Fingerprints} all=${row.datasets} />` },
     { title: "Endpoints", isNumber: true, isWideOnly: true, cell: (row) => row.endpoints.length },
-    { title: "Created", isWideOnly: true, cell: (row) => html`<${Time} at=${row.create_time} />` },
+    {
+      title: "Created",
+      isWideOnly: true,
+      cell: (row) => html`<span class="nowrap"><${Time} at=${row.create_time} /></span>`,
+    },
   ];
 }
 

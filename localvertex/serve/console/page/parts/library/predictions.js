@@ -4,15 +4,20 @@ import { Code } from "../../ui/values.js";
 
 const NUM_SHOWN = 5;
 
+const MAX_PREDICTIONS = 50;
+const MAX_CHARACTERS = 20_000;
+
 /** @param {{answer: any}} props - The answer of a trial. */
 export function Predictions({ answer }) {
+  const more = answer.predictions.length - MAX_PREDICTIONS;
   return html`<div class="predictions">
-    ${answer.predictions.map((/** @type {any} */ each, /** @type {number} */ index) => {
+    ${answer.predictions.slice(0, MAX_PREDICTIONS).map((/** @type {any} */ each, /** @type {number} */ index) => {
       const classes = classesOf(each, answer.class_names);
       return classes
         ? html`<${Bars} key=${index} classes=${classes} />`
-        : html`<${Code} key=${index} text=${JSON.stringify(each, null, 2)} />`;
+        : html`<${Code} key=${index} text=${textOf(each)} />`;
     })}
+    ${more > 0 && html`<p class="small muted">and ${more.toLocaleString("en")} more predictions</p>`}
     <p class="small muted">${answer.endpoint ? `By ${answer.endpoint}` : "By its own container"}, in ${answer.seconds} s</p>
   </div>`;
 }
@@ -25,12 +30,22 @@ function Bars({ classes }) {
       ${sorted.slice(0, NUM_SHOWN).map(
         ({ name, share }, index) => html`<li key=${index}>
           <span class="name">${name}</span>
-          <span class="bar" aria-hidden="true"><span style=${{ width: `${100 * Math.min(1, Math.max(0, share))}%` }}></span></span>
+          <span class="share" aria-hidden="true"><span style=${{ width: `${100 * Math.min(1, share)}%` }}></span></span>
           <span class="number">${(100 * share).toFixed(2)}%</span>
         </li>`,
       )}
     </ol>
     ${more > 0 && html`<p class="small muted">and ${more.toLocaleString("en")} classes with less</p>`}`;
+}
+
+/** Whether a number is a probability, up to rounding. @param {any} value */
+const isShare = (value) => typeof value === "number" && value >= 0 && value <= 1.001;
+
+/** A prediction as JSON, shortened. @param {any} prediction */
+function textOf(prediction) {
+  const text = JSON.stringify(prediction, null, 2);
+  if (text.length <= MAX_CHARACTERS) return text;
+  return `${text.slice(0, MAX_CHARACTERS)}… (${text.length.toLocaleString("en")} characters)`;
 }
 
 /**
@@ -40,7 +55,7 @@ function Bars({ classes }) {
  */
 function classesOf(prediction, names) {
   const shares = prediction?.probabilities ?? prediction?.confidences;
-  if (!Array.isArray(shares) || !shares.length || !shares.every((each) => typeof each === "number")) return null;
+  if (!Array.isArray(shares) || !shares.length || !shares.every(isShare)) return null;
   const given = prediction.labels ?? prediction.displayNames;
   const known = Array.isArray(given) ? given : names;
   const isKnown = known.length === shares.length;

@@ -22,7 +22,7 @@ export function TryModel({ model }) {
   const choice = (/** @type {string} */ id, /** @type {string} */ title) => html`<label>
     <input type="radio" name="mode" checked=${mode === id} onChange=${() => setMode(id)} />${title}</label>`;
   return html`
-    <fieldset class="choice"><legend class="hidden">Request</legend>
+    <fieldset class="try-mode"><legend class="hidden">Request</legend>
       ${choice("image", "An image")} ${choice("json", "JSON, for models with other instances")}</fieldset>
     <p class="muted">${
       model.endpoints.length
@@ -121,7 +121,7 @@ function Image({ onSend, isBusy }) {
     take(event.target.files);
     event.target.value = "";
   };
-  return html`<div class=${`drop ${isOver ? "over" : ""}`} onDragOver=${over} onDragLeave=${over} onDrop=${drop}>
+  return html`<div class=${`try-drop ${isOver ? "over" : ""}`} onDragOver=${over} onDragLeave=${over} onDrop=${drop}>
       ${picture && html`<img src=${picture.url} alt=${`The image ${picture.name}`} />`}
       <div>
         <label class="button">Choose an image
@@ -145,11 +145,11 @@ function Json({ onSend, isBusy }) {
       setWrong(/** @type {Error} */ (error).message);
     }
   };
-  return html`<label for="request">Request, as for Vertex AI's predict</label>
+  return html`<div class="request"><label for="request">Request, as for Vertex AI's predict</label>
     <textarea id="request" rows="8" spellcheck=${false} value=${text} aria-invalid=${Boolean(wrong)}
       onInput=${(/** @type {any} */ event) => setText(event.target.value)}></textarea>
     ${wrong && html`<p class="error" role="alert">Not JSON: ${wrong}</p>`}
-    <p><button class="primary" disabled=${isBusy} onClick=${send}>Predict</button></p>`;
+    <p><button class="primary" disabled=${isBusy} onClick=${send}>Predict</button></p></div>`;
 }
 
 /** The content of a file in base64. @param {File} file @returns {Promise<string>} */

@@ -4,24 +4,28 @@ import { useLoad } from "../../load.js";
 import { Section } from "../../ui/page.js";
 import { Problem } from "../../ui/problem.js";
 import UPlot from "../../vendor/uplot.js";
+import { number } from "./format.js";
 import { Letter, letter } from "./letters.js";
 
 const HEIGHT = 220;
 
 /** The figures with their places in a point: `[step, time, loss, accuracy, images per second, seconds left]`. */
 const FIGURES = [
-  { title: "Loss", place: 2, digits: 4 },
-  { title: "Accuracy", place: 3, digits: 4 },
-  { title: "Images per second", place: 4, digits: 3 },
+  { title: "Loss", place: 2 },
+  { title: "Accuracy", place: 3 },
+  { title: "Images per second", place: 4 },
 ];
 
-/** @param {{runs: any[], query: URLSearchParams}} props */
-export function Curves({ runs, query }) {
+/** @param {{runs: any[], steps: any[], query: URLSearchParams}} props */
+export function Curves({ runs, steps, query }) {
   const { data, error, reload } = useLoad(`/local/compare/curves?${query}`);
   if (error) return html`<${Problem} title="The curves cannot be read" error=${error} onRetry=${reload} />`;
   const curves = (data?.curves ?? []).filter((/** @type {any} */ each) => each.series.some(Boolean));
+  const titleOf = (/** @type {string} */ task) => steps.find((each) => each.path === task)?.title ?? task;
   return curves.map(
-    (/** @type {any} */ { task, series }) => html`<${Section} key=${task} title=${html`Curves of <bdi>${task}</bdi>`}>
+    (
+      /** @type {any} */ { task, series },
+    ) => html`<${Section} key=${task} title=${html`Curves of <bdi>${titleOf(task)}</bdi>`}>
     <div class="curves">
       ${FIGURES.map((figure) => html`<${Figure} key=${figure.title} runs=${runs} series=${series} figure=${figure} />`)}
     </div>
@@ -54,16 +58,16 @@ function Figure({ runs, series, figure }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => draw(/** @type {HTMLElement} */ (box.current), data, setIndex), [data]);
   if (!data.values.some((each) => each.some((value) => value !== null))) return null;
-  const format = (/** @type {number | null} */ value) => (value === null ? "–" : value.toPrecision(figure.digits));
+  const format = (/** @type {number | null} */ value) => (value === null ? "–" : number(value));
   const at = (/** @type {(number | null)[]} */ values) =>
     index === null ? (values.findLast((value) => value !== null) ?? null) : values[index];
   const shown = data.values.map(at);
-  const label = runs.map((_, number) => `run ${letter(number)} ${format(shown[number])}`).join(", ");
-  return html`<figure class="chart">
+  const label = runs.map((_, place) => `run ${letter(place)} ${format(shown[place])}`).join(", ");
+  return html`<figure class="curve">
     <figcaption>
       <h3>${figure.title}</h3>
       <span class="readout">
-        ${shown.map((value, number) => html`<span key=${number}><${Letter} index=${number} /> ${format(value)}</span>`)}
+        ${shown.map((value, place) => html`<span key=${place}><${Letter} index=${place} /> ${format(value)}</span>`)}
         <span class="muted">${index === null ? "last" : `step ${data.steps[index]}`}</span>
       </span>
     </figcaption>

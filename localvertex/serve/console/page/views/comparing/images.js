@@ -1,23 +1,22 @@
 // Images with their label and what each run predicts.
 import { html, useState } from "../../html.js";
+import { percent } from "./format.js";
 import { Letter } from "./letters.js";
 
 const NUM_SHOWN = 24;
 
-const PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
-
 /** @param {{title: string, group: import("./predictions.js").Group}} props */
 export function Images({ title, group }) {
   const { images, num_differing } = group;
-  const [count, setCount] = useState(NUM_SHOWN);
-  const shown = images.slice(0, count);
+  const [limit, setLimit] = useState(NUM_SHOWN);
+  const shown = images.slice(0, limit);
   const rest = num_differing > shown.length && `the ${shown.length} most confident mistakes of ${num_differing}`;
   return html`
     <h3 class="group">${title}${rest && html`<span class="muted"> · ${rest}</span>`}</h3>
     <ul class="images">
       ${shown.map((image) => html`<${Image} key=${`${image.split} ${image.file_name}`} image=${image} />`)}
     </ul>
-    ${count < images.length && html`<button class="more" onClick=${() => setCount(images.length)}>Show more</button>`}`;
+    ${limit < images.length && html`<button class="more" onClick=${() => setLimit(images.length)}>Show more</button>`}`;
 }
 
 /** @param {{image: any}} props */
@@ -37,7 +36,7 @@ function Image({ image }) {
             <${Letter} index=${index} />
             <span>${each.is_right ? "✓" : "✗"}<span class="hidden">${each.is_right ? "right" : "wrong"}</span></span>
             <bdi>${each.predicted}</bdi>
-            <span class="muted">${PERCENT.format(each.probability)}</span>
+            <span class="muted">${percent(each.probability)}</span>
           </p>`,
       )}
     </div>

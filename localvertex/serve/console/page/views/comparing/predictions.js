@@ -4,6 +4,7 @@ import { useLoad } from "../../load.js";
 import { Loading, Section } from "../../ui/page.js";
 import { Notice, Problem } from "../../ui/problem.js";
 import { Table } from "../../ui/table.js";
+import { count, percent } from "./format.js";
 import { Images } from "./images.js";
 import { Letter, letter } from "./letters.js";
 
@@ -14,9 +15,6 @@ import { Letter, letter } from "./letters.js";
  * @property {number} num_differing - Those of which the runs do not predict the same.
  * @property {any[]} images
  */
-
-const PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
-const COUNT = new Intl.NumberFormat("en");
 
 /** @param {{runs: any[], query: URLSearchParams}} props */
 export function Predictions({ runs, query }) {
@@ -56,9 +54,9 @@ function Groups({ numCommon, groups }) {
   /** @type {import("../../ui/table.js").Column[]} */
   const columns = [
     { title: "Runs", cell: Pattern, isName: true },
-    { title: "Images", cell: (group) => COUNT.format(group.num_images), isNumber: true },
-    { title: "Share", cell: (group) => PERCENT.format(group.num_images / numCommon), isNumber: true, isWideOnly: true },
-    { title: "Differ", cell: (group) => COUNT.format(group.num_differing), isNumber: true },
+    { title: "Images", cell: (group) => count(group.num_images), isNumber: true },
+    { title: "Share", cell: (group) => percent(group.num_images / numCommon), isNumber: true, isWideOnly: true },
+    { title: "Differ", cell: (group) => count(group.num_differing), isNumber: true },
     {
       title: "",
       heading: html`<span class="hidden">Images</span>`,
@@ -73,9 +71,9 @@ function Groups({ numCommon, groups }) {
   const group = groups[chosen];
   return html`
     <p class="muted">
-      ${COUNT.format(numCommon)} images are in the predictions of all runs. Differ: how many the runs predict differently.
+      ${count(numCommon)} images are in the predictions of all runs. Differ: how many the runs predict differently.
     </p>
-    <${Table} caption="Images by which runs are right" columns=${columns} rows=${groups} keyOf=${describe} />
+    <${Table} isRegion caption="Images by which runs are right" columns=${columns} rows=${groups} keyOf=${describe} />
     <div aria-live="polite">
       ${group && html`<${Images} key=${describe(group)} title=${describe(group)} group=${group} />`}
     </div>`;

@@ -6,10 +6,14 @@ import { State } from "../../ui/state.js";
 import { Table } from "../../ui/table.js";
 import { duration } from "../../ui/time.js";
 import { Value } from "../../ui/values.js";
-import { Letter, letter } from "./letters.js";
+import { number, signed } from "./format.js";
+import { Letter, letter, Name } from "./letters.js";
 
-const NUMBER = new Intl.NumberFormat("en", { maximumSignificantDigits: 5, useGrouping: true });
-const SIGNED = new Intl.NumberFormat("en", { maximumSignificantDigits: 3, signDisplay: "exceptZero" });
+/** The titles that several rows have. @param {any[]} rows */
+const ambiguous = (rows) => {
+  const titles = rows.map((row) => row.title);
+  return new Set(titles.filter((title, index) => titles.indexOf(title) !== index));
+};
 
 /**
  * The columns of a table: the name of a row, then a cell for each run.
@@ -37,14 +41,14 @@ export function Parameters({ runs, rows }) {
     ${differing.length === 0 && html`<p class="muted">${none}</p>`}
     ${
       differing.length > 0 &&
-      html`<${Table} caption="Parameters that differ" columns=${columns(runs, nameOf, parameter)} rows=${differing}
-        keyOf=${keyOf} />`
+      html`<${Table} isRegion caption="Parameters that differ" columns=${columns(runs, nameOf, parameter)}
+        rows=${differing} keyOf=${keyOf} />`
     }
     ${
       equal.length > 0 &&
       html`<details class="equal">
         <summary>${equal.length} equal ${equal.length === 1 ? "parameter" : "parameters"}</summary>
-        <${Table} caption="Parameters that are equal" columns=${EQUAL} rows=${equal} keyOf=${keyOf} />
+        <${Table} isRegion caption="Parameters that are equal" columns=${EQUAL} rows=${equal} keyOf=${keyOf} />
       </details>`
     }
   <//>`;
@@ -54,7 +58,7 @@ export function Parameters({ runs, rows }) {
 const keyOf = (row) => row.path ?? `${row.task ?? ""} ${row.artifact ?? ""} ${row.name}`;
 
 /** @param {any} row */
-const nameOf = (row) => html`<bdi>${row.name}</bdi>`;
+const nameOf = (row) => html`<${Name} text=${row.name} />`;
 
 /** @param {any} row @param {number} index */
 function parameter(row, index) {
@@ -72,21 +76,21 @@ const EQUAL = [
 export function Metrics({ runs, rows }) {
   if (rows.length === 0) return null;
   const tasks = new Set(rows.map((row) => row.task));
-  const name = (/** @type {any} */ row) => html`<bdi>${row.name}</bdi>
-    ${tasks.size > 1 && html`<div class="small muted"><bdi>${row.task}</bdi></div>`}`;
+  const name = (/** @type {any} */ row) => html`<${Name} text=${row.name} />
+    ${tasks.size > 1 && html`<div class="small muted" title=${row.task}><bdi>${row.title}</bdi></div>`}`;
   const cell = (/** @type {any} */ row, /** @type {number} */ index) => {
     const [value, difference] = [row.values[index], row.differences[index]];
     if (value === null) return html`<span class="muted">–</span>`;
     const isBest = row.best.includes(index);
-    const shown = typeof value === "number" ? NUMBER.format(value) : String(value);
-    return html`<span class=${isBest ? "best" : ""}>${shown}</span>
+    if (typeof value !== "number") return html`<span class="text">${String(value)}</span>`;
+    return html`<span class=${isBest ? "best" : ""}>${number(value)}</span>
       <div class="small muted">
-        ${isBest && html`<span class="badge">best</span>`}${difference !== null && SIGNED.format(difference)}
+        ${isBest && html`<span class="badge">best</span>`}${difference !== null && signed(difference)}
       </div>`;
   };
   return html`<${Section} title="Metrics">
-    <${Table} caption="Metrics; differences are to run A" columns=${columns(runs, name, cell, true)} rows=${rows}
-      keyOf=${keyOf} />
+    <${Table} isRegion caption="Metrics; differences are to run A" columns=${columns(runs, name, cell, true)}
+      rows=${rows} keyOf=${keyOf} />
     <p class="small muted">
       Differences are to run A. The best value is marked where it is known whether larger or smaller is better.
     </p>
@@ -95,8 +99,9 @@ export function Metrics({ runs, rows }) {
 
 /** @param {{runs: any[], rows: any[], numMore: number}} props */
 export function Steps({ runs, rows, numMore }) {
-  const name = (/** @type {any} */ row) => html`<bdi>${row.title}</bdi>
-    ${row.title !== row.path && html`<div class="small muted"><bdi>${row.path}</bdi></div>`}`;
+  const unclear = ambiguous(rows);
+  const name = (/** @type {any} */ row) => html`<span title=${row.path}><${Name} text=${row.title} /></span>
+    ${unclear.has(row.title) && html`<div class="small muted"><${Name} text=${row.path} /></div>`}`;
   const cell = (/** @type {any} */ row, /** @type {number} */ index) => {
     const entry = row.cells[index];
     if (!entry) return html`<span class="muted">no such step</span>`;
@@ -104,7 +109,7 @@ export function Steps({ runs, rows, numMore }) {
       <div class="small muted">${duration(entry.seconds)}${entry.attempts > 1 && `, ${entry.attempts} attempts`}</div>`;
   };
   return html`<${Section} title="Steps">
-    <${Table} caption="State and duration of each step" columns=${columns(runs, name, cell)} rows=${rows}
+    <${Table} isRegion caption="State and duration of each step" columns=${columns(runs, name, cell)} rows=${rows}
       keyOf=${keyOf} />
     ${numMore > 0 && html`<p class="muted">${numMore} more steps are not shown.</p>`}
   <//>`;

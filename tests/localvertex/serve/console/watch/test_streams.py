@@ -1,0 +1,156 @@
+"""Streams of a real server: its end with open tabs, clients that do not read, and memory over a long time."""
+
+import http.client
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.support import run_records
+from tests.support.server import Server, wait_until
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def server(start_server: Callable[..., Server]) -> Server:
+    """Start a server with one run whose step has a log."""
+    found = start_server()
+    run_id = run_records.write_job(found.work_dir, 1)
+    (found.work_dir / run_id / "train").mkdir()
+    log_of(found).write_text("first\n")
+    return found
+
+
+def log_of(server: Server) -> Path:
+    """Return the log of the step."""
+    return server.work_dir / "run-00001" / "train" / "log.txt"
+
+
+def add(server: Server, line: str) -> None:
+    """Add a line to the log."""
+    with log_of(server).open("a") as file:
+        file.write(f"{line}\n")
+
+
+QUERY = "/local/events?run=run-00001&log=train"
+
+
+def unread(server: Server, path: str = QUERY) -> socket.socket:
+    """Request a stream and read nothing."""
+    host, _, port = server.url.removeprefix("http://").partition(":")
+    connection = socket.create_connection((host, int(port)))
+    # A small window: the server soon has to wait.
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    token = server.headers["Authorization"]
+    connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: {token}\r\n\r\n".encode())
+    return connection
+
+
+class Stream:
+    """The stream of a tab that reads."""
+
+    def __init__(self, server: Server) -> None:
+        self._connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=60)
+        self._connection.request("GET", QUERY, headers=server.headers)
+        self._response = self._connection.getresponse()
+        assert self._response.headers["Content-Type"].startswith("text/event-stream")
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of the events."""
+        while line := self._response.readline():
+            if line.startswith(b"event: "):
+                yield line.removeprefix(b"event: ").decode().strip()
+
+    def close(self) -> None:
+        """Close the tab."""
+        self._response.close()
+        self._connection.close()
+
+
+Tab = Callable[[], Stream]
+
+
+@pytest.fixture
+def tab(server: Server) -> Iterator[Tab]:
+    """Open tabs, which are closed at the end."""
+    with ExitStack() as stack:
+
+        def new() -> Stream:
+            return stack.enter_context(closing(Stream(server)))
+
+        yield new
+
+
+def memory_bytes(server: Server) -> int:
+    """Return the memory of the server's process."""
+    pages = int(Path(f"/proc/{server.process.pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_server_ends_although_tabs_are_open_and_one_of_them_does_not_read(server: Server, tab: Tab) -> None:
+    log_of(server).write_text("x" * 100_000 + "\n")
+    streams = [tab().names() for _ in range(3)]
+    for each in streams:
+        assert [next(each), next(each)] == ["run", "log"]
+    with unread(server) as connection:
+        wait_until(lambda: connection.recv(1, socket.MSG_PEEK))
+        # More than the buffers of both sides take: the stream of this client waits for it.
+        for _ in range(8):
+            add(server, "y" * 250_000)
+            assert next(streams[0]) == "log"
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(30)
+    for each in streams[1:]:
+        with suppress(ConnectionError):
+            assert "end" not in list(each)
+
+
+def test_clients_that_do_not_read_cost_no_memory(server: Server, tab: Tab) -> None:
+    reader = tab().names()
+    assert [next(reader), next(reader)] == ["run", "log"]
+    connections = [unread(server) for _ in range(10)]
+    for _ in range(6):
+        add(server, "y" * 250_000)
+        assert next(reader) == "log"
+    before = memory_bytes(server)
+    for _ in range(10):
+        add(server, "y" * 250_000)
+        assert next(reader) == "log"
+    assert memory_bytes(server) - before < 16 << 20
+    for each in connections:
+        each.close()
+
+
+def test_a_stream_ends_with_its_run(server: Server, tab: Tab) -> None:
+    stream = tab().names()
+    assert [next(stream), next(stream)] == ["run", "log"]
+    (server.work_dir / "run-00001" / "run.json").unlink()
+    assert list(stream) == ["problem", "end"]
+    missing = server.request("GET", "/local/events?run=run-00001")
+    assert missing.status_code == 404
+    assert "does not exist" in missing.json()["error"]["message"]
+
+
+def test_memory_is_flat_over_5_000_requests(server: Server, tab: Tab) -> None:
+    paths = ("", "/log?task=train", "/command?task=train", "/graph?closed=")
+    with requests.Session() as session:
+        session.headers.update(server.headers)
+
+        def poll(times: int) -> None:
+            for number in range(times):
+                session.get(f"{server.url}/local/runs/run-00001{paths[number % len(paths)]}", timeout=60)
+                if number % 100 == 0:
+                    stream = tab()
+                    assert next(stream.names()) == "run"
+                    stream.close()
+
+        poll(1_000)
+        before = memory_bytes(server)
+        poll(5_000)
+    assert memory_bytes(server) - before < 8 << 20
