@@ -62,7 +62,11 @@ function merged(previous, { run, tasks, is_first }) {
   return { run, tasks: known, problem: "", isDeleted: false };
 }
 
-/** @param {any} previous @param {any} event */
+/**
+ * Return a state with the new points of one replica of a job, in `steps`.
+ * @param {any} previous
+ * @param {any} event
+ */
 export function withPoints(previous, event) {
   const steps = new Map(previous.steps);
   const points = event.is_first ? [] : (steps.get(event.replica)?.points ?? []);
