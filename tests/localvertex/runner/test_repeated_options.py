@@ -19,7 +19,7 @@ def test_options_without_further_rights_are_those_of_the_run(tmp_path: Path) -> 
         fail_fast=True,
         max_parallel=17,
         max_backoff_seconds=0.5,
-        grace_seconds=3,
+        grace_seconds=3.0,
         gcs_root=tmp_path,
         custom_jobs=JobOptions(restart_rule=RestartRule.LENIENT),
     )

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from localvertex.serve.api.errors import ApiError
 from localvertex.serve.console.comparing import prediction_files
 from localvertex.serve.console.comparing.prediction_files import Key, Prediction
 
@@ -54,11 +53,8 @@ class _Images:
     def address(self, name: str) -> str:
         """Return the address of an image, empty when no artifact has it."""
         for run_id, query, artifact in self._folders:
-            try:
-                artifact.file(name, is_download=False)
-            except (ApiError, OSError, ValueError):
-                continue
-            return f"/local/runs/{run_id}/artifact/file?{urlencode({**query, 'file': name})}"
+            if artifact.has_image(name):
+                return f"/local/runs/{run_id}/artifact/file?{urlencode({**query, 'file': name})}"
         return ""
 
 

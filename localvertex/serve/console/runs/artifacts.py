@@ -82,9 +82,8 @@ class ArtifactOf:
         Raises:
             ApiError: There is no such file, or it is neither a page nor an image.
         """
-        root = self.path()
-        path = root / name if root and name else root
-        if root is None or path is None or not path.is_file() or (name and not is_inside(path, root)):
+        path = self._file(name)
+        if path is None:
             raise not_found(f"the file {name[:200]!r} of the artifact {self._name[:200]!r}")
         if is_download:
             return file_responses.download(path)
@@ -93,6 +92,21 @@ class ArtifactOf:
         if not kind:
             raise ApiError(Status.INVALID_ARGUMENT, f"{path.name} is neither a page nor an image; download it")
         return file_responses.shown(path, kind)
+
+    def has_image(self, name: str) -> bool:
+        """Return whether it is a folder with an image of this name."""
+        path = self._file(name) if name else None
+        return path is not None and bool(_image_kind(path))
+
+    def _file(self, name: str) -> Path | None:
+        """Return one of its files, or with an empty name its only one; None when there is none."""
+        root = self.path()
+        path = root / name if root and name else root
+        try:
+            is_file = path is not None and path.is_file()
+        except (OSError, ValueError):  # a null byte, a long name
+            return None
+        return path if root and path and is_file and (not name or is_inside(path, root)) else None
 
     def path(self) -> Path | None:
         """Return where it is; None when it is missing, or not in the work directory or a bucket of the run."""

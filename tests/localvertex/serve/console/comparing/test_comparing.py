@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from localvertex.serve.api.errors import ApiError
-from localvertex.serve.console.comparing import tables
+from localvertex.serve.console.comparing import curves, tables
 from localvertex.serve.console.comparing.comparison import Comparisons
 from localvertex.serve.console.local_route import LocalCall
 from tests.localvertex.serve.console.comparing.runs import Runs, line, metric
