@@ -115,11 +115,11 @@ def test_clients_that_do_not_read_cost_no_memory(server: Server, tab: Tab) -> No
     reader = tab().names()
     assert [next(reader), next(reader)] == ["run", "log"]
     connections = [unread(server) for _ in range(10)]
-    for _ in range(6):
+    for _ in range(4):
         add(server, "y" * 250_000)
         assert next(reader) == "log"
     before = memory_bytes(server)
-    for _ in range(10):
+    for _ in range(6):
         add(server, "y" * 250_000)
         assert next(reader) == "log"
     assert memory_bytes(server) - before < 16 << 20
