@@ -2,7 +2,10 @@
 import { label } from "../../ui/state.js";
 import { duration } from "../../ui/time.js";
 
-/** @typedef {{path: string, kind: string, state: string, seconds: number, start_time: string | null, inputs?: any}} Entry */
+/**
+ * What is read of an entry of a record.
+ * @typedef {{path: string, kind: string, state: string, seconds: number, start_time: string | null, inputs?: any}} Entry
+ */
 
 /**
  * An entry with its box, and the iterations that contain it: the id of each loop and the number of its item.
@@ -84,7 +87,8 @@ function stateOf(found, outer) {
   const entry = found.find((each) => each.entry.state === state)?.entry;
   const path = entry?.path ?? "";
   if (found.length > 1) {
-    const text = `${counts.get(state).toLocaleString("en")} of ${found.length.toLocaleString("en")} ${label(state).toLowerCase()}`;
+    const [some, all] = [counts.get(state), found.length].map((each) => each.toLocaleString("en"));
+    const text = `${some} of ${all} ${label(state).toLowerCase()}`;
     return { state, text, path, since: null };
   }
   const text = entry?.start_time && state !== "RUNNING" ? `${label(state)} · ${duration(entry.seconds)}` : label(state);
