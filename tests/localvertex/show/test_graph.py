@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -136,7 +136,7 @@ def pipelines(draw: st.DrawFn) -> Pipeline:
         for number in range(draw(st.integers(1, 9 - 2 * depth))):
             needs = draw(st.lists(st.sampled_from(sorted(found)), max_size=4, unique=True)) if found else []
             kind = draw(st.sampled_from(["step", "step", "if", "loop", "group"])) if depth < 3 else "step"
-            component, extra = "comp-step", {}
+            component, extra = "comp-step", dict[str, Any]()
             if kind != "step":
                 component = f"comp-{len(components)}"
                 components[component] = {}
@@ -145,7 +145,7 @@ def pipelines(draw: st.DrawFn) -> Pipeline:
                 extra = {"triggerPolicy": {"condition": "1 == 1"}}
             if kind == "loop":
                 extra = {"parameterIterator": {"itemInput": "item", "items": {"raw": "[1, 2]"}}}
-            title = draw(st.text(st.characters(codec="utf-8", exclude_categories=("Cc",)), min_size=1, max_size=40))
+            title = draw(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=1, max_size=40))
             name = f"{kind}-{number}"
             found[name] = task(title, needs, component, **extra)
         return found
@@ -207,12 +207,12 @@ def test_boxes_name_their_kind() -> None:
 
 @pytest.mark.parametrize("shape", ["chain", "fan", "layers"])
 def test_300_steps_are_drawn_at_once_and_without_overlap(shape: str) -> None:
-    needs = {
+    shapes: dict[str, Callable[[int], list[str]]] = {
         "chain": lambda n: [f"t{n - 1}"] if n else [],
         "fan": lambda n: [] if n == 0 else ["t0"] if n < 299 else [f"t{each}" for each in range(1, 299)],
         "layers": lambda n: [f"t{each}" for each in range((n // 12 - 1) * 12, n // 12 * 12, 5)] if n >= 12 else [],
-    }[shape]
-    pipeline = spec({f"t{n}": task(f"t{n}", needs(n)) for n in range(300)}, {})
+    }
+    pipeline = spec({f"t{n}": task(f"t{n}", shapes[shape](n)) for n in range(300)}, {})
     started = time.process_time()
     drawing = graph.draw(pipeline, None)
     print(f"{shape}: {1000 * (time.process_time() - started):.0f} ms")

@@ -23,6 +23,9 @@ FOLDER = Path("build")
 
 _SUFFIXES = (".json", ".yaml", ".yml")
 
+_MAX_KEPT_CHARS = 5 * 2**20
+"""Larger files are JSON, which is read quickly, and would take much memory."""
+
 _KINDS = ("content", "file", "run")
 
 
@@ -119,7 +122,8 @@ def _artifact(artifact: Artifact) -> str:
 
 
 def _source(content: str, name: str, path: str, **values: Any) -> Source:
-    documents, pipeline = _parsed(content, reading.shown(name))
+    parse = _parsed if len(content) <= _MAX_KEPT_CHARS else _parsed.__wrapped__
+    documents, pipeline = parse(content, reading.shown(name))
     return Source(content=content, path=path, documents=documents, pipeline=pipeline, **values)
 
 

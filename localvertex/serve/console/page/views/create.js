@@ -28,7 +28,7 @@ export default function Create({ query }) {
       ${source && !overview && !failed && html`<${Loading} />`}
       ${
         !overview &&
-        (!source || failed) &&
+        (!named || failed) &&
         html`<${Choose} onDrop=${take}
         onProblem=${(/** @type {string} */ text) => take(null, text)} />`
       }

@@ -96,7 +96,8 @@ function Times({ times, setTimes, cron }) {
           onInput=${(/** @type {any} */ event) => set({ name: event.target.value })} />`}
       <//>
       <${CronFields} expression=${times.expression} zone=${times.zone} cron=${cron}
-        onExpression=${(/** @type {string} */ expression) => set({ expression })} onZone=${(/** @type {string} */ zone) => set({ zone })} />
+        onExpression=${(/** @type {string} */ expression) => set({ expression })}
+        onZone=${(/** @type {string} */ zone) => set({ zone })} />
       <${Field} id="limit" name="Runs at the same time" error=${isCount(times.limit) ? "" : "Expected 1 or more."}>
         ${(/** @type {object} */ aria) => html`<input ...${aria} inputmode="numeric" value=${times.limit}
           onInput=${(/** @type {any} */ event) => set({ limit: event.target.value })} />`}

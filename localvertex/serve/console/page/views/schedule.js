@@ -28,7 +28,8 @@ export default function Schedule({ params }) {
   if (!schedule) {
     const reason = error ?? (data && "It does not exist; it may have been deleted.");
     return html`<${Page} title=${params.id} parent=${LIST}>
-      ${reason ? html`<${Problem} title="No schedule to show" error=${reason} onRetry=${reload} />` : html`<${Loading} />`}
+      ${!reason && html`<${Loading} />`}
+      ${reason && html`<${Problem} title="No schedule to show" error=${reason} onRetry=${reload} />`}
     <//>`;
   }
   const heading = html`<bdi>${schedule.displayName}</bdi> <${ScheduleState} schedule=${schedule} />`;
@@ -75,7 +76,10 @@ function History({ data, error, reload }) {
   return html`<${Section} title="History">
     ${error && html`<${Problem} error=${error} onRetry=${reload} />`}
     ${data && !data.runs.length && html`<${Empty} title="No runs yet" />`}
-    ${data?.runs.length > 0 && html`<${Table} caption="Runs of this schedule" columns=${shown} rows=${data.runs} keyOf=${keyOf} />`}
+    ${
+      data?.runs.length > 0 &&
+      html`<${Table} caption="Runs of this schedule" columns=${shown} rows=${data.runs} keyOf=${keyOf} />`
+    }
     ${data?.next_page_token && html`<p class="muted">and ${data.total_size - data.runs.length} earlier runs</p>`}
   <//>`;
 }

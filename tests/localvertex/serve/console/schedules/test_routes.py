@@ -24,7 +24,7 @@ def create(server: Server, spec: dict[str, Any], *, region: str = "us-central1",
     parent = f"projects/local-project/locations/{region}"
     parameters = fields.pop("parameters", {})
     job = {"pipelineSpec": spec, "runtimeConfig": {"parameterValues": parameters}}
-    body = {"displayName": "yearly", "cron": "0 0 29 2 *", "maxConcurrentRunCount": "1"}
+    body: dict[str, Any] = {"displayName": "yearly", "cron": "0 0 29 2 *", "maxConcurrentRunCount": "1"}
     body["createPipelineJobRequest"] = {"parent": parent, "pipelineJob": job}
     answer = server.request("POST", f"/v1/{parent}/schedules", json=body | fields)
     answer.raise_for_status()

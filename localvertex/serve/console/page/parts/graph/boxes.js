@@ -65,7 +65,8 @@ function Group({ box, look }) {
       <${Button} box=${box} look=${look} state=${state} height=${HEADER}>
         ${state.state && html`<${Icon} state=${state.state} x=${x - ICON} y="6" />`}
         <text x=${x} y="19">
-          ${box.title}${" "}<${Kind} box=${box} /><tspan class="label" dx="4"><${Label} box=${box} state=${state} /></tspan>
+          ${box.title}${" "}<${Kind} box=${box} />
+          <tspan class="label" dx="4"><${Label} box=${box} state=${state} /></tspan>
         </text>
       <//>
       ${look.onFold && html`<${Fold} box=${box} look=${look} height=${HEADER} />`}`;
@@ -127,7 +128,10 @@ function Icon({ state, x, y }) {
   return html`<g transform=${`translate(${x} ${y})`}><${StateSymbol} state=${state} /></g>`;
 }
 
-/** What folds a group, for the mouse; the space bar does the same. @param {{box: any, look: Look, height: number}} props */
+/**
+ * What folds a group, for the mouse; the space bar does the same.
+ * @param {{box: any, look: Look, height: number}} props
+ */
 function Fold({ box, look, height }) {
   return html`<g class="fold" aria-hidden="true" onClick=${() => look.onFold?.(box.id)}>
     <title>${box.is_open ? "Fold" : "Unfold"} (space bar)</title>

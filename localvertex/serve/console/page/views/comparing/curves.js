@@ -39,7 +39,7 @@ export function Curves({ runs, steps, query }) {
  * @param {number} place
  * @returns {{steps: number[], values: (number | null)[][]}}
  */
-export function aligned(series, place) {
+function aligned(series, place) {
   const found = series.map((each) => {
     const kept = (each?.points ?? []).filter(
       (/** @type {any} */ [step, time]) =>
