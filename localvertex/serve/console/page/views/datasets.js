@@ -22,7 +22,10 @@ export default function Datasets({ query }) {
     ${error && html`<${Problem} error=${error} onRetry=${reload} />`}
     ${!data && !error && html`<${Loading} />`}
     ${data?.num_damaged_runs > 0 && html`<${Notice} kind="warn">${data.num_damaged_runs} runs cannot be read.<//>`}
-    ${data && (data.groups.length ? html`<${Groups} groups=${data.groups} wanted=${wanted} />` : html`<${NoDatasets} />`)}
+    ${
+      data &&
+      (data.groups.length ? html`<${Groups} groups=${data.groups} wanted=${wanted} />` : html`<${NoDatasets} />`)
+    }
   <//>`;
 }
 
@@ -57,11 +60,13 @@ function Group({ group, wanted }) {
   const rows = isWhole || (selected && !first.includes(selected)) ? group.datasets : first;
   const more = group.num_datasets - group.datasets.length;
   return html`<${Section} title=${group.title}>
-    <div class="dataset-list"><${Table} caption=${`Datasets of ${group.title}`} columns=${columnsOf(group, selected)} rows=${rows}
+    <div class="dataset-list"><${Table} caption=${`Datasets of ${group.title}`} columns=${columnsOf(group, selected)}
+        rows=${rows}
       keyOf=${(/** @type {any} */ row) => `${row.time} ${row.fingerprint}`} /></div>
     ${
       rows.length < group.datasets.length
-        ? html`<p class="show-more"><button onClick=${() => setIsWhole(true)}>Show ${group.datasets.length} datasets</button></p>`
+        ? html`<p class="show-more"><button
+            onClick=${() => setIsWhole(true)}>Show ${group.datasets.length} datasets</button></p>`
         : more > 0 && html`<p class="muted show-more">and ${more.toLocaleString("en")} older ones</p>`
     }
     ${selected && html`<${Dataset} key=${selected.fingerprint} dataset=${selected} />`}

@@ -42,7 +42,8 @@ function List({ models }) {
       cell: (row) => html`<span class="nowrap"><${Time} at=${row.update_time} /></span>`,
     },
   ];
-  return html`<${Table} caption="Models" columns=${columns} rows=${models} keyOf=${(/** @type {any} */ row) => row.id} />`;
+  return html`<${Table} caption="Models" columns=${columns} rows=${models}
+      keyOf=${(/** @type {any} */ row) => row.id} />`;
 }
 
 /** @param {any} row */

@@ -8,19 +8,24 @@ export function Refusals({ refusals, notes }) {
     ${
       refusals.length > 0 &&
       html`<div class="notice bad">
-        <strong>This pipeline cannot run here</strong><ul>${refusals.map((each) => html`<li key=${each}>${each}</li>`)}</ul>
+        <strong>This pipeline cannot run here</strong><ul>${refusals.map(
+          (each) => html`<li key=${each}>${each}</li>`,
+        )}</ul>
       </div>`
     }
     ${
       notes.length > 0 &&
-      html`<${Notice} title="Different from Vertex AI"><ul>${notes.map((each) => html`<li key=${each}>${each}</li>`)}</ul><//>`
+      html`<${Notice} title="Different from Vertex AI"><ul>${notes.map(
+        (each) => html`<li key=${each}>${each}</li>`,
+      )}</ul><//>`
     }
   </div>`;
 }
 
 /**
  * The machine check of `python -m accelerators check`, for the region chosen.
- * @param {{check: MachineFindings, draft: DraftState, server: ServerInfo | null, onChange: (change: any) => void}} props
+ * @param {{check: MachineFindings, draft: DraftState, server: ServerInfo | null,
+ *   onChange: (change: any) => void}} props
  */
 export function MachineCheck({ check, draft, server, onChange }) {
   const regions = server?.regions ?? [draft.region];
@@ -30,7 +35,9 @@ export function MachineCheck({ check, draft, server, onChange }) {
     <p class="muted small">Whether Vertex AI accepts the machines of this pipeline. Nothing leaves this machine.</p>
     <label for="region">Region</label>
     <select id="region" value=${draft.region} onChange=${choose}>
-      ${regions.map((each) => html`<option key=${each} value=${each} selected=${each === draft.region}>${each}</option>`)}
+      ${regions.map(
+        (each) => html`<option key=${each} value=${each} selected=${each === draft.region}>${each}</option>`,
+      )}
     </select>
     <div aria-live="polite"><${Findings} check=${check} /></div>
   </section>`;

@@ -65,14 +65,18 @@ function About({ overview }) {
   </div>`;
 }
 
-/** What will be started, and what is missing. @param {{draft: DraftState, errors: Map<string, string>, answer: any}} props */
+/**
+ * What will be started, and what is missing.
+ * @param {{draft: DraftState, errors: Map<string, string>, answer: any}} props
+ */
 function Summary({ draft, errors, answer }) {
   const parts = [
     errors.size && `${errors.size} field${errors.size === 1 ? "" : "s"} to correct`,
     answer.refusals.length && "cannot run here",
     draft.parameters.size ? `${draft.parameters.size} changed` : "default values",
   ].filter(Boolean);
-  return html`<span class=${errors.size || answer.refusals.length ? "error" : "muted"} aria-live="polite">${parts.join(" · ")}</span>`;
+  return html`<span class=${errors.size || answer.refusals.length ? "error" : "muted"}
+      aria-live="polite">${parts.join(" · ")}</span>`;
 }
 
 /**

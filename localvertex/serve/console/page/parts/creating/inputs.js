@@ -34,8 +34,10 @@ export function ParameterField({ parameter, text, error, onChange }) {
     <button type="button" class="quiet" onClick=${() => set(standard)}>Reset to default</button>
     <span class="muted">${standard === "" ? "empty" : standard}</span>
   </p>`;
-  return html`<${Field} id=${`parameter-${name}`} name=${name} hint=${description} error=${error} tags=${tags} after=${reset}>
-    ${(/** @type {object} */ aria) => html`<${Control} aria=${aria} parameter=${parameter} text=${text ?? standard ?? ""} onText=${set} />`}
+  return html`<${Field} id=${`parameter-${name}`} name=${name} hint=${description} error=${error} tags=${tags}
+      after=${reset}>
+    ${(/** @type {object} */ aria) => html`<${Control} aria=${aria} parameter=${parameter}
+        text=${text ?? standard ?? ""} onText=${set} />`}
   <//>`;
 }
 
@@ -50,14 +52,16 @@ function Control({ aria, parameter, text, onText }) {
     return html`<select ...${aria} value=${text} onChange=${input}>
       ${[...none, ...more, ...choices].map(
         (each) =>
-          html`<option key=${each} value=${each} selected=${each === text}>${each || (none.length ? "not set" : "empty")}</option>`,
+          html`<option key=${each} value=${each}
+              selected=${each === text}>${each || (none.length ? "not set" : "empty")}</option>`,
       )}
     </select>`;
   }
   const empty = standard === null ? (isRequired ? `such as ${example}` : "not set") : "empty";
   if (type === "LIST" || type === "STRUCT" || text.includes("\n")) {
     const rows = Math.min(12, Math.max(2, text.split("\n").length, Math.ceil(text.length / 48)));
-    return html`<textarea ...${aria} rows=${rows} value=${text} placeholder=${empty} spellcheck=${false} onInput=${input}></textarea>`;
+    return html`<textarea ...${aria} rows=${rows} value=${text} placeholder=${empty} spellcheck=${false}
+        onInput=${input}></textarea>`;
   }
   const mode = type.startsWith("NUMBER") ? "decimal" : "text";
   return html`<input ...${aria} value=${text} placeholder=${empty} inputmode=${mode} spellcheck=${false}
@@ -71,9 +75,12 @@ function Control({ aria, parameter, text, onText }) {
 export function ArtifactField({ artifact, text = "", error, onChange }) {
   const { name, schema, is_required: isRequired } = artifact;
   const set = (/** @type {any} */ event) => onChange({ part: "artifacts", name, text: event.target.value || null });
-  const tags = html`<span class="field-tag">${schema}</span>${isRequired && html`<span class="field-tag required">required</span>`}`;
+  const tags = html`<span class="field-tag">${schema}</span>${
+    isRequired && html`<span class="field-tag required">required</span>`
+  }`;
   const hint = "A file or folder of this machine, or the id of an artifact.";
   return html`<${Field} id=${`artifact-${name}`} name=${name} hint=${hint} error=${error} tags=${tags}>
-    ${(/** @type {object} */ aria) => html`<input ...${aria} value=${text} spellcheck=${false} placeholder="path or id" onInput=${set} />`}
+    ${(/** @type {object} */ aria) => html`<input ...${aria} value=${text} spellcheck=${false} placeholder="path or id"
+        onInput=${set} />`}
   <//>`;
 }

@@ -48,7 +48,11 @@ export function useDraft(overview) {
   return [draft, useCallback((/** @type {Change} */ change) => setDraft((before) => changed(before, change)), [])];
 }
 
-/** The body of a check; names are own fields, whatever they are. @param {Overview} overview @param {DraftState} draft */
+/**
+ * The body of a check; names are own fields, whatever they are.
+ * @param {Overview} overview
+ * @param {DraftState} draft
+ */
 export function body(overview, draft) {
   const labels = draft.settings.labels.split("\n").filter((line) => line.trim());
   const pairs = labels.map((line) => {

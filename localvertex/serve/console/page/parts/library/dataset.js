@@ -31,7 +31,10 @@ export function Dataset({ dataset }) {
       ${tab === CHANGED && html`<${Changed} dataset=${dataset} />`}
       ${tab === DETAILS && html`<${Details} dataset=${dataset} />`}
     <//>
-    ${!pages.length && html`<p class="muted">The step wrote no page of the type system.HTML, or its run was deleted.</p>`}
+    ${
+      !pages.length &&
+      html`<p class="muted">The step wrote no page of the type system.HTML, or its run was deleted.</p>`
+    }
   </div>`;
 }
 
@@ -56,14 +59,16 @@ function Changed({ dataset }) {
     { title: "Difference", isNumber: true, cell: difference },
   ];
   return html`
-    <p>Compared with <a class="mono" href=${link(["datasets"], { dataset: dataset.before })}>${dataset.before.slice(0, 12)}</a>,
+    <p>Compared with <a class="mono"
+        href=${link(["datasets"], { dataset: dataset.before })}>${dataset.before.slice(0, 12)}</a>,
       the one before.</p>
     ${Object.entries(dataset.metrics).map(
       ([name, metrics]) => html`<h4 key=${name} class="muted">${name}</h4><${Figures} metrics=${metrics} />`,
     )}
     ${
       dataset.changed.length
-        ? html`<div class="breaking"><${Table} caption="Metadata that changed" columns=${columns} rows=${dataset.changed}
+        ? html`<div class="breaking"><${Table} caption="Metadata that changed" columns=${columns}
+            rows=${dataset.changed}
             keyOf=${(/** @type {any} */ row) => row.name} /></div>`
         : html`<p class="muted">Only the content changed; all other metadata is the same.</p>`
     }`;

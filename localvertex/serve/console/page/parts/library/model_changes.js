@@ -69,12 +69,14 @@ export function DeleteVersion({ model, onDelete, onClose }) {
     await remove(isOnly ? vertex(`models/${encodeURIComponent(model.id)}`) : `${resource(model)}:deleteVersion`);
     onDelete(!isOnly);
   };
-  return html`<${Confirm} title=${isOnly ? `Delete the model ${model.display_name}?` : `Delete version ${model.version}?`}
+  return html`<${Confirm}
+      title=${isOnly ? `Delete the model ${model.display_name}?` : `Delete version ${model.version}?`}
       action=${isOnly ? "Delete model" : "Delete version"} onConfirm=${erase} onClose=${onClose}>
     <p>${
       isOnly
         ? "It is the only version, so the model is deleted with it."
-        : `Version ${model.version} of ${model.display_name} is deleted with its evaluations and the registry's copy of its files.`
+        : `Version ${model.version} of ${model.display_name} is deleted with its evaluations
+          and the registry's copy of its files.`
     } This cannot be undone.</p>
   <//>`;
 }

@@ -25,11 +25,18 @@ export function Overview({ model }) {
       <${Section} title="Origin"><${Values} values=${origin(model)} /><//>
       <${Section} title="Endpoints"><${Endpoints} rows=${model.endpoints} /><//>
     </div>
-    ${model.evaluations.length > 0 && html`<${Section} title="Evaluations"><${Evaluations} rows=${model.evaluations} /><//>`}
+    ${
+      model.evaluations.length > 0 &&
+      html`<${Section} title="Evaluations"><${Evaluations} rows=${model.evaluations} /><//>`
+    }
     <div class="pair">
       <${Section} title="Container"><${Container} model=${model} /><//>
       <${Section} title="Labels">
-        ${Object.keys(model.labels).length ? html`<${Values} values=${model.labels} />` : html`<p class="muted">No labels.</p>`}
+        ${
+          Object.keys(model.labels).length
+            ? html`<${Values} values=${model.labels} />`
+            : html`<p class="muted">No labels.</p>`
+        }
       <//>
     </div>
     <${Section} title="Files"><${Files} model=${model} /><//>`;
@@ -87,13 +94,16 @@ function Evaluations({ rows }) {
     { title: "All metrics", cell: (row) => html`<${Value} value=${row.metrics} />` },
     { title: "Created", isWideOnly: true, cell: (row) => html`<${Time} at=${row.create_time} />` },
   ];
-  return html`<${Table} caption="Evaluations" columns=${columns} rows=${rows} keyOf=${(/** @type {any} */ row) => row.id} />`;
+  return html`<${Table} caption="Evaluations" columns=${columns} rows=${rows}
+      keyOf=${(/** @type {any} */ row) => row.id} />`;
 }
 
 /** @param {{model: any}} props */
 function Container({ model }) {
   return html`
-    ${model.container ? html`<${Values} values=${model.container} />` : html`<p class="muted">No serving container.</p>`}
+    ${
+      model.container ? html`<${Values} values=${model.container} />` : html`<p class="muted">No serving container.</p>`
+    }
     <p class="small after">${
       model.cannot_run
         ? html`<span class="error">Cannot run here:</span> ${model.cannot_run}`
@@ -112,7 +122,8 @@ function Files({ model }) {
   const more = model.num_files - model.files.length;
   return html`
     <p class="muted">${model.num_files.toLocaleString("en")} files, ${size(model.num_bytes)}</p>
-    <div class="short"><${Table} caption="Files" columns=${columns} rows=${model.files} keyOf=${(/** @type {any} */ row) => row.path} /></div>
+    <div class="short"><${Table} caption="Files" columns=${columns} rows=${model.files}
+        keyOf=${(/** @type {any} */ row) => row.path} /></div>
     ${more > 0 && html`<p class="muted">and ${more.toLocaleString("en")} more</p>`}`;
 }
 

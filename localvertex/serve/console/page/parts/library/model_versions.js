@@ -48,7 +48,9 @@ const numbersIn = (metrics) =>
 
 /** The aliases of a version. @param {{names: string[]}} props */
 export function Aliases({ names }) {
-  return html`<span class="aliases">${names.map((name) => html`<span key=${name} class="alias">${name}</span> `)}</span>`;
+  return html`<span class="aliases">${names.map(
+    (name) => html`<span key=${name} class="alias">${name}</span> `,
+  )}</span>`;
 }
 
 /** @param {{model: any}} props - The answer of `/local/models/ID/VERSION`. */
@@ -60,12 +62,16 @@ export function Versions({ model }) {
     setSelected(isOn ? [...selected, key].slice(-2) : selected.filter((each) => each !== key));
   const [one, other] = [...selected].sort((left, right) => Number(left) - Number(right));
   return html`
-    <p class="muted">Metrics of the newest evaluation; without one, those of the run. Select two versions to compare.</p>
-    <${Table} caption="Versions" columns=${columnsOf(model)} rows=${rows} keyOf=${(/** @type {any} */ row) => row.version}
+    <p class="muted">
+      Metrics of the newest evaluation; without one, those of the run. Select two versions to compare.
+    </p>
+    <${Table} caption="Versions" columns=${columnsOf(model)} rows=${rows}
+        keyOf=${(/** @type {any} */ row) => row.version}
       nameOf=${(/** @type {any} */ row) => `version ${row.version}`} selected=${new Set(selected)} onSelect=${select} />
     ${
       rows.length < model.versions.length &&
-      html`<p class="show-more"><button onClick=${() => setIsWhole(true)}>Show all ${model.versions.length} versions</button></p>`
+      html`<p class="show-more"><button
+          onClick=${() => setIsWhole(true)}>Show all ${model.versions.length} versions</button></p>`
     }
     ${
       other &&
@@ -82,7 +88,8 @@ function columnsOf(model) {
       title: "Version",
       isName: true,
       cell: (row) => html`
-        <a href=${link(["models", model.id, row.version])} aria-current=${row.version === model.version ? "true" : undefined}>
+        <a href=${link(["models", model.id, row.version])}
+            aria-current=${row.version === model.version ? "true" : undefined}>
           Version ${row.version}</a> <${Aliases} names=${row.aliases} />
         ${row.problem && html`<div class="small error">${row.problem}</div>`}`,
     },
@@ -108,6 +115,7 @@ export function Fingerprints({ all }) {
   if (!all.length) return html`<span class="muted">not known</span>`;
   return all.map(
     (each) =>
-      html`<div key=${each}><a class="mono" href=${link(["datasets"], { dataset: each })}>${each.slice(0, 12)}</a></div>`,
+      html`<div key=${each}><a class="mono"
+          href=${link(["datasets"], { dataset: each })}>${each.slice(0, 12)}</a></div>`,
   );
 }

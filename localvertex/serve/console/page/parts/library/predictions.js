@@ -18,7 +18,8 @@ export function Predictions({ answer }) {
         : html`<${Code} key=${index} text=${textOf(each)} />`;
     })}
     ${more > 0 && html`<p class="small muted">and ${more.toLocaleString("en")} more predictions</p>`}
-    <p class="small muted">${answer.endpoint ? `By ${answer.endpoint}` : "By its own container"}, in ${answer.seconds} s</p>
+    <p class="small muted">
+      ${answer.endpoint ? `By ${answer.endpoint}` : "By its own container"}, in ${answer.seconds} s</p>
   </div>`;
 }
 

@@ -27,7 +27,7 @@ export function TryModel({ model }) {
     <p class="muted">${
       model.endpoints.length
         ? `Answered where it is deployed: ${model.endpoints[0].display_name}.`
-        : "Answered by the version's own serving container, which is started here and ends when it is idle for 5 minutes."
+        : "Answered by the version's own serving container, which starts here and ends when it is idle for 5 minutes."
     }</p>
     ${
       mode === "image"
@@ -85,7 +85,11 @@ function Progress({ pending, onCancel }) {
   return html`<div class="trial">
     <span class="spinner" aria-hidden="true"></span>
     <div><div>${text}… ${seconds > 0 && html`<span class="muted" aria-hidden="true">${seconds} s</span>`}</div>
-      ${pending.state === "starting" && pending.line && html`<div class="small muted"><code>${pending.line}</code></div>`}</div>
+      ${
+        pending.state === "starting" &&
+        pending.line &&
+        html`<div class="small muted"><code>${pending.line}</code></div>`
+      }</div>
     <button onClick=${onCancel}>Cancel</button>
   </div>`;
 }
