@@ -32,7 +32,9 @@ export function ScheduleActions({ schedule, onChange, onDelete }) {
   const error = starting.error ?? pausing.error;
   const canRun = ["ACTIVE", "PAUSED", "COMPLETED"].includes(schedule.state);
   const button = (/** @type {string} */ verb, /** @type {() => void} */ act, isBusy = false) =>
-    html`<button aria-label=${`${verb}: ${schedule.displayName}`} disabled=${isBusy} onClick=${() => act()}>${verb}</button>`;
+    html`<button aria-label=${`${verb}: ${schedule.displayName}`} disabled=${isBusy} onClick=${() => act()}>
+      ${verb}
+    </button>`;
   return html`
     ${canRun && button("Run now", start, starting.isBusy)}
     ${schedule.state === "ACTIVE" && button("Pause", pause, pausing.isBusy)}
