@@ -21,10 +21,6 @@ _PATIENCE_MS = 60_000
 
 needs_chromium = pytest.mark.skipif(not CHROMIUM, reason=_MISSING)
 
-# On a busy machine a page takes longer than playwright's 5 s.
-expect.set_options(timeout=30_000)
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Return a browser. It ends with the module, because playwright's event loop is in the way of other tests."""
