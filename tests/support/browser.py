@@ -21,6 +21,7 @@ _PATIENCE_MS = 60_000
 
 needs_chromium = pytest.mark.skipif(not CHROMIUM, reason=_MISSING)
 
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Return a browser. It ends with the module, because playwright's event loop is in the way of other tests."""
