@@ -1,5 +1,6 @@
 // The curves of a job: loss, accuracy, images per second and time left of one replica, and the last values of all.
 import { html, useMemo, useState } from "../html.js";
+import { figure, percent } from "../ui/numbers.js";
 import { Section } from "../ui/page.js";
 import { Table } from "../ui/table.js";
 import { duration } from "../ui/time.js";
@@ -10,14 +11,11 @@ import { Chart } from "./chart.js";
 
 const LOST = " Steps that a restart threw away are dashed.";
 
-const short = (/** @type {number} */ value) => String(Number(value.toPrecision(3)));
-const percent = (/** @type {number} */ value) => `${Number((value * 100).toPrecision(3))} %`;
-
 /** Title, index in a point, and format of each figure. @type {[string, number, (value: number) => string][]} */
 const FIGURES = [
-  ["Loss", 2, short],
+  ["Loss", 2, figure],
   ["Accuracy", 3, percent],
-  ["Images per second", 4, short],
+  ["Images per second", 4, figure],
   ["Time left", 5, duration],
 ];
 

@@ -1,5 +1,6 @@
 // What a run received and gave, shown while no step is chosen.
 import { html } from "../html.js";
+import { figure } from "../ui/numbers.js";
 import { Notice } from "../ui/problem.js";
 import { Value, Values } from "../ui/values.js";
 
@@ -42,10 +43,6 @@ function Metrics({ metrics }) {
     ${pairs.map(([name, value], index) => html`<div key=${index}><dt>${name}</dt><dd>${value}</dd></div>`)}
   </dl>`;
 }
-
-/** A number with at most six digits. @param {any} value */
-export const figure = (value) =>
-  typeof value === "number" && !Number.isInteger(value) ? String(Number(value.toPrecision(6))) : String(value);
 
 /** The parameters; those with another value than the file gives are marked. @param {any} props */
 function Parameters({ values, defaults }) {

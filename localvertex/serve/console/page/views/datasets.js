@@ -2,8 +2,8 @@
 import { html, useState } from "../html.js";
 import { useLoad } from "../load.js";
 import { Dataset } from "../parts/library/dataset.js";
-import { figure } from "../parts/library/model_versions.js";
 import { link } from "../routes.js";
+import { figure } from "../ui/numbers.js";
 import { Empty, Loading, Page, Section } from "../ui/page.js";
 import { Notice, Problem } from "../ui/problem.js";
 import { Table } from "../ui/table.js";

@@ -40,7 +40,7 @@ export function Draft({ overview, server }) {
     <div class="main">
       <${Preview} content=${overview.content} />
       <${Form} overview=${overview} draft=${draft} errors=${errors} isTried=${isTried} onChange=${change} />
-      <${Settings} draft=${draft} errors=${errors} server=${server} onChange=${change} />
+      <${Settings} draft=${draft} errors=${errors} onChange=${change} />
       <${Same} answer=${answer} />
     </div>
     <div class="start">

@@ -1,13 +1,13 @@
 // One dataset: what changed since the one before, its pages, and its metadata and runs.
 import { html, useEffect, useRef, useState } from "../../html.js";
 import { link } from "../../routes.js";
+import { change, figure } from "../../ui/numbers.js";
 import { Frame } from "../../ui/page.js";
 import { Table } from "../../ui/table.js";
 import { Tabs } from "../../ui/tabs.js";
 import { Time } from "../../ui/time.js";
 import { Value, Values } from "../../ui/values.js";
 import { Figures } from "./model_overview.js";
-import { figure } from "./model_versions.js";
 
 const CHANGED = "changed";
 const DETAILS = "details";
@@ -56,7 +56,7 @@ function Changed({ dataset }) {
     { title: "Metadata", isName: true, cell: (row) => row.name },
     { title: "Before", isNumber: true, cell: (row) => html`<${Entry} value=${row.before} />` },
     { title: "Now", isNumber: true, cell: (row) => html`<${Entry} value=${row.now} />` },
-    { title: "Difference", isNumber: true, cell: difference },
+    { title: "Difference", isNumber: true, cell: (row) => change(row.before, row.now) },
   ];
   return html`
     <p>Compared with <a class="mono"
@@ -76,12 +76,6 @@ function Changed({ dataset }) {
 
 /** @param {{value: any}} props */
 const Entry = ({ value }) => (typeof value === "number" ? figure(value) : html`<${Value} value=${value} />`);
-
-/** @param {any} row */
-function difference({ before, now }) {
-  if (typeof before !== "number" || typeof now !== "number") return "–";
-  return now > before ? `+${figure(now - before)}` : figure(now - before).replace("-", "−");
-}
 
 /** @param {{dataset: any}} props */
 function Details({ dataset }) {
