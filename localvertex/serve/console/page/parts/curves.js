@@ -9,7 +9,7 @@ import { Chart } from "./chart.js";
 /** @typedef {(number | null)[]} Point - Step, seconds since the epoch, and the figures. */
 /** @typedef {{points: Point[], resumes: [number, number][]}} Curve */
 
-const LOST = " Steps that a restart threw away are dashed.";
+const LOST = " Steps that a restart discarded are dashed.";
 
 /** Title, index in a point, and format of each figure. @type {[string, number, (value: number) => string][]} */
 const FIGURES = [
@@ -29,7 +29,7 @@ export function Curves({ steps, start, names }) {
   const name = drawn.includes(chosen) ? chosen : drawn[0];
   const curve = steps.get(name);
   const shown = useMemo(() => (curve ? figures(curve, start) : []), [curve, start]);
-  if (!curve) return html`<p class="muted">No replica has logged steps yet.</p>`;
+  if (!curve) return html`<p class="muted">No replica has logged training steps yet.</p>`;
   const resumes = curve.resumes.map(([time]) => time - start);
   const lost = shown.some(({ series }) => series.lost.some((value) => value !== null));
   const choice =

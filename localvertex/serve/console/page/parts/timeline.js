@@ -8,14 +8,14 @@ import { clock, duration } from "../ui/time.js";
 
 /** The kinds of segments in the order of the legend, and what they mean. */
 const KINDS = {
-  productive: "steps whose result is kept",
-  lost: "steps that were trained twice, and training that a failure interrupted",
+  productive: "training steps whose result is kept",
+  lost: "training steps that were repeated, and training that a failure interrupted",
   saving: "writing checkpoints",
   restoring: "reading a checkpoint",
   starting: "from the start of a process to its first step",
   evaluating: "on the validation split",
   waiting: "no process, or between two events",
-  running: "a program that logs no steps",
+  running: "a program that logs no training steps",
 };
 
 /** The width of a character in percent of a lane on a wide screen. */

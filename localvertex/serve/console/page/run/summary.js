@@ -10,7 +10,7 @@ const MOST = 200;
 export function Summary({ run, defaults, unknown }) {
   const outputs = Object.entries(run.outputs?.parameters ?? {});
   return html`<section class="details" aria-label="Summary of the run">
-    ${unknown && html`<${Notice} kind="warn">The run has not come to the step <bdi>${unknown}</bdi>.<//>`}
+    ${unknown && html`<${Notice} kind="warn">The run has not reached the step <bdi>${unknown}</bdi>.<//>`}
     ${run.metrics.length > 0 && html`<h2>Metrics</h2><${Metrics} metrics=${run.metrics} />`}
     ${run.models.length > 0 && html`<h2>Models</h2><ul class="plain">${run.models.slice(0, MOST).map(model)}</ul>`}
     ${outputs.length > 0 && html`<h2>Outputs</h2><${Values} values=${outputs} />`}

@@ -74,7 +74,7 @@ export function useFileDrop(onFiles, onOver) {
 
 /** Why files cannot be taken; empty if they can. @param {FileList | undefined | null} files */
 function problemOf(files) {
-  if (!files?.length) return "No file was dropped; choose one from this machine.";
+  if (!files?.length) return "No file was dropped; choose one on this machine.";
   if (files.length > 1) return `${files.length} files were dropped; expected one.`;
   if (files[0].size > MAX_BYTES) return `${files[0].name} is larger than 20 MiB; pipelines are much smaller.`;
   return "";

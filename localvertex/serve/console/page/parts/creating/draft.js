@@ -44,7 +44,7 @@ export function Draft({ overview, server }) {
       <${Same} answer=${answer} />
     </div>
     <div class="start">
-      ${error && html`<${Problem} title="The form is not checked" error=${error} />`}
+      ${error && html`<${Problem} title="The form could not be checked" error=${error} />`}
       ${failed && html`<${Problem} title="The run was not started" error=${failed} />`}
       <div class="actions">
         <button class="primary" disabled=${isBusy} onClick=${submit}>${isBusy ? "Starting…" : "Start run"}</button>

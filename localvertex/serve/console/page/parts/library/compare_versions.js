@@ -44,7 +44,7 @@ export function CompareVersions({ id, versions }) {
     <p class="show-more">${
       withoutRun.length
         ? html`<span class="muted">
-            The run of version ${withoutRun.join(" and ")} is not known: no parameters are compared.</span>`
+            The run of version ${withoutRun.join(" and ")} is not known, so parameters are not compared.</span>`
         : html`<a href=${link(["compare"], { runs: pair.map((each) => each.run).join(",") })}>Compare their runs</a>`
     }</p>
     <h3 class="what-differs">What differs</h3>

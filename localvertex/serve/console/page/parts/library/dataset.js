@@ -31,10 +31,7 @@ export function Dataset({ dataset }) {
       ${tab === CHANGED && html`<${Changed} dataset=${dataset} />`}
       ${tab === DETAILS && html`<${Details} dataset=${dataset} />`}
     <//>
-    ${
-      !pages.length &&
-      html`<p class="muted">The step wrote no page of the type system.HTML, or its run was deleted.</p>`
-    }
+    ${!pages.length && html`<p class="muted">The step wrote no system.HTML artifact, or its run was deleted.</p>`}
   </div>`;
 }
 
@@ -49,8 +46,7 @@ const address = ({ run, path }) => `/runs/${[run, ...path.split("/")].map(encode
 
 /** @param {{dataset: any}} props */
 function Changed({ dataset }) {
-  if (!dataset.before)
-    return html`<p class="muted">The first dataset of this name or source: there is none before it.</p>`;
+  if (!dataset.before) return html`<p class="muted">This is the first dataset of its name or source.</p>`;
   /** @type {import("../../ui/table.js").Column[]} */
   const columns = [
     { title: "Metadata", isName: true, cell: (row) => row.name },
@@ -61,7 +57,7 @@ function Changed({ dataset }) {
   return html`
     <p>Compared with <a class="mono"
         href=${link(["datasets"], { dataset: dataset.before })}>${dataset.before.slice(0, 12)}</a>,
-      the one before.</p>
+      the previous dataset.</p>
     ${Object.entries(dataset.metrics).map(
       ([name, metrics]) => html`<h4 key=${name} class="muted">${name}</h4><${Figures} metrics=${metrics} />`,
     )}

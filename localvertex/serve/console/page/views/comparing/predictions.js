@@ -71,8 +71,7 @@ function Groups({ numCommon, groups }) {
   const group = groups[chosen];
   return html`
     <p class="muted">
-      ${count(numCommon)} images are in the predictions of all runs.
-      Differ: how many the runs predict differently.
+      ${count(numCommon)} images are in the predictions of all runs. Differ: images that the runs predict differently.
     </p>
     <${Table} isRegion caption="Images by which runs are right" columns=${columns} rows=${groups} keyOf=${describe} />
     <div aria-live="polite">

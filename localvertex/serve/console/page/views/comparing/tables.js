@@ -89,10 +89,10 @@ export function Metrics({ runs, rows }) {
       </div>`;
   };
   return html`<${Section} title="Metrics">
-    <${Table} isRegion caption="Metrics; differences are to run A" columns=${columns(runs, name, cell, true)}
+    <${Table} isRegion caption="Metrics; differences are from run A" columns=${columns(runs, name, cell, true)}
       rows=${rows} keyOf=${keyOf} />
     <p class="small muted">
-      Differences are to run A. The best value is marked where it is known whether larger or smaller is better.
+      Differences are from run A. The best value is marked if the name shows whether larger or smaller is better.
     </p>
   <//>`;
 }
