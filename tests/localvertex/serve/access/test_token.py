@@ -64,7 +64,15 @@ def test_a_token_is_made_once_and_only_its_owner_can_read_it(work_dir: Path) -> 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "words", "http://127.0.0.1:1@other.example:1", "http://other.example:1", "https://127.0.0.1:1", "http://[", "\0"],
+    [
+        "",
+        "words",
+        "http://127.0.0.1:1@other.example:1",
+        "http://other.example:1",
+        "https://127.0.0.1:1",
+        "http://[",
+        "\0",
+    ],
 )
 def test_only_an_address_of_this_machine_gets_the_token(work_dir: Path, text: str) -> None:
     file = work_dir / "api" / "address"
