@@ -90,6 +90,7 @@ function press(event, viewport, places, look) {
  * @param {{counts: Array<[string, number]>, viewport: {current: import("./graph/viewport.js").Viewport | null}}} props
  */
 function Bar({ counts, viewport }) {
+  const zoom = (/** @type {number} */ factor) => viewport.current?.zoomBy(factor);
   return html`<div class="bar">
     <p class="counts" aria-live="polite">
       ${counts.map(
@@ -99,10 +100,8 @@ function Bar({ counts, viewport }) {
       )}
     </p>
     <p id="graph-keys" class="keys">Arrow keys move, Tab goes to the steps, Enter opens one, Space folds a group.</p>
-    <button class="icon" title="Smaller (-)" aria-label="Smaller"
-        onClick=${() => viewport.current?.zoomBy(1 / STEP)}>−</button>
-    <button class="icon" title="Larger (+)" aria-label="Larger"
-        onClick=${() => viewport.current?.zoomBy(STEP)}>+</button>
+    <button class="icon" title="Smaller (-)" aria-label="Smaller" onClick=${() => zoom(1 / STEP)}>−</button>
+    <button class="icon" title="Larger (+)" aria-label="Larger" onClick=${() => zoom(STEP)}>+</button>
     <button title="Show all (0)" onClick=${() => viewport.current?.fit()}>Fit</button>
   </div>`;
 }

@@ -97,7 +97,7 @@ function Times({ times, setTimes, cron }) {
       <//>
       <${CronFields} expression=${times.expression} zone=${times.zone} cron=${cron}
         onExpression=${(/** @type {string} */ expression) => set({ expression })}
-            onZone=${(/** @type {string} */ zone) => set({ zone })} />
+        onZone=${(/** @type {string} */ zone) => set({ zone })} />
       <${Field} id="limit" name="Runs at the same time" error=${isCount(times.limit) ? "" : "Expected 1 or more."}>
         ${(/** @type {object} */ aria) => html`<input ...${aria} inputmode="numeric" value=${times.limit}
           onInput=${(/** @type {any} */ event) => set({ limit: event.target.value })} />`}

@@ -8,24 +8,24 @@ export function Refusals({ refusals, notes }) {
     ${
       refusals.length > 0 &&
       html`<div class="notice bad">
-        <strong>This pipeline cannot run here</strong><ul>${refusals.map(
-          (each) => html`<li key=${each}>${each}</li>`,
-        )}</ul>
+        <strong>This pipeline cannot run here</strong>
+        <${Lines} texts=${refusals} />
       </div>`
     }
-    ${
-      notes.length > 0 &&
-      html`<${Notice} title="Different from Vertex AI"><ul>${notes.map(
-        (each) => html`<li key=${each}>${each}</li>`,
-      )}</ul><//>`
-    }
+    ${notes.length > 0 && html`<${Notice} title="Different from Vertex AI"><${Lines} texts=${notes} /><//>`}
   </div>`;
 }
 
+/** @param {{texts: string[]}} props */
+const Lines = ({ texts }) => html`<ul>${texts.map((each) => html`<li key=${each}>${each}</li>`)}</ul>`;
+
 /**
  * The machine check of `python -m accelerators check`, for the region chosen.
- * @param {{check: MachineFindings, draft: DraftState, server: ServerInfo | null,
- *   onChange: (change: any) => void}} props
+ * @param {object} props
+ * @param {MachineFindings} props.check
+ * @param {DraftState} props.draft
+ * @param {ServerInfo | null} props.server
+ * @param {(change: Change) => void} props.onChange
  */
 export function MachineCheck({ check, draft, server, onChange }) {
   const regions = server?.regions ?? [draft.region];

@@ -67,7 +67,7 @@ function About({ overview }) {
 
 /**
  * What will be started, and what is missing.
- * @param {{draft: DraftState, errors: Map<string, string>, answer: any}} props
+ * @param {{draft: DraftState, errors: Map<string, string>, answer: CheckAnswer}} props
  */
 function Summary({ draft, errors, answer }) {
   const parts = [
@@ -75,8 +75,8 @@ function Summary({ draft, errors, answer }) {
     answer.refusals.length && "cannot run here",
     draft.parameters.size ? `${draft.parameters.size} changed` : "default values",
   ].filter(Boolean);
-  return html`<span class=${errors.size || answer.refusals.length ? "error" : "muted"}
-      aria-live="polite">${parts.join(" · ")}</span>`;
+  const look = errors.size || answer.refusals.length ? "error" : "muted";
+  return html`<span class=${look} aria-live="polite">${parts.join(" · ")}</span>`;
 }
 
 /**

@@ -3,6 +3,7 @@ import { label } from "../../ui/state.js";
 import { duration } from "../../ui/time.js";
 
 /**
+ * What is read of an entry of a record.
  * @typedef {{path: string, kind: string, state: string, seconds: number, start_time: string | null,
  *   inputs?: any}} Entry
  */
