@@ -57,7 +57,7 @@ def take_screenshot(address: str, step: str, image: pathlib.Path) -> None:
         page.get_by_role("tab", name="Graph").wait_for()
         page.goto(f"{page.url}/{urllib.parse.quote(step, safe='')}")
         page.wait_for_timeout(3_000)  # the curves are drawn
-        page.screenshot(path=image)
+        page.screenshot(path=image, full_page=True)
         launched.close()
 
 
