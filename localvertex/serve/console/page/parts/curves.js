@@ -10,8 +10,9 @@ import { Chart } from "./chart.js";
 
 const LOST = " Steps that a restart threw away are dashed.";
 
-const short = (/** @type {number} */ value) => String(Number(value.toPrecision(3)));
-const percent = (/** @type {number} */ value) => `${Number((value * 100).toPrecision(3))} %`;
+const short = (/** @type {number} */ value) =>
+  Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 });
+const percent = (/** @type {number} */ value) => `${Number((value * 100).toPrecision(3))}%`;
 
 /** Title, index in a point, and format of each figure. @type {[string, number, (value: number) => string][]} */
 const FIGURES = [

@@ -3,7 +3,7 @@ import { html } from "../html.js";
 import { link } from "../routes.js";
 import { Loading, Section } from "../ui/page.js";
 import { State } from "../ui/state.js";
-import { duration } from "../ui/time.js";
+import { clock, duration } from "../ui/time.js";
 import { Curves } from "./curves.js";
 import { FaultButtons } from "./fault.js";
 import { Axis, Lane, Legend } from "./timeline.js";
@@ -92,7 +92,7 @@ function Facts({ job }) {
     ["State", html`<${State} state=${status.state} />`],
     [
       status.is_running ? "Goodput so far" : "Goodput",
-      goodput.fraction == null ? "–" : `${Math.round(goodput.fraction * 100)} %`,
+      goodput.fraction == null ? "–" : `${Math.round(goodput.fraction * 100)}%`,
     ],
     ["Steps that count", goodput.num_steps ?? "–"],
     ["Steps lost", goodput.num_lost_steps ?? "–"],
@@ -118,7 +118,7 @@ function Marks({ marks }) {
     <ol reversed aria-label="Events of the job, the newest first" tabindex="0">${marks
       .map(
         ([second, text], index) => html`<li key=${index} class=${text.startsWith("fault: ") ? "fault" : ""}>
-          <span class="muted number">${duration(second)}</span><span>${text}</span>
+          <span class="muted number">${clock(second)}</span><span>${text}</span>
         </li>`,
       )
       .reverse()}</ol>

@@ -95,4 +95,4 @@ export function Legend({ timeline, seconds, total }) {
 }
 
 /** @param {number} seconds @param {number} total */
-const share = (seconds, total) => `${duration(seconds)}, ${Math.round((seconds / total) * 100)} %`;
+const share = (seconds, total) => `${duration(seconds)}, ${Math.round((seconds / total) * 100)}%`;
