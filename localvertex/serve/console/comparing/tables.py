@@ -5,7 +5,7 @@ import math
 import re
 from typing import Any
 
-_RUN_FIELDS = ("id", "pipeline_name", "state", "create_time", "seconds", "error", "sha256")
+_RUN_FIELDS = ("id", "pipeline_name", "state", "create_time", "seconds", "error", "spec")
 
 _MAX_STEPS = 500
 

@@ -63,7 +63,7 @@ function Ask({ target, replica, action, onClose }) {
     ${texts.map((text) => html`<p key=${text}>${text}</p>`)}
     ${
       isPreemption &&
-      html`<label>Grace time in seconds
+      html`<label>Grace time in seconds${" "}
         <input type="number" min="0" max="3600" value=${grace}
           onInput=${(/** @type {any} */ event) => setGrace(event.target.value)} /></label>`
     }
