@@ -22,7 +22,7 @@ const ACTIONS = {
     button: "Freeze it",
     texts: [
       "The process gets SIGSTOP: it neither continues nor ends. Vertex AI does not detect this.",
-      "Its peers do, within 15 seconds. Without peers, the job waits until you kill this replica, or until its timeout.",
+      "Its peers do, within 15 seconds. Without peers, the job waits until you kill this replica or until its timeout.",
     ],
   },
   preempt: {
@@ -63,7 +63,7 @@ function Ask({ target, replica, action, onClose }) {
     ${texts.map((text) => html`<p key=${text}>${text}</p>`)}
     ${
       isPreemption &&
-      html`<label>Grace time in seconds
+      html`<label>Grace time in seconds${" "}
         <input type="number" min="0" max="3600" value=${grace}
           onInput=${(/** @type {any} */ event) => setGrace(event.target.value)} /></label>`
     }

@@ -44,6 +44,26 @@ def test_what_differs_and_what_is_the_same(runs: Runs) -> None:
     ]
 
 
+def test_runs_of_one_pipeline_with_other_names_and_values_are_not_called_different(runs: Runs) -> None:
+    files = {
+        "named": {"displayName": "a", "pipelineSpec": {"root": {"dag": {}}, "schemaVersion": "2.1.0"}},
+        "again": {"pipelineSpec": {"schemaVersion": "2.1.0", "root": {"dag": {}}}, "runtimeConfig": {"parameters": {}}},
+        "plain": {"schemaVersion": "2.1.0", "root": {"dag": {}}},
+        "other": {"schemaVersion": "2.1.0", "root": {"dag": {"tasks": {}}}},
+        "damaged": [],
+        "missing": None,
+    }
+    for name, content in files.items():
+        runs.add(name)
+        if content is not None:
+            (runs.work_dir / name / "pipeline.json").write_text(json.dumps(content))
+    found = Comparisons(runs.work_dir).compare(LocalCall(query={"runs": ",".join(files)}))["runs"]
+    specs = {each["id"]: each["spec"] for each in found}
+    assert specs["named"] == specs["again"] == specs["plain"] != specs["other"]
+    assert all(specs[name] for name in ("named", "other"))
+    assert specs["damaged"] == specs["missing"] == ""
+
+
 @pytest.mark.parametrize(
     ("name", "values", "best"),
     [

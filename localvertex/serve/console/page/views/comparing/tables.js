@@ -104,7 +104,7 @@ export function Steps({ runs, rows, numMore }) {
     ${unclear.has(row.title) && html`<div class="small muted"><${Name} text=${row.path} /></div>`}`;
   const cell = (/** @type {any} */ row, /** @type {number} */ index) => {
     const entry = row.cells[index];
-    if (!entry) return html`<span class="muted">no such step</span>`;
+    if (!entry) return html`<span class="muted">did not run</span>`;
     return html`<a class="plain" href=${link(["runs", runs[index].id, row.path])}><${State} state=${entry.state} /></a>
       <div class="small muted">${duration(entry.seconds)}${entry.attempts > 1 && `, ${entry.attempts} attempts`}</div>`;
   };
