@@ -75,13 +75,14 @@ def shortened(title: str) -> str:
     return title
 
 
-def width_of(title: str, kind: str, note: str, *, is_in_loop: bool) -> float:
-    """Return the width of a box for its title and any state; the texts of a group are in one line."""
-    label = (_LABEL_IN_A_LOOP if is_in_loop else _LABEL) + _units(note) + 2 * bool(note)
-    texts = [_units(title) * _TITLE_UNIT, label * _LABEL_UNIT]
-    if kind in (STEP, IMPORTER):
-        return max(_MIN_WIDTH, *texts) + _ICON + 2 * PADDING
-    return sum(texts) + (len(kind) + 4) * _LABEL_UNIT + _ICON + _BUTTON + _ITEMS * (kind == LOOP) + 2 * PADDING
+def width_of(title: str, kind: str, note: str, *, is_open: bool, is_in_loop: bool) -> float:
+    """Return the width of a box for its title and any state; the texts of an open group are in one line."""
+    label = ((_LABEL_IN_A_LOOP if is_in_loop else _LABEL) + _units(note) + 2 * bool(note)) * _LABEL_UNIT
+    name = _units(title) * _TITLE_UNIT + (len(kind) + 4) * _LABEL_UNIT * (kind != STEP)
+    around = _ICON + 2 * PADDING + _BUTTON * (kind not in (STEP, IMPORTER))
+    if is_open:
+        return name + label + around + _ITEMS * (kind == LOOP)
+    return max(_MIN_WIDTH, name, label) + around
 
 
 def _units(text: str) -> int:

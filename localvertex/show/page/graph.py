@@ -107,8 +107,10 @@ class _Drawer:
         name, kind = task.display_name or task.name, self._kind(task)
         title, note = kinds.shortened(name), "also after a failure" if task.runs_after_failure else ""
         state, label = self._state(path, outer)
+        box_id = "/".join(path)
+        dag = component.dag if depth > 1 and box_id not in self._closed else None
         box = Box(
-            id="/".join(path),
+            id=box_id,
             title=title,
             name=name,
             kind=kind,
@@ -116,11 +118,11 @@ class _Drawer:
             label=label,
             note=note,
             target=self._targets.get(path, ""),
-            width=kinds.width_of(title, kind, note, is_in_loop=is_in_loop),
+            width=kinds.width_of(title, kind, note, is_open=dag is not None, is_in_loop=is_in_loop),
         )
-        if component.dag is None or depth <= 1 or box.id in self._closed:
+        if dag is None:
             return box
-        return self.group(box, component.dag, path, depth - 1, is_in_loop=is_in_loop or kind == kinds.LOOP)
+        return self.group(box, dag, path, depth - 1, is_in_loop=is_in_loop or kind == kinds.LOOP)
 
     def _kind(self, task: TaskSpec) -> str:
         """Return the kind of a task's box."""

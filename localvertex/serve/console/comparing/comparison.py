@@ -8,8 +8,8 @@ from starlette.routing import Route
 from localvertex.serve.api.errors import ApiError, Status, invalid
 from localvertex.serve.console.comparing import curves, predictions, tables
 from localvertex.serve.console.local_route import LocalCall, local_route
+from localvertex.serve.console.runs import shape
 from localvertex.serve.console.runs.folders import find_run
-from localvertex.state import record
 
 _MIN_RUNS, _MAX_RUNS = 2, 8
 
@@ -60,7 +60,7 @@ class Comparisons:
 def _content(run_dir: Path) -> dict[str, Any]:
     """Return the record of a run."""
     try:
-        return record.read(run_dir)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return shape.read(run_dir)
+    except (OSError, ValueError) as error:
         text = f"the record of {run_dir.name} cannot be read: {error}"
         raise ApiError(Status.FAILED_PRECONDITION, text) from None

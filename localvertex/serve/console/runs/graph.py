@@ -41,8 +41,12 @@ class Graphs:
         if not reading.content:
             raise ApiError(Status.FAILED_PRECONDITION, reading.problem)
         copy = run_folder.pipeline_copy(run_dir)
-        pipeline = _pipeline(copy, copy.stat().st_mtime_ns)
-        return _drawn(pipeline, reading.content["tasks"], _closed(call.query.get("closed", "")))
+        pipeline, tasks = _pipeline(copy, copy.stat().st_mtime_ns), reading.content["tasks"]
+        try:
+            return _drawn(pipeline, tasks, _closed(call.query.get("closed", "")))
+        except (KeyError, TypeError, ValueError) as error:
+            text = f"the record of {run_dir.name} is damaged: {type(error).__name__}: {error}"
+            raise ApiError(Status.FAILED_PRECONDITION, text) from None
 
     def of_content(self, call: LocalCall) -> dict[str, Any]:
         """Return the graph of a compiled file whose text is `content`."""

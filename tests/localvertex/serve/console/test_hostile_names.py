@@ -75,12 +75,15 @@ class Filled:
         for run in self.runs:
             yield f"#/runs/{run}"
             record = json.loads((self.server.work_dir / run / "run.json").read_text())
-            yield from (f"#/runs/{run}/{quote(each['path'], safe='')}" for each in record["tasks"])
-        for each in self.server.call("GET", "models").json()["models"][::5]:
+            yield from (
+                f"#/runs/{run}/{quote(each['path'], safe='')}"
+                for each in record["tasks"][: 9 if run == "hostile" else 2]
+            )
+        for each in self.server.call("GET", "models").json()["models"][::7]:
             yield f"#/models/{each['name'].rpartition('/')[2]}/1"
         for each in self.server.call("GET", "customJobs").json()["customJobs"][::7]:
             yield f"#/jobs/{each['name'].rpartition('/')[2]}"
-        for name in NAMES[::3]:
+        for name in NAMES[::5]:
             text = quote(name, safe="")
             yield from (f"#/{text}", f"#/runs/{text}", f"#/runs/hostile/{text}", f"#/models/{text}/{text}")
             yield from (f"#/jobs/{text}", f"#/compare?runs={text},{text}", f"#/create?run={text}&file={text}")

@@ -30,15 +30,13 @@ export function Form({ overview, draft, errors, isTried, onChange }) {
     isOnlyChanged=${isOnlyChanged} onOnlyChanged=${setIsOnlyChanged} shown=${shown.length} total=${sorted.length} />`;
   const reset = html`<button type="button" disabled=${!draft.parameters.size}
     onClick=${() => onChange({ part: "parameters", text: null })}>Reset all</button>`;
+  const none = sorted.length ? "No parameter matches." : "This pipeline has none.";
   return html`
     <${Artifacts} artifacts=${overview.artifacts} draft=${draft} errors=${errors} isTried=${isTried}
-        onChange=${onChange} />
+      onChange=${onChange} />
     <${Section} title="Parameters" actions=${sorted.length > 0 && reset}>
       ${tools}
-      ${
-        !shown.length &&
-        html`<p class="muted">${sorted.length ? "No parameter matches." : "This pipeline has none."}</p>`
-      }
+      ${!shown.length && html`<p class="muted">${none}</p>`}
       <div class="fields" hidden=${!shown.length}>
         ${shown.map(
           (each) => html`<${ParameterField} key=${each.name} parameter=${each} error=${errorOf(each.name)}

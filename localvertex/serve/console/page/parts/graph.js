@@ -8,6 +8,8 @@ import { pressKey, STEP, useViewport } from "./graph/viewport.js";
 
 export { useGraph } from "./graph/folding.js";
 
+/** @typedef {import("./graph/states.js").Chosen} Chosen */
+
 /** Heights of the frame in pixels. */
 const [LEAST, MOST] = [160, 620];
 
@@ -23,7 +25,7 @@ const MAX_ITEMS = 500;
  * @param {(id: string) => void} [props.onToggle] - Folds or unfolds a group: `toggle` of `useGraph`.
  */
 export function Graph({ graph, tasks, selected = "", onSelect, onToggle }) {
-  const [chosen, setChosen] = useState(/** @type {Record<string, string>} */ ({}));
+  const [chosen, setChosen] = useState(() => /** @type {Chosen} */ (new Map()));
   const [focused, setFocused] = useState("");
   const entries = useMemo(() => (tasks ? placesOf(tasks) : null), [tasks]);
   const boxes = useMemo(() => placesIn(graph), [graph]);
@@ -88,6 +90,7 @@ function press(event, viewport, places, look) {
  * @param {{counts: Array<[string, number]>, viewport: {current: import("./graph/viewport.js").Viewport | null}}} props
  */
 function Bar({ counts, viewport }) {
+  const zoom = (/** @type {number} */ factor) => viewport.current?.zoomBy(factor);
   return html`<div class="bar">
     <p class="counts" aria-live="polite">
       ${counts.map(
@@ -97,25 +100,23 @@ function Bar({ counts, viewport }) {
       )}
     </p>
     <p id="graph-keys" class="keys">Arrow keys move, Tab goes to the steps, Enter opens one, Space folds a group.</p>
-    <button class="icon" title="Smaller (-)" aria-label="Smaller"
-        onClick=${() => viewport.current?.zoomBy(1 / STEP)}>−</button>
-    <button class="icon" title="Larger (+)" aria-label="Larger"
-        onClick=${() => viewport.current?.zoomBy(STEP)}>+</button>
+    <button class="icon" title="Smaller (-)" aria-label="Smaller" onClick=${() => zoom(1 / STEP)}>−</button>
+    <button class="icon" title="Larger (+)" aria-label="Larger" onClick=${() => zoom(STEP)}>+</button>
     <button title="Show all (0)" onClick=${() => viewport.current?.fit()}>Fit</button>
   </div>`;
 }
 
 /**
  * The iteration of a loop whose states are shown, all of them at first.
- * @param {{box: any, entries: import("./graph/states.js").Places, chosen: Record<string, string>,
- *   onChoose: (chosen: Record<string, string>) => void}} props
+ * @param {{box: any, entries: import("./graph/states.js").Places, chosen: Chosen,
+ *   onChoose: (chosen: Chosen) => void}} props
  */
 function Items({ box, entries, chosen, onChoose }) {
   const items = itemsOf(entries, box.id, chosen);
   if (!items.length) return null;
-  const choose = (/** @type {any} */ event) => onChoose({ ...chosen, [box.id]: event.target.value });
+  const choose = (/** @type {any} */ event) => onChoose(new Map(chosen).set(box.id, event.target.value));
   return html`<foreignObject x=${box.width - 140} y="3" width="134" height="24">
-    <select aria-label=${`Iteration of ${box.name}`} value=${chosen[box.id] ?? ""} onChange=${choose}>
+    <select aria-label=${`Iteration of ${box.name}`} value=${chosen.get(box.id) ?? ""} onChange=${choose}>
       <option value="">All ${items.length.toLocaleString("en")} items</option>
       ${items.slice(0, MAX_ITEMS).map(({ item, text }) => html`<option key=${item} value=${item}>${text}</option>`)}
     </select>

@@ -97,7 +97,8 @@ function useFollowing(box, log) {
     if (isFollowing && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [log.blocks, isFollowing]);
   const onScroll = () => {
-    const element = /** @type {HTMLElement} */ (box.current);
+    const element = box.current;
+    if (!element) return; // the event comes after the view is gone
     const isAtEnd = element.scrollHeight - element.scrollTop - element.clientHeight < NEAR;
     if (isAtEnd) setIsFollowing(true);
     else if (element.scrollTop < last.current) setIsFollowing(false);

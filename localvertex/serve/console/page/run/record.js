@@ -62,11 +62,7 @@ function merged(previous, { run, tasks, is_first }) {
   return { run, tasks: known, problem: "", isDeleted: false };
 }
 
-/**
- * Return a state with the new points of one replica of a job, in `steps`.
- * @param {any} previous
- * @param {any} event
- */
+/** @param {any} previous @param {any} event */
 export function withPoints(previous, event) {
   const steps = new Map(previous.steps);
   const points = event.is_first ? [] : (steps.get(event.replica)?.points ?? []);

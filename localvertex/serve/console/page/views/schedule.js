@@ -28,11 +28,8 @@ export default function Schedule({ params }) {
   if (!schedule) {
     const reason = error ?? (data && "It does not exist; it may have been deleted.");
     return html`<${Page} title=${params.id} parent=${LIST}>
-      ${
-        reason
-          ? html`<${Problem} title="No schedule to show" error=${reason} onRetry=${reload} />`
-          : html`<${Loading} />`
-      }
+      ${!reason && html`<${Loading} />`}
+      ${reason && html`<${Problem} title="No schedule to show" error=${reason} onRetry=${reload} />`}
     <//>`;
   }
   const heading = html`<bdi>${schedule.displayName}</bdi> <${ScheduleState} schedule=${schedule} />`;

@@ -26,8 +26,8 @@ export default function Schedules() {
 function List({ schedules, onChange }) {
   if (!schedules.length) {
     return html`<${Empty} title="No schedules yet">
-      ${CREATE}<p
-          class="small">Schedules fire while <code>python -m localvertex console</code> or <code>serve</code> runs.</p>
+      ${CREATE}
+      <p class="small">Schedules fire while <code>python -m localvertex console</code> or <code>serve</code> runs.</p>
     <//>`;
   }
   const columns = [
@@ -44,8 +44,8 @@ function List({ schedules, onChange }) {
       </div>`,
     },
   ];
-  return html`<${Table} caption="Schedules" columns=${columns} rows=${schedules}
-      keyOf=${(/** @type {any} */ each) => each.name} />`;
+  const keyOf = (/** @type {any} */ each) => each.name;
+  return html`<${Table} caption="Schedules" columns=${columns} rows=${schedules} keyOf=${keyOf} />`;
 }
 
 /** @param {{schedule: any}} props */

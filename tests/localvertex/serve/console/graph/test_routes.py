@@ -63,8 +63,13 @@ def test_only_a_run_of_the_work_directory_has_a_graph(graphs: Graphs, run_id: st
         graphs.of_run(LocalCall(path={"id": run_id}))
 
 
-def test_a_damaged_run_is_refused_with_the_reason(graphs: Graphs, tmp_path: Path) -> None:
-    (tmp_path / "nested" / "run.json").write_text("{")
+@pytest.mark.parametrize("tasks", [None, [1], [{"path": "a"}], [{"path": "loop", "kind": "step", "state": "<b>"}]])
+def test_a_damaged_run_is_refused_with_the_reason(graphs: Graphs, tmp_path: Path, tasks: Any) -> None:
+    for task in tasks or []:
+        if isinstance(task, dict) and "kind" in task:
+            task["path"] = graphs.of_run(LocalCall(path={"id": "nested"}))["boxes"][0]["id"]
+    content = run_record(tmp_path, "nested", TIME, tasks=tasks)
+    (tmp_path / "nested" / "run.json").write_text(json.dumps(content))
     with pytest.raises(ApiError, match="record"):
         graphs.of_run(LocalCall(path={"id": "nested"}))
 

@@ -8,31 +8,31 @@ export function Refusals({ refusals, notes }) {
     ${
       refusals.length > 0 &&
       html`<div class="notice bad">
-        <strong>This pipeline cannot run here</strong><ul>${refusals.map(
-          (each) => html`<li key=${each}>${each}</li>`,
-        )}</ul>
+        <strong>This pipeline cannot run here</strong>
+        <${Lines} texts=${refusals} />
       </div>`
     }
-    ${
-      notes.length > 0 &&
-      html`<${Notice} title="Different from Vertex AI"><ul>${notes.map(
-        (each) => html`<li key=${each}>${each}</li>`,
-      )}</ul><//>`
-    }
+    ${notes.length > 0 && html`<${Notice} title="Different from Vertex AI"><${Lines} texts=${notes} /><//>`}
   </div>`;
 }
 
+/** @param {{texts: string[]}} props */
+const Lines = ({ texts }) => html`<ul>${texts.map((each) => html`<li key=${each}>${each}</li>`)}</ul>`;
+
 /**
  * The machine check of `python -m accelerators check`, for the region chosen.
- * @param {{check: MachineFindings, draft: DraftState, server: ServerInfo | null,
- *   onChange: (change: any) => void}} props
+ * @param {object} props
+ * @param {MachineFindings} props.check
+ * @param {DraftState} props.draft
+ * @param {ServerInfo | null} props.server
+ * @param {(change: Change) => void} props.onChange
  */
 export function MachineCheck({ check, draft, server, onChange }) {
   const regions = server?.regions ?? [draft.region];
   const choose = (/** @type {any} */ event) => onChange({ part: "region", text: event.target.value });
   return html`<section class="card machines">
     <h2>Machine check</h2>
-    <p class="muted small">Whether Vertex AI accepts the machines of this pipeline. Nothing leaves this machine.</p>
+    <p class="muted small">Whether Vertex AI accepts the machines of this pipeline. Nothing leaves this computer.</p>
     <label for="region">Region</label>
     <select id="region" value=${draft.region} onChange=${choose}>
       ${regions.map(
@@ -51,7 +51,7 @@ function Findings({ check: { findings, notes } }) {
     <ul class="findings">
       ${findings.map((each) => html`<${Finding} key=${each.rule + each.path + each.message} finding=${each} />`)}
     </ul>
-    ${errors > 0 && html`<p class="small">Vertex AI would refuse this.</p>`}
+    ${errors > 0 && html`<p class="small">Vertex AI would refuse this run.</p>`}
     ${notes.map((each) => html`<p key=${each} class="muted small">${each}</p>`)}`;
 }
 

@@ -40,11 +40,11 @@ export function Draft({ overview, server }) {
     <div class="main">
       <${Preview} content=${overview.content} />
       <${Form} overview=${overview} draft=${draft} errors=${errors} isTried=${isTried} onChange=${change} />
-      <${Settings} draft=${draft} errors=${errors} server=${server} onChange=${change} />
+      <${Settings} draft=${draft} errors=${errors} onChange=${change} />
       <${Same} answer=${answer} />
     </div>
     <div class="start">
-      ${error && html`<${Problem} title="The form is not checked" error=${error} />`}
+      ${error && html`<${Problem} title="The form could not be checked" error=${error} />`}
       ${failed && html`<${Problem} title="The run was not started" error=${failed} />`}
       <div class="actions">
         <button class="primary" disabled=${isBusy} onClick=${submit}>${isBusy ? "Starting…" : "Start run"}</button>
@@ -67,7 +67,7 @@ function About({ overview }) {
 
 /**
  * What will be started, and what is missing.
- * @param {{draft: DraftState, errors: Map<string, string>, answer: any}} props
+ * @param {{draft: DraftState, errors: Map<string, string>, answer: CheckAnswer}} props
  */
 function Summary({ draft, errors, answer }) {
   const parts = [
@@ -75,8 +75,8 @@ function Summary({ draft, errors, answer }) {
     answer.refusals.length && "cannot run here",
     draft.parameters.size ? `${draft.parameters.size} changed` : "default values",
   ].filter(Boolean);
-  return html`<span class=${errors.size || answer.refusals.length ? "error" : "muted"}
-      aria-live="polite">${parts.join(" · ")}</span>`;
+  const look = errors.size || answer.refusals.length ? "error" : "muted";
+  return html`<span class=${look} aria-live="polite">${parts.join(" · ")}</span>`;
 }
 
 /**

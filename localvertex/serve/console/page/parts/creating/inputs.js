@@ -34,10 +34,11 @@ export function ParameterField({ parameter, text, error, onChange }) {
     <button type="button" class="quiet" onClick=${() => set(standard)}>Reset to default</button>
     <span class="muted">${standard === "" ? "empty" : standard}</span>
   </p>`;
-  return html`<${Field} id=${`parameter-${name}`} name=${name} hint=${description} error=${error} tags=${tags}
-      after=${reset}>
-    ${(/** @type {object} */ aria) => html`<${Control} aria=${aria} parameter=${parameter}
-        text=${text ?? standard ?? ""} onText=${set} />`}
+  const control = (/** @type {object} */ aria) =>
+    html`<${Control} aria=${aria} parameter=${parameter} text=${text ?? standard ?? ""} onText=${set} />`;
+  const id = `parameter-${name}`;
+  return html`<${Field} id=${id} name=${name} hint=${description} error=${error} tags=${tags} after=${reset}>
+    ${control}
   <//>`;
 }
 
@@ -48,12 +49,11 @@ function Control({ aria, parameter, text, onText }) {
   const choices = literals.length ? literals : type === "BOOLEAN" ? ["true", "false"] : [];
   if (choices.length) {
     const none = standard === null ? [""] : [];
+    const unset = none.length ? "not set" : "empty";
     const more = [...none, ...choices].includes(text) ? [] : [text];
     return html`<select ...${aria} value=${text} onChange=${input}>
       ${[...none, ...more, ...choices].map(
-        (each) =>
-          html`<option key=${each} value=${each}
-              selected=${each === text}>${each || (none.length ? "not set" : "empty")}</option>`,
+        (each) => html`<option key=${each} value=${each} selected=${each === text}>${each || unset}</option>`,
       )}
     </select>`;
   }
@@ -61,7 +61,7 @@ function Control({ aria, parameter, text, onText }) {
   if (type === "LIST" || type === "STRUCT" || text.includes("\n")) {
     const rows = Math.min(12, Math.max(2, text.split("\n").length, Math.ceil(text.length / 48)));
     return html`<textarea ...${aria} rows=${rows} value=${text} placeholder=${empty} spellcheck=${false}
-        onInput=${input}></textarea>`;
+      onInput=${input}></textarea>`;
   }
   const mode = type.startsWith("NUMBER") ? "decimal" : "text";
   return html`<input ...${aria} value=${text} placeholder=${empty} inputmode=${mode} spellcheck=${false}
@@ -75,12 +75,11 @@ function Control({ aria, parameter, text, onText }) {
 export function ArtifactField({ artifact, text = "", error, onChange }) {
   const { name, schema, is_required: isRequired } = artifact;
   const set = (/** @type {any} */ event) => onChange({ part: "artifacts", name, text: event.target.value || null });
-  const tags = html`<span class="field-tag">${schema}</span>${
-    isRequired && html`<span class="field-tag required">required</span>`
-  }`;
-  const hint = "A file or folder of this machine, or the id of an artifact.";
+  const tags = html`<span class="field-tag">${schema}</span>
+    ${isRequired && html`<span class="field-tag required">required</span>`}`;
+  const hint = "A file or folder on this machine, or the ID of an artifact.";
   return html`<${Field} id=${`artifact-${name}`} name=${name} hint=${hint} error=${error} tags=${tags}>
-    ${(/** @type {object} */ aria) => html`<input ...${aria} value=${text} spellcheck=${false} placeholder="path or id"
-        onInput=${set} />`}
+    ${(/** @type {object} */ aria) =>
+      html`<input ...${aria} value=${text} spellcheck=${false} placeholder="path or ID" onInput=${set} />`}
   <//>`;
 }

@@ -65,8 +65,8 @@ function Group({ box, look }) {
       <${Button} box=${box} look=${look} state=${state} height=${HEADER}>
         ${state.state && html`<${Icon} state=${state.state} x=${x - ICON} y="6" />`}
         <text x=${x} y="19">
-          ${box.title}${" "}<${Kind} box=${box} /><tspan class="label" dx="4"><${Label} box=${box}
-              state=${state} /></tspan>
+          ${box.title}${" "}<${Kind} box=${box} />
+          <tspan class="label" dx="4"><${Label} box=${box} state=${state} /></tspan>
         </text>
       <//>
       ${look.onFold && html`<${Fold} box=${box} look=${look} height=${HEADER} />`}`;

@@ -3,6 +3,7 @@ import { label } from "../../ui/state.js";
 import { duration } from "../../ui/time.js";
 
 /**
+ * What is read of an entry of a record.
  * @typedef {{path: string, kind: string, state: string, seconds: number, start_time: string | null,
  *   inputs?: any}} Entry
  */
@@ -15,6 +16,8 @@ import { duration } from "../../ui/time.js";
 /** @typedef {{byBox: Map<string, Placed[]>, byLoop: Map<string, Placed[]>, byPath: Map<string, Placed>}} Places */
 
 /** @typedef {{state: string, text: string, path: string, since: string | null}} BoxState */
+
+/** The number of an item by the id of its loop; all items of the other loops. @typedef {Map<string, string>} Chosen */
 
 /** What a box shows that stands for several entries. */
 const WORST_FIRST = ["FAILED", "RUNNING", "CANCELLED", "PENDING", "SUCCEEDED", "SKIPPED", "NOT_TRIGGERED"];
@@ -46,17 +49,17 @@ export function placesOf(tasks) {
 /**
  * Keep the entries of the chosen iterations.
  * @param {Placed[]} places
- * @param {Record<string, string>} chosen - The number of an item by the id of its loop; all items of the other loops.
+ * @param {Chosen} chosen
  */
 export function inChosen(places, chosen) {
-  return places.filter(({ items }) => items.every(([loop, item]) => !chosen[loop] || chosen[loop] === item));
+  return places.filter(({ items }) => items.every(([loop, item]) => (chosen.get(loop) || item) === item));
 }
 
 /**
  * The state of each box of a drawing.
  * @param {any} graph
  * @param {Places | null} places - Null: the states of the drawing itself.
- * @param {Record<string, string>} chosen
+ * @param {Chosen} chosen
  * @returns {Map<string, BoxState>}
  */
 export function statesOf(graph, places, chosen) {
@@ -113,12 +116,12 @@ export function countsOf(places) {
  * The iterations of a loop that can be chosen, with the beginning of each item.
  * @param {Places} places
  * @param {string} loop
- * @param {Record<string, string>} chosen - Of the loops around it.
+ * @param {Chosen} chosen
  * @returns {Array<{item: string, text: string}>}
  */
 export function itemsOf(places, loop, chosen) {
   const found = new Map();
-  for (const { entry, items } of inChosen(places.byLoop.get(loop) ?? [], { ...chosen, [loop]: "" })) {
+  for (const { entry, items } of inChosen(places.byLoop.get(loop) ?? [], new Map(chosen).set(loop, ""))) {
     const [, item] = items[items.length - 1];
     found.set(item, found.has(item) ? "" : textOf(entry, places));
   }

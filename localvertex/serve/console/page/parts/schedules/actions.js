@@ -31,21 +31,15 @@ export function ScheduleActions({ schedule, onChange, onDelete }) {
   });
   const error = starting.error ?? pausing.error;
   const canRun = ["ACTIVE", "PAUSED", "COMPLETED"].includes(schedule.state);
-  const named = (/** @type {string} */ verb) => `${verb}: ${schedule.displayName}`;
+  const button = (/** @type {string} */ verb, /** @type {() => void} */ act, isBusy = false) =>
+    html`<button aria-label=${`${verb}: ${schedule.displayName}`} disabled=${isBusy} onClick=${() => act()}>
+      ${verb}
+    </button>`;
   return html`
-    ${
-      canRun &&
-      html`<button aria-label=${named("Run now")} disabled=${starting.isBusy} onClick=${() => start()}>Run now</button>`
-    }
-    ${
-      schedule.state === "ACTIVE" &&
-      html`<button aria-label=${named("Pause")} disabled=${pausing.isBusy} onClick=${() => pause()}>Pause</button>`
-    }
-    ${
-      schedule.state === "PAUSED" &&
-      html`<button aria-label=${named("Resume")} onClick=${() => ask("resume")}>Resume</button>`
-    }
-    <button aria-label=${named("Delete")} onClick=${() => ask("delete")}>Delete</button>
+    ${canRun && button("Run now", start, starting.isBusy)}
+    ${schedule.state === "ACTIVE" && button("Pause", pause, pausing.isBusy)}
+    ${schedule.state === "PAUSED" && button("Resume", () => ask("resume"))}
+    ${button("Delete", () => ask("delete"))}
     ${asked === "resume" && html`<${Resume} schedule=${schedule} onDone=${onChange} onClose=${close} />`}
     ${asked === "delete" && html`<${Delete} schedule=${schedule} onDone=${onDelete} onClose=${close} />`}
     ${error && html`<${Refused} error=${error} />`}`;
@@ -90,8 +84,8 @@ function Delete({ schedule, onDone, onClose }) {
     await remove(path(schedule));
     onDone();
   };
-  return html`<${Confirm} title=${`Delete ${schedule.displayName}?`} action="Delete" onConfirm=${confirm}
-      onClose=${onClose}>
+  const title = `Delete ${schedule.displayName}?`;
+  return html`<${Confirm} title=${title} action="Delete" onConfirm=${confirm} onClose=${onClose}>
     <p>No more runs are started. The runs that it has started stay, and those that are running continue.</p>
   <//>`;
 }

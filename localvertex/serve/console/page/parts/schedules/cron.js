@@ -81,14 +81,13 @@ export function inZone(at, zone) {
  */
 export function CronFields({ expression, zone, onExpression, onZone, cron }) {
   const examples = html`<p class="examples">
-    ${EXAMPLES.map(
-      ([name, each]) => html`<button key=${each} type="button" class="quiet"
-        onClick=${() => onExpression(each)}>${name}</button>`,
-    )}
+    ${EXAMPLES.map(([name, each]) => {
+      const choose = () => onExpression(each);
+      return html`<button key=${each} type="button" class="quiet" onClick=${choose}>${name}</button>`;
+    })}
   </p>`;
-  const after = html`${examples}<div aria-live="polite">${
-    cron.meaning && html`<${CronMeaning} meaning=${cron.meaning} />`
-  }</div>`;
+  const meaning = cron.meaning && html`<${CronMeaning} meaning=${cron.meaning} />`;
+  const after = html`${examples}<div aria-live="polite">${meaning}</div>`;
   const type = (/** @type {any} */ event) => onExpression(event.target.value);
   const choose = (/** @type {any} */ event) => onZone(event.target.value);
   return html`
