@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localvertex.custom_jobs.goodput import thinning
-from localvertex.custom_jobs.goodput.progress import Event, Progress
+from localvertex.custom_jobs.goodput.progress import LARGEST, Event, Progress
 
 _CHUNK_BYTES = 4 << 20
 """Read at a time."""
@@ -101,10 +101,12 @@ def _read(line: bytes) -> Event | None:
     """Read an event; return None for anything but an object with a time and a name."""
     try:
         event = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    is_event = isinstance(event, dict) and isinstance(event.get("time"), int | float) and "event" in event
-    return event if is_event else None
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+        return None
+    time = event.get("time")
+    return event if isinstance(time, int | float) and abs(time) < LARGEST else None
 
 
 def _size(file: Path) -> int:

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from localvertex.custom_jobs.goodput.event_files import EventFiles
+from localvertex.custom_jobs.goodput.goodput import goodput
 from localvertex.custom_jobs.goodput.progress import Progress
+from localvertex.custom_jobs.goodput.timeline import Span
 
 NAME = "workerpool0-0"
 
@@ -49,7 +51,17 @@ def test_events_of_an_earlier_job_are_ignored(file: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "junk", ["half a line\n", "[1]\n", '{"event": "steps"}\n', '{"time": "x", "event": "e"}\n', "\xff\n"]
+    "junk",
+    [
+        "half a line\n",
+        "[1]\n",
+        '{"event": "steps"}\n',
+        '{"time": "x", "event": "e"}\n',
+        '{"time": 1e999, "event": "e"}\n',
+        '{"time": 1, "event": {}}\n',
+        "[" * 100_000 + "\n",
+        "\xff\n",
+    ],
 )
 def test_lines_that_are_not_events_are_ignored(file: Path, tmp_path: Path, junk: str) -> None:
     events = EventFiles.of_job(str(tmp_path), [NAME])
@@ -93,3 +105,18 @@ def test_figures_that_are_not_numbers_are_left_out(file: Path, tmp_path: Path, j
     figures = events.progress(NAME)
     assert json.loads(json.dumps(vars(figures), allow_nan=False)) == vars(figures)
     assert figures.seconds_left is None or figures.seconds_left >= 0
+
+
+@pytest.mark.parametrize("junk", ["NaN", "1e999", "-1e308", "1" + 400 * "0", "null", "{}", "true"])
+@pytest.mark.parametrize("field", ["seconds", "first_step", "last_step", "num_steps", "loss", "step", "time"])
+def test_a_job_with_wrong_numbers_in_its_events_has_a_goodput_of_finite_numbers(
+    file: Path, tmp_path: Path, field: str, junk: str
+) -> None:
+    events = EventFiles.of_job(str(tmp_path), [NAME])
+    fields = {"seconds": 0.1, "first_step": 1, "last_step": 5, "num_steps": 20, "loss": 1.0, "step": 5}
+    for name in ("steps", "save", "restore", "evaluate", "steps"):
+        add(file, line(event=name, **fields))
+        add(file, json.dumps({"time": 1.5, "event": name, **fields} | {field: "JUNK"}).replace('"JUNK"', junk) + "\n")
+    events.poll()
+    found = goodput({NAME: [Span(start=0.0, end=9.0)]}, events, num_failures=1, marks=[], end=9.0)
+    assert json.dumps(found, allow_nan=False)
