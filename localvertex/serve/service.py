@@ -97,6 +97,7 @@ class Service:
     def open(self) -> None:
         """Clean up after an earlier server, and start the schedules."""
         self.storage.open()
+        self.pipeline_jobs.complete_deletions()
         self.schedules.begin()
 
     def stop_deployments(self) -> None:

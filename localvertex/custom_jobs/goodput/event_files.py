@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localvertex.custom_jobs.goodput import thinning
-from localvertex.custom_jobs.goodput.progress import Event, Progress
+from localvertex.custom_jobs.goodput.progress import LARGEST, Event, Progress
 
 _CHUNK_BYTES = 4 << 20
 """Read at a time."""
@@ -115,13 +115,12 @@ def _read(line: bytes) -> Event | None:
         event = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(event, dict) or "event" not in event:
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
         return None
     numbers = (each for each in event.values() if isinstance(each, int | float))
     is_usable = not any(_MAX_NUMBER <= abs(each) < math.inf for each in numbers)
     time = event.get("time")
-    is_timed = isinstance(time, int | float) and abs(time) < _MAX_NUMBER
-    return event if is_usable and is_timed else None
+    return event if is_usable and isinstance(time, int | float) and abs(time) < LARGEST else None
 
 
 def _size(file: Path) -> int:

@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import Any
 
 from localvertex.custom_jobs.goodput.event_files import EventFiles
-from localvertex.custom_jobs.goodput.progress import Event
+from localvertex.custom_jobs.goodput.progress import Event, finite
 from localvertex.custom_jobs.goodput.timeline import Kind, Mark, Span, Timeline, coarsened, timeline
 
 _NUM_DRAWN = 1000
@@ -54,7 +54,7 @@ def checkpointing(events: list[Event], *, num_failures: int, total_seconds: floa
     failures). A value is None when it cannot be known: without a failure there is no rate, without a save no cost.
     """
     saves = [event for event in events if event["event"] == "save"]
-    costs = [float(event["seconds"]) for event in saves if isinstance(event.get("seconds"), int | float)]
+    costs = [cost for event in saves if (cost := finite(event, "seconds")) is not None]
     between_failures = total_seconds / num_failures if num_failures else None
     cost = fmean(costs) if costs else None
     best = math.sqrt(2 * cost * between_failures) if cost and between_failures else None

@@ -1,10 +1,15 @@
 """How far a replica's training is, from its event log (docs/events.md)."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 Event = dict[str, Any]
+
+LARGEST = 1e15
+"""Of times and steps."""
+
+_LARGEST_FIGURE = 1e100
+"""Sums and products of figures up to this are finite."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +55,10 @@ def _seconds_left(event: Event, first: Event, *, num_left: int) -> float | None:
 def number(event: Event, field: str) -> int:
     """Return a whole number of an event; 0 when it is missing or not a number."""
     value = event.get(field)
-    return int(value) if isinstance(value, int | float) and math.isfinite(value) else 0
+    return int(value) if isinstance(value, int | float) and abs(value) < LARGEST else 0
 
 
 def finite(event: Event, field: str) -> float | None:
     """Return a number of an event; None when it is missing, not a number, or has no place in JSON."""
     value = event.get(field)
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+    return float(value) if isinstance(value, int | float) and abs(value) < _LARGEST_FIGURE else None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-from localvertex.custom_jobs.goodput.progress import Event, number
+from localvertex.custom_jobs.goodput.progress import Event, finite, number
 
 
 @dataclass(kw_only=True)
@@ -108,8 +108,8 @@ class _ProcessPart:
         now, segments = self._span.start, []
         between = Kind.STARTING if self._trains else Kind.RUNNING
         for event in self._events:
-            seconds = event.get("seconds")
-            if event["event"] not in ("steps", *_KIND_OF_EVENT) or not isinstance(seconds, int | float):
+            seconds = finite(event, "seconds")
+            if event["event"] not in ("steps", *_KIND_OF_EVENT) or seconds is None:
                 continue
             event_end = min(max(now, event["time"]), self._end)
             start = min(max(now, event["time"] - seconds), event_end)

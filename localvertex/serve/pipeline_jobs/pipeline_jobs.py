@@ -139,6 +139,15 @@ class PipelineJobs:
             check_removable(self.work_dir / run_id)
             self._remove(run_id)
 
+    def complete_deletions(self) -> None:
+        """Delete what is left of runs whose deletion an earlier server did not complete: a run has a record."""
+        with self._store.lock:
+            for run_id in self._store.signatures(COLLECTION):
+                run_dir = self.work_dir / run_id
+                if run_dir.is_dir() and not self.is_started(run_id) and not record.is_running(run_dir):
+                    with suppress(ApiError, OSError):
+                        self._remove(run_id)
+
     def _remove(self, run_id: str) -> None:
         remove_run(self.work_dir / run_id)
         self._store.remove(COLLECTION, run_id)

@@ -41,16 +41,8 @@ def _current(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:
     content = record.read(run_dir)
     project = job["name"].split("/")[1]
     job = {"serviceAccount": _DEFAULT_ACCOUNT.format(project=project)} | job
-    state, text = content["state"], content["error"]
-    if not content["end_time"] and "error" in job:
-        text = job["error"]["message"]
-    job = {key: value for key, value in job.items() if key != "error"}
-    wanted = job.get("state", "")
-    if wanted == "PIPELINE_STATE_FAILED" and state == State.CANCELLED:
-        state, text = State.FAILED, _STOPPED.format(run_id=run_dir.name)
-    elif wanted == "PIPELINE_STATE_CANCELLING" and state in (State.RUNNING, State.PENDING):
-        state = "CANCELLING"
-    job = job | {"state": f"PIPELINE_STATE_{state}"}
+    state, text = state_and_error(job, content, run_dir.name)
+    job = {key: value for key, value in job.items() if key != "error"} | {"state": f"PIPELINE_STATE_{state}"}
     job |= {"labels": {"vertex-ai-pipelines-run-billing-id": content["uuid"], **job.get("labels", {})}}
     job |= {
         key: content[field] for key, field in (("startTime", "start_time"), ("endTime", "end_time")) if content[field]
@@ -62,6 +54,19 @@ def _current(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:
         job |= {"error": rpc_error(Status.FAILED_PRECONDITION, text or "the run failed")}
     parent = job["name"].rpartition("/pipelineJobs/")[0]
     return job | {"jobDetail": {"taskDetails": _task_details(content, parent)}}
+
+
+def state_and_error(job: dict[str, Any], content: dict[str, Any], run_id: str) -> tuple[str, str | None]:
+    """Return the state of a job, without prefix, and its error, from its stored part and the record of its run."""
+    state, text = content["state"], content.get("error")
+    if not content.get("end_time") and "error" in job:
+        text = job["error"]["message"]
+    wanted = job.get("state", "")
+    if wanted == "PIPELINE_STATE_FAILED" and state == State.CANCELLED:
+        return State.FAILED, _STOPPED.format(run_id=run_id)
+    if wanted == "PIPELINE_STATE_CANCELLING" and state in (State.RUNNING, State.PENDING):
+        return "CANCELLING", text
+    return state, text
 
 
 def pipeline_name(spec: dict[str, Any]) -> str:

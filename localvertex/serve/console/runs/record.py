@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 from localvertex.serve.api.index import signature
 from localvertex.serve.api.store import Damaged, Store
 from localvertex.serve.console.runs import shape
+from localvertex.serve.pipeline_jobs.view import state_and_error
 from localvertex.show import failure
 from localvertex.state import journal, record, run_folder
 from localvertex.state.task import State
@@ -97,7 +98,10 @@ class Records:
         known = {name: value for name, value in content.items() if name not in ("tasks", record.UNRESTORED)}
         is_running = not State(content["state"]).is_final
         log, lines = failure.log_of(content, run_dir) if content.get("error") else (None, [])
+        state, error = state_and_error(resource, content, run_dir.name)
         return known | {
+            "state": state,
+            "error": error,
             "id": run_dir.name,
             "name": resource.get("displayName") or run_dir.name,
             "resource": resource.get("name"),

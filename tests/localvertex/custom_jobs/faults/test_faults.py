@@ -96,7 +96,12 @@ def test_a_killed_replica_restarts_all_and_training_ends_with_the_same_result(
     outcome, events = trains(f"SIGKILL {replica} at step 12")
     assert outcome.status.num_restarts == 1
     assert names(events).count("start") == 2
-    assert [event["step"] for event in events if event["event"] == "restore"] == [10]
+    # On a busy machine the kill comes some steps later, and after a further checkpoint.
+    restored = names(events).index("restore")
+    assert (
+        [event["step"] for event in events[:restored] if event["event"] == "save"][-1] == events[restored]["step"] >= 10
+    )
+    assert names(events).count("restore") == 1
     assert f"fault: SIGKILL {replica} at step 12" in log()
     assert f"{replica}: exit code 137" in log()
     goodput = outcome.status.goodput

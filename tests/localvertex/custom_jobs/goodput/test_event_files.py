@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from localvertex.custom_jobs.goodput.event_files import EventFiles
+from localvertex.custom_jobs.goodput.goodput import goodput
 from localvertex.custom_jobs.goodput.progress import Progress
+from localvertex.custom_jobs.goodput.timeline import Span
 
 NAME = "workerpool0-0"
 
@@ -57,6 +59,7 @@ def test_events_of_an_earlier_job_are_ignored(file: Path, tmp_path: Path) -> Non
         "[1]\n",
         "[" * 100_000,
         '{"event": "steps"}\n',
+        '{"time": 1, "event": {}}\n',
         '{"time": "x", "event": "e"}\n',
         '{"time": NaN, "event": "e"}\n',
         '{"time": 1e999, "event": "e"}\n',
@@ -64,7 +67,7 @@ def test_events_of_an_earlier_job_are_ignored(file: Path, tmp_path: Path) -> Non
         '{"time": 1, "event": "steps", "loss": 1%s}\n' % ("0" * 400),
         "\xff\n",
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_lines_that_are_not_events_are_ignored(file: Path, tmp_path: Path, junk: str) -> None:
     events = EventFiles.of_job(str(tmp_path), [NAME])
@@ -125,3 +128,18 @@ def test_a_line_without_an_end_is_not_kept(file: Path, tmp_path: Path) -> None:
 def test_a_pipe_in_place_of_the_log_is_not_waited_for(file: Path, tmp_path: Path) -> None:
     os.mkfifo(file)
     assert [*EventFiles.of_job(str(tmp_path), [NAME])._new(NAME, file)] == []
+
+
+@pytest.mark.parametrize("junk", ["NaN", "1e999", "-1e308", "1" + 400 * "0", "null", "{}", "true"])
+@pytest.mark.parametrize("field", ["seconds", "first_step", "last_step", "num_steps", "loss", "step", "time"])
+def test_a_job_with_wrong_numbers_in_its_events_has_a_goodput_of_finite_numbers(
+    file: Path, tmp_path: Path, field: str, junk: str
+) -> None:
+    events = EventFiles.of_job(str(tmp_path), [NAME])
+    fields = {"seconds": 0.1, "first_step": 1, "last_step": 5, "num_steps": 20, "loss": 1.0, "step": 5}
+    for name in ("steps", "save", "restore", "evaluate", "steps"):
+        add(file, line(event=name, **fields))
+        add(file, json.dumps({"time": 1.5, "event": name, **fields} | {field: "JUNK"}).replace('"JUNK"', junk) + "\n")
+    events.poll()
+    found = goodput({NAME: [Span(start=0.0, end=9.0)]}, events, num_failures=1, marks=[], end=9.0)
+    assert json.dumps(found, allow_nan=False)

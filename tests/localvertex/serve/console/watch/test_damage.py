@@ -177,3 +177,24 @@ def test_two_that_look_at_a_lock_do_not_see_each_other(tmp_path: Path) -> None:
     with (run_dir / record.LOCK).open("r+") as other:
         fcntl.flock(other, fcntl.LOCK_SH)
         assert not record.is_running(run_dir)
+
+
+@pytest.mark.parametrize(
+    ("state", "stored", "shown"),
+    [
+        ("CANCELLED", "PIPELINE_STATE_FAILED", "FAILED"),
+        ("CANCELLED", "PIPELINE_STATE_CANCELLING", "CANCELLED"),
+        ("SUCCEEDED", "PIPELINE_STATE_FAILED", "SUCCEEDED"),
+    ],
+)
+def test_the_page_shows_the_state_that_the_list_and_the_api_show(
+    tmp_path: Path, state: str, stored: str, shown: str
+) -> None:
+    run_id = run_records.write_job(tmp_path, 1, state=state)
+    job = run_records.job_record(run_id, "2026-01-01T00:01:00.000Z", state=stored)
+    run_records.write(tmp_path / "api" / "pipelineJobs" / f"{run_id}.json", job)
+    store = Store(tmp_path)
+    (row,) = RunList(store).page(LocalCall())["runs"]
+    ((_, event),) = RunChanges(Records(store), tmp_path / run_id)()
+    assert (row["state"], event["run"]["state"]) == (shown, shown)
+    assert row["error"] == event["run"]["error"]
