@@ -4,7 +4,7 @@ import { useLoad } from "../load.js";
 import { markup } from "../run/markup.js";
 import { figure } from "../run/summary.js";
 import { Frame, Loading } from "../ui/page.js";
-import { Values } from "../ui/values.js";
+import { bytes, Values } from "../ui/values.js";
 
 const MOST_IMAGES = 12;
 
@@ -67,13 +67,6 @@ function Files({ view, href }) {
       ${view.num_more > 0 && html`<li class="muted">and ${view.num_more} more files</li>`}
     </ul>`
     }`;
-}
-
-/** @param {number} size */
-export function bytes(size) {
-  if (size < 1000) return `${size} B`;
-  const power = Math.min(Math.floor(Math.log10(size) / 3), 4);
-  return `${(size / 1000 ** power).toPrecision(3)} ${["B", "kB", "MB", "GB", "TB"][power]}`;
 }
 
 /** A row for each true class, a column for each predicted one. @param {{matrix: any}} props */

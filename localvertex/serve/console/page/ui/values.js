@@ -52,3 +52,10 @@ export function Copy({ text, label = "Copy" }) {
     );
   return html`<button class="copy" onClick=${copy}><span aria-live="polite">${done || label}</span></button>`;
 }
+
+/** A size with three digits. @param {number} size */
+export function bytes(size) {
+  if (size < 1000) return `${size} B`;
+  const power = Math.min(Math.floor(Math.log10(size) / 3), 4);
+  return `${(size / 1000 ** power).toPrecision(3)} ${["B", "kB", "MB", "GB", "TB"][power]}`;
+}

@@ -5,6 +5,7 @@ import { Empty, Section } from "../../ui/page.js";
 import { Problem } from "../../ui/problem.js";
 import { Table } from "../../ui/table.js";
 import { Time } from "../../ui/time.js";
+import { bytes } from "../../ui/values.js";
 
 const MAX_BYTES = 20 * 2 ** 20;
 
@@ -87,7 +88,7 @@ function Files({ view }) {
   const columns = [
     { title: "File", isName: true, cell: (/** @type {CompiledFile} */ each) => fileLink(each, view) },
     { title: "Changed", cell: (/** @type {CompiledFile} */ each) => html`<${Time} at=${date(each)} />` },
-    { title: "Size", isNumber: true, isWideOnly: true, cell: (/** @type {CompiledFile} */ each) => size(each.bytes) },
+    { title: "Size", isNumber: true, isWideOnly: true, cell: (/** @type {CompiledFile} */ each) => bytes(each.bytes) },
   ];
   return html`<${Section} title="Compiled files in ${data.folder}/">
     ${
@@ -106,6 +107,3 @@ const fileLink = (file, view) => html`<a href=${`${view}?file=${encodeURICompone
 
 /** @param {CompiledFile} file */
 const date = (file) => new Date(file.seconds * 1000).toISOString();
-
-/** @param {number} bytes */
-const size = (bytes) => (bytes < 2 ** 20 ? `${Math.ceil(bytes / 1024)} KiB` : `${(bytes / 2 ** 20).toFixed(1)} MiB`);
