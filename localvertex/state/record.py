@@ -192,7 +192,10 @@ def _present(run_dir: Path) -> dict[str, Any]:
     text = ""
     while True:
         last, text = text, (run_dir / FILE).read_text()
-        content = _checked(json.loads(text))
+        try:
+            content = _checked(json.loads(text))
+        except RecursionError:
+            raise ValueError("it is nested too deeply") from None
         value = content.pop("journal", None)
         if value is None:
             return content
@@ -204,7 +207,10 @@ def _present(run_dir: Path) -> dict[str, Any]:
             if text == last:
                 raise ValueError(f"{position.file} is missing") from None
             continue
-        return _checked(_replayed(content, changes)) if changes else content
+        try:
+            return _checked(_replayed(content, changes)) if changes else content
+        except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+            raise ValueError(f"{type(error).__name__}: {error}") from None
 
 
 def _checked(content: Any) -> dict[str, Any]:
@@ -253,7 +259,8 @@ def is_running(run_dir: Path) -> bool:
     """Return whether a process is running this run."""
     try:
         with (run_dir / LOCK).open("r+") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Shared, so that two that look at the same time do not see each other.
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError:

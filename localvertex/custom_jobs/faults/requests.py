@@ -98,7 +98,9 @@ def write(folder: Path, status: Mapping[str, Any], content: Mapping[str, Any]) -
     # The replicas of a trial are in its own folder.
     trial, _, own_name = request.replica.rpartition("/")
     job_id = replicas[request.replica].get("job_id")
-    if not job_id or (folder / trial).resolve() != folder.resolve() / trial:
+    place = (folder / trial).resolve()
+    # Replicas of a job of the API can write its status.
+    if not job_id or place != folder.resolve() / trial or not place.is_relative_to(folder.resolve()):
         raise Refused(f"{request.replica} was not started by this version of localvertex")
     _append(folder / trial / FILE, json.dumps({"job": job_id, **content, "replica": own_name}).encode())
 

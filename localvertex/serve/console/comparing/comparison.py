@@ -10,8 +10,9 @@ from starlette.routing import Route
 from localvertex.serve.api.errors import ApiError, Status, invalid
 from localvertex.serve.console.comparing import curves, predictions, tables
 from localvertex.serve.console.local_route import LocalCall, local_route
+from localvertex.serve.console.runs import shape
 from localvertex.serve.console.runs.folders import find_run
-from localvertex.state import record, run_folder
+from localvertex.state import run_folder
 from vertex_gpu_training.compiled.load import documents_of
 from vertex_gpu_training.userinput import reading
 from vertex_gpu_training.userinput.errors import UserError
@@ -40,7 +41,8 @@ class Comparisons:
 
     def compare(self, call: LocalCall) -> dict[str, Any]:
         """Return parameters, metrics and steps side by side."""
-        return tables.compared(self._contents(call))
+        contents = self._contents(call)
+        return tables.compared([each | {"spec": _spec_digest(self._work_dir / each["id"])} for each in contents])
 
     def curves(self, call: LocalCall) -> dict[str, Any]:
         """Return the training curves of the runs."""
@@ -59,8 +61,7 @@ class Comparisons:
         names = [*dict.fromkeys(each for each in call.query.get("runs", "").split(",") if each)]
         if not _MIN_RUNS <= len(names) <= _MAX_RUNS:
             raise invalid(f"runs: expected {_MIN_RUNS} to {_MAX_RUNS} different runs, found {len(names)}")
-        folders = {name: find_run(self._work_dir, name) for name in names}
-        return [{**_content(folder), "id": name, "spec": _spec_digest(folder)} for name, folder in folders.items()]
+        return [{**_content(find_run(self._work_dir, name)), "id": name} for name in names]
 
 
 def _spec_digest(run_dir: Path) -> str:
@@ -77,7 +78,7 @@ def _spec_digest(run_dir: Path) -> str:
 def _content(run_dir: Path) -> dict[str, Any]:
     """Return the record of a run."""
     try:
-        return record.read(run_dir)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return shape.read(run_dir)
+    except (OSError, ValueError) as error:
         text = f"the record of {run_dir.name} cannot be read: {error}"
         raise ApiError(Status.FAILED_PRECONDITION, text) from None

@@ -11,6 +11,7 @@ from typing import Any
 
 from localvertex.processes.sinks import MASK
 from localvertex.serve.api.errors import invalid, not_found
+from localvertex.serve.console.runs import shape
 from localvertex.state import record, run_folder
 from localvertex.state.task import Artifact
 from vertex_gpu_training.compiled.load import documents_of, pipeline_of
@@ -95,7 +96,7 @@ def _of_run(run_id: str, work_dir: Path) -> Source:
     if not run_folder.RUN_ID.fullmatch(run_id) or not (run_dir / record.FILE).is_file():
         raise not_found(f"the run {run_id[:200]!r}")
     try:
-        content = record.read(run_dir)
+        content = shape.read(run_dir)
     except ValueError as error:
         raise UserError(f"the record of {run_id} is damaged: {error}") from None
     path = run_folder.pipeline_copy(run_dir)

@@ -12,6 +12,7 @@ from localvertex.custom_jobs.goodput.goodput import goodput
 from localvertex.custom_jobs.goodput.timeline import Mark, Span
 from localvertex.custom_jobs.status import JobState
 from localvertex.serve.console.jobs.curves import Curve
+from localvertex.serve.console.runs import shape
 
 Message = tuple[str, dict[str, Any]]
 """The name of an event of the stream, and its content."""
@@ -47,7 +48,7 @@ class LiveJob:
             status: The field `custom_job` of the task's entry.
             is_running: Whether a process runs the job; if none does, a job without an end was killed.
         """
-        if not status:
+        if not status or not shape.is_custom_job(status):
             return []
         self._follow(status)
         has_trained = self._events.poll()

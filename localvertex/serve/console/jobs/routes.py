@@ -11,7 +11,7 @@ from localvertex.custom_jobs.faults.requests import Refused
 from localvertex.serve.api.errors import ApiError, Status, not_found
 from localvertex.serve.console.jobs.live import FINAL_STATES, LiveJob
 from localvertex.serve.console.local_route import LocalCall, local_route
-from localvertex.serve.console.runs import logs
+from localvertex.serve.console.runs import logs, shape
 from localvertex.serve.console.runs.folders import find_run, step_folder
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.custom_jobs import CustomJobs
@@ -98,6 +98,8 @@ def _answer(job: LiveJob, status: dict[str, Any] | None, *, is_running: bool) ->
 def _request(folder: Path, status: dict[str, Any] | None, call: LocalCall) -> dict[str, Any]:
     """Write the request that a body describes."""
     try:
+        if status and not shape.is_custom_job(status):
+            raise _refused("the status of the job is damaged")
         requests.write(folder, status or {}, {name: value for name, value in call.body.items() if name != "task"})
     except Refused as error:
         raise ApiError(Status.INVALID_ARGUMENT if error.is_wrong else Status.FAILED_PRECONDITION, str(error)) from None

@@ -159,7 +159,8 @@ def class_names(version: Path) -> list[str]:
     """Return the names of the classes in the files of a version, empty when they do not have any."""
     path = version.joinpath(FILES, *_CLASSES)
     with suppress(OSError, ValueError):
-        names = object_in(path).get("class_names") if path.stat().st_size <= _MAX_CLASSES_BYTES else None
+        is_readable = path.is_file() and path.stat().st_size <= _MAX_CLASSES_BYTES
+        names = object_in(path).get("class_names") if is_readable else None
         if isinstance(names, list) and all(isinstance(each, str) for each in names):
             return names
     return []

@@ -26,9 +26,6 @@ export const get = (path) => request("GET", path);
 /** @param {string} path @param {object} body */
 export const post = (path, body = {}) => request("POST", path, body);
 
-/** @param {string} path @param {object} body */
-export const patch = (path, body) => request("PATCH", path, body);
-
 /** @param {string} path */
 export const remove = (path) => request("DELETE", path);
 

@@ -103,7 +103,7 @@ function Connection() {
   const [isConnected, setIsConnected] = useState(true);
   useEffect(() => onConnection(setIsConnected), []);
   return html`<div aria-live="polite">
-    ${!isConnected && html`<${Notice} kind="warn">Connection lost: this page shows old data. Trying again.<//>`}
+    ${!isConnected && html`<${Notice} kind="warn">Connection lost: this page shows old data. Trying to reconnect.<//>`}
   </div>`;
 }
 

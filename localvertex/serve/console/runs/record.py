@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 
 from localvertex.serve.api.index import signature
 from localvertex.serve.api.store import Damaged, Store
+from localvertex.serve.console.runs import shape
 from localvertex.show import failure
 from localvertex.state import journal, record, run_folder
 from localvertex.state.task import State
@@ -56,17 +57,19 @@ class Watched:
                 self._next_look = time.monotonic() + _LOCK_SECONDS
             journals = sorted(self.run_dir.glob(journal.PATTERN))
             now = [signature(str(each)) for each in (self.run_dir / record.FILE, *journals)], self._is_alive
-            if now != self._signature:
+            # Its process may have ended between two looks at the lock.
+            was_killed = bool(self._reading.content) and not self._reading.is_final and not self._is_alive
+            if now != self._signature or was_killed:
                 self._reading, self._signature = self._read(), now
             return self._reading
 
     def _read(self) -> Reading:
         try:
-            return Reading(content=record.read(self.run_dir))
+            return Reading(content=_without_running_tasks(shape.read(self.run_dir)))
         except FileNotFoundError:
             text = f"the run {self.run_dir.name} was deleted"
             return Reading(content={}, problem=text, is_removed=True)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError) as error:
             return Reading(content={}, problem=f"the record of {self.run_dir.name} cannot be read: {error}")
 
 
@@ -117,6 +120,16 @@ class Records:
         with suppress(Damaged, OSError):
             return self._store.read(_COLLECTION, run_id) or {}
         return {}
+
+
+def _without_running_tasks(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the record of a run; when its process was killed, no task is running any more."""
+    if not State(content["state"]).is_final:
+        return content
+    stopped = {"state": str(State.CANCELLED), "note": "stopped when the run was killed"}
+    return content | {
+        "tasks": [each | stopped if each["state"] == State.RUNNING else each for each in content["tasks"]]
+    }
 
 
 def _of_file(run_dir: Path) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """Event logs, read while they are being written."""
 
 import json
+import os
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +51,20 @@ def test_events_of_an_earlier_job_are_ignored(file: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "junk", ["half a line\n", "[1]\n", '{"event": "steps"}\n', '{"time": "x", "event": "e"}\n', "\xff\n"]
+    "junk",
+    [
+        "half a line\n",
+        "[1]\n",
+        "[" * 100_000,
+        '{"event": "steps"}\n',
+        '{"time": "x", "event": "e"}\n',
+        '{"time": NaN, "event": "e"}\n',
+        '{"time": 1e999, "event": "e"}\n',
+        '{"time": 1, "event": "steps", "loss": 1e308}\n',
+        '{"time": 1, "event": "steps", "loss": 1%s}\n' % ("0" * 400),
+        "\xff\n",
+    ],
+    ids=range(10),
 )
 def test_lines_that_are_not_events_are_ignored(file: Path, tmp_path: Path, junk: str) -> None:
     events = EventFiles.of_job(str(tmp_path), [NAME])
@@ -93,3 +108,20 @@ def test_figures_that_are_not_numbers_are_left_out(file: Path, tmp_path: Path, j
     figures = events.progress(NAME)
     assert json.loads(json.dumps(vars(figures), allow_nan=False)) == vars(figures)
     assert figures.seconds_left is None or figures.seconds_left >= 0
+
+
+def test_a_line_without_an_end_is_not_kept(file: Path, tmp_path: Path) -> None:
+    events = EventFiles.of_job(str(tmp_path), [NAME])
+    with file.open("wb") as stream:
+        stream.truncate(200 << 20)
+    tracemalloc.start()
+    assert not events.poll()
+    assert tracemalloc.get_traced_memory()[1] < 30 << 20
+    tracemalloc.stop()
+    add(file, "\n" + line(event="steps", last_step=5, num_steps=20))
+    assert events.poll()
+
+
+def test_a_pipe_in_place_of_the_log_is_not_waited_for(file: Path, tmp_path: Path) -> None:
+    os.mkfifo(file)
+    assert [*EventFiles.of_job(str(tmp_path), [NAME])._new(NAME, file)] == []

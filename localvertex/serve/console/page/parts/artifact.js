@@ -2,9 +2,9 @@
 import { html, useState } from "../html.js";
 import { useLoad } from "../load.js";
 import { markup } from "../run/markup.js";
-import { figure } from "../run/summary.js";
+import { bytes, figure } from "../ui/numbers.js";
 import { Frame, Loading } from "../ui/page.js";
-import { bytes, Values } from "../ui/values.js";
+import { Values } from "../ui/values.js";
 
 const MOST_IMAGES = 12;
 
@@ -31,7 +31,7 @@ function Content({ view, href }) {
   const images = view.files.filter((/** @type {any} */ each) => each.is_image).slice(0, MOST_IMAGES);
   const metadata = Object.entries(view.metadata).map(([name, value]) => [
     name,
-    typeof value === "number" ? figure(value) : value,
+    Number.isInteger(value) || typeof value !== "number" ? value : figure(value),
   ]);
   return html`
     ${view.is_page && html`<${Frame} src=${href("", false)} title=${`Page ${view.name}`} />`}

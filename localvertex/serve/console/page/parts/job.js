@@ -1,6 +1,7 @@
 // A custom job: how its time was spent, each replica with its lane and the buttons that break it, events and curves.
 import { html } from "../html.js";
 import { link } from "../routes.js";
+import { percent } from "../ui/numbers.js";
 import { Loading, Section } from "../ui/page.js";
 import { State } from "../ui/state.js";
 import { clock, duration } from "../ui/time.js";
@@ -90,10 +91,7 @@ function Facts({ job }) {
   const best = goodput.best_seconds_between_saves;
   const facts = [
     ["State", html`<${State} state=${status.state} />`],
-    [
-      status.is_running ? "Goodput so far" : "Goodput",
-      goodput.fraction == null ? "–" : `${Math.round(goodput.fraction * 100)}%`,
-    ],
+    [status.is_running ? "Goodput so far" : "Goodput", goodput.fraction == null ? "–" : percent(goodput.fraction)],
     ["Steps that count", goodput.num_steps ?? "–"],
     ["Steps lost", goodput.num_lost_steps ?? "–"],
     ["Restarts", `${status.num_restarts}${status.num_preemptions ? `, ${status.num_preemptions} by preemption` : ""}`],

@@ -21,7 +21,7 @@ export function Steps({ run, tasks, selected, query }) {
         depth=${depth} isSelected=${entry.path === selected} view=${query.get("view") ?? ""} />`,
       )}</tbody>
     </table>
-    ${rows.length > MOST_ROWS && html`<p class="muted">And ${rows.length - MOST_ROWS} more, which run.json has.</p>`}
+    ${rows.length > MOST_ROWS && html`<p class="muted">and ${rows.length - MOST_ROWS} more; run.json contains all</p>`}
   </div>`;
 }
 

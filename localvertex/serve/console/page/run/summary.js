@@ -1,6 +1,7 @@
 // What a run received and gave, shown while no step is chosen.
 import { html } from "../html.js";
 import { link } from "../routes.js";
+import { figure } from "../ui/numbers.js";
 import { Notice } from "../ui/problem.js";
 import { Value, Values } from "../ui/values.js";
 
@@ -10,7 +11,7 @@ const MOST = 200;
 export function Summary({ run, defaults, unknown }) {
   const outputs = Object.entries(run.outputs?.parameters ?? {});
   return html`<section class="details" aria-label="Summary of the run">
-    ${unknown && html`<${Notice} kind="warn">The run has not come to the step <bdi>${unknown}</bdi>.<//>`}
+    ${unknown && html`<${Notice} kind="warn">The run has not reached the step <bdi>${unknown}</bdi>.<//>`}
     ${run.metrics.length > 0 && html`<h2>Metrics</h2><${Metrics} metrics=${run.metrics} />`}
     ${
       run.models.length > 0 &&
@@ -59,10 +60,6 @@ function Metrics({ metrics }) {
     ${pairs.map(([name, value], index) => html`<div key=${index}><dt>${name}</dt><dd>${value}</dd></div>`)}
   </dl>`;
 }
-
-/** A number with at most six digits. @param {any} value */
-export const figure = (value) =>
-  typeof value === "number" && !Number.isInteger(value) ? String(Number(value.toPrecision(6))) : String(value);
 
 /** @param {Record<string, any> | undefined} defaults @param {Record<string, any>} values @param {string} name */
 const isChanged = (defaults, values, name) =>

@@ -20,7 +20,7 @@ export default function Compare({ query }) {
     <div class="compare">
       <${Chosen} ids=${ids} canAdd=${ids.length < MAX_RUNS} onChange=${show} />
       ${canCompare && html`<${Comparison} key=${ids.join()} ids=${ids} />`}
-      ${ids.length < MIN_RUNS && html`<${Empty} title="Choose two runs or more" />`}
+      ${ids.length < MIN_RUNS && html`<${Empty} title="Choose two or more runs" />`}
       ${
         ids.length > MAX_RUNS && html`<${Notice} kind="warn">At most ${MAX_RUNS} runs can be compared; remove some.<//>`
       }

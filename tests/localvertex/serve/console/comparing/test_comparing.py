@@ -108,6 +108,13 @@ def test_the_images_on_which_runs_differ(runs: Runs) -> None:
     ]
 
 
+def test_the_line_in_the_docs_is_a_prediction(runs: Runs) -> None:
+    page = (Path(__file__).parents[5] / "docs" / "console.md").read_text()
+    (example,) = [each for each in page.splitlines() if each.startswith('{"file_name"')]
+    (group,) = runs.predictions(runs.add("a", [example]), runs.add("b", [line("cats/7.png", "cat")]))["groups"]
+    assert [each["predicted"] for each in group["images"][0]["predictions"]] == ["dog", "cat"]
+
+
 def test_an_image_is_shown_only_from_a_file_of_a_run_or_from_its_line(runs: Runs, tmp_path: Path) -> None:
     good = "data:image/png;base64,iVBORw0KGgo="
     bad = ["javascript:alert(1)", "data:image/svg+xml;base64,PHN2Zz4=", "https://example.com/a.png", f'{good}"x', 7]

@@ -1,11 +1,11 @@
 // Where a new run comes from: a file dropped on the page, a file of the disk, or a compiled file of the folder.
 import { html, useEffect, useRef, useState } from "../../html.js";
 import { useLoad } from "../../load.js";
+import { bytes } from "../../ui/numbers.js";
 import { Empty, Section } from "../../ui/page.js";
 import { Problem } from "../../ui/problem.js";
 import { Table } from "../../ui/table.js";
 import { Time } from "../../ui/time.js";
-import { bytes } from "../../ui/values.js";
 
 const MAX_BYTES = 20 * 2 ** 20;
 
@@ -74,7 +74,7 @@ export function useFileDrop(onFiles, onOver) {
 
 /** Why files cannot be taken; empty if they can. @param {FileList | undefined | null} files */
 function problemOf(files) {
-  if (!files?.length) return "No file was dropped; choose one from this machine.";
+  if (!files?.length) return "No file was dropped; choose one on this machine.";
   if (files.length > 1) return `${files.length} files were dropped; expected one.`;
   if (files[0].size > MAX_BYTES) return `${files[0].name} is larger than 20 MiB; pipelines are much smaller.`;
   return "";

@@ -1,11 +1,12 @@
 // What a version of a model is: metrics, origin, endpoints, container and files.
 import { html } from "../../html.js";
 import { link } from "../../routes.js";
+import { bytes, figure } from "../../ui/numbers.js";
 import { Section } from "../../ui/page.js";
 import { Table } from "../../ui/table.js";
 import { Time } from "../../ui/time.js";
-import { bytes, Value, Values } from "../../ui/values.js";
-import { Fingerprints, figure, metricNames, metricsOf, Run } from "./model_versions.js";
+import { Value, Values } from "../../ui/values.js";
+import { Fingerprints, metricNames, metricsOf, Run } from "./model_versions.js";
 
 /** @param {{model: any}} props */
 export function Overview({ model }) {

@@ -26,8 +26,8 @@ export function TryModel({ model }) {
       ${choice("image", "An image")} ${choice("json", "JSON, for models with other instances")}</fieldset>
     <p class="muted">${
       model.endpoints.length
-        ? `Answered where it is deployed: ${model.endpoints[0].display_name}.`
-        : "Answered by the version's own serving container, which starts here and ends when it is idle for 5 minutes."
+        ? `The endpoint ${model.endpoints[0].display_name} answers, where this version is deployed.`
+        : "The serving container of this version answers. It starts here, and ends after 5 minutes without a request."
     }</p>
     ${
       mode === "image"

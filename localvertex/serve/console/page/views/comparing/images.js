@@ -1,6 +1,6 @@
 // Images with their label and what each run predicts.
 import { html, useState } from "../../html.js";
-import { percent } from "./format.js";
+import { percent } from "../../ui/numbers.js";
 import { Letter } from "./letters.js";
 
 const NUM_SHOWN = 24;
