@@ -16,7 +16,7 @@ export function Facts({ run, description }) {
     ["Region", run.region],
     ["Run ID", run.id !== run.name && run.id],
     ["Schedule", run.schedule && html`<a href=${link(["schedules"])}>${run.schedule.split("/").at(-1)}</a>`],
-    ["Resumed", run.resume_times?.length && timesOf(run.resume_times.length)],
+    ["Resumed", timesOf(run.resume_times?.length ?? 0)],
   ];
   return html`
     ${description && html`<p class="description">${description}</p>`}
@@ -26,7 +26,7 @@ export function Facts({ run, description }) {
 }
 
 /** @param {number} count */
-const timesOf = (count) => (count === 1 ? "once" : `${count} times`);
+const timesOf = (count) => (count > 1 ? `${count} times` : count === 1 ? "once" : "");
 
 /** The error of a run, with the end of the log that explains it. @param {{run: any, tasks: Map<string, any>}} props */
 export function Failure({ run, tasks }) {

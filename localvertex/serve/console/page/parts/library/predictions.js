@@ -20,7 +20,7 @@ export function Predictions({ answer }) {
     })}
     ${more > 0 && html`<p class="small muted">and ${more.toLocaleString("en")} more predictions</p>`}
     <p class="small muted">
-      ${answer.endpoint ? `Answered by ${answer.endpoint}` : "Answered by its container"}, in ${duration(answer.seconds)}</p>
+      Answered by ${answer.endpoint || "its container"}, in ${duration(answer.seconds)}</p>
   </div>`;
 }
 
