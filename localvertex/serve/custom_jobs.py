@@ -187,11 +187,11 @@ class CustomJobs:
         self, number: str, job: custom_jobs.CustomJob, workspace: Workspace, cancel: threading.Event, hold: IO[str]
     ) -> None:
         def observe(status: Status) -> None:
-            status_file.write(status)
             if status.state is JobState.RUNNING:
                 with self._store.lock:
                     if not cancel.is_set():
                         self._update(number, state=str(status.state), startTime=record.now())
+            status_file.write(status)
 
         def warn(text: str) -> None:
             self._log(f"customJobs/{number}: warning: {text}")

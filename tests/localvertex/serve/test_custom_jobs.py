@@ -61,7 +61,7 @@ def test_a_job_is_cancelled_with_all_its_processes(server: Server, new_custom_jo
     job.submit()
     names = ("workerpool0-0", "workerpool1-0", "workerpool1-1")
     wait_until(lambda: all("up" in log_of(server, job, name) for name in names))
-    assert job.state.name == "JOB_STATE_RUNNING"
+    wait_until(lambda: job.state.name == "JOB_STATE_RUNNING")
     job.cancel()
     wait_until(lambda: job.state.name == "JOB_STATE_CANCELLED")
     left = psutil.Process(server.process.pid).children(recursive=True)
