@@ -8,6 +8,8 @@ from typing import Any
 
 from localvertex.custom_jobs.status import Status
 from vertex_gpu_training.userinput import files
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.reading import read_bytes
 
 _FILE = "status.json"
 
@@ -32,7 +34,7 @@ class StatusFile:
 def read(folder: Path) -> dict[str, Any]:
     """Return the last status of a job; empty when there is none that can be read."""
     try:
-        content = json.loads((folder / _FILE).read_bytes())
-    except (OSError, ValueError, RecursionError):
+        content = json.loads(read_bytes(folder / _FILE))
+    except (UserError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}

@@ -74,6 +74,8 @@ def serve(
             log_level="warning",
             access_log=False,
             server_header=False,
+            # By default a header of any local client decides which connection a request is from.
+            proxy_headers=False,
         )
         url = f"http://{HOST}:{listener.getsockname()[1]}"
         token_file.publish(work_dir, url)

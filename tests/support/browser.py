@@ -21,9 +21,6 @@ _PATIENCE_MS = 60_000
 
 needs_chromium = pytest.mark.skipif(not CHROMIUM, reason=_MISSING)
 
-# On a busy machine a page takes longer than playwright's 5 s.
-expect.set_options(timeout=30_000)
-
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:

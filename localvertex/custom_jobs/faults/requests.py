@@ -98,7 +98,9 @@ def write(folder: Path, status: Mapping[str, Any], content: Mapping[str, Any]) -
     # The replicas of a trial are in its own folder.
     trial, _, own_name = request.replica.rpartition("/")
     job_id = replicas[request.replica].get("job_id")
-    if not job_id or (folder / trial).resolve() != folder.resolve() / trial:
+    place = (folder / trial).resolve()
+    # Replicas of a job of the API can write its status.
+    if not job_id or place != folder.resolve() / trial or not place.is_relative_to(folder.resolve()):
         raise Refused(f"{request.replica} was not started by this version of localvertex")
     _append(folder / trial / FILE, json.dumps({"job": job_id, **content, "replica": own_name}).encode())
 
@@ -137,7 +139,7 @@ class Requests:
         self._offset, self._num_warnings = 0, 0
 
     def new(self, seconds: float) -> list[Fault]:
-        """Return the faults that were asked for since the last call; `seconds` is the time since the start."""
+        """Return the faults that were requested since the last call; `seconds` is the time since the start."""
         found = []
         for line in self._lines():
             try:

@@ -1,15 +1,23 @@
 """Follows the event logs that the replicas of a job write (docs/events.md)."""
 
 import json
+import math
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from localvertex.custom_jobs.goodput import thinning
-from localvertex.custom_jobs.goodput.progress import LARGEST, Event, Progress
+from localvertex.custom_jobs.goodput.progress import Event, Progress
 
 _CHUNK_BYTES = 4 << 20
 """Read at a time."""
+
+_MAX_LINE_BYTES = 1 << 20
+"""Of an event; a longer line is none, and is not kept."""
+
+_MAX_NUMBER = 1e100
+"""Larger ones, unless they are infinite, would be too large for a calculation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,13 +94,17 @@ class EventFiles:
     def _new(self, name: str, file: Path) -> Iterator[Event]:
         """Read the complete lines that are new; a line without its end may still be growing."""
         try:
-            with file.open("rb") as stream:
+            # Replicas can put a pipe in its place, whose opening would wait.
+            with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:
                 stream.seek(self._offsets[name])
                 rest = b""
                 while data := stream.read(_CHUNK_BYTES):
                     whole, end, rest = (rest + data).rpartition(b"\n")
                     self._offsets[name] += len(whole + end)
                     yield from (event for line in whole.splitlines() if (event := _read(line)) is not None)
+                    if len(rest) > _MAX_LINE_BYTES:
+                        self._offsets[name] += len(rest)
+                        rest = b""
         except OSError:
             return
 
@@ -105,8 +117,11 @@ def _read(line: bytes) -> Event | None:
         return None
     if not isinstance(event, dict) or not isinstance(event.get("event"), str):
         return None
+    numbers = (each for each in event.values() if isinstance(each, int | float))
+    is_usable = not any(_MAX_NUMBER <= abs(each) < math.inf for each in numbers)
     time = event.get("time")
-    return event if isinstance(time, int | float) and abs(time) < LARGEST else None
+    is_timed = isinstance(time, int | float) and abs(time) < _MAX_NUMBER
+    return event if is_usable and is_timed else None
 
 
 def _size(file: Path) -> int:

@@ -20,6 +20,9 @@ _NUM_BYTES = 32
 
 _VALID = re.compile(r"[A-Za-z0-9_-]{32,200}")
 
+_OF_THIS_MACHINE = re.compile(r"http://127\.0\.0\.1:[0-9]{1,5}")
+"""Programs send the token to the address, so another one does not count."""
+
 
 def path(work_dir: Path) -> Path:
     """Return the file of the token."""
@@ -76,10 +79,12 @@ def publish(work_dir: Path, url: str) -> None:
 
 
 def address(work_dir: Path) -> str:
-    """Return the address of the last server, empty if there was none."""
-    with suppress(OSError, ValueError):
-        return (work_dir / _ADDRESS).read_text().strip()
-    return ""
+    """Return the address of the last server, empty if there was none, or if it is none of this machine."""
+    try:
+        text = private_files.read(work_dir / _ADDRESS, max_bytes=1000).strip()
+    except (OSError, ValueError, Unusable):
+        return ""
+    return text if _OF_THIS_MACHINE.fullmatch(text) else ""
 
 
 def _write(file: Path, text: str, *, mode: int) -> None:

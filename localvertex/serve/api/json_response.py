@@ -2,15 +2,26 @@
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
+
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Records are neither loaded into pages of other origins nor kept in a browser's cache."""
 
 
 class JsonResponse(Response):
     """A JSON object; unlike starlette's, it may contain NaN, infinite numbers and unpaired surrogates."""
 
     media_type = "application/json"
+
+    def __init__(self, content: Any, status_code: int = 200, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(content, status_code, {**_HEADERS, **(headers or {})})
 
     def render(self, content: Any) -> bytes:
         """Return the text, in ASCII."""

@@ -80,7 +80,7 @@ class RunFiles:
         folder = (self._work_dir / run_id).resolve()
         found = (folder / path).resolve()
         is_run = folder.parent == self._work_dir.resolve() and (folder / record.FILE).is_file()
-        is_hidden = any(part.startswith(".") for part in Path(path).parts)
+        is_hidden = any(part.startswith(".") for part in (*Path(path).parts, *found.parts[len(folder.parts) :]))
         # Links are resolved first, because the location of the file itself decides.
         if not is_run or is_hidden or found == folder or not found.is_relative_to(folder) or not found.exists():
             raise FileNotFoundError

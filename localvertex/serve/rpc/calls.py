@@ -16,7 +16,7 @@ from localvertex.serve.rpc.methods import HttpRequest
 
 Allows = Callable[[str], bool]
 
-_UNREAD = HttpRequest(method="GET", path="/", query="", body=b"")
+_UNREAD = HttpRequest(method="GET", path="/v1", query="", body=b"")
 
 _MAX_DETAILS = 4000
 """Bytes of an error in a trailer; clients refuse 8 KiB of trailers."""

@@ -1,5 +1,7 @@
 """The routes that compare runs."""
 
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,10 @@ from localvertex.serve.console.comparing import curves, predictions, tables
 from localvertex.serve.console.local_route import LocalCall, local_route
 from localvertex.serve.console.runs import shape
 from localvertex.serve.console.runs.folders import find_run
+from localvertex.state import run_folder
+from vertex_gpu_training.compiled.load import documents_of
+from vertex_gpu_training.userinput import reading
+from vertex_gpu_training.userinput.errors import UserError
 
 _MIN_RUNS, _MAX_RUNS = 2, 8
 
@@ -54,7 +60,19 @@ class Comparisons:
         names = [*dict.fromkeys(each for each in call.query.get("runs", "").split(",") if each)]
         if not _MIN_RUNS <= len(names) <= _MAX_RUNS:
             raise invalid(f"runs: expected {_MIN_RUNS} to {_MAX_RUNS} different runs, found {len(names)}")
-        return [{**_content(find_run(self._work_dir, name)), "id": name} for name in names]
+        folders = {name: find_run(self._work_dir, name) for name in names}
+        return [{**_content(folder), "id": name, "spec": _spec_digest(folder)} for name, folder in folders.items()]
+
+
+def _spec_digest(run_dir: Path) -> str:
+    """Return what identifies the pipeline of a run without its name and values; empty when it cannot be read."""
+    try:
+        path = run_folder.pipeline_copy(run_dir)
+        content = documents_of(reading.read_bytes(path), path.name)[0]
+    except (OSError, ValueError, UserError):
+        return ""
+    spec = content.get("pipelineSpec", content)
+    return hashlib.sha256(json.dumps(spec, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _content(run_dir: Path) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """A response that never ends by itself: server-sent events, as long as the client reads them.
 
-Nothing is kept for a client that stops reading: the next look at the files waits until it has taken the last events.
+Nothing is kept for a client that stops reading: the next look at the files waits until the client has received all.
 """
 
 import asyncio
@@ -42,6 +42,10 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the client is gone, the server stops, or nothing can follow."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        if scope["method"] == "HEAD":
+            # The next request of the connection would wait for ever.
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            return
         async with create_task_group() as group:
 
             async def write() -> None:

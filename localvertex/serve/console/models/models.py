@@ -12,11 +12,11 @@ from starlette.routing import Route
 
 from localvertex.serve.api.errors import ApiError, Status, invalid, not_found
 from localvertex.serve.api.store import ID, UNUSABLE, Store
-from localvertex.serve.console.datasets.run_outputs import Content
 from localvertex.serve.console.local_route import LocalCall, local_route
 from localvertex.serve.console.models import measures
 from localvertex.serve.console.models.origins import Origins
 from localvertex.serve.console.models.trial import Trial
+from localvertex.serve.console.runs.outputs import Content
 from localvertex.serve.endpoints.deployments import Deployments
 from localvertex.serve.endpoints.predictions import check_size, request_of
 from localvertex.serve.endpoints.records import Records
@@ -159,7 +159,8 @@ def class_names(version: Path) -> list[str]:
     """Return the names of the classes in the files of a version, empty when they do not have any."""
     path = version.joinpath(FILES, *_CLASSES)
     with suppress(OSError, ValueError):
-        names = object_in(path).get("class_names") if path.stat().st_size <= _MAX_CLASSES_BYTES else None
+        is_readable = path.is_file() and path.stat().st_size <= _MAX_CLASSES_BYTES
+        names = object_in(path).get("class_names") if is_readable else None
         if isinstance(names, list) and all(isinstance(each, str) for each in names):
             return names
     return []

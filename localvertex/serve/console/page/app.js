@@ -98,12 +98,12 @@ function Navigation({ current, isOpen, onLeave }) {
   </nav>`;
 }
 
-/** The line that says that what is shown may be out of date. */
+/** A line that warns while the shown data may be out of date. */
 function Connection() {
   const [isConnected, setIsConnected] = useState(true);
   useEffect(() => onConnection(setIsConnected), []);
   return html`<div aria-live="polite">
-    ${!isConnected && html`<${Notice} kind="warn">Connection lost: this page shows old data. Trying again.<//>`}
+    ${!isConnected && html`<${Notice} kind="warn">Connection lost: this page shows old data. Trying to reconnect.<//>`}
   </div>`;
 }
 

@@ -15,6 +15,7 @@ from localvertex.values.placeholders import Scope, Unresolvable, resolve_text
 from vertex_gpu_training.compiled import load
 from vertex_gpu_training.compiled.spec import Container, Pipeline
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.reading import read_bytes
 
 
 def of_step(run_dir: Path, content: dict[str, Any], task: str) -> dict[str, Any]:
@@ -25,9 +26,10 @@ def of_step(run_dir: Path, content: dict[str, Any], task: str) -> dict[str, Any]
     none: dict[str, Any] = {"image": "", "command": []}
     try:
         container = _container(load.load(run_folder.pipeline_copy(run_dir)).pipeline, task)
-        executor_input = json.loads((step_folder(run_dir, task) / INPUT).read_text())
+        # The step can write it, too: a pipe in its place is not waited for.
+        executor_input = json.loads(read_bytes(step_folder(run_dir, task) / INPUT))
         present = present_inputs(executor_input)
-    except (UserError, OSError, ValueError, LookupError, AttributeError):
+    except (UserError, OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError):
         return none
     if container is None:
         return none

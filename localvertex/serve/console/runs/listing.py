@@ -129,6 +129,6 @@ def _size(text: str) -> int:
     Raises:
         ApiError: It is not a number.
     """
-    if not text.isdecimal() and text:
+    if text and not (text.isdecimal() and len(text) < 16):
         raise invalid(f"page_size: expected a number from 1 to {_MAX_SIZE}, found {text[:50]!r}")
     return min(int(text or 0) or _DEFAULT_SIZE, _MAX_SIZE)

@@ -157,6 +157,16 @@ def test_a_linked_folder_of_a_trial_is_refused(tmp_path: Path) -> None:
     assert not any((tmp_path / "other").iterdir())
 
 
+def test_a_replica_that_names_another_folder_is_refused(tmp_path: Path) -> None:
+    for each in ("job", "other"):
+        (tmp_path / each).mkdir()
+    for name in (f"{tmp_path}/other/workerpool0-0", "../other/workerpool0-0"):
+        status = {"replicas": [RUNNING | {"name": name}]}
+        with pytest.raises(Refused, match="was not started by this version"):
+            requests.write(tmp_path / "job", status, KILL | {"replica": name})
+    assert [*(tmp_path / "other").iterdir()] == []
+
+
 def test_a_running_job_notes_it_like_a_fault_of_the_command_line(
     message: Messages, run: Callable[..., Outcome], workspace: custom_jobs.Workspace, log: Callable[..., str]
 ) -> None:

@@ -1,6 +1,8 @@
 """Event logs, read while they are being written."""
 
 import json
+import os
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +57,16 @@ def test_events_of_an_earlier_job_are_ignored(file: Path, tmp_path: Path) -> Non
     [
         "half a line\n",
         "[1]\n",
+        "[" * 100_000,
         '{"event": "steps"}\n',
         '{"time": "x", "event": "e"}\n',
+        '{"time": NaN, "event": "e"}\n',
         '{"time": 1e999, "event": "e"}\n',
-        '{"time": 1, "event": {}}\n',
-        "[" * 100_000 + "\n",
+        '{"time": 1, "event": "steps", "loss": 1e308}\n',
+        '{"time": 1, "event": "steps", "loss": 1%s}\n' % ("0" * 400),
         "\xff\n",
     ],
+    ids=range(10),
 )
 def test_lines_that_are_not_events_are_ignored(file: Path, tmp_path: Path, junk: str) -> None:
     events = EventFiles.of_job(str(tmp_path), [NAME])
@@ -120,3 +125,20 @@ def test_a_job_with_wrong_numbers_in_its_events_has_a_goodput_of_finite_numbers(
     events.poll()
     found = goodput({NAME: [Span(start=0.0, end=9.0)]}, events, num_failures=1, marks=[], end=9.0)
     assert json.dumps(found, allow_nan=False)
+
+
+def test_a_line_without_an_end_is_not_kept(file: Path, tmp_path: Path) -> None:
+    events = EventFiles.of_job(str(tmp_path), [NAME])
+    with file.open("wb") as stream:
+        stream.truncate(200 << 20)
+    tracemalloc.start()
+    assert not events.poll()
+    assert tracemalloc.get_traced_memory()[1] < 30 << 20
+    tracemalloc.stop()
+    add(file, "\n" + line(event="steps", last_step=5, num_steps=20))
+    assert events.poll()
+
+
+def test_a_pipe_in_place_of_the_log_is_not_waited_for(file: Path, tmp_path: Path) -> None:
+    os.mkfifo(file)
+    assert [*EventFiles.of_job(str(tmp_path), [NAME])._new(NAME, file)] == []

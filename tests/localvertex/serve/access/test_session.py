@@ -102,8 +102,14 @@ def test_the_cookie_is_worth_nothing_to_another_user(server: Server, cookie: dic
         with as_nobody(), socket.create_connection((str(parts.hostname), parts.port or 0)) as client:
             # The kernel lists a closed socket as one of root.
             client.sendall(f"DELETE /v1/{board} HTTP/1.1\r\nHost: {parts.netloc}\r\n{text}\r\n".encode())
+    with socket.create_connection((str(parts.hostname), parts.port or 0)) as own:
+        # The kernel's table shows this address to all users.
+        forged = headers | {"X-Forwarded-For": "{}:{}".format(*own.getsockname())}
+        with as_nobody():
+            assert requests.delete(f"{server.url}/v1/{board}", headers=forged, timeout=60).status_code == 403
     assert server.request("GET", f"/v1/{board}").json()["displayName"] == "kept"
-    assert requests.delete(f"{server.url}/v1/{board}", headers=headers, timeout=60).status_code == 200
+    forwarded = headers | {"X-Forwarded-For": "203.0.113.5", "X-Forwarded-Proto": "https"}
+    assert requests.delete(f"{server.url}/v1/{board}", headers=forwarded, timeout=60).status_code == 200
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6], ids=lambda family: family.name)

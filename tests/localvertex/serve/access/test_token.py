@@ -62,6 +62,34 @@ def test_a_token_is_made_once_and_only_its_owner_can_read_it(work_dir: Path) -> 
     assert token_file.prepare(work_dir, fail) != token
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "words",
+        "http://127.0.0.1:1@other.example:1",
+        "http://other.example:1",
+        "https://127.0.0.1:1",
+        "http://[",
+        "\0",
+    ],
+)
+def test_only_an_address_of_this_machine_gets_the_token(work_dir: Path, text: str) -> None:
+    file = work_dir / "api" / "address"
+    file.write_text("http://127.0.0.1:1\n")
+    file.chmod(0o600)
+    assert token_file.address(work_dir) == "http://127.0.0.1:1"
+    file.write_text(text)
+    assert token_file.address(work_dir) == ""
+    token_file.publish(work_dir, "http://127.0.0.1:2")
+    assert token_file.address(work_dir) == "http://127.0.0.1:2"
+
+
+def test_a_pipe_in_place_of_the_address_is_no_address(work_dir: Path) -> None:
+    os.mkfifo(work_dir / "api" / "address", 0o600)
+    assert token_file.address(work_dir) == ""
+
+
 def readable(file: Path) -> None:
     file.chmod(0o640)
 

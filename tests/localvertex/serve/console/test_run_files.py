@@ -25,6 +25,7 @@ ESCAPES = [
     "shown/folder/up/secret.txt",
     "shown/.lock",
     "shown/.hidden/secret.txt",
+    "shown/to-hidden/secret.txt",
     "shown//etc/passwd",
     "shown/",
     "shown/a%00b",
@@ -60,6 +61,7 @@ def write_secrets(root: Path, run: Path) -> None:
         each.write_text(SECRET)
     (run / "link.txt").symlink_to(root / "secret.txt")
     (run / "folder" / "up").symlink_to(root)
+    (run / "to-hidden").symlink_to(".hidden")
     (root / "linked").symlink_to(root.parent)
     os.mkfifo(run / "pipe")
 

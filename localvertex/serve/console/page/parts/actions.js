@@ -51,7 +51,7 @@ function Stop({ run, onClose }) {
 /** A run that another process executes. @param {{run: any, onClose: () => void}} props */
 function Elsewhere({ run, onClose }) {
   return html`<${Dialog} title="Stop this run in its terminal" onClose=${onClose}>
-    <p>Run <bdi class="mono">${run.id}</bdi> was started by another process, and only that process can stop it.</p>
+    <p>Another process started run <bdi class="mono">${run.id}</bdi>. Only that process can stop it.</p>
     <p>Press Ctrl-C in its terminal: once to stop gracefully, twice to stop at once.</p>
   <//>`;
 }
@@ -61,9 +61,9 @@ function Retry({ run, onClose }) {
   const retry = () => post(`/local/runs/${run.id}:retry`);
   return html`<${Confirm} title="Retry this run?" action="Retry" isDangerous=${false} onConfirm=${retry}
       onClose=${onClose}>
-    <p>Run <bdi class="mono">${run.id}</bdi> resumes with the values it was started with.</p>
+    <p>Run <bdi class="mono">${run.id}</bdi> resumes with its original values.</p>
     <p>Finished steps are not repeated. All others start again, and training resumes from its last checkpoint.</p>
-    ${run.is_own === false && html`<${Notice}>It runs in this server from now on, not in its terminal.<//>`}
+    ${run.is_own === false && html`<${Notice}>It will run in this server, not in its terminal.<//>`}
   <//>`;
 }
 
@@ -74,7 +74,7 @@ function Delete({ run, onClose }) {
     go(link(["runs"]));
   };
   return html`<${Confirm} title="Delete this run?" action="Delete run" onConfirm=${deleted} onClose=${onClose}>
-    <p>This deletes run <bdi class="mono">${run.id}</bdi> with its record, logs, and the outputs of its steps in</p>
+    <p>This deletes run <bdi class="mono">${run.id}</bdi> with its record, its logs and the outputs of its steps:</p>
     <p><bdi class="mono">${run.work_dir}/${run.id}</bdi></p>
     <p>Registered models keep their own copies. This cannot be undone.</p>
   <//>`;

@@ -2,7 +2,7 @@
 import { html, useState } from "../html.js";
 import { useLoad } from "../load.js";
 import { markup } from "../run/markup.js";
-import { figure } from "../run/summary.js";
+import { bytes, figure } from "../ui/numbers.js";
 import { Frame, Loading } from "../ui/page.js";
 import { Values } from "../ui/values.js";
 
@@ -31,7 +31,7 @@ function Content({ view, href }) {
   const images = view.files.filter((/** @type {any} */ each) => each.is_image).slice(0, MOST_IMAGES);
   const metadata = Object.entries(view.metadata).map(([name, value]) => [
     name,
-    typeof value === "number" ? figure(value) : value,
+    Number.isInteger(value) || typeof value !== "number" ? value : figure(value),
   ]);
   return html`
     ${view.is_page && html`<${Frame} src=${href("", false)} title=${`Page ${view.name}`} />`}
@@ -67,13 +67,6 @@ function Files({ view, href }) {
       ${view.num_more > 0 && html`<li class="muted">and ${view.num_more} more files</li>`}
     </ul>`
     }`;
-}
-
-/** @param {number} size */
-export function bytes(size) {
-  if (size < 1000) return `${size} B`;
-  const power = Math.min(Math.floor(Math.log10(size) / 3), 4);
-  return `${(size / 1000 ** power).toPrecision(3)} ${["B", "kB", "MB", "GB", "TB"][power]}`;
 }
 
 /** A row for each true class, a column for each predicted one. @param {{matrix: any}} props */

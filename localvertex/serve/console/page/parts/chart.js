@@ -1,7 +1,7 @@
 // One figure over the time of the job, drawn by uPlot; what a restart has thrown away is dashed.
-import { html, useEffect, useRef, useState } from "../html.js";
+import { html, useMemo, useState } from "../html.js";
+import { usePlot } from "../ui/plot.js";
 import { clock, duration } from "../ui/time.js";
-import UPlot from "../vendor/uplot.js";
 
 const HEIGHT = 180;
 
@@ -31,7 +31,14 @@ export function Chart({ title, series, resumes, format, isTime }) {
   const value = series.kept[shown] ?? series.lost[shown];
   const readout = value === null || value === undefined ? "–" : format(value);
   const where = shown < 0 ? "" : `step ${series.steps[shown]}, ${duration(series.times[shown])}`;
-  const box = usePlot({ series, resumes, format, isTime, onHover: setIndex });
+  const box = usePlot({
+    data: useMemo(() => [series.times, series.kept, series.lost], [series]),
+    height: HEIGHT,
+    lines,
+    axes: [axis(clock, true), axis(format, isTime)],
+    onHover: setIndex,
+    onDraw: (plot, colour) => drawResumes(plot, resumes, colour("--warn")),
+  });
   return html`<figure class="chart">
     <figcaption>
       <h3>${title}</h3>
@@ -41,80 +48,21 @@ export function Chart({ title, series, resumes, format, isTime }) {
   </figure>`;
 }
 
-/**
- * Draw into an element, again when its width or the colour scheme changes.
- * @param {{series: Series, resumes: number[], format: (value: number) => string, isTime: boolean,
- *   onHover: (index: number | null) => void}} props
- */
-function usePlot(props) {
-  const box = useRef(/** @type {HTMLElement | null} */ (null));
-  const plot = useRef(/** @type {any} */ (null));
-  const newest = useRef(props);
-  newest.current = props;
-  const { series } = props;
-  useEffect(() => {
-    const element = /** @type {HTMLElement} */ (box.current);
-    const draw = () => {
-      plot.current?.destroy();
-      plot.current = new UPlot(options(element, newest), data(newest.current.series), element);
-    };
-    draw();
-    const scheme = matchMedia("(prefers-color-scheme: dark)");
-    const sizes = new ResizeObserver(() => plot.current.setSize({ width: element.clientWidth, height: HEIGHT }));
-    sizes.observe(element);
-    scheme.addEventListener("change", draw);
-    return () => {
-      sizes.disconnect();
-      scheme.removeEventListener("change", draw);
-      plot.current.destroy();
-    };
-  }, []);
-  useEffect(() => plot.current?.setData(data(series)), [series]);
-  return box;
-}
-
-/** @param {Series} series */
-const data = ({ times, kept, lost }) => /** @type {any} */ ([times, kept, lost]);
+/** @param {import("../ui/plot.js").Colour} colour */
+const lines = (colour) => [
+  { stroke: colour("--accent"), width: 2 },
+  { stroke: colour("--bad"), width: 1.5, dash: [4, 3] },
+];
 
 /**
- * @param {HTMLElement} element
- * @param {{current: any}} newest - The present props.
- * @returns {any}
+ * How the marks of an axis are written.
+ * @param {(value: number) => string} format
+ * @param {boolean} isTime
  */
-function options(element, newest) {
-  const style = getComputedStyle(element);
-  const colour = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
-  const grid = { stroke: colour("--line"), width: 1 };
-  const axis = { stroke: colour("--muted"), grid, ticks: { show: false }, font: "11px system-ui, sans-serif" };
-  const { format, isTime } = newest.current;
-  const values =
-    (/** @type {(value: number) => string} */ shown) => (/** @type {any} */ _, /** @type {number[]} */ found) =>
-      found.map(shown);
-  const line = { spanGaps: false, points: { show: points } };
-  return {
-    width: element.clientWidth,
-    height: HEIGHT,
-    legend: { show: false },
-    cursor: { y: false, drag: { x: false, y: false } },
-    scales: { x: { time: false } },
-    axes: [
-      { ...axis, size: 28, values: values(clock), incrs: SECONDS },
-      { ...axis, size: 56, values: values(isTime ? clock : format), ...(isTime && { incrs: SECONDS }) },
-    ],
-    series: [
-      {},
-      { ...line, stroke: colour("--accent"), width: 2 },
-      { ...line, stroke: colour("--bad"), width: 1.5, dash: [4, 3] },
-    ],
-    hooks: {
-      draw: [(/** @type {any} */ plot) => drawResumes(plot, newest.current.resumes, colour("--warn"))],
-      setCursor: [(/** @type {any} */ plot) => newest.current.onHover(plot.cursor.left < 0 ? null : plot.cursor.idx)],
-    },
-  };
-}
-
-/** Points are shown while they are few. @param {any} plot */
-const points = (plot) => plot.data[0].length < 40;
+const axis = (format, isTime) => ({
+  values: (/** @type {any} */ _, /** @type {number[]} */ found) => found.map(isTime ? clock : format),
+  ...(isTime && { incrs: SECONDS }),
+});
 
 /** A vertical line wherever a process resumed. @param {any} plot @param {number[]} resumes @param {string} colour */
 function drawResumes(plot, resumes, colour) {

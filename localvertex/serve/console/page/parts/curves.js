@@ -1,5 +1,6 @@
 // The curves of a job: loss, accuracy, images per second and time left of one replica, and the last values of all.
 import { html, useMemo, useState } from "../html.js";
+import { figure, percent } from "../ui/numbers.js";
 import { Section } from "../ui/page.js";
 import { Table } from "../ui/table.js";
 import { duration } from "../ui/time.js";
@@ -8,16 +9,13 @@ import { Chart } from "./chart.js";
 /** @typedef {(number | null)[]} Point - Step, seconds since the epoch, and the figures. */
 /** @typedef {{points: Point[], resumes: [number, number][]}} Curve */
 
-const LOST = " Steps that a restart threw away are dashed.";
-
-const short = (/** @type {number} */ value) => String(Number(value.toPrecision(3)));
-const percent = (/** @type {number} */ value) => `${Number((value * 100).toPrecision(3))} %`;
+const LOST = " Steps that a restart discarded are dashed.";
 
 /** Title, index in a point, and format of each figure. @type {[string, number, (value: number) => string][]} */
 const FIGURES = [
-  ["Loss", 2, short],
+  ["Loss", 2, figure],
   ["Accuracy", 3, percent],
-  ["Images per second", 4, short],
+  ["Images per second", 4, figure],
   ["Time left", 5, duration],
 ];
 
@@ -31,7 +29,7 @@ export function Curves({ steps, start, names }) {
   const name = drawn.includes(chosen) ? chosen : drawn[0];
   const curve = steps.get(name);
   const shown = useMemo(() => (curve ? figures(curve, start) : []), [curve, start]);
-  if (!curve) return html`<p class="muted">No replica has logged steps yet.</p>`;
+  if (!curve) return html`<p class="muted">No replica has logged training steps yet.</p>`;
   const resumes = curve.resumes.map(([time]) => time - start);
   const lost = shown.some(({ series }) => series.lost.some((value) => value !== null));
   const choice =
@@ -41,7 +39,7 @@ export function Curves({ steps, start, names }) {
     ${drawn.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
   </select></label>`;
   return html`<${Section} title="Training" actions=${choice}>
-    ${resumes.length > 0 && html`<p class="muted">${said(curve.resumes, start)}${lost && LOST}</p>`}
+    ${resumes.length > 0 && html`<p class="muted">${resumesText(curve.resumes, start)}${lost && LOST}</p>`}
     <div class="charts">
       ${shown.map(
         ({
@@ -57,7 +55,7 @@ export function Curves({ steps, start, names }) {
 }
 
 /** Where processes resumed, in words. @param {[number, number][]} resumes @param {number} start */
-const said = (resumes, start) => {
+const resumesText = (resumes, start) => {
   const texts = resumes.slice(-5).map(([time, step]) => `from step ${step} at ${duration(time - start)}`);
   return `Resumed ${resumes.length > 5 ? `${resumes.length} times, last ` : ""}${texts.join(", ")}.`;
 };

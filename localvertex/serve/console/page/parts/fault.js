@@ -14,20 +14,20 @@ const ACTIONS = {
     button: "Kill it",
     texts: [
       "The process gets SIGKILL and ends at once, without saving.",
-      "The job then restarts by Vertex AI's rules: this replica alone or all of them, as the job is configured.",
+      "The job then restarts by Vertex AI's rules: this replica, or all replicas if the job requires it.",
     ],
   },
   freeze: {
     title: "Freeze",
     button: "Freeze it",
     texts: [
-      "The process gets SIGSTOP: it neither continues nor ends. Vertex AI does not notice a hang.",
-      "Its peers do, within 15 seconds. Without peers the job waits until you kill this replica, or until its timeout.",
+      "The process gets SIGSTOP: it neither continues nor ends. Vertex AI does not detect this.",
+      "Its peers do, within 15 seconds. Without peers, the job waits until you kill this replica or until its timeout.",
     ],
   },
   preempt: {
     title: "Preempt",
-    button: "Announce it",
+    button: "Preempt it",
     texts: [
       "The machine announces its preemption. The process gets SIGTERM, and SIGKILL after the grace time.",
       "The whole job then restarts, at most 6 times.",
@@ -63,7 +63,7 @@ function Ask({ target, replica, action, onClose }) {
     ${texts.map((text) => html`<p key=${text}>${text}</p>`)}
     ${
       isPreemption &&
-      html`<label>Grace time in seconds
+      html`<label>Grace time in seconds${" "}
         <input type="number" min="0" max="3600" value=${grace}
           onInput=${(/** @type {any} */ event) => setGrace(event.target.value)} /></label>`
     }

@@ -13,7 +13,10 @@ export function Form({ overview, draft, errors, isTried, onChange }) {
   const [text, setText] = useState("");
   const [isOnlyChanged, setIsOnlyChanged] = useState(false);
   const sorted = useMemo(
-    () => [...overview.parameters].sort((a, b) => Number(b.is_required) - Number(a.is_required)),
+    () =>
+      [...overview.parameters].sort(
+        (a, b) => Number(b.is_required) - Number(a.is_required) || a.name.localeCompare(b.name),
+      ),
     [overview],
   );
   const isWrong = (/** @type {ParameterInfo} */ each) => isTried && errors.has(`parameters.${each.name}`);

@@ -1,9 +1,10 @@
 // A custom job: how its time was spent, each replica with its lane and the buttons that break it, events and curves.
 import { html } from "../html.js";
 import { link } from "../routes.js";
+import { percent } from "../ui/numbers.js";
 import { Loading, Section } from "../ui/page.js";
 import { State } from "../ui/state.js";
-import { duration } from "../ui/time.js";
+import { clock, duration } from "../ui/time.js";
 import { Curves } from "./curves.js";
 import { FaultButtons } from "./fault.js";
 import { Axis, Lane, Legend } from "./timeline.js";
@@ -69,7 +70,7 @@ function length({ goodput, timeline }) {
 function Name({ replica, logOf }) {
   const { name, condition, step, num_steps, num_starts, exit_codes } = replica;
   const [state, text] = CONDITIONS[condition];
-  const said = [
+  const facts = [
     num_steps ? `step ${step} of ${num_steps}` : "",
     num_starts > 1 ? `${num_starts} starts` : "",
     exit_codes.length ? `exit ${exit_codes.length > 1 ? "codes" : "code"} ${exit_codes.join(", ")}` : "",
@@ -79,7 +80,7 @@ function Name({ replica, logOf }) {
       <a href=${logOf(`${name}.log`)} title="Show its log"><bdi>${name}</bdi></a>
       <${State} state=${state} text=${text} />
     </div>
-    <div class="muted small">${said.filter(Boolean).join(" · ")}</div>
+    <div class="muted small">${facts.filter(Boolean).join(" · ")}</div>
   </div>`;
 }
 
@@ -90,10 +91,7 @@ function Facts({ job }) {
   const best = goodput.best_seconds_between_saves;
   const facts = [
     ["State", html`<${State} state=${status.state} />`],
-    [
-      status.is_running ? "Goodput so far" : "Goodput",
-      goodput.fraction == null ? "–" : `${Math.round(goodput.fraction * 100)} %`,
-    ],
+    [status.is_running ? "Goodput so far" : "Goodput", goodput.fraction == null ? "–" : percent(goodput.fraction)],
     ["Steps that count", goodput.num_steps ?? "–"],
     ["Steps lost", goodput.num_lost_steps ?? "–"],
     ["Restarts", `${status.num_restarts}${status.num_preemptions ? `, ${status.num_preemptions} by preemption` : ""}`],
@@ -118,7 +116,7 @@ function Marks({ marks }) {
     <ol reversed aria-label="Events of the job, the newest first" tabindex="0">${marks
       .map(
         ([second, text], index) => html`<li key=${index} class=${text.startsWith("fault: ") ? "fault" : ""}>
-          <span class="muted number">${duration(second)}</span><span>${text}</span>
+          <span class="muted number">${clock(second)}</span><span>${text}</span>
         </li>`,
       )
       .reverse()}</ol>

@@ -1,5 +1,6 @@
 // What a replica did and when: one lane, and the legend of its kinds.
 import { html, useMemo } from "../html.js";
+import { percent } from "../ui/numbers.js";
 import { clock, duration } from "../ui/time.js";
 
 /** @typedef {[string, number, number]} Segment - Kind, start and end in seconds from the start of the job. */
@@ -7,14 +8,14 @@ import { clock, duration } from "../ui/time.js";
 
 /** The kinds of segments in the order of the legend, and what they mean. */
 const KINDS = {
-  productive: "steps whose result is kept",
-  lost: "steps that were trained twice, and training that a failure interrupted",
+  productive: "training steps whose result is kept",
+  lost: "training steps that were repeated, and training that a failure interrupted",
   saving: "writing checkpoints",
   restoring: "reading a checkpoint",
   starting: "from the start of a process to its first step",
   evaluating: "on the validation split",
   waiting: "no process, or between two events",
-  running: "a program that logs no steps",
+  running: "a program that logs no training steps",
 };
 
 /** The width of a character in percent of a lane on a wide screen. */
@@ -28,26 +29,22 @@ const CHARACTER = 1.1;
  * @param {number} props.total - Seconds that the lane covers.
  */
 export function Lane({ name, segments, marks, total }) {
-  const percent = (/** @type {number} */ seconds) => `${((seconds / total) * 100).toFixed(3)}%`;
+  const along = (/** @type {number} */ seconds) => `${((seconds / total) * 100).toFixed(3)}%`;
   const faults = marks.filter(([, text]) => text.startsWith("fault: ") && concerns(text, name));
   return useMemo(
     () => html`<svg class="lane" role="img" aria-label=${spoken(name, segments, faults)}>
       ${segments.map(
-        ([
-          kind,
-          start,
-          end,
-        ]) => html`<rect class=${kind} x=${percent(start)} width=${percent(end - start)} height="100%">
+        ([kind, start, end]) => html`<rect class=${kind} x=${along(start)} width=${along(end - start)} height="100%">
           <title>${`${kind}, ${duration(end - start)} from ${duration(start)}`}</title>
         </rect>`,
       )}
       ${segments
         .filter(([kind, start, end]) => ((end - start) / total) * 100 > CHARACTER * (kind.length + 1))
-        .map(([kind, start, end]) => html`<text class=${kind} x=${percent((start + end) / 2)} y="16">${kind}</text>`)}
+        .map(([kind, start, end]) => html`<text class=${kind} x=${along((start + end) / 2)} y="16">${kind}</text>`)}
       ${faults.map(
         ([second, text]) => html`<g class="fault"><title>${`${duration(second)}: ${text}`}</title>
-          <line x1=${percent(second)} x2=${percent(second)} y1="-4" y2="28" />
-          <circle cx=${percent(second)} cy="-4" r="4" />
+          <line x1=${along(second)} x2=${along(second)} y1="-4" y2="28" />
+          <circle cx=${along(second)} cy="-4" r="4" />
         </g>`,
       )}
     </svg>`,
@@ -95,4 +92,4 @@ export function Legend({ timeline, seconds, total }) {
 }
 
 /** @param {number} seconds @param {number} total */
-const share = (seconds, total) => `${duration(seconds)}, ${Math.round((seconds / total) * 100)} %`;
+const share = (seconds, total) => `${duration(seconds)}, ${percent(seconds / total)}`;

@@ -80,7 +80,7 @@ function Command({ run, entry }) {
   return html`<details class="part" onToggle=${(/** @type {any} */ event) => setIsOpen(event.target.open)}>
     <summary><h3>Command</h3></summary>
     ${error && html`<p class="error">${error.message}</p>`}
-    ${data && !data.command.length && html`<p class="muted">This step has no command, or has not been started.</p>`}
+    ${data && !data.command.length && html`<p class="muted">This step has no command, or has not started.</p>`}
     ${data?.image && html`<p class="muted">Container image <bdi>${data.image}</bdi></p>`}
     ${data?.command.length > 0 && html`<${Code} text=${data.command.map(quoted).join(" ")} />`}
   </details>`;

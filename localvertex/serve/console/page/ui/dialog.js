@@ -5,9 +5,9 @@ import { Problem } from "./problem.js";
 
 /**
  * A dialog, open while it is rendered.
- * @param {{title: string, onClose: () => void, actions?: any, isWide?: boolean, children?: any}} props
+ * @param {{title: string, onClose: () => void, actions?: any, children?: any}} props
  */
-export function Dialog({ title, onClose, actions, isWide = false, children }) {
+export function Dialog({ title, onClose, actions, children }) {
   const element = useRef(/** @type {HTMLDialogElement | null} */ (null));
   useLayoutEffect(() => {
     const dialog = element.current;
@@ -20,7 +20,7 @@ export function Dialog({ title, onClose, actions, isWide = false, children }) {
     event.preventDefault();
     onClose();
   };
-  return html`<dialog ref=${element} class=${isWide ? "wide" : ""} aria-labelledby="dialog-title"
+  return html`<dialog ref=${element} aria-labelledby="dialog-title"
       onCancel=${cancel} onClick=${leave}>
     <div class="dialog">
       <h2 id="dialog-title">${title}</h2>

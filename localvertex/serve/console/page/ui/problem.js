@@ -5,7 +5,7 @@ import { html } from "../html.js";
  * An error, announced by screen readers.
  * @param {{title?: string, error: Error | string, onRetry?: () => void}} props
  */
-export function Problem({ title = "This did not work", error, onRetry }) {
+export function Problem({ title = "Request failed", error, onRetry }) {
   const text = typeof error === "string" ? error : error.message;
   return html`<div class="notice bad" role="alert">
     <strong>${title}</strong>

@@ -36,5 +36,5 @@ export function Tabs({ label, tabs, selected, onSelect, children }) {
         </button>`;
       })}
     </div>
-    <div id=${panel} role="tabpanel" aria-labelledby=${tabOf(selected)} class="panel">${children}</div>`;
+    <div id=${panel} role="tabpanel" aria-labelledby=${tabOf(selected)}>${children}</div>`;
 }

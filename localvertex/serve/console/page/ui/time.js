@@ -1,7 +1,7 @@
 // Times in the zone of the browser, and durations.
 import { html, useEffect, useState } from "../html.js";
 
-const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "numeric", minute: "2-digit" });
 const LONG = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
 const YEAR = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 

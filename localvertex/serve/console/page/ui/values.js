@@ -32,13 +32,13 @@ function Json({ value }) {
   </details>`;
 }
 
-/** Text with a button that copies it. @param {{text: string, label?: string}} props */
-export function Code({ text, label = "Copy" }) {
-  return html`<div class="code"><pre tabindex="0">${text}</pre><${Copy} text=${text} label=${label} /></div>`;
+/** Text with a button that copies it. @param {{text: string}} props */
+export function Code({ text }) {
+  return html`<div class="code"><pre tabindex="0">${text}</pre><${Copy} text=${text} /></div>`;
 }
 
-/** A button that copies text. @param {{text: string, label?: string}} props */
-export function Copy({ text, label = "Copy" }) {
+/** A button that copies text. @param {{text: string}} props */
+function Copy({ text }) {
   const [done, setDone] = useState("");
   useEffect(() => {
     if (!done) return;
@@ -50,5 +50,5 @@ export function Copy({ text, label = "Copy" }) {
       () => setDone("Copied"),
       () => setDone("Not copied"),
     );
-  return html`<button class="copy" onClick=${copy}><span aria-live="polite">${done || label}</span></button>`;
+  return html`<button class="copy" onClick=${copy}><span aria-live="polite">${done || "Copy"}</span></button>`;
 }

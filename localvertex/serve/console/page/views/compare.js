@@ -20,7 +20,7 @@ export default function Compare({ query }) {
     <div class="compare">
       <${Chosen} ids=${ids} canAdd=${ids.length < MAX_RUNS} onChange=${show} />
       ${canCompare && html`<${Comparison} key=${ids.join()} ids=${ids} />`}
-      ${ids.length < MIN_RUNS && html`<${Empty} title="Choose two runs or more" />`}
+      ${ids.length < MIN_RUNS && html`<${Empty} title="Choose two or more runs" />`}
       ${
         ids.length > MAX_RUNS && html`<${Notice} kind="warn">At most ${MAX_RUNS} runs can be compared; remove some.<//>`
       }
@@ -34,9 +34,9 @@ function Comparison({ ids }) {
   const { data, error, reload } = useLoad(`/local/compare?${query}`);
   if (error) return html`<${Problem} title="These runs cannot be compared" error=${error} onRetry=${reload} />`;
   if (!data) return html`<${Loading} />`;
-  const files = new Set(data.runs.map((/** @type {any} */ run) => run.sha256).filter(Boolean));
+  const files = new Set(data.runs.map((/** @type {any} */ run) => run.spec).filter(Boolean));
   return html`
-    ${files.size > 1 && html`<${Notice}>The runs were started from different compiled files.<//>`}
+    ${files.size > 1 && html`<${Notice}>The runs were started from different pipelines.<//>`}
     <${Metrics} runs=${data.runs} rows=${data.metrics} />
     <${Parameters} runs=${data.runs} rows=${data.parameters} />
     <${Curves} runs=${data.runs} steps=${data.steps} query=${query} />

@@ -1,6 +1,7 @@
 // Create a run: choose a compiled pipeline, see its checks, fill in its form, start it.
-import { get, post } from "../api.js";
+import { post } from "../api.js";
 import { html, useEffect, useState } from "../html.js";
+import { useLoad } from "../load.js";
 import { Choose } from "../parts/creating/choose.js";
 import { Draft } from "../parts/creating/draft.js";
 import { Loading, Page } from "../ui/page.js";
@@ -13,7 +14,7 @@ export default function Create({ query }) {
   const named = ["run", "file"].find((kind) => query.get(kind)) ?? "";
   const source = named ? { [named]: query.get(named) } : dropped;
   const { overview, error } = useOverview(source);
-  const server = useServer();
+  const { data: server } = useLoad("/local/server");
   const take = (/** @type {{name: string, content: string} | null} */ file, text = "") => {
     if (named) location.hash = "#/create";
     setDropped(file);
@@ -59,13 +60,4 @@ export function useOverview(source) {
     };
   }, [key]);
   return found.of === key && key ? found : { overview: null, error: null };
-}
-
-/** The server, null until it has answered. @returns {ServerInfo | null} */
-export function useServer() {
-  const [server, setServer] = useState(null);
-  useEffect(() => {
-    get("/local/server").then(setServer, () => {});
-  }, []);
-  return server;
 }

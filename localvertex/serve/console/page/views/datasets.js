@@ -2,8 +2,8 @@
 import { html, useState } from "../html.js";
 import { useLoad } from "../load.js";
 import { Dataset } from "../parts/library/dataset.js";
-import { figure } from "../parts/library/model_versions.js";
 import { link } from "../routes.js";
+import { figure } from "../ui/numbers.js";
 import { Empty, Loading, Page, Section } from "../ui/page.js";
 import { Notice, Problem } from "../ui/problem.js";
 import { Table } from "../ui/table.js";
@@ -31,7 +31,7 @@ export default function Datasets({ query }) {
 
 function NoDatasets() {
   return html`<${Empty} title="No datasets yet">
-    <p>A step's output of the type system.Dataset is shown here if its metadata has a fingerprint.</p>
+    <p>Output artifacts of type system.Dataset appear here if their metadata has a fingerprint.</p>
   <//>`;
 }
 
@@ -97,7 +97,7 @@ function columnsOf(group, selected) {
 
 /** @param {any} row */
 function changed(row) {
-  if (!row.before) return html`<span class="muted">first one</span>`;
+  if (!row.before) return html`<span class="muted">first</span>`;
   const names = row.changed.map((/** @type {any} */ each) => each.name);
   if (!names.length) return "content only";
   return names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "");

@@ -34,7 +34,7 @@ export default function Job({ params, query }) {
       <div><dt>Ended</dt><dd><${Time} at=${resource.endTime} /></dd></div>
       <div><dt>Resource</dt><dd><code>${resource.name}</code></dd></div>
     </dl>
-    ${resource.error && html`<${Problem} title="Why it failed" error=${resource.error.message} />`}
+    ${resource.error && html`<${Problem} title="The job failed" error=${resource.error.message} />`}
     ${job && html`<${Replicas} job=${job} steps=${steps} target=${target} logOf=${logOf} />`}
     <${Section} title="Log">
       <${Log} run="" task=${id} log=${live.log} setLog=${live.setLog} path=${`/local/jobs/${id}/log`}
@@ -85,7 +85,7 @@ function Actions({ job }) {
     ${
       asked === "cancel" &&
       html`<${Confirm} title="Cancel the job?" action="Cancel the job" onClose=${close} onConfirm=${cancel}>
-        <p>Its replicas get SIGTERM, and SIGKILL after 10 seconds. The job cannot be continued.</p><//>`
+        <p>Its replicas get SIGTERM, and SIGKILL after 10 seconds. The job cannot be resumed.</p><//>`
     }
     ${
       asked === "delete" &&

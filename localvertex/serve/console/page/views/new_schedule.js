@@ -1,7 +1,7 @@
-// Create a schedule: choose a compiled pipeline, say when it runs, and fill in its form as for a single run.
+// Create a schedule: choose a compiled pipeline, its times, and fill in its form as for a single run.
 import { post } from "../api.js";
 import { html, useState } from "../html.js";
-import { useAction } from "../load.js";
+import { useAction, useLoad } from "../load.js";
 import { MachineCheck, Refusals } from "../parts/creating/checks.js";
 import { Choose } from "../parts/creating/choose.js";
 import { Field } from "../parts/creating/field.js";
@@ -13,7 +13,7 @@ import { CronFields, useCron } from "../parts/schedules/cron.js";
 import { go, link } from "../routes.js";
 import { Loading, Page, Section } from "../ui/page.js";
 import { Problem } from "../ui/problem.js";
-import { useOverview, useServer } from "./create.js";
+import { useOverview } from "./create.js";
 
 /** @param {{query: URLSearchParams}} props */
 export default function NewSchedule({ query }) {
@@ -22,7 +22,7 @@ export default function NewSchedule({ query }) {
   const named = ["run", "file"].find((kind) => query.get(kind)) ?? "";
   const source = named ? { [named]: query.get(named) } : dropped;
   const { overview, error } = useOverview(source);
-  const server = useServer();
+  const { data: server } = useLoad("/local/server");
   const take = (/** @type {{name: string, content: string}} */ file) => {
     setProblem("");
     setDropped(file);
@@ -68,7 +68,7 @@ function Draft({ overview, server }) {
       <${Refusals} refusals=${answer.refusals} notes=${answer.notes} />
       <${Times} times=${times} setTimes=${setTimes} cron=${cron} />
       <${Form} overview=${overview} draft=${draft} errors=${errors} isTried=${isTried} onChange=${change} />
-      <${Settings} draft=${draft} errors=${errors} server=${server} onChange=${change} />
+      <${Settings} draft=${draft} errors=${errors} onChange=${change} />
     </div>
     <aside><${MachineCheck} check=${answer.machine_check} draft=${draft} server=${server} onChange=${change} /></aside>
     <div class="start">

@@ -41,7 +41,7 @@ function CompareButton({ selected, onClear }) {
   const compare = () => isEnough && go(link(["compare"], { runs: selected.join(",") }));
   return html`
     ${count > 0 && html`<button class="quiet" onClick=${onClear}>Clear selection</button>`}
-    <button aria-disabled=${!isEnough} title=${isEnough ? "" : "Select two runs or more"} onClick=${compare}>
+    <button aria-disabled=${!isEnough} title=${isEnough ? "" : "Select two or more runs"} onClick=${compare}>
       Compare${count > 0 && ` (${count})`}
     </button>`;
 }
@@ -111,7 +111,7 @@ function Found({ list, rows, selected, onSelect, isFiltered, onClear }) {
   if (list === LISTS.jobs) return html`<${Empty} title="No custom jobs were created through the API yet" />`;
   return html`<${Empty} title="No runs yet">
     <a class="button primary" href=${link(["create"])}>Create the first run</a>
-    <p class="small">Runs of <code>python -m localvertex run</code> in this work directory are shown here, too.</p>
+    <p class="small">Runs of <code>python -m localvertex run</code> in this work directory appear here, too.</p>
   <//>`;
 }
 
@@ -123,7 +123,7 @@ function Pages({ tokens, setTokens, count, total, next, isStale }) {
   if (count === 0 || (tokens.length === 1 && !next)) return null;
   const first = (tokens.length - 1) * PAGE_SIZE + 1;
   const shown = `${first} to ${first + count - 1}${total === undefined ? "" : ` of ${total}`}`;
-  // A button that is disabled loses the focus, so that a keyboard could not go on.
+  // A disabled button would lose the focus, and with it the place of a keyboard user.
   const turn = (/** @type {string[]} */ changed) => !isStale && changed.length > 0 && setTokens(changed);
   return html`<nav class="pages" aria-label="Pages">
     <span class="muted" aria-live="polite">${isStale ? "Loading…" : shown}</span>

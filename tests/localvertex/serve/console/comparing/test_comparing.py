@@ -44,6 +44,26 @@ def test_what_differs_and_what_is_the_same(runs: Runs) -> None:
     ]
 
 
+def test_runs_of_one_pipeline_with_other_names_and_values_are_not_called_different(runs: Runs) -> None:
+    files = {
+        "named": {"displayName": "a", "pipelineSpec": {"root": {"dag": {}}, "schemaVersion": "2.1.0"}},
+        "again": {"pipelineSpec": {"schemaVersion": "2.1.0", "root": {"dag": {}}}, "runtimeConfig": {"parameters": {}}},
+        "plain": {"schemaVersion": "2.1.0", "root": {"dag": {}}},
+        "other": {"schemaVersion": "2.1.0", "root": {"dag": {"tasks": {}}}},
+        "damaged": [],
+        "missing": None,
+    }
+    for name, content in files.items():
+        runs.add(name)
+        if content is not None:
+            (runs.work_dir / name / "pipeline.json").write_text(json.dumps(content))
+    found = Comparisons(runs.work_dir).compare(LocalCall(query={"runs": ",".join(files)}))["runs"]
+    specs = {each["id"]: each["spec"] for each in found}
+    assert specs["named"] == specs["again"] == specs["plain"] != specs["other"]
+    assert all(specs[name] for name in ("named", "other"))
+    assert specs["damaged"] == specs["missing"] == ""
+
+
 @pytest.mark.parametrize(
     ("name", "values", "best"),
     [
@@ -86,6 +106,13 @@ def test_the_images_on_which_runs_differ(runs: Runs) -> None:
         {"predicted": "dog", "probability": 0.8, "is_right": False},
         {"predicted": "owl", "probability": 0.7, "is_right": False},
     ]
+
+
+def test_the_line_in_the_docs_is_a_prediction(runs: Runs) -> None:
+    page = (Path(__file__).parents[5] / "docs" / "console.md").read_text()
+    (example,) = [each for each in page.splitlines() if each.startswith('{"file_name"')]
+    (group,) = runs.predictions(runs.add("a", [example]), runs.add("b", [line("cats/7.png", "cat")]))["groups"]
+    assert [each["predicted"] for each in group["images"][0]["predictions"]] == ["dog", "cat"]
 
 
 def test_an_image_is_shown_only_from_a_file_of_a_run_or_from_its_line(runs: Runs, tmp_path: Path) -> None:

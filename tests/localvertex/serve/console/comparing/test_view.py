@@ -79,7 +79,7 @@ def test_runs_are_added_and_removed_on_a_narrow_screen(start_server: Any, browse
     server = start_server()
     write_runs(server.work_dir)
     with opened(browser, server, "#/compare?runs=first", width=390) as page:
-        expect(page.get_by_text("Choose two runs or more")).to_be_visible()
+        expect(page.get_by_text("Choose two or more runs")).to_be_visible()
         page.get_by_label("Add a run").select_option("second")
         expect(row(page, "rate").get_by_role("cell")).to_have_text(["0.1", "0.2"])
         page.get_by_label("Add a run").select_option("third")

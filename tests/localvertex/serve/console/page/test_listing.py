@@ -149,6 +149,7 @@ def test_a_filter_finds_runs(tmp_path: Path, page: Page, text: str, found: list[
         ({"filter": "color=red"}, "unknown field 'color'"),
         ({"filter": 'name:"'}, "cannot read"),
         ({"page_size": "many"}, "page_size: expected a number"),
+        ({"page_size": "9" * 5000}, "page_size: expected a number"),
         ({"page_size": "-1"}, "page_size: expected a number"),
     ],
 )

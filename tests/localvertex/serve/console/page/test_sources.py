@@ -8,6 +8,9 @@ import pytest
 from localvertex.serve.console.static import FOLDER
 
 SOURCES = sorted(path for path in FOLDER.rglob("*.js") if path.parent.name != "vendor")
+STYLES = sorted(path for path in (FOLDER / "styles").iterdir() if path.name != "style.css")
+EMBEDDED = {"graph"}
+"""Classes of parts that other views place."""
 MARKUP = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc|createContextualFragment"
 CODE = r"\beval\(|new Function|setTimeout\(\s*[\"'`]|javascript:"
 MAX_COLUMNS, MAX_LINES = 120, 240
@@ -55,3 +58,15 @@ def test_the_page_links_every_style_sheet() -> None:
     found = {named(path) for path in FOLDER.rglob("*.css")}
     assert set(linked) == found
     assert linked[0] == "styles/style.css"
+
+
+def test_no_rule_of_a_views_style_sheet_reaches_another_view() -> None:
+    texts = {path: re.sub(r"/\*.*?\*/|\{[^{}]*\}", ",", path.read_text(), flags=re.S) for path in STYLES}
+    used = {path: set(re.findall(r"\.(-?[a-zA-Z][\w-]*)", text)) for path, text in texts.items()}
+    for path, text in texts.items():
+        selectors = [each.strip() for each in re.split(r"[,{}]", re.sub(r"@[^{]*\{|:\w+\([^()]*\)", "", text))]
+        roots = [each.split()[0] for each in selectors if each and not each.startswith(":")]
+        assert [each for each in roots if "." not in each] == [], f"{path.name}: elements of all views"
+        first = {each.split(".")[1].split(":")[0].split("[")[0] for each in roots}
+        others = {name: other.name for other in STYLES if other != path for name in (first & used[other]) - EMBEDDED}
+        assert others == {}, f"{path.name}: {others}"

@@ -1,6 +1,7 @@
 """Streams of a real server: its end with open tabs, clients that do not read, and memory over a long time."""
 
 import http.client
+import json
 import os
 import signal
 import socket
@@ -25,6 +26,16 @@ def server(start_server: Callable[..., Server]) -> Server:
     (found.work_dir / run_id / "train").mkdir()
     log_of(found).write_text("first\n")
     return found
+
+
+PIPELINE = {
+    "pipelineInfo": {"name": "p"},
+    "schemaVersion": "2.1.0",
+    "sdkVersion": "kfp-2.14.0",
+    "root": {"dag": {"tasks": {"train": {"componentRef": {"name": "comp"}, "taskInfo": {"name": "train"}}}}},
+    "components": {"comp": {"executorLabel": "exec"}},
+    "deploymentSpec": {"executors": {"exec": {"container": {"image": "python:3.11", "command": ["true"]}}}},
+}
 
 
 def log_of(server: Server) -> Path:
@@ -154,3 +165,29 @@ def test_memory_is_flat_over_5_000_requests(server: Server, tab: Tab) -> None:
         before = memory_bytes(server)
         poll(5_000)
     assert memory_bytes(server) - before < 8 << 20
+
+
+def test_after_a_head_request_the_connection_is_free(server: Server) -> None:
+    with closing(http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=60)) as connection:
+        for method, path in (("HEAD", QUERY), ("GET", "/local/runs/run-00001")):
+            connection.request(method, path, headers=server.headers)
+            answer = connection.getresponse()
+            assert (answer.status, len(answer.read()) > 0) == (200, method == "GET")
+        for name, value in (("nosniff", "X-Content-Type-Options"), ("no-store", "Cache-Control")):
+            assert answer.headers[value] == name
+
+
+def test_what_a_step_puts_in_place_of_its_files_blocks_no_thread(server: Server) -> None:
+    run = server.work_dir / "run-00001"
+    (run / "pipeline.json").write_text(json.dumps(PIPELINE))
+    known = {"project": "p", "region": "r", "uuid": "1", "work_dir": str(server.work_dir)}
+    (run / "run.json").write_text(json.dumps(known | json.loads((run / "run.json").read_text())))
+    (run / "train" / "executor_input.json").write_text('{"inputs": {}}')
+    assert server.request("GET", "/local/runs/run-00001/command?task=train").json()["command"] == ["true"]
+    for name in ("executor_input.json", "log.txt"):
+        (run / "train" / name).unlink()
+        os.mkfifo(run / "train" / name)
+    for path in ("command?task=train", "log?task=train", f"log?task={'x' * 3000}"):
+        answer = server.request("GET", f"/local/runs/run-00001/{path}")
+        assert answer.status_code == (404 if "xxx" in path else 200), path
+    assert server.end() == -signal.SIGTERM

@@ -32,7 +32,7 @@ export function MachineCheck({ check, draft, server, onChange }) {
   const choose = (/** @type {any} */ event) => onChange({ part: "region", text: event.target.value });
   return html`<section class="card machines">
     <h2>Machine check</h2>
-    <p class="muted small">Whether Vertex AI accepts the machines of this pipeline. Nothing leaves this machine.</p>
+    <p class="muted small">Whether Vertex AI accepts the machines of this pipeline. Nothing leaves this computer.</p>
     <label for="region">Region</label>
     <select id="region" value=${draft.region} onChange=${choose}>
       ${regions.map(
@@ -51,7 +51,7 @@ function Findings({ check: { findings, notes } }) {
     <ul class="findings">
       ${findings.map((each) => html`<${Finding} key=${each.rule + each.path + each.message} finding=${each} />`)}
     </ul>
-    ${errors > 0 && html`<p class="small">Vertex AI would refuse this.</p>`}
+    ${errors > 0 && html`<p class="small">Vertex AI would refuse this run.</p>`}
     ${notes.map((each) => html`<p key=${each} class="muted small">${each}</p>`)}`;
 }
 

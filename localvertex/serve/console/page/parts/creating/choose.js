@@ -1,6 +1,7 @@
 // Where a new run comes from: a file dropped on the page, a file of the disk, or a compiled file of the folder.
 import { html, useEffect, useRef, useState } from "../../html.js";
 import { useLoad } from "../../load.js";
+import { bytes } from "../../ui/numbers.js";
 import { Empty, Section } from "../../ui/page.js";
 import { Problem } from "../../ui/problem.js";
 import { Table } from "../../ui/table.js";
@@ -73,7 +74,7 @@ export function useFileDrop(onFiles, onOver) {
 
 /** Why files cannot be taken; empty if they can. @param {FileList | undefined | null} files */
 function problemOf(files) {
-  if (!files?.length) return "No file was dropped; choose one from this machine.";
+  if (!files?.length) return "No file was dropped; choose one on this machine.";
   if (files.length > 1) return `${files.length} files were dropped; expected one.`;
   if (files[0].size > MAX_BYTES) return `${files[0].name} is larger than 20 MiB; pipelines are much smaller.`;
   return "";
@@ -87,7 +88,7 @@ function Files({ view }) {
   const columns = [
     { title: "File", isName: true, cell: (/** @type {CompiledFile} */ each) => fileLink(each, view) },
     { title: "Changed", cell: (/** @type {CompiledFile} */ each) => html`<${Time} at=${date(each)} />` },
-    { title: "Size", isNumber: true, isWideOnly: true, cell: (/** @type {CompiledFile} */ each) => size(each.bytes) },
+    { title: "Size", isNumber: true, isWideOnly: true, cell: (/** @type {CompiledFile} */ each) => bytes(each.bytes) },
   ];
   return html`<${Section} title="Compiled files in ${data.folder}/">
     ${
@@ -106,6 +107,3 @@ const fileLink = (file, view) => html`<a href=${`${view}?file=${encodeURICompone
 
 /** @param {CompiledFile} file */
 const date = (file) => new Date(file.seconds * 1000).toISOString();
-
-/** @param {number} bytes */
-const size = (bytes) => (bytes < 2 ** 20 ? `${Math.ceil(bytes / 1024)} KiB` : `${(bytes / 2 ** 20).toFixed(1)} MiB`);

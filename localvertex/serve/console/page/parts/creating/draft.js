@@ -40,11 +40,11 @@ export function Draft({ overview, server }) {
     <div class="main">
       <${Preview} content=${overview.content} />
       <${Form} overview=${overview} draft=${draft} errors=${errors} isTried=${isTried} onChange=${change} />
-      <${Settings} draft=${draft} errors=${errors} server=${server} onChange=${change} />
+      <${Settings} draft=${draft} errors=${errors} onChange=${change} />
       <${Same} answer=${answer} />
     </div>
     <div class="start">
-      ${error && html`<${Problem} title="The form is not checked" error=${error} />`}
+      ${error && html`<${Problem} title="The form could not be checked" error=${error} />`}
       ${failed && html`<${Problem} title="The run was not started" error=${failed} />`}
       <div class="actions">
         <button class="primary" disabled=${isBusy} onClick=${submit}>${isBusy ? "Starting…" : "Start run"}</button>

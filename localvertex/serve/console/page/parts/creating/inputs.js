@@ -77,9 +77,9 @@ export function ArtifactField({ artifact, text = "", error, onChange }) {
   const set = (/** @type {any} */ event) => onChange({ part: "artifacts", name, text: event.target.value || null });
   const tags = html`<span class="field-tag">${schema}</span>
     ${isRequired && html`<span class="field-tag required">required</span>`}`;
-  const hint = "A file or folder of this machine, or the id of an artifact.";
+  const hint = "A file or folder on this machine, or the ID of an artifact.";
   return html`<${Field} id=${`artifact-${name}`} name=${name} hint=${hint} error=${error} tags=${tags}>
     ${(/** @type {object} */ aria) =>
-      html`<input ...${aria} value=${text} spellcheck=${false} placeholder="path or id" onInput=${set} />`}
+      html`<input ...${aria} value=${text} spellcheck=${false} placeholder="path or ID" onInput=${set} />`}
   <//>`;
 }

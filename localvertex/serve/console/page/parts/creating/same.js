@@ -15,7 +15,7 @@ export function Same({ answer }) {
   const text = selected === "command" ? answer.command : answer.program;
   const none = answer.no_program && selected === "program" ? `Not available: ${answer.no_program}.` : "";
   return html`<${Section} title="The same run without this page">
-    <${Tabs} label="Form" tabs=${TABS} selected=${selected} onSelect=${select}>
+    <${Tabs} label="Command or program" tabs=${TABS} selected=${selected} onSelect=${select}>
       ${text ? html`<${Code} text=${text} />` : html`<p class="muted">${none || "Correct the form first."}</p>`}
     <//>
   <//>`;

@@ -4,12 +4,12 @@ import { Section } from "../../ui/page.js";
 import { Field } from "./field.js";
 
 const AFTER_FAILURE = [
-  ["false", "run what does not depend on it"],
+  ["false", "run the steps that do not depend on it"],
   ["true", "start no more steps"],
 ];
 
 const CACHE = [
-  ["true", "as the pipeline says"],
+  ["true", "as set in the pipeline"],
   ["false", "run every step"],
 ];
 
@@ -20,7 +20,7 @@ export function Settings({ draft, errors, onChange }) {
   const write = (/** @type {string} */ name) => (/** @type {any} */ event) => set(name, event.target.value);
   const choose = (/** @type {string} */ name) => (/** @type {any} */ event) => set(name, event.target.value === "true");
   const name = (/** @type {object} */ aria) =>
-    html`<input ...${aria} value=${display_name} placeholder="the id of the run" onInput=${write("display_name")} />`;
+    html`<input ...${aria} value=${display_name} placeholder="the ID of the run" onInput=${write("display_name")} />`;
   const lines = (/** @type {object} */ aria) =>
     html`<textarea ...${aria} rows="2" value=${labels} onInput=${write("labels")}></textarea>`;
   const failure = (/** @type {object} */ aria) =>
@@ -28,8 +28,8 @@ export function Settings({ draft, errors, onChange }) {
   const cache = (/** @type {object} */ aria) =>
     html`<${Choice} aria=${aria} value=${use_cache} choices=${CACHE} onChange=${choose("use_cache")} />`;
   const inTheList = { id: "display-name", name: "Display name", hint: "Shown in the list of runs." };
-  const afterFailure = "Steps that are running end in both cases.";
-  const ofCache = "A step with the same inputs as before need not run again.";
+  const afterFailure = "Running steps finish in both cases.";
+  const ofCache = "A step with the same inputs as before is not run again.";
   return html`<${Section} title="Run settings">
     <div class="fields">
       <${Field} ...${inTheList} error=${errors.get("display_name")}>${name}<//>

@@ -3,6 +3,9 @@ import { useEffect, useLayoutEffect, useRef } from "../../html.js";
 
 const [LEAST, MOST] = [0.05, 2];
 
+/** The scale at which a drawing begins; a wide one begins smaller, down to what can be read, to be seen whole. */
+const [LARGE, READABLE] = [0.85, 0.62];
+
 /** How much a key or a button enlarges. */
 export const STEP = 1.25;
 
@@ -26,11 +29,13 @@ export class Viewport {
     this.y = 0;
     this.scale = 1;
     this.size = { width: 1, height: 1 };
+    this.first = /** @type {Place | undefined} */ (undefined);
     this.wasDragged = false;
+    /** Until the user moves or enlarges the drawing, it begins anew in a frame of another size. */
+    this.isMoved = false;
     /** Id of the box that stays where it is when the drawing changes. */
     this.anchor = "";
-    /** @type {Map<number, {x: number, y: number}>} */
-    this.pointers = new Map();
+    this.pointers = /** @type {Map<number, {x: number, y: number}>} */ (new Map());
   }
 
   /**
@@ -39,13 +44,20 @@ export class Viewport {
    * @param {Place} [first] - The box to be seen.
    */
   begin(size, first) {
-    this.size = size;
+    [this.size, this.first] = [size, first];
     const { clientWidth, clientHeight } = this.frame;
-    const whole = Math.min((clientWidth - 2 * MARGIN) / size.width, (clientHeight - 2 * MARGIN) / size.height);
-    this.scale = Math.min(1, Math.max(whole, 0.85));
+    const [across, down] = [(clientWidth - 2 * MARGIN) / size.width, (clientHeight - 2 * MARGIN) / size.height];
+    this.scale = across < READABLE ? LARGE : Math.min(1, across, Math.max(down, LARGE));
     [this.x, this.y] = [(clientWidth - size.width * this.scale) / 2, MARGIN];
     this.#apply();
     if (first) this.reveal(first);
+    this.isMoved = false;
+  }
+
+  /** The frame has another size. */
+  resized() {
+    if (this.isMoved) this.panBy(0, 0);
+    else this.begin(this.size, this.first);
   }
 
   /** Show all of the drawing. */
@@ -55,6 +67,7 @@ export class Viewport {
     const whole = Math.min((clientWidth - 2 * MARGIN) / width, (clientHeight - 2 * MARGIN) / height);
     this.scale = Math.min(1, Math.max(whole, LEAST));
     [this.x, this.y] = [(clientWidth - width * this.scale) / 2, (clientHeight - height * this.scale) / 2];
+    this.isMoved = true;
     this.#apply();
   }
 
@@ -65,7 +78,7 @@ export class Viewport {
    */
   replace(size, before, after) {
     const [old, now] = [before.get(this.anchor), after.get(this.anchor)];
-    this.size = size;
+    [this.size, this.isMoved] = [size, true];
     this.panBy(old && now ? (old.x - now.x) * this.scale : 0, old && now ? (old.y - now.y) * this.scale : 0);
     // The box was replaced, and with it the focus was lost.
     if (now && document.activeElement === document.body) this.focus(this.anchor);
@@ -82,6 +95,7 @@ export class Viewport {
   panBy(dx, dy) {
     const [x, y] = [this.x, this.y];
     [this.x, this.y] = [x + dx, y + dy];
+    this.isMoved ||= dx !== 0 || dy !== 0;
     this.#apply();
     return Math.abs(this.x - x) + Math.abs(this.y - y) > 0.5;
   }
@@ -93,6 +107,7 @@ export class Viewport {
   zoomBy(factor, x = this.frame.clientWidth / 2, y = this.frame.clientHeight / 2) {
     const scale = Math.min(MOST, Math.max(LEAST, this.scale * factor));
     const by = scale / this.scale;
+    this.isMoved = true;
     [this.x, this.y, this.scale] = [x - (x - this.x) * by, y - (y - this.y) * by, scale];
     this.#apply();
   }
@@ -209,7 +224,7 @@ export function useViewport(graph, places) {
   useLayoutEffect(() => {
     viewport.current = new Viewport(frame.current, layer.current);
     viewport.current.begin(graph, places.values().next().value);
-    const observer = new ResizeObserver(() => viewport.current?.panBy(0, 0));
+    const observer = new ResizeObserver(() => viewport.current?.resized());
     observer.observe(frame.current);
     const end = followPointers(viewport.current);
     return () => {

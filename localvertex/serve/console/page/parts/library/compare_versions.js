@@ -2,11 +2,12 @@
 import { html } from "../../html.js";
 import { useLoad } from "../../load.js";
 import { link } from "../../routes.js";
+import { change, figure } from "../../ui/numbers.js";
 import { Loading } from "../../ui/page.js";
 import { Problem } from "../../ui/problem.js";
 import { Table } from "../../ui/table.js";
 import { Value } from "../../ui/values.js";
-import { figure, metricNames, metricsOf } from "./model_versions.js";
+import { metricNames, metricsOf } from "./model_versions.js";
 
 /** @param {{id: string, versions: string[]}} props - Two numbers, the older one first. */
 export function CompareVersions({ id, versions }) {
@@ -32,14 +33,18 @@ export function CompareVersions({ id, versions }) {
               isNumber: true,
               cell: (/** @type {any} */ row) => figure(row.values[index]),
             })),
-            { title: "Difference", isNumber: true, cell: (/** @type {any} */ row) => difference(row.values) },
+            {
+              title: "Difference",
+              isNumber: true,
+              cell: (/** @type {any} */ row) => change(row.values[0], row.values[1]),
+            },
           ]} />`
         : html`<p class="muted">Neither version has metrics.</p>`
     }
     <p class="show-more">${
       withoutRun.length
         ? html`<span class="muted">
-            The run of version ${withoutRun.join(" and ")} is not known: no parameters are compared.</span>`
+            The run of version ${withoutRun.join(" and ")} is not known, so parameters are not compared.</span>`
         : html`<a href=${link(["compare"], { runs: pair.map((each) => each.run).join(",") })}>Compare their runs</a>`
     }</p>
     <h3 class="what-differs">What differs</h3>
@@ -58,13 +63,6 @@ export function CompareVersions({ id, versions }) {
 
 /** @param {{name: string}} row */
 const nameOf = (row) => row.name;
-
-/** @param {any[]} values */
-function difference([before, now]) {
-  if (typeof before !== "number" || typeof now !== "number") return "–";
-  const value = Number((now - before).toPrecision(3));
-  return value > 0 ? `+${value}` : String(value).replace("-", "−");
-}
 
 /** What a version was made of and is served by, by name. @param {any} version @returns {Record<string, any>} */
 function factsOf(version) {

@@ -1,13 +1,13 @@
 // One dataset: what changed since the one before, its pages, and its metadata and runs.
 import { html, useEffect, useRef, useState } from "../../html.js";
 import { link } from "../../routes.js";
+import { change, figure } from "../../ui/numbers.js";
 import { Frame } from "../../ui/page.js";
 import { Table } from "../../ui/table.js";
 import { Tabs } from "../../ui/tabs.js";
 import { Time } from "../../ui/time.js";
 import { Value, Values } from "../../ui/values.js";
 import { Figures } from "./model_overview.js";
-import { figure } from "./model_versions.js";
 
 const CHANGED = "changed";
 const DETAILS = "details";
@@ -31,10 +31,7 @@ export function Dataset({ dataset }) {
       ${tab === CHANGED && html`<${Changed} dataset=${dataset} />`}
       ${tab === DETAILS && html`<${Details} dataset=${dataset} />`}
     <//>
-    ${
-      !pages.length &&
-      html`<p class="muted">The step wrote no page of the type system.HTML, or its run was deleted.</p>`
-    }
+    ${!pages.length && html`<p class="muted">The step wrote no system.HTML artifact, or its run was deleted.</p>`}
   </div>`;
 }
 
@@ -49,19 +46,18 @@ const address = ({ run, path }) => `/runs/${[run, ...path.split("/")].map(encode
 
 /** @param {{dataset: any}} props */
 function Changed({ dataset }) {
-  if (!dataset.before)
-    return html`<p class="muted">The first dataset of this name or source: there is none before it.</p>`;
+  if (!dataset.before) return html`<p class="muted">This is the first dataset of its name or source.</p>`;
   /** @type {import("../../ui/table.js").Column[]} */
   const columns = [
     { title: "Metadata", isName: true, cell: (row) => row.name },
     { title: "Before", isNumber: true, cell: (row) => html`<${Entry} value=${row.before} />` },
     { title: "Now", isNumber: true, cell: (row) => html`<${Entry} value=${row.now} />` },
-    { title: "Difference", isNumber: true, cell: difference },
+    { title: "Difference", isNumber: true, cell: (row) => change(row.before, row.now) },
   ];
   return html`
     <p>Compared with <a class="mono"
         href=${link(["datasets"], { dataset: dataset.before })}>${dataset.before.slice(0, 12)}</a>,
-      the one before.</p>
+      the previous dataset.</p>
     ${Object.entries(dataset.metrics).map(
       ([name, metrics]) => html`<h4 key=${name} class="muted">${name}</h4><${Figures} metrics=${metrics} />`,
     )}
@@ -76,12 +72,6 @@ function Changed({ dataset }) {
 
 /** @param {{value: any}} props */
 const Entry = ({ value }) => (typeof value === "number" ? figure(value) : html`<${Value} value=${value} />`);
-
-/** @param {any} row */
-function difference({ before, now }) {
-  if (typeof before !== "number" || typeof now !== "number") return "–";
-  return now > before ? `+${figure(now - before)}` : figure(now - before).replace("-", "−");
-}
 
 /** @param {{dataset: any}} props */
 function Details({ dataset }) {

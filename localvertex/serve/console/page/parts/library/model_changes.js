@@ -26,7 +26,7 @@ export function EditAliases({ model, onChange, onClose }) {
   };
   const missing = USUAL.filter((each) => !model.aliases.includes(each));
   return html`<${Dialog} title=${`Aliases of version ${model.version}`} onClose=${onClose}>
-    <p>An alias belongs to one version. Where another version has it, it moves.</p>
+    <p>An alias belongs to one version. If another version has it, it moves to this one.</p>
     <ul class="entries" aria-live="polite">
       ${model.aliases.map(
         (/** @type {string} */ each) => html`<li key=${each}>

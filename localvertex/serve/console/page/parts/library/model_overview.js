@@ -1,11 +1,12 @@
 // What a version of a model is: metrics, origin, endpoints, container and files.
 import { html } from "../../html.js";
 import { link } from "../../routes.js";
+import { bytes, figure } from "../../ui/numbers.js";
 import { Section } from "../../ui/page.js";
 import { Table } from "../../ui/table.js";
 import { Time } from "../../ui/time.js";
 import { Value, Values } from "../../ui/values.js";
-import { Fingerprints, figure, metricNames, metricsOf, Run } from "./model_versions.js";
+import { Fingerprints, metricNames, metricsOf, Run } from "./model_versions.js";
 
 /** @param {{model: any}} props */
 export function Overview({ model }) {
@@ -117,19 +118,12 @@ function Files({ model }) {
   /** @type {import("../../ui/table.js").Column[]} */
   const columns = [
     { title: "File", isName: true, cell: (row) => html`<code>${row.path}</code>` },
-    { title: "Size", isNumber: true, cell: (row) => size(row.size) },
+    { title: "Size", isNumber: true, cell: (row) => bytes(row.size) },
   ];
   const more = model.num_files - model.files.length;
   return html`
-    <p class="muted">${model.num_files.toLocaleString("en")} files, ${size(model.num_bytes)}</p>
+    <p class="muted">${model.num_files.toLocaleString("en")} files, ${bytes(model.num_bytes)}</p>
     <div class="short"><${Table} caption="Files" columns=${columns} rows=${model.files}
         keyOf=${(/** @type {any} */ row) => row.path} /></div>
     ${more > 0 && html`<p class="muted">and ${more.toLocaleString("en")} more</p>`}`;
-}
-
-/** Bytes in the largest unit that keeps a digit before the point. @param {number} bytes */
-export function size(bytes) {
-  const units = ["bytes", "kB", "MB", "GB", "TB"];
-  const power = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, bytes)) / 3)));
-  return power === 0 ? `${bytes} bytes` : `${(bytes / 1000 ** power).toPrecision(3)} ${units[power]}`;
 }

@@ -1,6 +1,7 @@
 // The versions of a model side by side, and what all views show of versions.
 import { html, useState } from "../../html.js";
 import { link } from "../../routes.js";
+import { figure } from "../../ui/numbers.js";
 import { Section } from "../../ui/page.js";
 import { Table } from "../../ui/table.js";
 import { Time } from "../../ui/time.js";
@@ -13,13 +14,6 @@ const FIRST = ["accuracy", "auPrc", "auRoc", "f1Score", "macro_f1", "logLoss", "
 
 /** The metrics of a version: of its newest evaluation, or else of its run. @param {any} row */
 export const metricsOf = (row) => (Object.keys(row.metrics).length ? row.metrics : row.run_metrics);
-
-/** A number in few digits; anything else as text. @param {any} value */
-export function figure(value) {
-  if (value === undefined || value === null) return "–";
-  if (typeof value !== "number") return String(value);
-  return Number.isInteger(value) ? value.toLocaleString("en") : String(Number(value.toPrecision(4)));
-}
 
 /** The names of metrics, the usual ones first. @param {Record<string, any>[]} all */
 export function metricNames(all) {

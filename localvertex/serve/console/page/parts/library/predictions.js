@@ -19,7 +19,7 @@ export function Predictions({ answer }) {
     })}
     ${more > 0 && html`<p class="small muted">and ${more.toLocaleString("en")} more predictions</p>`}
     <p class="small muted">
-      ${answer.endpoint ? `By ${answer.endpoint}` : "By its own container"}, in ${answer.seconds} s</p>
+      ${answer.endpoint ? `Answered by ${answer.endpoint}` : "Answered by its container"}, in ${answer.seconds} s</p>
   </div>`;
 }
 

@@ -69,7 +69,7 @@ function Resume({ schedule, onDone, onClose }) {
     <button class="primary" onClick=${() => resume()} disabled=${isBusy}>Resume</button>`;
   return html`<${Dialog} title=${`Resume ${schedule.displayName}`} onClose=${onClose} actions=${actions}>
     ${choices.map(
-      ([value, title, text]) => html`<label key=${title} class="choice">
+      ([value, title, text]) => html`<label key=${title} class="option">
         <input type="radio" name="catch-up" checked=${catchUp === value} onChange=${() => setCatchUp(value)} />
         <span>${title}<span class="muted small">${text}</span></span>
       </label>`,

@@ -1,10 +1,10 @@
 // The images on which runs differ, in groups by which runs are right.
 import { html, useState } from "../../html.js";
 import { useLoad } from "../../load.js";
+import { count, percent } from "../../ui/numbers.js";
 import { Loading, Section } from "../../ui/page.js";
 import { Notice, Problem } from "../../ui/problem.js";
 import { Table } from "../../ui/table.js";
-import { count, percent } from "./format.js";
 import { Images } from "./images.js";
 import { Letter, letter } from "./letters.js";
 
@@ -71,8 +71,7 @@ function Groups({ numCommon, groups }) {
   const group = groups[chosen];
   return html`
     <p class="muted">
-      ${count(numCommon)} images are in the predictions of all runs.
-      Differ: how many the runs predict differently.
+      ${count(numCommon)} images are in the predictions of all runs. Differ: images that the runs predict differently.
     </p>
     <${Table} isRegion caption="Images by which runs are right" columns=${columns} rows=${groups} keyOf=${describe} />
     <div aria-live="polite">

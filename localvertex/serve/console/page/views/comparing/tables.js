@@ -1,12 +1,12 @@
 // Parameters, metrics and steps: a column for each run, with what is the same folded.
 import { html } from "../../html.js";
 import { link } from "../../routes.js";
+import { figure, signed } from "../../ui/numbers.js";
 import { Section } from "../../ui/page.js";
 import { State } from "../../ui/state.js";
 import { Table } from "../../ui/table.js";
 import { duration } from "../../ui/time.js";
 import { Value } from "../../ui/values.js";
-import { number, signed } from "./format.js";
 import { Letter, letter, Name } from "./letters.js";
 
 /** The titles that several rows have. @param {any[]} rows */
@@ -83,16 +83,16 @@ export function Metrics({ runs, rows }) {
     if (value === null) return html`<span class="muted">–</span>`;
     const isBest = row.best.includes(index);
     if (typeof value !== "number") return html`<span class="text">${String(value)}</span>`;
-    return html`<span class=${isBest ? "best" : ""}>${number(value)}</span>
+    return html`<span class=${isBest ? "best" : ""}>${figure(value)}</span>
       <div class="small muted">
         ${isBest && html`<span class="badge">best</span>`}${difference !== null && signed(difference)}
       </div>`;
   };
   return html`<${Section} title="Metrics">
-    <${Table} isRegion caption="Metrics; differences are to run A" columns=${columns(runs, name, cell, true)}
+    <${Table} isRegion caption="Metrics; differences are from run A" columns=${columns(runs, name, cell, true)}
       rows=${rows} keyOf=${keyOf} />
     <p class="small muted">
-      Differences are to run A. The best value is marked where it is known whether larger or smaller is better.
+      Differences are from run A. The best value is marked if the name shows whether larger or smaller is better.
     </p>
   <//>`;
 }
@@ -104,7 +104,7 @@ export function Steps({ runs, rows, numMore }) {
     ${unclear.has(row.title) && html`<div class="small muted"><${Name} text=${row.path} /></div>`}`;
   const cell = (/** @type {any} */ row, /** @type {number} */ index) => {
     const entry = row.cells[index];
-    if (!entry) return html`<span class="muted">no such step</span>`;
+    if (!entry) return html`<span class="muted">did not run</span>`;
     return html`<a class="plain" href=${link(["runs", runs[index].id, row.path])}><${State} state=${entry.state} /></a>
       <div class="small muted">${duration(entry.seconds)}${entry.attempts > 1 && `, ${entry.attempts} attempts`}</div>`;
   };

@@ -187,7 +187,7 @@ def test_a_start_shows_its_progress_and_is_cancelled(browser: Browser, console: 
         wait_until(lambda: console.request("GET", "/local/models/gated/1:trial").json()["state"] == "stopped")
         (console.work_dir.parent / "gate").touch()
         page.get_by_label("Choose an image").set_input_files(file())
-        expect(page.locator(".predictions")).to_contain_text("By its own container")
+        expect(page.locator(".predictions")).to_contain_text("Answered by its container")
 
 
 def test_a_version_is_deleted_after_a_question_with_its_process(browser: Browser, console: Server) -> None:

@@ -82,7 +82,7 @@ def test_a_job_of_the_api_is_accessible_and_fits_a_phone(browser: Browser, serve
     with opened(browser, server, f"#/jobs/{watch.number}", width=390) as page:
         expect(page.get_by_role("heading", level=1)).to_be_visible(timeout=SECONDS)
         expect(page.locator(".chart canvas")).to_have_count(4, timeout=SECONDS)
-        break_(page, f"Preempt {PRIMARY}", "Announce it")
+        break_(page, f"Preempt {PRIMARY}", "Preempt it")
         expect(page.locator("li.replica", has_text=PRIMARY)).to_contain_text("2 starts", timeout=SECONDS)
         expect(page.get_by_label("Events of the job")).to_contain_text(f"fault: preempt {PRIMARY} at ")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

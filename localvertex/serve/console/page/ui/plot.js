@@ -1,0 +1,77 @@
+// Lines drawn by uPlot in the colours of the page.
+import { useEffect, useRef } from "../html.js";
+import UPlot from "../vendor/uplot.js";
+
+/** Points are shown while they are few. */
+const MANY = 40;
+
+/** @typedef {(name: string) => string} Colour - The value of a variable of the style sheets. */
+
+/**
+ * @typedef {object} Plot
+ * @property {any} data - The values of x, then those of each line.
+ * @property {number} height
+ * @property {(colour: Colour) => object[]} lines - How each line is drawn.
+ * @property {object[]} [axes] - What the axes have besides their colours.
+ * @property {(index: number | null) => void} onHover - Called with the index of x below the pointer.
+ * @property {(plot: any, colour: Colour) => void} [onDraw] - Draws more.
+ */
+
+/**
+ * Draw into an element, again when its width or the colour scheme changes.
+ * @param {Plot} plot - The newest data and functions count.
+ * @returns {{current: HTMLElement | null}} The reference for the element, which must be there at once.
+ */
+export function usePlot(plot) {
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const drawn = useRef(/** @type {any} */ (null));
+  const newest = useRef(plot);
+  newest.current = plot;
+  const { data, height } = plot;
+  useEffect(() => {
+    const element = /** @type {HTMLElement} */ (box.current);
+    const draw = () => {
+      drawn.current?.destroy();
+      drawn.current = new UPlot(options(element, newest), newest.current.data, element);
+    };
+    draw();
+    const scheme = matchMedia("(prefers-color-scheme: dark)");
+    const sizes = new ResizeObserver(() => drawn.current.setSize({ width: element.clientWidth, height }));
+    sizes.observe(element);
+    scheme.addEventListener("change", draw);
+    return () => {
+      sizes.disconnect();
+      scheme.removeEventListener("change", draw);
+      drawn.current.destroy();
+    };
+  }, []);
+  useEffect(() => drawn.current.setData(data), [data]);
+  return box;
+}
+
+/** @param {HTMLElement} element @param {{current: Plot}} newest @returns {any} */
+function options(element, newest) {
+  const style = getComputedStyle(element);
+  const colour = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
+  const { height, lines, axes = [] } = newest.current;
+  const axis = {
+    stroke: colour("--muted"),
+    grid: { stroke: colour("--line"), width: 1 },
+    ticks: { show: false },
+    font: "11px system-ui, sans-serif",
+  };
+  const points = { show: (/** @type {any} */ plot) => plot.data[0].length < MANY };
+  return {
+    width: element.clientWidth,
+    height,
+    legend: { show: false },
+    cursor: { y: false, drag: { x: false, y: false } },
+    scales: { x: { time: false } },
+    axes: [28, 56].map((size, index) => ({ ...axis, size, ...axes[index] })),
+    series: [{}, ...lines(colour).map((each) => ({ points, ...each }))],
+    hooks: {
+      draw: [(/** @type {any} */ plot) => newest.current.onDraw?.(plot, colour)],
+      setCursor: [(/** @type {any} */ plot) => newest.current.onHover(plot.cursor.left < 0 ? null : plot.cursor.idx)],
+    },
+  };
+}
