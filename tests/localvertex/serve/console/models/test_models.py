@@ -8,7 +8,9 @@ import pytest
 from localvertex.serve.api.errors import ApiError, Status
 from localvertex.serve.console.local_route import LocalCall
 from localvertex.state.model_versions import ModelVersions
+from localvertex.state.record import now
 from tests.support.run_records import TASK, run_record, write
+from tests.support.server import wait_until
 
 HOSTILE = "<script>alert('x')</script>"
 
@@ -90,6 +92,8 @@ def test_metrics_are_those_of_the_newest_evaluation_or_else_of_the_run(room: Any
     assert room.get()["metrics"] == {}
     assert room.get()["run_metrics"] == {"accuracy": 0.5}
     first = versions.evaluate("1", {"display_name": "first", "metrics": {"auPrc": 0.25}})
+    evaluated = now()
+    wait_until(lambda: now() > evaluated)  # times have milliseconds
     confidence = [{"confidenceThreshold": 0.0, "maxPredictions": 1, "accuracy": 0.75, "text": "no"}]
     versions.evaluate("1", {"metrics": {"logLoss": 0.125, "is_good": True, "confidenceMetrics": confidence}})
     found = room.get()
