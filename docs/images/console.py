@@ -19,6 +19,7 @@ from playwright.sync_api import sync_playwright
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WIDTH_PIXELS, HEIGHT_PIXELS = 1280, 860
+SHOWN_PIXELS = 1700
 RUN_ID = "demo"
 
 
@@ -57,7 +58,9 @@ def take_screenshot(address: str, step: str, image: pathlib.Path) -> None:
         page.get_by_role("tab", name="Graph").wait_for()
         page.goto(f"{page.url}/{urllib.parse.quote(step, safe='')}")
         page.wait_for_timeout(3_000)  # the curves are drawn
-        page.screenshot(path=image)
+        page.screenshot(
+            path=image, full_page=True, clip={"x": 0, "y": 0, "width": WIDTH_PIXELS, "height": SHOWN_PIXELS}
+        )
         launched.close()
 
 

@@ -139,7 +139,7 @@ class Requests:
         self._offset, self._num_warnings = 0, 0
 
     def new(self, seconds: float) -> list[Fault]:
-        """Return the faults that were asked for since the last call; `seconds` is the time since the start."""
+        """Return the faults that were requested since the last call; `seconds` is the time since the start."""
         found = []
         for line in self._lines():
             try:

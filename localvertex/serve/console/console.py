@@ -1,4 +1,4 @@
-"""All routes of the console, collected from its rooms."""
+"""All routes of the console, collected from its packages."""
 
 from starlette.routing import Route
 
@@ -6,7 +6,7 @@ from localvertex.serve.api.store import Store
 from localvertex.serve.console import static
 from localvertex.serve.console.comparing.comparison import Comparisons
 from localvertex.serve.console.creating.creating import Creating
-from localvertex.serve.console.datasets.datasets import Datasets
+from localvertex.serve.console.datasets import Datasets
 from localvertex.serve.console.events.events import Events
 from localvertex.serve.console.jobs.routes import JobRoutes
 from localvertex.serve.console.models.models import Models
@@ -54,7 +54,7 @@ class Console:
     @property
     def routes(self) -> list[Route]:
         """The page's files and the local routes."""
-        rooms = (
+        parts = (
             RunFiles(self._work_dir),
             self._creating,
             self._events,
@@ -68,4 +68,4 @@ class Console:
             self.models,
             self._datasets,
         )
-        return [*static.routes(), *(route for room in rooms for route in room.routes)]
+        return [*static.routes(), *(route for part in parts for route in part.routes)]

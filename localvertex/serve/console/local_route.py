@@ -1,4 +1,4 @@
-"""Routes of the console outside Vertex AI's paths: a request is read, answered in a thread, and its errors are JSON."""
+"""Routes of the console outside Vertex AI's paths. Requests are answered in a thread, and errors are JSON."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

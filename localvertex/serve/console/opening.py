@@ -1,4 +1,4 @@
-"""`localvertex console`: the server of a work directory that runs already, and its address in the browser."""
+"""`localvertex console`: find the running server of a work directory, and open its address in the browser."""
 
 import html
 import os
@@ -17,7 +17,7 @@ from vertex_gpu_training.userinput import files
 from vertex_gpu_training.userinput.errors import UserError
 
 _QUESTION = "/v1/projects/local-project/locations/us-central1/operations?pageSize=1"
-"""What every server answers."""
+"""A request that every server answers."""
 
 _ANSWER_SECONDS = 30.0
 """A server that has just started has no address yet."""
@@ -38,7 +38,7 @@ def use_running(work_dir: Path, *, opens_browser: bool) -> bool:
     """
     url = _running(work_dir)
     if url:
-        print(f"a server already uses {work_dir}, with its own options")
+        print(f"a running server uses {work_dir}; the options of this command have no effect on it")
         print(f"  in a browser: {session.printed(url, _token(work_dir), work_dir)}", flush=True)
         thread = open_in_browser(work_dir, url) if opens_browser else None
         if thread is not None:
@@ -58,7 +58,7 @@ def _running(work_dir: Path) -> str:
         if url and _answers(url, _token(work_dir)):
             return url
         if time.monotonic() > deadline:
-            raise UserError(f"the server of {work_dir} does not answer; stop it, and try again")
+            raise UserError(f"the server of {work_dir} does not answer; stop it and try again")
         time.sleep(0.1)
     return ""
 

@@ -28,7 +28,7 @@ HEADERS = {
 
 
 def is_static(path: str) -> bool:
-    """Return whether a path is one of the page's files, which anybody may read."""
+    """Return whether a path is one of the page's files, which need no token."""
     return path == INDEX or path.startswith(PREFIX)
 
 
@@ -43,7 +43,7 @@ async def _respond(request: Request) -> Response:
 
 
 def _file(name: str, known: str) -> Response:
-    """Return a file of the package, or that the browser knows its newest content already."""
+    """Return a file of the page, or 304 if the browser has its newest content."""
     try:
         path = (FOLDER / name).resolve()
         is_known = path.is_relative_to(FOLDER) and path.suffix in _TYPES

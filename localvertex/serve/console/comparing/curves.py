@@ -1,4 +1,4 @@
-"""The training curves of runs, over each other: those of the same custom job, from the event logs of its replicas."""
+"""The training curves of runs in one chart per custom job, from the event logs of its replicas."""
 
 from typing import Any
 

@@ -11,7 +11,7 @@ _MAX_STEPS = 500
 
 _LARGER = {"accuracy", "precision", "recall", "f1", "auc", "auroc", "auprc", "map", "iou", "dice", "goodput"}
 _SMALLER = {"loss", "error", "mae", "mse", "rmse", "perplexity", "latency"}
-"""Words in the names of metrics for which larger or smaller is better; of all others the page marks none as best."""
+"""Words in the names of metrics for which larger or smaller is better; for all others no value is marked as best."""
 
 
 def compared(contents: list[dict[str, Any]]) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def _metrics(contents: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for task, artifact, name in keys:
         found = [{_key(each): each["value"] for each in content["metrics"]} for content in contents]
         values = [each.get((task, artifact, name)) for each in found]
-        # NaN and infinity have no place in JSON.
+        # JSON has no NaN and no infinity.
         numbers = [each if _is_number(each) else None for each in values]
         row = {"task": task, "artifact": artifact, "name": name, "title": titles.get(task, task)}
         row |= {"values": [_shown(each) for each in values]}
@@ -71,7 +71,7 @@ def _shown(value: Any) -> Any:
 
 
 def direction(name: str) -> int:
-    """Return 1 if a larger value of a metric is better, -1 if a smaller one is, 0 if its name does not say that."""
+    """Return 1 if a larger value of a metric is better, -1 if a smaller one is, 0 if its name does not show it."""
     words = set(re.findall(r"[a-z0-9]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower().replace("_", " ")))
     return bool(words & _LARGER) - bool(words & _SMALLER)
 

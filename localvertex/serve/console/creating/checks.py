@@ -1,4 +1,4 @@
-"""The checks of a run before it is started: what the file is, what the form says, and which machines it asks for."""
+"""The checks of a run before it is started: the file, the form, and the machines that it requests."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

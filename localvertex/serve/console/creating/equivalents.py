@@ -29,7 +29,7 @@ job.submit()
 
 @dataclass(frozen=True, kw_only=True)
 class Equivalents:
-    """Everything that the form says."""
+    """The content of the form."""
 
     source: Source
     values: Mapping[str, Any]

@@ -17,7 +17,7 @@ _JSON_TYPES = (ParameterType.LIST, ParameterType.STRUCT)
 
 
 def parameters(source: Source) -> list[dict[str, Any]]:
-    """Return the fields for the parameters; a value is text as it is written in the form, None where there is none."""
+    """Return the fields for the parameters; a value is its text in the form, or None."""
     declared, of_file = source.pipeline.root.input_parameters, source.pipeline.job.parameters
     fields = []
     for name, spec in declared.items():

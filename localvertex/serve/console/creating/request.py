@@ -1,4 +1,4 @@
-"""The PipelineJob that starts a run, made from a compiled file and what the form says."""
+"""The PipelineJob that starts a run, made from a compiled file and the form."""
 
 import copy
 from collections.abc import Mapping
@@ -16,13 +16,13 @@ _FAIL_FAST = "PIPELINE_FAILURE_POLICY_FAIL_FAST"
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the form says besides the values."""
+    """The fields of the form besides the values."""
 
     display_name: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     fail_fast: bool = False
     use_cache: bool = True
-    """False: every step runs, even if its result is cached; True: as the file says."""
+    """False: every step runs, even if its result is cached; True: as set in the file."""
 
 
 _OWN_LABELS = "vertex-ai-pipelines-"
@@ -98,7 +98,7 @@ def pipeline_job(
 def _without_cache(spec: dict[str, Any]) -> dict[str, Any]:
     """Return the pipeline with caching off in each task, which is what the SDK sends for `enable_caching=False`."""
     spec = copy.deepcopy(spec)
-    # What is null in the file is as if it were not there.
+    # A null in the file counts as absent.
     for component in [spec["root"], *(spec.get("components") or {}).values()]:
         for task in ((component.get("dag") or {}).get("tasks") or {}).values():
             task["cachingOptions"] = {"enableCache": False}

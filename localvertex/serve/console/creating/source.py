@@ -1,4 +1,4 @@
-"""Where a new run comes from: a text that was dropped on the page, a compiled file of the folder, or an earlier run."""
+"""The pipeline of a new run: a file that was dropped on the page, a compiled file of the folder, or an earlier run."""
 
 import os
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ class Source:
     region: str = ""
     """The region of the earlier run."""
     warnings: tuple[str, ...] = ()
-    """What the earlier run had and the form cannot have."""
+    """What the form cannot take over from the earlier run."""
 
     @property
     def is_job(self) -> bool:
@@ -112,7 +112,7 @@ def _of_run(run_id: str, work_dir: Path) -> Source:
         region=str(content.get("region", "")),
         warnings=(
             *(f"Parameter {name} contained a secret, which is not stored. Enter it again." for name in secrets),
-            *(f"Input artifact {name} had {num}. Vertex AI's request has one for each." for name, num in lists.items()),
+            *(f"Input artifact {name} had {num}. Vertex AI's request takes one." for name, num in lists.items()),
         ),
     )
 

@@ -1,6 +1,6 @@
 """A response that never ends by itself: server-sent events, as long as the client reads them.
 
-Nothing is kept for a client that stops reading: the next look at the files waits until it has taken the last events.
+Nothing is kept for a client that stops reading: the next look at the files waits until the client has received all.
 """
 
 import asyncio

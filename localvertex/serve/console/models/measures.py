@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from localvertex.serve.console.datasets.run_outputs import Content
+from localvertex.serve.console.runs.outputs import Content
 from localvertex.state.models import evaluations
 
 _CONFIDENCE = "confidenceMetrics"

@@ -12,11 +12,11 @@ from starlette.routing import Route
 
 from localvertex.serve.api.errors import ApiError, Status, invalid, not_found
 from localvertex.serve.api.store import ID, UNUSABLE, Store
-from localvertex.serve.console.datasets.run_outputs import Content
 from localvertex.serve.console.local_route import LocalCall, local_route
 from localvertex.serve.console.models import measures
 from localvertex.serve.console.models.origins import Origins
 from localvertex.serve.console.models.trial import Trial
+from localvertex.serve.console.runs.outputs import Content
 from localvertex.serve.endpoints.deployments import Deployments
 from localvertex.serve.endpoints.predictions import check_size, request_of
 from localvertex.serve.endpoints.records import Records

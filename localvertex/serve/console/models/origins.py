@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from localvertex.serve.api.store import Damaged, Store
-from localvertex.serve.console.datasets.run_outputs import Content, RunOutputs, place_in
+from localvertex.serve.console.runs.outputs import Content, RunOutputs, place_in
 from localvertex.serve.endpoints.records import Records
 from localvertex.state.models.reading import SOURCE, UPLOADED_BY
 

@@ -1,4 +1,4 @@
-"""A model that is tried: a prediction of a version where it is deployed, or by a process of its own on demand."""
+"""Predictions of a version on trial: at its endpoint if it is deployed, else by a process that starts on demand."""
 
 import threading
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from localvertex.serve.endpoints.records import Records
 from localvertex.state import record
 
 _IDLE_SECONDS = 300.0
-"""A process that was started on demand ends when nobody has used it for so long."""
+"""A process that was started on demand ends after this time without a request."""
 
 _ENDPOINT = "projects/local-project/locations/us-central1/endpoints/_try"
 """Owns the process and its log; no endpoint that is created can have this id."""

@@ -3,11 +3,11 @@
 /** The default project and region; local routes show the resources of all locations. */
 const LOCATION = "/v1/projects/local-project/locations/us-central1/";
 
-/** A request that the server refused, with what it says about single fields. */
+/** A request that the server refused, with its messages about single fields. */
 export class ApiError extends Error {
   /**
    * @param {number} status - HTTP status; 0 when the server did not answer.
-   * @param {string} message - What the server said.
+   * @param {string} message - The message of the server.
    * @param {Array<{field: string, message: string}>} details - One entry for each wrong field.
    */
   constructor(status, message, details = []) {

@@ -98,7 +98,7 @@ function Navigation({ current, isOpen, onLeave }) {
   </nav>`;
 }
 
-/** The line that says that what is shown may be out of date. */
+/** A line that warns while the shown data may be out of date. */
 function Connection() {
   const [isConnected, setIsConnected] = useState(true);
   useEffect(() => onConnection(setIsConnected), []);

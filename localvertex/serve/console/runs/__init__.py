@@ -1,1 +1,1 @@
-"""The runs of the work directory: the record, logs and artifacts of one, and what is done to it."""
+"""The runs of the work directory: their list and outputs, and the record, graph, logs and actions of one."""

@@ -13,8 +13,8 @@ from localvertex.state import record
 _PATH = "/local/runs/{id:id}"
 
 _ELSEWHERE = (
-    "{run_id} was started in a terminal, and only that process can stop it: press Ctrl-C there, once to end its steps "
-    "gracefully, twice to end them at once"
+    "{run_id} was started in a terminal; only that process can stop it: press Ctrl-C there, once to stop gracefully, "
+    "twice to stop at once"
 )
 
 

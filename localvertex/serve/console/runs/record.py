@@ -21,7 +21,7 @@ from vertex_gpu_training.userinput.errors import UserError
 _COLLECTION = "pipelineJobs"
 
 _LOCK_SECONDS = 2.0
-"""Time between two looks at the lock of a run, which tells whether its process is alive."""
+"""Time between two looks at the lock of a run, which shows whether its process is alive."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,7 @@ class Records:
         }
 
     def answer(self, run_dir: Path) -> dict[str, Any]:
-        """Return the whole record, with what the compiled file says of the pipeline."""
+        """Return the whole record, with the description and the defaults of the compiled file."""
         reading = self.watched(run_dir).read()
         if not reading.content:
             return {"id": run_dir.name, "problem": reading.problem}

@@ -36,9 +36,9 @@ class ScheduleRoutes:
         ]
 
     def cron(self, call: LocalCall) -> dict[str, Any]:
-        """Describe the field `cron` of a schedule, which may begin with a time zone, or say what is wrong with it.
+        """Describe the field `cron` of a schedule, which may begin with a time zone, or return what is wrong with it.
 
-        What a user has typed so far is no mistake of the page, so an `error` is not an HTTP error.
+        An unfinished input is no failure of the request, so its `error` is not an HTTP error.
         """
         text = call.body.get("cron")
         if not isinstance(text, str):

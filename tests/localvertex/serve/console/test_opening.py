@@ -107,10 +107,10 @@ def test_a_server_that_does_not_answer_is_an_error(tmp_path: Path, monkeypatch: 
     assert not opening.use_running(tmp_path, opens_browser=True)
     with socket.create_server(("127.0.0.1", 0)) as silent, (tmp_path / "api" / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(UserError, match="does not answer; stop it, and try again"):
+        with pytest.raises(UserError, match="does not answer; stop it and try again"):
             opening.use_running(tmp_path, opens_browser=True)
         token_file.publish(tmp_path, f"http://127.0.0.1:{silent.getsockname()[1]}")
-        with pytest.raises(UserError, match="does not answer; stop it, and try again"):
+        with pytest.raises(UserError, match="does not answer; stop it and try again"):
             opening.use_running(tmp_path, opens_browser=True)
     assert not (tmp_path / "api" / "console.html").exists()
 

@@ -39,7 +39,7 @@ export function Curves({ steps, start, names }) {
     ${drawn.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
   </select></label>`;
   return html`<${Section} title="Training" actions=${choice}>
-    ${resumes.length > 0 && html`<p class="muted">${said(curve.resumes, start)}${lost && LOST}</p>`}
+    ${resumes.length > 0 && html`<p class="muted">${resumesText(curve.resumes, start)}${lost && LOST}</p>`}
     <div class="charts">
       ${shown.map(
         ({
@@ -55,7 +55,7 @@ export function Curves({ steps, start, names }) {
 }
 
 /** Where processes resumed, in words. @param {[number, number][]} resumes @param {number} start */
-const said = (resumes, start) => {
+const resumesText = (resumes, start) => {
   const texts = resumes.slice(-5).map(([time, step]) => `from step ${step} at ${duration(time - start)}`);
   return `Resumed ${resumes.length > 5 ? `${resumes.length} times, last ` : ""}${texts.join(", ")}.`;
 };

@@ -70,7 +70,7 @@ function length({ goodput, timeline }) {
 function Name({ replica, logOf }) {
   const { name, condition, step, num_steps, num_starts, exit_codes } = replica;
   const [state, text] = CONDITIONS[condition];
-  const said = [
+  const facts = [
     num_steps ? `step ${step} of ${num_steps}` : "",
     num_starts > 1 ? `${num_starts} starts` : "",
     exit_codes.length ? `exit ${exit_codes.length > 1 ? "codes" : "code"} ${exit_codes.join(", ")}` : "",
@@ -80,7 +80,7 @@ function Name({ replica, logOf }) {
       <a href=${logOf(`${name}.log`)} title="Show its log"><bdi>${name}</bdi></a>
       <${State} state=${state} text=${text} />
     </div>
-    <div class="muted small">${said.filter(Boolean).join(" · ")}</div>
+    <div class="muted small">${facts.filter(Boolean).join(" · ")}</div>
   </div>`;
 }
 

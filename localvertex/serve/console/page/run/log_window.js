@@ -10,7 +10,7 @@
  * @property {number} end - Offset in bytes after the last block.
  * @property {number} size - Of the whole file in bytes.
  * @property {number} most - Lines that are kept.
- * @property {boolean} isRead - Whether the server has said anything of the log.
+ * @property {boolean} isRead - Whether the server has sent anything of the log.
  */
 
 /** @typedef {(change: (log: LogWindow) => LogWindow) => void} SetLog */

@@ -1,4 +1,4 @@
-// What the event stream says of one run, merged: the run, its tasks, its problem, and one log.
+// The events of one run, merged: the run, its tasks, its problem, and one log.
 import { useState } from "../html.js";
 import { useEvents } from "../load.js";
 import { added, EMPTY } from "./log_window.js";

@@ -40,7 +40,7 @@ function Row({ run, entry, depth, isSelected, view }) {
   </tr>`;
 }
 
-/** What a row says besides the state. @param {any} entry */
+/** What a row shows besides the state. @param {any} entry */
 export function remark(entry) {
   const found = [entry.cache_hit && "outputs from the cache", entry.restored && "finished before the run was resumed"];
   if (entry.attempts > 1) found.push(`${entry.attempts} attempts`);

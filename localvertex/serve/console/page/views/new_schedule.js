@@ -1,4 +1,4 @@
-// Create a schedule: choose a compiled pipeline, say when it runs, and fill in its form as for a single run.
+// Create a schedule: choose a compiled pipeline, its times, and fill in its form as for a single run.
 import { post } from "../api.js";
 import { html, useState } from "../html.js";
 import { useAction, useLoad } from "../load.js";

@@ -123,7 +123,7 @@ function Pages({ tokens, setTokens, count, total, next, isStale }) {
   if (count === 0 || (tokens.length === 1 && !next)) return null;
   const first = (tokens.length - 1) * PAGE_SIZE + 1;
   const shown = `${first} to ${first + count - 1}${total === undefined ? "" : ` of ${total}`}`;
-  // A button that is disabled loses the focus, so that a keyboard could not go on.
+  // A disabled button would lose the focus, and with it the place of a keyboard user.
   const turn = (/** @type {string[]} */ changed) => !isStale && changed.length > 0 && setTokens(changed);
   return html`<nav class="pages" aria-label="Pages">
     <span class="muted" aria-live="polite">${isStale ? "Loading…" : shown}</span>

@@ -67,7 +67,7 @@ export function nextRun({ state, nextRunTime, zone }) {
   return html`<time datetime=${nextRunTime}>${inZone(nextRunTime, zone)}</time>`;
 }
 
-/** What came of the last instant, with a link to its run. @param {{schedule: any}} props */
+/** The result of the last scheduled time, with a link to its run. @param {{schedule: any}} props */
 export function LastRun({ schedule }) {
   const { runResponse = "", scheduledRunTime } = schedule.lastScheduledRunResponse ?? {};
   if (!runResponse) return html`<span class="muted">–</span>`;

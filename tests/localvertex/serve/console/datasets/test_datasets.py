@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from localvertex.serve.api.store import Store
-from localvertex.serve.console.datasets.datasets import Datasets
+from localvertex.serve.console.datasets import Datasets
 from localvertex.serve.console.local_route import LocalCall
 from localvertex.state import record
 from tests.support.run_records import TASK, run_record, write

@@ -180,6 +180,8 @@ def test_after_a_head_request_the_connection_is_free(server: Server) -> None:
 def test_what_a_step_puts_in_place_of_its_files_blocks_no_thread(server: Server) -> None:
     run = server.work_dir / "run-00001"
     (run / "pipeline.json").write_text(json.dumps(PIPELINE))
+    known = {"project": "p", "region": "r", "uuid": "1", "work_dir": str(server.work_dir)}
+    (run / "run.json").write_text(json.dumps(known | json.loads((run / "run.json").read_text())))
     (run / "train" / "executor_input.json").write_text('{"inputs": {}}')
     assert server.request("GET", "/local/runs/run-00001/command?task=train").json()["command"] == ["true"]
     for name in ("executor_input.json", "log.txt"):

@@ -19,7 +19,7 @@ import { duration } from "../../ui/time.js";
 
 /** The number of an item by the id of its loop; all items of the other loops. @typedef {Map<string, string>} Chosen */
 
-/** What a box shows that stands for several entries. */
+/** What a box with several entries shows. */
 const WORST_FIRST = ["FAILED", "RUNNING", "CANCELLED", "PENDING", "SUCCEEDED", "SKIPPED", "NOT_TRIGGERED"];
 
 /**

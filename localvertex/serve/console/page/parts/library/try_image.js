@@ -96,15 +96,15 @@ function Progress({ pending, onCancel }) {
 
 /** @param {{onSend: (body: object) => void, isBusy: boolean}} props */
 function Image({ onSend, isBusy }) {
-  const [picture, setPicture] = useState(/** @type {{url: string, name: string} | null} */ (null));
+  const [chosen, setChosen] = useState(/** @type {{url: string, name: string} | null} */ (null));
   const [refused, setRefused] = useState("");
   const [isOver, setIsOver] = useState(false);
-  useEffect(() => () => picture && URL.revokeObjectURL(picture.url), [picture]);
+  useEffect(() => () => chosen && URL.revokeObjectURL(chosen.url), [chosen]);
   const take = async (/** @type {FileList | null | undefined} */ files) => {
     const file = files?.[0];
     if (!file) return;
     setRefused("");
-    setPicture({ url: URL.createObjectURL(file), name: file.name });
+    setChosen({ url: URL.createObjectURL(file), name: file.name });
     if (file.size > MAX_IMAGE_BYTES) {
       return setRefused(
         `${file.name} has ${file.size.toLocaleString("en")} bytes. As on Vertex AI, a request has at most ` +
@@ -126,7 +126,7 @@ function Image({ onSend, isBusy }) {
     event.target.value = "";
   };
   return html`<div class=${`try-drop ${isOver ? "over" : ""}`} onDragOver=${over} onDragLeave=${over} onDrop=${drop}>
-      ${picture && html`<img src=${picture.url} alt=${`The image ${picture.name}`} />`}
+      ${chosen && html`<img src=${chosen.url} alt=${`The image ${chosen.name}`} />`}
       <div>
         <label class="button">Choose an image
           <input class="hidden" type="file" accept="image/*" disabled=${isBusy} onChange=${choose} />

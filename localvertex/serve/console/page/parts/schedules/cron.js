@@ -1,4 +1,4 @@
-// A cron expression as a sentence, with the next times at which it fires; the server says both.
+// A cron expression as a sentence, with the next times at which it fires; both come from the server.
 import { post } from "../../api.js";
 import { html, useEffect, useState } from "../../html.js";
 import { Field } from "../creating/field.js";

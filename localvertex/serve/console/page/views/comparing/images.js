@@ -23,7 +23,7 @@ export function Images({ title, group }) {
 function Image({ image }) {
   const { file_name, labels, split, predictions } = image;
   return html`<li>
-    <div class="picture">
+    <div class="thumbnail">
       ${image.image && html`<img src=${image.image} alt=${file_name} />`}
       ${!image.image && html`<span class="small muted">no image</span>`}
     </div>

@@ -1,4 +1,4 @@
-// The letter of each run, which stands for it in tables and charts, and long names.
+// The letter of each run in tables and charts, and names that break.
 import { Fragment, html } from "../../html.js";
 
 /** The letter of the run at an index. @param {number} index */

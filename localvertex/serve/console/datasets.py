@@ -7,8 +7,8 @@ from typing import Any
 from starlette.routing import Route
 
 from localvertex.serve.api.store import Store
-from localvertex.serve.console.datasets.run_outputs import Content, RunOutputs, exists
 from localvertex.serve.console.local_route import LocalCall, local_route
+from localvertex.serve.console.runs.outputs import Content, RunOutputs, exists
 
 _MAX_DATASETS, _MAX_RUNS = 100, 20
 """What is shown of one name or source: its newest datasets, and of each its newest runs."""

@@ -1,4 +1,4 @@
-"""What runs have made, by the index of the server: datasets with a fingerprint, models and metrics."""
+"""The outputs of all runs, from the index of the server: datasets with a fingerprint, models and metrics."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -1,1 +1,0 @@
-"""The datasets and results of runs, as the console shows them."""
