@@ -41,7 +41,8 @@ class Comparisons:
 
     def compare(self, call: LocalCall) -> dict[str, Any]:
         """Return parameters, metrics and steps side by side."""
-        return tables.compared(self._contents(call))
+        contents = self._contents(call)
+        return tables.compared([each | {"spec": _spec_digest(self._work_dir / each["id"])} for each in contents])
 
     def curves(self, call: LocalCall) -> dict[str, Any]:
         """Return the training curves of the runs."""
@@ -60,8 +61,7 @@ class Comparisons:
         names = [*dict.fromkeys(each for each in call.query.get("runs", "").split(",") if each)]
         if not _MIN_RUNS <= len(names) <= _MAX_RUNS:
             raise invalid(f"runs: expected {_MIN_RUNS} to {_MAX_RUNS} different runs, found {len(names)}")
-        folders = {name: find_run(self._work_dir, name) for name in names}
-        return [{**_content(folder), "id": name, "spec": _spec_digest(folder)} for name, folder in folders.items()]
+        return [{**_content(find_run(self._work_dir, name)), "id": name} for name in names]
 
 
 def _spec_digest(run_dir: Path) -> str:

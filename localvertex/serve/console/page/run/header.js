@@ -16,7 +16,7 @@ export function Facts({ run, description }) {
     ["Region", run.region],
     ["Run ID", run.id !== run.name && run.id],
     ["Schedule", run.schedule && html`<a href=${link(["schedules"])}>${run.schedule.split("/").at(-1)}</a>`],
-    ["Resumed", run.resume_times?.length ? `${run.resume_times.length} times` : ""],
+    ["Resumed", timesOf(run.resume_times?.length ?? 0)],
   ];
   return html`
     ${description && html`<p class="description">${description}</p>`}
@@ -24,6 +24,9 @@ export function Facts({ run, description }) {
       ${facts.map(([name, value]) => value && html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
     </dl>`;
 }
+
+/** @param {number} count */
+const timesOf = (count) => (count > 1 ? `${count} times` : count === 1 ? "once" : "");
 
 /** The error of a run, with the end of the log that explains it. @param {{run: any, tasks: Map<string, any>}} props */
 export function Failure({ run, tasks }) {

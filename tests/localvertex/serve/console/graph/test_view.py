@@ -111,6 +111,30 @@ def test_the_mouse_moves_enlarges_folds_and_selects(browser: Browser, server: Se
         expect(box(page, "check")).to_have_attribute("aria-pressed", "true")
 
 
+def test_a_graph_begins_with_its_whole_width_also_after_the_window_has_changed(
+    browser: Browser, server: Server
+) -> None:
+    with opened(browser, server, "#/runs/whole") as page:
+        expect(box(page, "check")).to_be_visible()
+        first = transform(page)
+        frame = page.locator(".graph > svg").bounding_box()
+        drawing = page.locator(".graph > svg > g").bounding_box()
+        assert frame
+        assert drawing
+        assert frame["x"] <= drawing["x"]
+        assert drawing["x"] + drawing["width"] <= frame["x"] + frame["width"]
+        page.set_viewport_size({"width": 820, "height": 900})
+        wait_until(lambda: transform(page) != first, timeout_seconds=20)
+        page.set_viewport_size({"width": 1280, "height": 900})
+        wait_until(lambda: transform(page) == first, timeout_seconds=20)
+        # What the user has chosen stays.
+        page.get_by_role("button", name="Larger").click()
+        scale = transform(page)[2]
+        page.set_viewport_size({"width": 820, "height": 900})
+        page.get_by_role("button", name="Smaller").click()
+        assert transform(page)[2] == pytest.approx(scale / 1.25)
+
+
 def test_the_keyboard_reaches_every_box_folds_and_selects(browser: Browser, server: Server) -> None:
     with opened(browser, server, "#/runs/whole") as page:
         expect(box(page, "check")).to_be_visible()

@@ -19,7 +19,7 @@ export function Field({ id, name, hint = "", error = "", tags, after, children }
   return html`<div class="field ${error ? "wrong" : ""}">
     <div class="field-name">
       <label for=${id}>${name}</label>${tags}
-      ${hint && html`<p id=${`${id}-hint`} class="muted small">${hint}</p>`}
+      ${hint && html`<p id=${`${id}-hint`} class="muted small">${withCode(hint)}</p>`}
     </div>
     <div class="field-control">
       ${children(aria)}
@@ -28,3 +28,7 @@ export function Field({ id, name, hint = "", error = "", tags, after, children }
     </div>
   </div>`;
 }
+
+/** A description in which backquotes enclose code, as in Markdown. @param {string} text */
+const withCode = (text) =>
+  text.split(/`([^`]+)`/).map((part, index) => (index % 2 ? html`<code key=${index}>${part}</code>` : part));

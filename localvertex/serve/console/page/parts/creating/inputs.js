@@ -11,6 +11,16 @@ const TYPES = /** @type {Record<string, string>} */ ({
   STRUCT: "JSON object",
 });
 
+/** What is expected, where a message of the server has the name of kfp's type. */
+const EXPECTED = /** @type {Record<string, string>} */ ({
+  STRING: "text",
+  NUMBER_INTEGER: "an integer",
+  NUMBER_DOUBLE: "a number",
+  BOOLEAN: "true or false",
+  LIST: "a JSON list",
+  STRUCT: "a JSON object",
+});
+
 /** @typedef {(text: string) => void} OnText */
 
 /**
@@ -24,6 +34,7 @@ export function ParameterField({ parameter, text, error, onChange }) {
     const isReset = value === standard || (value === "" && standard === null);
     onChange({ part: "parameters", name, text: isReset ? null : value });
   };
+  const problem = error?.replace(`expected ${type}`, `expected ${EXPECTED[type] ?? type}`);
   const tags = html`<span class="field-tag">${TYPES[type] ?? type}</span>
     ${isRequired && html`<span class="field-tag required">required</span>`}
     ${isChanged && html`<span class="field-tag changed">changed</span>`}`;
@@ -37,7 +48,7 @@ export function ParameterField({ parameter, text, error, onChange }) {
   const control = (/** @type {object} */ aria) =>
     html`<${Control} aria=${aria} parameter=${parameter} text=${text ?? standard ?? ""} onText=${set} />`;
   const id = `parameter-${name}`;
-  return html`<${Field} id=${id} name=${name} hint=${description} error=${error} tags=${tags} after=${reset}>
+  return html`<${Field} id=${id} name=${name} hint=${description} error=${problem} tags=${tags} after=${reset}>
     ${control}
   <//>`;
 }

@@ -33,7 +33,7 @@ export function EditAliases({ model, onChange, onClose }) {
           <span class="alias">${each}</span>
           ${
             each === FIXED
-              ? html`<span class="muted small">can only be moved to another version</span>`
+              ? html` <span class="muted small">can only be moved to another version</span>`
               : html`<button class="quiet" disabled=${isBusy} onClick=${() => merge(`-${each}`)}
                   aria-label=${`Remove ${each}`}>Remove</button>`
           }

@@ -1,5 +1,6 @@
 // The predictions of a model: probabilities of classes as bars with figures, everything else as JSON.
 import { html } from "../../html.js";
+import { duration } from "../../ui/time.js";
 import { Code } from "../../ui/values.js";
 
 const NUM_SHOWN = 5;
@@ -19,7 +20,7 @@ export function Predictions({ answer }) {
     })}
     ${more > 0 && html`<p class="small muted">and ${more.toLocaleString("en")} more predictions</p>`}
     <p class="small muted">
-      ${answer.endpoint ? `Answered by ${answer.endpoint}` : "Answered by its container"}, in ${answer.seconds} s</p>
+      Answered by ${answer.endpoint || "its container"}, in ${duration(answer.seconds)}</p>
   </div>`;
 }
 
