@@ -22,7 +22,7 @@ const ACTIONS = {
     button: "Freeze it",
     texts: [
       "The process gets SIGSTOP: it neither continues nor ends. Vertex AI does not detect this.",
-      "Its peers do, within 15 seconds. Without peers, the job waits for a kill or its timeout.",
+      "Its peers do, within 15 seconds. Without peers, the job waits until you kill this replica or until its timeout.",
     ],
   },
   preempt: {

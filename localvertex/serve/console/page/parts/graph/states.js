@@ -51,7 +51,7 @@ export function placesOf(tasks) {
  * @param {Placed[]} places
  * @param {Chosen} chosen
  */
-export function inChosen(places, chosen) {
+function inChosen(places, chosen) {
   return places.filter(({ items }) => items.every(([loop, item]) => (chosen.get(loop) || item) === item));
 }
 

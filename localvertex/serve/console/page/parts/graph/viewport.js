@@ -138,7 +138,7 @@ const missing = (/** @type {number} */ at, /** @type {number} */ length, /** @ty
   at < MARGIN || length > room - 2 * MARGIN ? MARGIN - at : Math.min(0, room - MARGIN - at - length);
 
 /** Move and enlarge by pointers and wheel. @param {Viewport} viewport @returns {() => void} Ends this. */
-export function followPointers(viewport) {
+function followPointers(viewport) {
   const { frame } = viewport;
   /** @type {Array<[string, (event: any) => void]>} */
   const listeners = [
