@@ -1,4 +1,4 @@
-"""Make console.png, the picture in the README: run the demo and capture its page in the console with Chromium.
+"""Make console.png, the image in the README: run the demo and capture its page in the console with Chromium.
 
 Usage: `python docs/images/console.py`. It needs Chromium or Chrome on the PATH and takes about a minute.
 """
