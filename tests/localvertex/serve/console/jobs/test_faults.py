@@ -93,6 +93,8 @@ def test_what_cannot_be_broken_is_refused_in_one_line(server: Server, training: 
     (folder / requests.FILE).unlink()
     answer = watch.fault(**kill)
     assert (answer.status_code, answer.json()["error"]["message"]) == (400, "the run one is not running")
+    # The page of the run is written after its end.
+    wait_until((server.work_dir / "one" / "run.html").is_file)
     shutil.rmtree(server.work_dir / "one")
     assert watch.fault(**kill).status_code == 404
 
