@@ -11,12 +11,18 @@ import { Chart } from "./chart.js";
 
 const LOST = " Steps that a restart discarded are dashed.";
 
-/** Title, index in a point, and format of each figure. @type {[string, number, (value: number) => string][]} */
+/** Points of a process that contain its start: compiling, and predictions from few steps. */
+const NUM_WARM = 3;
+
+/**
+ * Title, index in a point, and format of each figure; whether each process measures it anew.
+ * @type {[string, number, (value: number) => string, boolean][]}
+ */
 const FIGURES = [
-  ["Loss", 2, figure],
-  ["Accuracy", 3, percent],
-  ["Images per second", 4, figure],
-  ["Time left", 5, duration],
+  ["Loss", 2, figure, false],
+  ["Accuracy", 3, percent, false],
+  ["Images per second", 4, figure, true],
+  ["Time left", 5, duration, true],
 ];
 
 /**
@@ -61,24 +67,53 @@ const resumesText = (resumes, start) => {
 };
 
 /**
- * Return the figures that occur, each with its series.
+ * Return the figures that occur, each with its series. (A test reads them; a canvas cannot be read.)
  * @param {Curve} curve @param {number} start
  */
-function figures(curve, start) {
-  const times = curve.points.map((point) => Number(point[1]) - start);
-  const steps = curve.points.map((point) => Number(point[0]));
-  const isLost = curve.points.map(([step, time]) =>
-    curve.resumes.some(([resumed, from]) => Number(time) < resumed && Number(step) > from),
-  );
+export function figures(curve, start) {
+  const processes = ofProcesses(curve);
+  // A line does not continue from one process to the next one.
+  const parted = processes.flatMap((points, at) => (at ? [gap(processes[at - 1], points), ...points] : points));
   return FIGURES.filter(([, index]) => curve.points.some((point) => point[index] !== null)).map(
-    ([title, index, format]) => {
-      const values = curve.points.map((point) => point[index]);
-      const kept = values.map((value, at) => (isLost[at] ? null : value));
-      // The dashed line begins where the other one ends.
-      const lost = values.map((value, at) => (isLost[at] || isLost[at + 1] ? value : null));
-      return { title, format, series: { times, steps, kept, lost } };
+    ([title, index, format, isAnew]) => {
+      const series = seriesOf(isAnew ? parted : curve.points, index, curve.resumes, start);
+      return { title, format, series: isAnew ? { ...series, top: topOf(processes, index) } : series };
     },
   );
+}
+
+/** @param {Point[]} points @param {number} index @param {[number, number][]} resumes @param {number} start */
+function seriesOf(points, index, resumes, start) {
+  const times = points.map((point) => Number(point[1]) - start);
+  const steps = points.map((point) => Number(point[0]));
+  const isLost = points.map(([step, time]) =>
+    resumes.some(([resumed, from]) => Number(time) < resumed && Number(step) > from),
+  );
+  const values = points.map((point) => point[index]);
+  const kept = values.map((value, at) => (isLost[at] ? null : value));
+  // The dashed line begins where the other one ends.
+  const lost = values.map((value, at) => (isLost[at] || isLost[at + 1] ? value : null));
+  return { times, steps, kept, lost };
+}
+
+/** The points of each process that has any. @param {Curve} curve @returns {Point[][]} */
+function ofProcesses({ points, resumes }) {
+  const ends = [...resumes.map(([time]) => time), Number.POSITIVE_INFINITY];
+  const isOf = (/** @type {Point} */ [, time], /** @type {number} */ at) =>
+    Number(time) < ends[at] && Number(time) >= (ends[at - 1] ?? Number.NEGATIVE_INFINITY);
+  return ends.map((_, at) => points.filter((point) => isOf(point, at))).filter((found) => found.length);
+}
+
+/** A point without figures between two processes. @param {Point[]} before @param {Point[]} after @returns {Point} */
+function gap(before, after) {
+  const [step, time] = /** @type {Point} */ (before.at(-1));
+  return [step, (Number(time) + Number(after[0][1])) / 2, null, null, null, null];
+}
+
+/** The largest value after the start of each process. @param {Point[][]} processes @param {number} index */
+function topOf(processes, index) {
+  const values = processes.flatMap((points) => points.slice(NUM_WARM)).map((point) => Number(point[index]));
+  return values.length ? Math.max(...values) : undefined;
 }
 
 /** The same as text. @param {{names: string[], steps: Map<string, Curve>}} props */
