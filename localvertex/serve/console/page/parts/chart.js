@@ -14,7 +14,6 @@ const SECONDS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 36
  * @property {number[]} steps
  * @property {(number | null)[]} kept - The values of steps that count.
  * @property {(number | null)[]} lost - Those of steps that were trained again.
- * @property {number} [top] - The largest value that has to be seen.
  */
 
 /**
@@ -35,7 +34,6 @@ export function Chart({ title, series, resumes, format, isTime }) {
   const box = usePlot({
     data: useMemo(() => [series.times, series.kept, series.lost], [series]),
     height: HEIGHT,
-    top: series.top,
     lines,
     axes: [axis(clock, true), axis(format, isTime)],
     onHover: setIndex,

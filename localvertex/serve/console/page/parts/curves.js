@@ -11,8 +11,11 @@ import { Chart } from "./chart.js";
 
 const LOST = " Steps that a restart discarded are dashed.";
 
-/** Points of a process that contain its start: compiling, and predictions from few steps. */
-const NUM_WARM = 3;
+/** Index in a point of the seconds that are left. */
+const LEFT = 5;
+
+/** Points at the start of a process, which compiles: what they predict may be hours too long. */
+const NUM_GUESSES = 3;
 
 /**
  * Title, index in a point, and format of each figure; whether each process measures it anew.
@@ -22,7 +25,7 @@ const FIGURES = [
   ["Loss", 2, figure, false],
   ["Accuracy", 3, percent, false],
   ["Images per second", 4, figure, true],
-  ["Time left", 5, duration, true],
+  ["Time left", LEFT, duration, true],
 ];
 
 /**
@@ -71,13 +74,13 @@ const resumesText = (resumes, start) => {
  * @param {Curve} curve @param {number} start
  */
 export function figures(curve, start) {
-  const processes = ofProcesses(curve);
+  const processes = withoutGuesses(ofProcesses(curve));
   // A line does not continue from one process to the next one.
   const parted = processes.flatMap((points, at) => (at ? [gap(processes[at - 1], points), ...points] : points));
   return FIGURES.filter(([, index]) => curve.points.some((point) => point[index] !== null)).map(
     ([title, index, format, isAnew]) => {
-      const series = seriesOf(isAnew ? parted : curve.points, index, curve.resumes, start);
-      return { title, format, series: isAnew ? { ...series, top: topOf(processes, index) } : series };
+      const points = isAnew ? parted : curve.points;
+      return { title, format, series: seriesOf(points, index, curve.resumes, start) };
     },
   );
 }
@@ -110,10 +113,16 @@ function gap(before, after) {
   return [step, (Number(time) + Number(after[0][1])) / 2, null, null, null, null];
 }
 
-/** The largest value after the start of each process. @param {Point[][]} processes @param {number} index */
-function topOf(processes, index) {
-  const values = processes.flatMap((points) => points.slice(NUM_WARM)).map((point) => Number(point[index]));
-  return values.length ? Math.max(...values) : undefined;
+/**
+ * Leave out first predictions of the time left that are over twice as long as all later ones: they would rule the axis.
+ * @param {Point[][]} processes @returns {Point[][]}
+ */
+function withoutGuesses(processes) {
+  const later = processes.flatMap((points) => points.slice(NUM_GUESSES)).map((point) => Number(point[LEFT]));
+  const most = later.length ? Math.max(...later) : Number.POSITIVE_INFINITY;
+  const isGuess = (/** @type {Point} */ point, /** @type {number} */ at) =>
+    at < NUM_GUESSES && Number(point[LEFT]) > 2 * most;
+  return processes.map((points) => points.map((point, at) => (isGuess(point, at) ? point.with(LEFT, null) : point)));
 }
 
 /** The same as text. @param {{names: string[], steps: Map<string, Curve>}} props */

@@ -11,7 +11,6 @@ const MANY = 40;
  * @typedef {object} Plot
  * @property {any} data - The values of x, then those of each line.
  * @property {number} height
- * @property {number} [top] - The largest value that has to be seen; without it, all are.
  * @property {(colour: Colour) => object[]} lines - How each line is drawn.
  * @property {object[]} [axes] - What the axes have besides their colours.
  * @property {(index: number | null) => void} onHover - Called with the index of x below the pointer.
@@ -50,12 +49,6 @@ export function usePlot(plot) {
   return box;
 }
 
-/** The ends of the axis of values. @param {number | null} least @param {number | null} most @param {number} [top] */
-const ends = (least, most, top = Number.POSITIVE_INFINITY) =>
-  least === null || most === null
-    ? [null, null]
-    : UPlot.rangeNum(least, Math.max(least, Math.min(most, top)), 0.1, true);
-
 /** @param {HTMLElement} element @param {{current: Plot}} newest @returns {any} */
 function options(element, newest) {
   const style = getComputedStyle(element);
@@ -67,15 +60,13 @@ function options(element, newest) {
     ticks: { show: false },
     font: "11px system-ui, sans-serif",
   };
-  const range = (/** @type {any} */ _, /** @type {number | null} */ least, /** @type {number | null} */ most) =>
-    ends(least, most, newest.current.top);
   const points = { show: (/** @type {any} */ plot) => plot.data[0].length < MANY };
   return {
     width: element.clientWidth,
     height,
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false } },
-    scales: { x: { time: false }, y: { range } },
+    scales: { x: { time: false } },
     axes: [28, 56].map((size, index) => ({ ...axis, size, ...axes[index] })),
     series: [{}, ...lines(colour).map((each) => ({ points, ...each }))],
     hooks: {

@@ -63,8 +63,10 @@ function Facts({ schedule }) {
     Pipeline: job ? (job.pipelineSpec?.pipelineInfo?.name ?? job.displayName) : "",
     "Next run": nextRun(schedule),
     "Last run": html`<${LastRun} schedule=${schedule} />`,
-    "Runs started": html`${schedule.startedRunCount ?? 0}${schedule.maxRunCount && ` of ${schedule.maxRunCount}`}
-      <span class="muted small"> (Run now does not count)</span>`,
+    "Runs started": html`<span>
+      ${schedule.startedRunCount ?? 0}${schedule.maxRunCount && ` of ${schedule.maxRunCount}`}
+      <span class="muted small"> (Run now does not count)</span>
+    </span>`,
     "At the same time": limit ? `at most ${limit}; others ${schedule.allowQueueing ? "wait" : "are skipped"}` : "",
     Created: html`<${Time} at=${schedule.createTime} />`,
     Parameters: parameters && Object.keys(parameters).length ? parameters : "the defaults of the pipeline",

@@ -115,7 +115,7 @@ def test_long_json_text_is_folded_and_no_number_of_it_changes(page: Page) -> Non
     assert shown == [json.dumps(content, indent=2), texts[1]]
 
 
-def test_a_new_process_breaks_the_lines_of_its_pace_and_its_first_guesses_do_not_rule_the_axis(page: Page) -> None:
+def test_a_new_process_breaks_the_lines_of_its_pace_and_its_first_guesses_are_left_out(page: Page) -> None:
     first = [[step, 10.0 + step, 2.0, 0.5, 100.0, 60.0 - step] for step in range(1, 9)]
     second = [[step, 40.0 + step, 1.0, 0.5, 100.0, 60.0 - step] for step in range(7, 12)]
     first[0][5] = second[0][5] = 9000.0
@@ -124,13 +124,14 @@ def test_a_new_process_breaks_the_lines_of_its_pace_and_its_first_guesses_do_not
     loss, _, speed, left = (each["series"] for each in run(page, script, curve))
     assert loss["kept"] == [2.0] * 6 + [None] * 2 + [1.0] * 5
     assert loss["lost"] == [None] * 5 + [2.0] * 3 + [None] * 5
-    assert left["top"] == 56.0
+    assert left["kept"] == [None, *range(58, 53, -1), None, None, None, None, *range(52, 48, -1)]
+    assert speed["kept"].count(100.0) == 11
     for series in (speed, left):
         assert series["times"] == sorted(series["times"])
         assert (series["kept"][8], series["lost"][8]) == (None, None)
         assert len(series["kept"]) == len(series["steps"]) == 14
     few = run(page, script, {"points": first[:2], "resumes": []})
-    assert all("top" not in each["series"] for each in few), "there is nothing but guesses"
+    assert few[3]["series"]["kept"] == [9000.0, 58.0], "there is nothing but guesses"
 
 
 def test_a_frame_has_no_origin_and_only_run_pages_have_scripts(page: Page) -> None:

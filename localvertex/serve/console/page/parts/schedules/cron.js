@@ -57,7 +57,7 @@ export function CronMeaning({ meaning: { sentence, zone, next }, title = "Next t
 /** Whose times these are, if the clock of the schedules is not the real one. @param {{factor?: number}} props */
 export function FastClock({ factor = 1 }) {
   if (factor === 1) return null;
-  return html`<p class="muted">
+  return html`<p class="muted clock">
     The times of schedules are on a clock that runs ${figure(factor)} times as fast (<code>--time-factor</code>).
   </p>`;
 }
