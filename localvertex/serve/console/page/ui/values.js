@@ -53,7 +53,7 @@ function isJson(value) {
   }
 }
 
-/** JSON text with its lines, or as it is where that would change a value, such as a large number. @param {string} text */
+/** JSON text with its lines, or as it is where that would change a value, e.g. a long number. @param {string} text */
 function indented(text) {
   const found = JSON.parse(text);
   const isSame = text.length < LONG && JSON.stringify(found) === text.replaceAll(/("(?:[^"\\]|\\.)*")|\s+/g, "$1");
