@@ -99,6 +99,7 @@ def test_runs_of_other_processes_are_in_the_next_list(
         return [each["state"] for each in server.call("GET", "pipelineJobs").json()["pipelineJobs"]]
 
     wait_until(lambda: states() == ["PIPELINE_STATE_SUCCEEDED"])
+
     def shown() -> list[str]:
         return [each["id"] for each in server.get("/local/runs").json()["runs"]]
 

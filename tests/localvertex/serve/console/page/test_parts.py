@@ -90,7 +90,11 @@ def test_a_dialog_keeps_the_focus_and_gives_it_back(page: Page) -> None:
 
 
 def test_values_are_text_whatever_they_are(page: Page) -> None:
-    hostile = {HOSTILE: HOSTILE, "list": [HOSTILE], "vnode": {"type": "img", "props": {"src": "x"}, "__k": None}}
+    hostile: dict[str, Any] = {
+        HOSTILE: HOSTILE,
+        "list": [HOSTILE],
+        "vnode": {"type": "img", "props": {"src": "x"}, "__k": None},
+    }
     hostile |= {"long": [{"text": HOSTILE}] * 3, "none": None, "no": False, "zero": 0, "empty": ""}
     run(
         page,
