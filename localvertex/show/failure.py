@@ -3,6 +3,7 @@
 The reason is written where the step fails: `TaskFailed` in the executors, or `logs.failure_text` for a process.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ from localvertex.state.steps import logs as step_logs
 from localvertex.state.task import State, Task
 
 _NUM_LOG_LINES = 20
+
+_ROUTINE = re.compile(r"\[KFP Executor [^\]]* INFO\]: ")
+"""What kfp reports of every step; it explains no failure."""
 
 
 def of_run(root: Task) -> dict[str, str | None]:
@@ -28,7 +32,7 @@ def sentence(task: Task) -> str:
 def log_of(content: dict[str, Any], run_dir: Path) -> tuple[Path | None, list[str]]:
     """Return the log of a record's failed task and its last lines; None and no lines when there is no log.
 
-    The line that the error quotes is left out.
+    The line that the error quotes is left out, and so are those that kfp writes in every step.
     """
     task = next((each for each in content["tasks"] if each["path"] == content.get("failed_task")), None)
     if task is None or not task["log"]:
@@ -40,7 +44,10 @@ def log_of(content: dict[str, Any], run_dir: Path) -> tuple[Path | None, list[st
     named = [each for each in replicas if _names(error, each.relative_to(log.parent))]
     first = [each for each in replicas if each.parent == log.parent]
     log = [*named, *first, log][0]
-    return (log, _without_quoted(logs.tail(log, _NUM_LOG_LINES), error)) if log.is_file() else (None, [])
+    if not log.is_file():
+        return None, []
+    lines = [line for line in logs.tail(log, 2 * _NUM_LOG_LINES) if not _ROUTINE.match(line)]
+    return log, _without_quoted(lines[-_NUM_LOG_LINES:], error)
 
 
 def _names(error: str, log: Path) -> bool:

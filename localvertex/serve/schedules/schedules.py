@@ -31,7 +31,7 @@ class Schedules:
     def __init__(
         self, store: Store, operations: Operations, jobs: PipelineJobs, *, clock: Clock, log: Callable[[str], None]
     ) -> None:
-        self._store, self._operations, self._jobs, self._clock, self._log = store, operations, jobs, clock, log
+        self._store, self._operations, self._jobs, self.clock, self._log = store, operations, jobs, clock, log
         self._runs = ScheduledRuns(jobs, log)
         self._waker = Waker(clock, self.fire_due, log)
         self._locks: dict[str, threading.RLock] = {}
@@ -41,7 +41,7 @@ class Schedules:
     def create(self, call: Call) -> dict[str, Any]:
         """Create a schedule, which is ACTIVE at once."""
         body = messages.checked(call.version, "Schedule", call.body)
-        number, now = str(uuid4().int >> 66), self._clock.now()
+        number, now = str(uuid4().int >> 66), self.clock.now()
         schedule = {"name": call.location.child(COLLECTION, number), "state": "ACTIVE", "startedRunCount": "0"}
         schedule |= {"createTime": time_text(now), "updateTime": time_text(now), "startTime": time_text(now)}
         schedule |= {key: body[key] for key in INPUT_FIELDS if key in body}
@@ -81,7 +81,7 @@ class Schedules:
                 f"updateMask {call.query.get('updateMask', '')[:200]!r}: expected some of {', '.join(INPUT_FIELDS)}"
             )
         with self._lock_of(call.resource_id):
-            now = self._clock.now()
+            now = self.clock.now()
             schedule = {key: value for key, value in self._settled(call, now).items() if key not in named}
             schedule |= {key: body[key] for key in named if key in body}
             schedule.setdefault("startTime", schedule["createTime"])
@@ -95,7 +95,7 @@ class Schedules:
     def pause(self, call: Call) -> dict[str, Any]:
         """Start no new runs until the schedule is resumed."""
         with self._lock_of(call.resource_id):
-            now = self._clock.now()
+            now = self.clock.now()
             schedule = self._settled(call, now)
             if schedule["state"] == "ACTIVE":
                 times = {"lastPauseTime": time_text(now), "updateTime": time_text(now)}
@@ -105,7 +105,7 @@ class Schedules:
     def resume(self, call: Call) -> dict[str, Any]:
         """Start runs again; with `catchUp` the missed ones come first."""
         with self._lock_of(call.resource_id):
-            now = self._clock.now()
+            now = self.clock.now()
             schedule = self._settled(call, now)
             catch_up = call.body.get("catchUp", call.body.get("catch_up", False))
             if not isinstance(catch_up, bool):
@@ -137,14 +137,10 @@ class Schedules:
         schedule = Schedule(content)
         with self._lock_of(number):
             reason = firing.why_full(schedule, self._runs)
-            is_started, response = (False, reason) if reason else self._runs.start(schedule, self.now())
+            is_started, response = (False, reason) if reason else self._runs.start(schedule, self.clock.now())
         if not is_started:
             raise ApiError(Status.FAILED_PRECONDITION, response)
         return response.removeprefix("OK: ")
-
-    def now(self) -> datetime:
-        """Return the current time of the schedules."""
-        return self._clock.now()
 
     def fire_due(self) -> datetime | None:
         """Start every run that is due; return the next instant, None when there is none."""
@@ -154,7 +150,7 @@ class Schedules:
     def begin(self) -> None:
         """At the server's start, skip missed instants unless they are to be queued; then start firing."""
         for content in self._store.all(COLLECTION):
-            self._clock.begin_at(datetime.fromisoformat(content["updateTime"]))
+            self.clock.begin_at(datetime.fromisoformat(content["updateTime"]))
         for number in self._store.ids(COLLECTION):
             self._guarded(self._skip_missed, number)
         self._waker.start()
@@ -170,7 +166,7 @@ class Schedules:
                 schedule = self._active(number)
                 if schedule is None:
                     return None
-                progress = firing.fire(schedule, self._clock.now(), self._runs)
+                progress = firing.fire(schedule, self.clock.now(), self._runs)
                 if progress is Progress.IDLE:
                     return schedule.next_run
                 if progress is Progress.WAITS:
@@ -181,7 +177,7 @@ class Schedules:
     def _skip_missed(self, number: str) -> None:
         """Skip the instants at which no server ran; a run that had been begun is started, or noted if it exists."""
         with self._lock_of(number):
-            schedule, now = self._active(number), self._clock.now()
+            schedule, now = self._active(number), self.clock.now()
             if schedule is None or schedule.may_wait or schedule.next_run > now:
                 return
             if self._runs.was_begun(schedule, schedule.next_run):
@@ -200,7 +196,7 @@ class Schedules:
             reason = not_written(error) if isinstance(error, OSError) else error
             status = reason.status.name if isinstance(reason, ApiError) else f"INTERNAL: {type(error).__name__}"
             self._record_failure(number, f"{status}: {reason}; the run is tried again")
-            return self._clock.after_real_seconds(RETRY_SECONDS)
+            return self.clock.after_real_seconds(RETRY_SECONDS)
 
     def _record_failure(self, number: str, text: str) -> None:
         with self._lock_of(number):

@@ -69,6 +69,19 @@ def test_the_log_of_a_custom_job_is_that_of_its_first_replica_with_output(tmp_pa
     assert failure.log_of(content | {"failed_task": None}, tmp_path) == (None, [])
 
 
+def test_what_kfp_reports_of_every_step_is_left_out_of_the_log_that_explains_a_failure(tmp_path: Path) -> None:
+    content = {"tasks": [{"path": "train", "log": "log.txt", "error": "exit code 137"}], "failed_task": "train"}
+    log = tmp_path / "log.txt"
+    routine = [f"[KFP Executor 2026-11-22 19:22:20,297 INFO]: Loading KFP component {n}" for n in range(8)]
+    log.write_text("\n".join([*routine, *map(str, range(30)), *routine[:3]]))
+    assert failure.log_of(content, tmp_path) == (log, [str(n) for n in range(10, 30)])
+    log.write_text("\n".join(routine))
+    assert failure.log_of(content, tmp_path) == (log, [])
+    wrong = "[KFP Executor 2026-11-22 19:22:20,297 ERROR]: no such function"
+    log.write_text("\n".join([wrong, *routine]))
+    assert failure.log_of(content, tmp_path) == (log, [wrong])
+
+
 def test_the_log_of_a_tuning_job_is_that_of_the_trial_that_its_error_names(tmp_path: Path) -> None:
     error = "1 failed trials: trial 10: workerpool0-0: exit code 2: no images; its logs are in trials/10"
     content = {"tasks": [{"path": "tune", "log": "tune/log.txt", "error": error}], "failed_task": "tune"}

@@ -45,22 +45,24 @@ class ScheduleRoutes:
             raise invalid("cron: expected text, e.g. 'TZ=Europe/Berlin 0 3 * * 1'")
         try:
             cron = Cron.parse(text)
-            times = times_of(cron, self._schedules.now(), _NUM_TIMES)
+            times = times_of(cron, self._schedules.clock.now(), _NUM_TIMES)
         except ApiError as error:
             return {"error": str(error)}
-        return {"sentence": sentence(cron), "zone": str(cron.zone), "next": times}
+        factor = self._schedules.clock.factor
+        return {"sentence": sentence(cron), "zone": str(cron.zone), "next": times, "time_factor": factor}
 
     def list_all(self, call: LocalCall) -> dict[str, Any]:
         """Return all schedules without their pipelines, the newest first, after them those with a damaged record."""
         found = schedules.records(self._store).found(_ANYWHERE, set())
         newest = sorted(found, key=lambda each: str(each.get("createTime", "")), reverse=True)
-        return {"schedules": [{**each, **self._described(each)} for each in newest]}
+        described = [{**each, **self._described(each)} for each in newest]
+        return {"schedules": described, "time_factor": self._schedules.clock.factor}
 
     def _described(self, schedule: dict[str, Any]) -> dict[str, Any]:
         """Return what its cron means."""
         try:
             cron = Cron.parse(schedule.get("cron", ""))
-            times = times_of_schedule(Schedule(schedule), self._schedules.now(), _NUM_TIMES)
+            times = times_of_schedule(Schedule(schedule), self._schedules.clock.now(), _NUM_TIMES)
         except ApiError:
             return {"sentence": "", "zone": "", "next": []}
         return {"sentence": sentence(cron), "zone": str(cron.zone), "next": times}

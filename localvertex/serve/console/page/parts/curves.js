@@ -11,12 +11,21 @@ import { Chart } from "./chart.js";
 
 const LOST = " Steps that a restart discarded are dashed.";
 
-/** Title, index in a point, and format of each figure. @type {[string, number, (value: number) => string][]} */
+/** Index in a point of the seconds that are left. */
+const LEFT = 5;
+
+/** Points at the start of a process, which compiles: what they predict may be hours too long. */
+const NUM_GUESSES = 3;
+
+/**
+ * Title, index in a point, and format of each figure; whether each process measures it anew.
+ * @type {[string, number, (value: number) => string, boolean][]}
+ */
 const FIGURES = [
-  ["Loss", 2, figure],
-  ["Accuracy", 3, percent],
-  ["Images per second", 4, figure],
-  ["Time left", 5, duration],
+  ["Loss", 2, figure, false],
+  ["Accuracy", 3, percent, false],
+  ["Images per second", 4, figure, true],
+  ["Time left", LEFT, duration, true],
 ];
 
 /**
@@ -61,24 +70,59 @@ const resumesText = (resumes, start) => {
 };
 
 /**
- * Return the figures that occur, each with its series.
+ * Return the figures that occur, each with its series. (A test reads them; a canvas cannot be read.)
  * @param {Curve} curve @param {number} start
  */
-function figures(curve, start) {
-  const times = curve.points.map((point) => Number(point[1]) - start);
-  const steps = curve.points.map((point) => Number(point[0]));
-  const isLost = curve.points.map(([step, time]) =>
-    curve.resumes.some(([resumed, from]) => Number(time) < resumed && Number(step) > from),
-  );
+export function figures(curve, start) {
+  const processes = withoutGuesses(ofProcesses(curve));
+  // A line does not continue from one process to the next one.
+  const parted = processes.flatMap((points, at) => (at ? [gap(processes[at - 1], points), ...points] : points));
   return FIGURES.filter(([, index]) => curve.points.some((point) => point[index] !== null)).map(
-    ([title, index, format]) => {
-      const values = curve.points.map((point) => point[index]);
-      const kept = values.map((value, at) => (isLost[at] ? null : value));
-      // The dashed line begins where the other one ends.
-      const lost = values.map((value, at) => (isLost[at] || isLost[at + 1] ? value : null));
-      return { title, format, series: { times, steps, kept, lost } };
+    ([title, index, format, isAnew]) => {
+      const points = isAnew ? parted : curve.points;
+      return { title, format, series: seriesOf(points, index, curve.resumes, start) };
     },
   );
+}
+
+/** @param {Point[]} points @param {number} index @param {[number, number][]} resumes @param {number} start */
+function seriesOf(points, index, resumes, start) {
+  const times = points.map((point) => Number(point[1]) - start);
+  const steps = points.map((point) => Number(point[0]));
+  const isLost = points.map(([step, time]) =>
+    resumes.some(([resumed, from]) => Number(time) < resumed && Number(step) > from),
+  );
+  const values = points.map((point) => point[index]);
+  const kept = values.map((value, at) => (isLost[at] ? null : value));
+  // The dashed line begins where the other one ends.
+  const lost = values.map((value, at) => (isLost[at] || isLost[at + 1] ? value : null));
+  return { times, steps, kept, lost };
+}
+
+/** The points of each process that has any. @param {Curve} curve @returns {Point[][]} */
+function ofProcesses({ points, resumes }) {
+  const ends = [...resumes.map(([time]) => time), Number.POSITIVE_INFINITY];
+  const isOf = (/** @type {Point} */ [, time], /** @type {number} */ at) =>
+    Number(time) < ends[at] && Number(time) >= (ends[at - 1] ?? Number.NEGATIVE_INFINITY);
+  return ends.map((_, at) => points.filter((point) => isOf(point, at))).filter((found) => found.length);
+}
+
+/** A point without figures between two processes. @param {Point[]} before @param {Point[]} after @returns {Point} */
+function gap(before, after) {
+  const [step, time] = /** @type {Point} */ (before.at(-1));
+  return [step, (Number(time) + Number(after[0][1])) / 2, null, null, null, null];
+}
+
+/**
+ * Leave out first predictions of the time left that are over twice as long as all later ones: they would rule the axis.
+ * @param {Point[][]} processes @returns {Point[][]}
+ */
+function withoutGuesses(processes) {
+  const later = processes.flatMap((points) => points.slice(NUM_GUESSES)).map((point) => Number(point[LEFT]));
+  const most = later.length ? Math.max(...later) : Number.POSITIVE_INFINITY;
+  const isGuess = (/** @type {Point} */ point, /** @type {number} */ at) =>
+    at < NUM_GUESSES && Number(point[LEFT]) > 2 * most;
+  return processes.map((points) => points.map((point, at) => (isGuess(point, at) ? point.with(LEFT, null) : point)));
 }
 
 /** The same as text. @param {{names: string[], steps: Map<string, Curve>}} props */

@@ -2,7 +2,7 @@
 import { html, useMemo, useRef, useState } from "../html.js";
 import { label, StateSymbol } from "../ui/state.js";
 import { Content } from "./graph/boxes.js";
-import { placesIn, pressOnBox } from "./graph/keys.js";
+import { firstStep, placesIn, pressOnBox } from "./graph/keys.js";
 import { countsOf, itemsOf, placesOf, statesOf } from "./graph/states.js";
 import { pressKey, STEP, useViewport } from "./graph/viewport.js";
 
@@ -30,7 +30,7 @@ export function Graph({ graph, tasks, selected = "", onSelect, onToggle }) {
   const entries = useMemo(() => (tasks ? placesOf(tasks) : null), [tasks]);
   const boxes = useMemo(() => placesIn(graph), [graph]);
   const states = useMemo(() => statesOf(graph, entries, chosen), [graph, entries, chosen]);
-  const { frame, layer, viewport } = useViewport(graph, boxes);
+  const { frame, layer, viewport } = useViewport(graph, boxes, () => firstStep(boxes));
   const actions = {
     pick: (/** @type {string} */ id) => viewport.current?.wasDragged || onSelect?.(states.get(id)?.path || id),
     fold: (/** @type {string} */ id) => {

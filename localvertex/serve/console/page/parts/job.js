@@ -3,7 +3,7 @@ import { html } from "../html.js";
 import { link } from "../routes.js";
 import { percent } from "../ui/numbers.js";
 import { Loading, Section } from "../ui/page.js";
-import { State } from "../ui/state.js";
+import { label, State } from "../ui/state.js";
 import { clock, duration } from "../ui/time.js";
 import { Curves } from "./curves.js";
 import { FaultButtons } from "./fault.js";
@@ -116,7 +116,7 @@ function Marks({ marks }) {
     <ol reversed aria-label="Events of the job, the newest first" tabindex="0">${marks
       .map(
         ([second, text], index) => html`<li key=${index} class=${text.startsWith("fault: ") ? "fault" : ""}>
-          <span class="muted number">${clock(second)}</span><span>${text}</span>
+          <span class="muted number">${clock(second)}</span><span>${text.replace(/^JOB_STATE_\w+$/, label)}</span>
         </li>`,
       )
       .reverse()}</ol>

@@ -2,6 +2,12 @@
 import { html, useEffect, useState } from "../html.js";
 import { isValidElement } from "../vendor/preact.js";
 
+/** Characters up to which JSON is shown as one line. */
+const SHORT = 80;
+
+/** Characters from which JSON text is shown as it is. */
+const LONG = 100_000;
+
 /** Names with their values, in the order given. @param {{values: Record<string, any> | [string, any][]}} props */
 export function Values({ values }) {
   const pairs = Array.isArray(values) ? values : Object.entries(values ?? {});
@@ -11,25 +17,47 @@ export function Values({ values }) {
 }
 
 /**
- * One value: markup of this page as it is, lists and objects as JSON, all others as text.
+ * One value: markup of this page as it is, lists and objects as JSON, all others as text; long JSON text is folded.
  * @param {{value: any}} props
  */
 export function Value({ value }) {
   if (value === null || value === undefined || value === "") return html`<span class="muted">–</span>`;
   if (isValidElement(value)) return value;
   if (typeof value === "object") return html`<${Json} value=${value} />`;
+  if (isJson(value)) return html`<${Folded} title="Show JSON" text=${indented(value)} />`;
   return html`<span class="value">${String(value)}</span>`;
 }
 
 /** JSON with its lines; folded when it is long. @param {{value: any}} props */
 function Json({ value }) {
   const short = JSON.stringify(value);
-  if (short.length <= 80) return html`<code>${short}</code>`;
+  if (short.length <= SHORT) return html`<code>${short}</code>`;
   const count = Array.isArray(value) ? `${value.length} items` : `${Object.keys(value).length} fields`;
-  return html`<details class="json">
-    <summary>${count}</summary>
-    <pre>${JSON.stringify(value, null, 2)}</pre>
-  </details>`;
+  return html`<${Folded} title=${count} text=${JSON.stringify(value, null, 2)} />`;
+}
+
+/** Text of several lines below its title. @param {{title: string, text: string}} props */
+const Folded = ({ title, text }) => html`<details class="json">
+  <summary>${title}</summary>
+  <pre>${text}</pre>
+</details>`;
+
+/** Whether a value is long text that is a list or an object. @param {any} value */
+function isJson(value) {
+  if (typeof value !== "string" || value.length <= SHORT || !/^\s*[[{]/.test(value)) return false;
+  try {
+    JSON.parse(value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** JSON text with its lines, or as it is where that would change a value, e.g. a long number. @param {string} text */
+function indented(text) {
+  const found = JSON.parse(text);
+  const isSame = text.length < LONG && JSON.stringify(found) === text.replaceAll(/("(?:[^"\\]|\\.)*")|\s+/g, "$1");
+  return isSame ? JSON.stringify(found, null, 2) : text;
 }
 
 /** Text with a button that copies it. @param {{text: string}} props */

@@ -9,7 +9,7 @@ import { Settings } from "../parts/creating/settings.js";
 import { prepared, useChecks, useDraft } from "../parts/creating/state.js";
 import { Form } from "../parts/form.js";
 import { idOf } from "../parts/schedules/actions.js";
-import { CronFields, useCron } from "../parts/schedules/cron.js";
+import { CronFields, FastClock, useCron } from "../parts/schedules/cron.js";
 import { go, link } from "../routes.js";
 import { Loading, Page, Section } from "../ui/page.js";
 import { Problem } from "../ui/problem.js";
@@ -90,6 +90,7 @@ const isCount = (text) => /^[1-9]\d{0,5}$/.test(text);
 function Times({ times, setTimes, cron }) {
   const set = (/** @type {Partial<When>} */ change) => setTimes({ ...times, ...change });
   return html`<${Section} title="Schedule">
+    <${FastClock} factor=${cron.meaning?.time_factor} />
     <div class="fields">
       <${Field} id="schedule-name" name="Name" error=${times.name.trim() ? "" : "Give the schedule a name."}>
         ${(/** @type {object} */ aria) => html`<input ...${aria} maxlength="128" value=${times.name}

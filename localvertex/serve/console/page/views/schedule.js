@@ -3,7 +3,7 @@ import { html } from "../html.js";
 import { useEvents, useLoad } from "../load.js";
 import { LISTS, PAGE_SIZE } from "../parts/lists.js";
 import { idOf, ScheduleActions } from "../parts/schedules/actions.js";
-import { CronMeaning } from "../parts/schedules/cron.js";
+import { CronMeaning, FastClock } from "../parts/schedules/cron.js";
 import { go, link } from "../routes.js";
 import { Empty, Loading, Page, Section } from "../ui/page.js";
 import { Problem } from "../ui/problem.js";
@@ -35,6 +35,7 @@ export default function Schedule({ params }) {
   const heading = html`<bdi>${schedule.displayName}</bdi> <${ScheduleState} schedule=${schedule} />`;
   const actions = html`<${ScheduleActions} schedule=${schedule} onChange=${changed} onDelete=${() => go(LIST.href)} />`;
   return html`<${Page} title=${schedule.displayName} heading=${heading} parent=${LIST} actions=${actions}>
+    <${FastClock} factor=${data.time_factor} />
     <div class="schedule">
       ${schedule.zone && html`<${Times} schedule=${schedule} />`}
       <${Facts} schedule=${schedule} />
@@ -62,7 +63,10 @@ function Facts({ schedule }) {
     Pipeline: job ? (job.pipelineSpec?.pipelineInfo?.name ?? job.displayName) : "",
     "Next run": nextRun(schedule),
     "Last run": html`<${LastRun} schedule=${schedule} />`,
-    "Runs started": `${schedule.startedRunCount ?? 0}${schedule.maxRunCount ? ` of ${schedule.maxRunCount}` : ""}`,
+    "Runs started": html`<span>
+      ${schedule.startedRunCount ?? 0}${schedule.maxRunCount && ` of ${schedule.maxRunCount}`}
+      <span class="muted small"> (Run now does not count)</span>
+    </span>`,
     "At the same time": limit ? `at most ${limit}; others ${schedule.allowQueueing ? "wait" : "are skipped"}` : "",
     Created: html`<${Time} at=${schedule.createTime} />`,
     Parameters: parameters && Object.keys(parameters).length ? parameters : "the defaults of the pipeline",

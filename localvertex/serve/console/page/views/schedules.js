@@ -2,7 +2,7 @@
 import { html } from "../html.js";
 import { useEvents, useLoad } from "../load.js";
 import { idOf, ScheduleActions } from "../parts/schedules/actions.js";
-import { inZone } from "../parts/schedules/cron.js";
+import { FastClock, inZone } from "../parts/schedules/cron.js";
 import { link } from "../routes.js";
 import { Empty, Loading, Page } from "../ui/page.js";
 import { Problem } from "../ui/problem.js";
@@ -18,6 +18,7 @@ export default function Schedules() {
   return html`<${Page} title="Schedules" actions=${CREATE}>
     ${error && html`<${Problem} title="The list cannot be read" error=${error} onRetry=${reload} />`}
     ${!data && !error && html`<${Loading} />`}
+    ${data?.schedules.length > 0 && html`<${FastClock} factor=${data.time_factor} />`}
     ${data && html`<${List} schedules=${data.schedules} onChange=${reload} />`}
   <//>`;
 }

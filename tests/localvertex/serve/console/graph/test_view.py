@@ -135,6 +135,13 @@ def test_a_graph_begins_with_its_whole_width_also_after_the_window_has_changed(
         assert transform(page)[2] == pytest.approx(scale / 1.25)
 
 
+def test_a_graph_that_is_too_wide_begins_with_its_first_step_in_the_middle(browser: Browser, server: Server) -> None:
+    with opened(browser, server, "#/runs/whole?view=graph", width=390) as page:
+        first = box(page, "add").first
+        expect(first).to_be_visible()
+        assert abs(middle(page.locator(".graph > svg"))[0] - middle(first)[0]) < 2
+
+
 def test_the_keyboard_reaches_every_box_folds_and_selects(browser: Browser, server: Server) -> None:
     with opened(browser, server, "#/runs/whole") as page:
         expect(box(page, "check")).to_be_visible()

@@ -1,5 +1,6 @@
 """The parts of ui/ and the event stream in a real browser, drawn by the page's own modules."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,11 @@ def test_a_dialog_keeps_the_focus_and_gives_it_back(page: Page) -> None:
 
 
 def test_values_are_text_whatever_they_are(page: Page) -> None:
-    hostile = {HOSTILE: HOSTILE, "list": [HOSTILE], "vnode": {"type": "img", "props": {"src": "x"}, "__k": None}}
+    hostile: dict[str, Any] = {
+        HOSTILE: HOSTILE,
+        "list": [HOSTILE],
+        "vnode": {"type": "img", "props": {"src": "x"}, "__k": None},
+    }
     hostile |= {"long": [{"text": HOSTILE}] * 3, "none": None, "no": False, "zero": 0, "empty": ""}
     run(
         page,
@@ -103,6 +108,34 @@ def test_values_are_text_whatever_they_are(page: Page) -> None:
     assert shown[3:] == ["3 items", NONE, "false", "0", NONE]
     page.get_by_text("3 items").click()
     assert HOSTILE.replace('"', '\\"') in page.locator("details[open] pre").inner_text()
+
+
+def test_long_json_text_is_folded_and_no_number_of_it_changes(page: Page) -> None:
+    content = {"text": 'a  b \\" c', "list": list(range(40))}
+    texts = [json.dumps(content), f"[{'1234567890' * 10}]", "[" * 100, '{"short": 1}']
+    run(page, "render(html`<${Values} values=${value} />`, place);", {str(n): each for n, each in enumerate(texts)})
+    assert page.locator("dd").all_inner_texts() == ["Show JSON", "Show JSON", *texts[2:]]
+    shown = page.locator("dd pre").all_text_contents()
+    assert shown == [json.dumps(content, indent=2), texts[1]]
+
+
+def test_a_new_process_breaks_the_lines_of_its_pace_and_its_first_guesses_are_left_out(page: Page) -> None:
+    first = [[step, 10.0 + step, 2.0, 0.5, 100.0, 60.0 - step] for step in range(1, 9)]
+    second = [[step, 40.0 + step, 1.0, 0.5, 100.0, 60.0 - step] for step in range(7, 12)]
+    first[0][5] = second[0][5] = 9000.0
+    curve = {"points": [*first, *second], "resumes": [[30.0, 6]]}
+    script = "const { figures } = await import('/console/parts/curves.js'); return figures(value, 10);"
+    loss, _, speed, left = (each["series"] for each in run(page, script, curve))
+    assert loss["kept"] == [2.0] * 6 + [None] * 2 + [1.0] * 5
+    assert loss["lost"] == [None] * 5 + [2.0] * 3 + [None] * 5
+    assert left["kept"] == [None, *range(58, 53, -1), None, None, None, None, *range(52, 48, -1)]
+    assert speed["kept"].count(100.0) == 11
+    for series in (speed, left):
+        assert series["times"] == sorted(series["times"])
+        assert (series["kept"][8], series["lost"][8]) == (None, None)
+        assert len(series["kept"]) == len(series["steps"]) == 14
+    few = run(page, script, {"points": first[:2], "resumes": []})
+    assert few[3]["series"]["kept"] == [9000.0, 58.0], "there is nothing but guesses"
 
 
 def test_a_frame_has_no_origin_and_only_run_pages_have_scripts(page: Page) -> None:

@@ -83,8 +83,10 @@ def test_schedules_of_all_locations_are_listed_with_what_their_cron_means(
     names = [create(server, light_pipeline), create(server, light_pipeline, region="asia-east1", **berlin)]
     damaged = server.work_dir / "api" / "schedules" / "123.json"
     damaged.write_text("{")
-    found = server.get("/local/schedules").json()["schedules"]
+    answer = server.get("/local/schedules").json()
+    found = answer["schedules"]
     damaged.unlink()
+    assert answer["time_factor"] == 1
     mine = [each for each in found if each["name"] in names]
     assert [each["displayName"] for each in mine] == ["weekly", "yearly"]
     assert (mine[0]["sentence"], mine[0]["zone"]) == ("At 03:00, only on Monday", "Europe/Berlin")

@@ -55,6 +55,7 @@ def test_a_schedule_is_created_run_paused_resumed_and_deleted(
         (schedule,) = server.schedules()
         assert (schedule["displayName"], schedule["cron"]) == (HOSTILE, "TZ=Europe/Berlin 0 3 * * 1")
         here = page.url
+        expect(page.locator(".values")).to_contain_text("0 (Run now does not count)")
 
         page.get_by_role("button", name=re.compile("^Run now")).click()
         expect(page.get_by_role("heading", level=1)).to_contain_text("Succeeded")

@@ -59,7 +59,7 @@ function Findings({ check: { findings, notes } }) {
 function Finding({ finding: { severity, message, alternatives, path, rule } }) {
   return html`<li class=${severity}>
     <strong>${severity === "error" ? "✕ Error" : "! Warning"}</strong> <code class="muted">${rule}</code>
-    <p>${message}</p>
+    <p>${message.replace(/^[a-z](?=[a-z]* )/, (first) => first.toUpperCase())}</p>
     ${alternatives.length > 0 && html`<p class="nearest">Nearest: ${alternatives.join("; ")}</p>`}
     <p class="muted small">${path}</p>
   </li>`;

@@ -25,6 +25,10 @@ export function placesIn(graph) {
   return found;
 }
 
+/** The uppermost box that is no open group. @param {Map<string, Placed>} places @returns {Placed | undefined} */
+export const firstStep = (places) =>
+  [...places.values()].filter(({ box }) => !box.is_open).sort((a, b) => a.y - b.y)[0];
+
 /** @type {Record<string, [number, number]>} */
 const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 

@@ -39,16 +39,16 @@ export class Viewport {
   }
 
   /**
-   * Show the beginning of a drawing, as large as can be read.
-   * @param {{width: number, height: number}} size
-   * @param {Place} [first] - The box to be seen.
+   * Show the beginning of a drawing, as large as can be read; one that is too wide has its first step in the middle.
+   * @param {{width: number, height: number}} size @param {Place} [first] - The box to be seen.
    */
   begin(size, first) {
     [this.size, this.first] = [size, first];
     const { clientWidth, clientHeight } = this.frame;
     const [across, down] = [(clientWidth - 2 * MARGIN) / size.width, (clientHeight - 2 * MARGIN) / size.height];
     this.scale = across < READABLE ? LARGE : Math.min(1, across, Math.max(down, LARGE));
-    [this.x, this.y] = [(clientWidth - size.width * this.scale) / 2, MARGIN];
+    const middle = first && across < this.scale ? first.x + first.width / 2 : size.width / 2;
+    [this.x, this.y] = [clientWidth / 2 - middle * this.scale, MARGIN];
     this.#apply();
     if (first) this.reveal(first);
     this.isMoved = false;
@@ -213,17 +213,17 @@ export function pressKey(viewport, key) {
 
 /**
  * The viewport of a component's drawing.
- * @param {{width: number, height: number}} graph
- * @param {Places} places
+ * @param {{width: number, height: number}} graph @param {Places} places
+ * @param {() => Place | undefined} first - Returns the box to be seen at the beginning.
  */
-export function useViewport(graph, places) {
+export function useViewport(graph, places, first) {
   const frame = useRef(/** @type {any} */ (null));
   const layer = useRef(/** @type {any} */ (null));
   const viewport = useRef(/** @type {Viewport | null} */ (null));
   const before = useRef(places);
   useLayoutEffect(() => {
     viewport.current = new Viewport(frame.current, layer.current);
-    viewport.current.begin(graph, places.values().next().value);
+    viewport.current.begin(graph, first());
     const observer = new ResizeObserver(() => viewport.current?.resized());
     observer.observe(frame.current);
     const end = followPointers(viewport.current);

@@ -1,11 +1,12 @@
 // A cron expression as a sentence, with the next times at which it fires; both come from the server.
 import { post } from "../../api.js";
 import { html, useEffect, useState } from "../../html.js";
+import { figure } from "../../ui/numbers.js";
 import { Field } from "../creating/field.js";
 
 const TYPING_MS = 200;
 
-/** @typedef {{sentence: string, zone: string, next: string[]}} Meaning */
+/** @typedef {{sentence: string, zone: string, next: string[], time_factor?: number}} Meaning */
 
 /** Offered beside the field. */
 const EXAMPLES = [
@@ -51,6 +52,14 @@ export function CronMeaning({ meaning: { sentence, zone, next }, title = "Next t
         <ol>${next.map((at) => html`<li key=${at}><time datetime=${at}>${inZone(at, zone)}</time></li>`)}</ol>`
     }
   </div>`;
+}
+
+/** Whose times these are, if the clock of the schedules is not the real one. @param {{factor?: number}} props */
+export function FastClock({ factor = 1 }) {
+  if (factor === 1) return null;
+  return html`<p class="muted clock">
+    The times of schedules are on a clock that runs ${figure(factor)} times as fast (<code>--time-factor</code>).
+  </p>`;
 }
 
 /** @type {Intl.DateTimeFormatOptions} */
