@@ -306,7 +306,7 @@ def test_nothing_of_a_stranger_is_read_and_the_application_refuses_it(tmp_path: 
 
     with_server(tmp_path, app, use, allows=lambda header: header == "Bearer mine")
     assert [(method, http_path) for method, http_path, _, _ in app.requests] == [
-        *[("GET", "/")] * 3,
+        *[("GET", "/v1")] * 3,
         ("POST", f"/v1/{JOB}:cancel"),
     ]
 

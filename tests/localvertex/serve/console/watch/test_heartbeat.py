@@ -29,7 +29,7 @@ def test_a_stream_without_changes_has_heartbeats_until_its_client_is_gone(monkey
             return {"type": "http.disconnect"}
 
         response = EventStream(lambda: waiting.pop() if waiting else [], CapacityLimiter(1))
-        await response({"type": "http"}, receive, send)
+        await response({"type": "http", "method": "GET"}, receive, send)
 
     asyncio.run(serve())
     assert sent[1]["body"] == b'event: run\ndata: {"number":"NaN"}\n\n'
