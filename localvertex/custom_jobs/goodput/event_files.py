@@ -8,16 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localvertex.custom_jobs.goodput import thinning
-from localvertex.custom_jobs.goodput.progress import LARGEST, Event, Progress
+from localvertex.custom_jobs.goodput.progress import LARGEST, LARGEST_FIGURE, Event, Progress
 
 _CHUNK_BYTES = 4 << 20
 """Read at a time."""
 
 _MAX_LINE_BYTES = 1 << 20
 """Of an event; a longer line is none, and is not kept."""
-
-_MAX_NUMBER = 1e100
-"""Larger ones, unless they are infinite, would be too large for a calculation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +115,7 @@ def _read(line: bytes) -> Event | None:
     if not isinstance(event, dict) or not isinstance(event.get("event"), str):
         return None
     numbers = (each for each in event.values() if isinstance(each, int | float))
-    is_usable = not any(_MAX_NUMBER <= abs(each) < math.inf for each in numbers)
+    is_usable = not any(LARGEST_FIGURE <= abs(each) < math.inf for each in numbers)
     time = event.get("time")
     return event if is_usable and isinstance(time, int | float) and abs(time) < LARGEST else None
 

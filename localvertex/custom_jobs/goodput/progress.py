@@ -8,7 +8,7 @@ Event = dict[str, Any]
 LARGEST = 1e15
 """Of times and steps."""
 
-_LARGEST_FIGURE = 1e100
+LARGEST_FIGURE = 1e100
 """Sums and products of figures up to this are finite."""
 
 
@@ -61,4 +61,4 @@ def number(event: Event, field: str) -> int:
 def finite(event: Event, field: str) -> float | None:
     """Return a number of an event; None when it is missing, not a number, or has no place in JSON."""
     value = event.get(field)
-    return float(value) if isinstance(value, int | float) and abs(value) < _LARGEST_FIGURE else None
+    return float(value) if isinstance(value, int | float) and abs(value) < LARGEST_FIGURE else None

@@ -37,11 +37,9 @@ class Graphs:
     def of_run(self, call: LocalCall) -> dict[str, Any]:
         """Return the graph of a run; `closed` has the ids of its closed groups, each URL-encoded, after commas."""
         run_dir = folders.find_run(self._work_dir, call.path["id"])
-        reading = self._records.watched(run_dir).read()
-        if not reading.content:
-            raise ApiError(Status.FAILED_PRECONDITION, reading.problem)
+        tasks = self._records.content(run_dir)["tasks"]
         copy = run_folder.pipeline_copy(run_dir)
-        pipeline, tasks = _pipeline(copy, copy.stat().st_mtime_ns), reading.content["tasks"]
+        pipeline = _pipeline(copy, copy.stat().st_mtime_ns)
         try:
             return _drawn(pipeline, tasks, _closed(call.query.get("closed", "")))
         except (KeyError, TypeError, ValueError) as error:

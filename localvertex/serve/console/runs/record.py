@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
+from localvertex.serve.api.errors import ApiError, Status
 from localvertex.serve.api.index import signature
 from localvertex.serve.api.store import Damaged, Store
 from localvertex.serve.console.runs import shape
@@ -91,6 +92,17 @@ class Records:
         """Return a run, which is kept as long as its caller keeps it."""
         with self._lock:
             return self._watched.setdefault(run_dir, Watched(run_dir))
+
+    def content(self, run_dir: Path) -> dict[str, Any]:
+        """Return the record of a run.
+
+        Raises:
+            ApiError: It cannot be read.
+        """
+        reading = self.watched(run_dir).read()
+        if reading.problem:
+            raise ApiError(Status.FAILED_PRECONDITION, reading.problem)
+        return reading.content
 
     def fields(self, run_dir: Path, content: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of a run itself: those of its record, and what the console shows besides."""

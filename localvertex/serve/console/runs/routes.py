@@ -5,7 +5,6 @@ from typing import Any
 from starlette.responses import Response
 from starlette.routing import Route
 
-from localvertex.serve.api.errors import ApiError, Status
 from localvertex.serve.console.local_route import LocalCall, local_route
 from localvertex.serve.console.runs import commands, logs
 from localvertex.serve.console.runs.artifacts import ArtifactOf
@@ -47,7 +46,7 @@ class RunRoutes:
     def command(self, call: LocalCall) -> dict[str, Any]:
         """Return the resolved command of a step."""
         run_dir = find_run(self._work_dir, call.path["id"])
-        return commands.of_step(run_dir, self._content(call), call.query.get("task", ""))
+        return commands.of_step(run_dir, self._records.content(run_dir), call.query.get("task", ""))
 
     def artifact(self, call: LocalCall) -> dict[str, Any]:
         """Return what is shown of an artifact."""
@@ -58,15 +57,5 @@ class RunRoutes:
         return self._artifact(call).file(call.query.get("file", ""), is_download="download" in call.query)
 
     def _artifact(self, call: LocalCall) -> ArtifactOf:
-        return ArtifactOf(find_run(self._work_dir, call.path["id"]), self._content(call), call.query)
-
-    def _content(self, call: LocalCall) -> dict[str, Any]:
-        """Return the record of a run.
-
-        Raises:
-            ApiError: It cannot be read.
-        """
-        reading = self._records.watched(find_run(self._work_dir, call.path["id"])).read()
-        if reading.problem:
-            raise ApiError(Status.FAILED_PRECONDITION, reading.problem)
-        return reading.content
+        run_dir = find_run(self._work_dir, call.path["id"])
+        return ArtifactOf(run_dir, self._records.content(run_dir), call.query)

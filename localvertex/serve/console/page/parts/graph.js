@@ -1,5 +1,6 @@
 // The graph of a run, or of a file that has not run yet. The server places the boxes; their states come from the tasks.
 import { html, useMemo, useRef, useState } from "../html.js";
+import { count } from "../ui/numbers.js";
 import { label, StateSymbol } from "../ui/state.js";
 import { Content } from "./graph/boxes.js";
 import { firstStep, placesIn, pressOnBox } from "./graph/keys.js";
@@ -95,7 +96,7 @@ function Bar({ counts, viewport }) {
     <p class="counts" aria-live="polite">
       ${counts.map(
         ([state, number]) => html`<span key=${state}>
-          <${StateSymbol} state=${state} />${number.toLocaleString("en")} ${label(state).toLowerCase()}
+          <${StateSymbol} state=${state} />${count(number)} ${label(state).toLowerCase()}
         </span>`,
       )}
     </p>
@@ -117,7 +118,7 @@ function Items({ box, entries, chosen, onChoose }) {
   const choose = (/** @type {any} */ event) => onChoose(new Map(chosen).set(box.id, event.target.value));
   return html`<foreignObject x=${box.width - 140} y="3" width="134" height="24">
     <select aria-label=${`Iteration of ${box.name}`} value=${chosen.get(box.id) ?? ""} onChange=${choose}>
-      <option value="">All ${items.length.toLocaleString("en")} items</option>
+      <option value="">All ${count(items.length)} items</option>
       ${items.slice(0, MAX_ITEMS).map(({ item, text }) => html`<option key=${item} value=${item}>${text}</option>`)}
     </select>
   </foreignObject>`;

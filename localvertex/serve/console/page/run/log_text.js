@@ -1,5 +1,6 @@
 // The text of a log as it is shown: no escape sequences, the last state of progress bars, no endless lines.
 import { html } from "../html.js";
+import { count } from "../ui/numbers.js";
 
 const MOST_CHARACTERS = 4000;
 const MOST_MATCHES = 100;
@@ -18,7 +19,7 @@ function shownLine(line) {
   const last = line.replace(/\r+$/, "");
   const state = last.slice(last.lastIndexOf("\r") + 1);
   const left = state.length - MOST_CHARACTERS;
-  const short = left > 0 ? `${state.slice(0, MOST_CHARACTERS)} … ${left.toLocaleString()} more characters` : state;
+  const short = left > 0 ? `${state.slice(0, MOST_CHARACTERS)} … ${count(left)} more characters` : state;
   return short.replace(ESCAPES, "").replace(INVISIBLE, escaped);
 }
 

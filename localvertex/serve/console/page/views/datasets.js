@@ -3,7 +3,7 @@ import { html, useState } from "../html.js";
 import { useLoad } from "../load.js";
 import { Dataset } from "../parts/library/dataset.js";
 import { link } from "../routes.js";
-import { figure } from "../ui/numbers.js";
+import { count, figure } from "../ui/numbers.js";
 import { Empty, Loading, Page, Section } from "../ui/page.js";
 import { Notice, Problem } from "../ui/problem.js";
 import { Table } from "../ui/table.js";
@@ -67,7 +67,7 @@ function Group({ group, wanted }) {
       rows.length < group.datasets.length
         ? html`<p class="show-more"><button
             onClick=${() => setIsWhole(true)}>Show ${group.datasets.length} datasets</button></p>`
-        : more > 0 && html`<p class="muted show-more">and ${more.toLocaleString("en")} older ones</p>`
+        : more > 0 && html`<p class="muted show-more">and ${count(more)} older ones</p>`
     }
     ${selected && html`<${Dataset} key=${selected.fingerprint} dataset=${selected} />`}
   <//>`;

@@ -1,4 +1,5 @@
 // The states of the graph's boxes, from the entries of a record: each update changes them, and no place.
+import { count } from "../../ui/numbers.js";
 import { label } from "../../ui/state.js";
 import { duration } from "../../ui/time.js";
 
@@ -88,7 +89,7 @@ function stateOf(found, outer) {
   const entry = found.find((each) => each.entry.state === state)?.entry;
   const path = entry?.path ?? "";
   if (found.length > 1) {
-    const [some, all] = [counts.get(state), found.length].map((each) => each.toLocaleString("en"));
+    const [some, all] = [counts.get(state), found.length].map(count);
     const text = `${some} of ${all} ${label(state).toLowerCase()}`;
     return { state, text, path, since: null };
   }

@@ -1,7 +1,7 @@
 // What a version of a model is: metrics, origin, endpoints, container and files.
 import { html } from "../../html.js";
 import { link } from "../../routes.js";
-import { bytes, figure } from "../../ui/numbers.js";
+import { bytes, count, figure } from "../../ui/numbers.js";
 import { Section } from "../../ui/page.js";
 import { Table } from "../../ui/table.js";
 import { Time } from "../../ui/time.js";
@@ -122,8 +122,8 @@ function Files({ model }) {
   ];
   const more = model.num_files - model.files.length;
   return html`
-    <p class="muted">${model.num_files.toLocaleString("en")} files, ${bytes(model.num_bytes)}</p>
+    <p class="muted">${count(model.num_files)} files, ${bytes(model.num_bytes)}</p>
     <div class="short"><${Table} caption="Files" columns=${columns} rows=${model.files}
         keyOf=${(/** @type {any} */ row) => row.path} /></div>
-    ${more > 0 && html`<p class="muted">and ${more.toLocaleString("en")} more</p>`}`;
+    ${more > 0 && html`<p class="muted">and ${count(more)} more</p>`}`;
 }

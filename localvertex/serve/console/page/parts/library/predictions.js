@@ -1,5 +1,6 @@
 // The predictions of a model: probabilities of classes as bars with figures, everything else as JSON.
 import { html } from "../../html.js";
+import { count } from "../../ui/numbers.js";
 import { duration } from "../../ui/time.js";
 import { Code } from "../../ui/values.js";
 
@@ -18,7 +19,7 @@ export function Predictions({ answer }) {
         ? html`<${Bars} key=${index} classes=${classes} />`
         : html`<${Code} key=${index} text=${textOf(each)} />`;
     })}
-    ${more > 0 && html`<p class="small muted">and ${more.toLocaleString("en")} more predictions</p>`}
+    ${more > 0 && html`<p class="small muted">and ${count(more)} more predictions</p>`}
     <p class="small muted">
       Answered by ${answer.endpoint || "its container"}, in ${duration(answer.seconds)}</p>
   </div>`;
@@ -37,7 +38,7 @@ function Bars({ classes }) {
         </li>`,
       )}
     </ol>
-    ${more > 0 && html`<p class="small muted">and ${more.toLocaleString("en")} classes with less</p>`}`;
+    ${more > 0 && html`<p class="small muted">and ${count(more)} classes with less</p>`}`;
 }
 
 /** Whether a number is a probability, up to rounding. @param {any} value */
@@ -47,7 +48,7 @@ const isShare = (value) => typeof value === "number" && value >= 0 && value <= 1
 function textOf(prediction) {
   const text = JSON.stringify(prediction, null, 2);
   if (text.length <= MAX_CHARACTERS) return text;
-  return `${text.slice(0, MAX_CHARACTERS)}… (${text.length.toLocaleString("en")} characters)`;
+  return `${text.slice(0, MAX_CHARACTERS)}… (${count(text.length)} characters)`;
 }
 
 /**

@@ -1,6 +1,7 @@
 // A model that is tried: with an image that is dropped or chosen, or with instances as JSON.
 import { get, post } from "../../api.js";
 import { html, useEffect, useRef, useState } from "../../html.js";
+import { count } from "../../ui/numbers.js";
 import { Notice, Problem } from "../../ui/problem.js";
 import { Predictions } from "./predictions.js";
 
@@ -107,8 +108,8 @@ function Image({ onSend, isBusy }) {
     setChosen({ url: URL.createObjectURL(file), name: file.name });
     if (file.size > MAX_IMAGE_BYTES) {
       return setRefused(
-        `${file.name} has ${file.size.toLocaleString("en")} bytes. As on Vertex AI, a request has at most ` +
-          `1.5 MiB: an image of up to ${MAX_IMAGE_BYTES.toLocaleString("en")} bytes. Make it smaller.`,
+        `${file.name} has ${count(file.size)} bytes. As on Vertex AI, a request has at most ` +
+          `1.5 MiB: an image of up to ${count(MAX_IMAGE_BYTES)} bytes. Make it smaller.`,
       );
     }
     onSend({ image: await base64(file) });
