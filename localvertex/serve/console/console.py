@@ -47,7 +47,7 @@ class Console:
         self._records, self._list = Records(store, jobs.is_here), RunList(store)
         self._events, self._runs = Events(self._records, self._list, custom_jobs), RunRoutes(self._records)
         self._jobs = JobRoutes(self._records, custom_jobs)
-        self._actions, self._comparisons = RunActions(jobs), Comparisons(self._work_dir)
+        self._actions, self._comparisons = RunActions(jobs), Comparisons(self._records)
         self._schedules = ScheduleRoutes(store, schedules)
         self.models, self._datasets = Models(store, deployments), Datasets(store)
 

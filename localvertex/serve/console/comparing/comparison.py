@@ -7,11 +7,11 @@ from typing import Any
 
 from starlette.routing import Route
 
-from localvertex.serve.api.errors import ApiError, Status, invalid
+from localvertex.serve.api.errors import invalid
 from localvertex.serve.console.comparing import curves, predictions, tables
 from localvertex.serve.console.local_route import LocalCall, local_route
-from localvertex.serve.console.runs import shape
 from localvertex.serve.console.runs.folders import find_run
+from localvertex.serve.console.runs.record import Records
 from localvertex.state import run_folder
 from vertex_gpu_training.compiled.load import documents_of
 from vertex_gpu_training.userinput import reading
@@ -24,11 +24,11 @@ class Comparisons:
     """Compares runs of a work directory; each answer is read from their records and files.
 
     Args:
-        work_dir: The folder of the runs.
+        records: The runs.
     """
 
-    def __init__(self, work_dir: Path) -> None:
-        self._work_dir = work_dir
+    def __init__(self, records: Records) -> None:
+        self._records, self._work_dir = records, records.work_dir
 
     @property
     def routes(self) -> list[Route]:
@@ -61,7 +61,7 @@ class Comparisons:
         names = [*dict.fromkeys(each for each in call.query.get("runs", "").split(",") if each)]
         if not _MIN_RUNS <= len(names) <= _MAX_RUNS:
             raise invalid(f"runs: expected {_MIN_RUNS} to {_MAX_RUNS} different runs, found {len(names)}")
-        return [{**_content(find_run(self._work_dir, name)), "id": name} for name in names]
+        return [{**self._records.content(find_run(self._work_dir, name)), "id": name} for name in names]
 
 
 def _spec_digest(run_dir: Path) -> str:
@@ -73,12 +73,3 @@ def _spec_digest(run_dir: Path) -> str:
         return ""
     spec = content.get("pipelineSpec", content)
     return hashlib.sha256(json.dumps(spec, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def _content(run_dir: Path) -> dict[str, Any]:
-    """Return the record of a run."""
-    try:
-        return shape.read(run_dir)
-    except (OSError, ValueError) as error:
-        text = f"the record of {run_dir.name} cannot be read: {error}"
-        raise ApiError(Status.FAILED_PRECONDITION, text) from None

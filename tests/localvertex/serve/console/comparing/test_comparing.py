@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from localvertex.serve.api.errors import ApiError
+from localvertex.serve.api.store import Store
 from localvertex.serve.console.comparing import curves, tables
 from localvertex.serve.console.comparing.comparison import Comparisons
 from localvertex.serve.console.local_route import LocalCall
+from localvertex.serve.console.runs.record import Records
 from tests.localvertex.serve.console.comparing.runs import Runs, line, metric
 from tests.support.run_records import TASK, run_record
 
@@ -57,7 +59,7 @@ def test_runs_of_one_pipeline_with_other_names_and_values_are_not_called_differe
         runs.add(name)
         if content is not None:
             (runs.work_dir / name / "pipeline.json").write_text(json.dumps(content))
-    found = Comparisons(runs.work_dir).compare(LocalCall(query={"runs": ",".join(files)}))["runs"]
+    found = Comparisons(Records(Store(runs.work_dir))).compare(LocalCall(query={"runs": ",".join(files)}))["runs"]
     specs = {each["id"]: each["spec"] for each in found}
     assert specs["named"] == specs["again"] == specs["plain"] != specs["other"]
     assert all(specs[name] for name in ("named", "other"))
@@ -182,4 +184,4 @@ def test_wrong_requests_are_refused_in_one_line(runs: Runs, asked: str, reason: 
     runs.add("damaged")
     (runs.work_dir / "damaged" / "run.json").write_text("[]")
     with pytest.raises(ApiError, match=reason):
-        Comparisons(runs.work_dir).compare(LocalCall(query={"runs": asked}))
+        Comparisons(Records(Store(runs.work_dir))).compare(LocalCall(query={"runs": asked}))

@@ -105,7 +105,7 @@ def test_a_damaged_entry_is_a_sentence_on_every_route(tmp_path: Path, place: tup
     assert f"the record of {NAME} cannot be read: " in event["text"]
     assert [*JobChanges(records, run_dir, "train")()] == []
     jobs = JobRoutes(records, CustomJobs(store, Operations(store), print, Options(work_dir=tmp_path)))
-    rooms = {type(each): each for each in (RunRoutes(records), Graphs(records), jobs, Comparisons(tmp_path))}
+    rooms = {type(each): each for each in (RunRoutes(records), Graphs(records), jobs, Comparisons(records))}
     for room, method, query in calls():
         with contextlib.suppress(ApiError):
             found = getattr(rooms[room], method)(LocalCall(path={"id": NAME}, query=query))
