@@ -210,8 +210,9 @@ def test_an_experiment_is_joined_while_the_run_goes_on(
 ) -> None:
     job = new_job(server, parameter_values={"seconds": 60.0})
     job.submit(experiment="running")
-    frame = aiplatform.get_experiment_df("running")
-    assert (list(frame.run_name), list(frame.state)) == ([job.name], ["RUNNING"])
+    # The run is in the experiment before its first task has begun, so its state may be NEW for a moment.
+    wait_until(lambda: list(aiplatform.get_experiment_df("running").state) == ["RUNNING"])
+    assert list(aiplatform.get_experiment_df("running").run_name) == [job.name]
     job.cancel()
     wait_until(job.done)
     assert list(aiplatform.get_experiment_df("running").state) == ["CANCELLED"]
