@@ -1,7 +1,7 @@
 // The start of the page: the session, then the view of the address.
-import { get, openSession } from "./api.js";
-import { App } from "./app.js";
-import { html, render } from "./html.js";
+import { get, openSession } from "./server/api.js";
+import { App } from "./ui/app.js";
+import { html, render } from "./ui/html.js";
 import { Problem } from "./ui/problem.js";
 
 const START = "#token=";
@@ -25,7 +25,7 @@ async function start() {
     await beginSession();
     render(html`<${App} />`, root);
   } catch (error) {
-    const problem = /** @type {import("./api.js").ApiError} */ (error);
+    const problem = /** @type {import("./server/api.js").ApiError} */ (error);
     const text = problem.status === 403 ? REFUSED : problem.message;
     render(html`<main class="view"><h1>localvertex</h1><${Problem} title="No session" error=${text} /></main>`, root);
   }

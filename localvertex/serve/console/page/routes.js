@@ -4,21 +4,21 @@
 
 /** @type {Array<[string, string, () => Promise<any>]>} */
 const VIEWS = [
-  ["runs", "/runs", () => import("./views/runs.js")],
-  ["create", "/create", () => import("./views/create.js")],
-  ["run", "/runs/:id", () => import("./views/run.js")],
-  ["run", "/runs/:id/:task", () => import("./views/run.js")],
-  ["job", "/jobs/:id", () => import("./views/job.js")],
-  ["compare", "/compare", () => import("./views/compare.js")],
-  ["schedules", "/schedules", () => import("./views/schedules.js")],
-  ["new schedule", "/schedules/new", () => import("./views/new_schedule.js")],
-  ["schedule", "/schedules/:id", () => import("./views/schedule.js")],
-  ["models", "/models", () => import("./views/models.js")],
-  ["model", "/models/:id/:version", () => import("./views/model.js")],
-  ["datasets", "/datasets", () => import("./views/datasets.js")],
+  ["runs", "/runs", () => import("./runs/runs.js")],
+  ["create", "/create", () => import("./creating/create.js")],
+  ["run", "/runs/:id", () => import("./runs/run.js")],
+  ["run", "/runs/:id/:task", () => import("./runs/run.js")],
+  ["job", "/jobs/:id", () => import("./jobs/custom_job.js")],
+  ["compare", "/compare", () => import("./comparing/compare.js")],
+  ["schedules", "/schedules", () => import("./schedules/schedules.js")],
+  ["new schedule", "/schedules/new", () => import("./schedules/new_schedule.js")],
+  ["schedule", "/schedules/:id", () => import("./schedules/schedule.js")],
+  ["models", "/models", () => import("./models/models.js")],
+  ["model", "/models/:id/:version", () => import("./models/model.js")],
+  ["datasets", "/datasets", () => import("./datasets/datasets.js")],
 ];
 
-const NOT_FOUND = () => import("./views/not_found.js");
+const NOT_FOUND = () => import("./ui/not_found.js");
 
 /**
  * Return the view of a fragment, such as `#/runs/ID?closed=a`; parts of its path are URL-encoded.

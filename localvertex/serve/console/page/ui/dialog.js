@@ -1,6 +1,7 @@
 // Dialogs: the browser's own, which keeps the focus inside and closes with Escape.
-import { html, useLayoutEffect, useRef } from "../html.js";
-import { useAction } from "../load.js";
+
+import { useAction } from "../server/load.js";
+import { html, useLayoutEffect, useRef } from "./html.js";
 import { Problem } from "./problem.js";
 
 /**

@@ -1,5 +1,5 @@
 // The outline of a view: its title with actions, and what is shown while there is nothing else.
-import { html, useEffect } from "../html.js";
+import { html, useEffect } from "./html.js";
 
 /**
  * A view. Its title is also that of the browser's tab.

@@ -1,5 +1,5 @@
 // What went wrong, and what a user should know.
-import { html } from "../html.js";
+import { html } from "./html.js";
 
 /**
  * An error, announced by screen readers.

@@ -1,5 +1,5 @@
 // The state of a run, step, job or schedule: a symbol and a word, never a colour alone.
-import { html } from "../html.js";
+import { html } from "./html.js";
 
 /** @typedef {"good" | "bad" | "busy" | "idle" | "warn"} Kind */
 

@@ -1,5 +1,5 @@
 // A table of rows, which may be selected.
-import { html } from "../html.js";
+import { html } from "./html.js";
 
 /**
  * @typedef {object} Column

@@ -1,5 +1,5 @@
 // Tabs: one of several panels, chosen by click or by the arrow keys.
-import { html } from "../html.js";
+import { html } from "./html.js";
 
 /**
  * @typedef {object} Tab

@@ -1,5 +1,5 @@
 // Times in the zone of the browser, and durations.
-import { html, useEffect, useState } from "../html.js";
+import { html, useEffect, useState } from "./html.js";
 
 const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "numeric", minute: "2-digit" });
 const LONG = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });

@@ -1,6 +1,7 @@
 // Values of records as text: names with values, JSON, and text that can be copied.
-import { html, useEffect, useState } from "../html.js";
+
 import { isValidElement } from "../vendor/preact.js";
+import { html, useEffect, useState } from "./html.js";
 
 /** Characters up to which JSON is shown as one line. */
 const SHORT = 80;

@@ -146,8 +146,8 @@ def test_probabilities_are_bars_and_nothing_is_guessed(predictions: Page, predic
     answer = {"predictions": [prediction], "class_names": [], "endpoint": "", "seconds": 1}
     predictions.evaluate(
         """async (answer) => {
-          const { html, render } = await import("/console/html.js");
-          const { Predictions } = await import("/console/parts/library/predictions.js");
+          const { html, render } = await import("/console/ui/html.js");
+          const { Predictions } = await import("/console/models/predictions.js");
           render(html`<${Predictions} answer=${answer} />`, document.querySelector("main"));
         }""",
         answer,

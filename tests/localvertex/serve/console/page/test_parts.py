@@ -124,7 +124,7 @@ def test_a_new_process_breaks_the_lines_of_its_pace_and_its_first_guesses_are_le
     second = [[step, 40.0 + step, 1.0, 0.5, 100.0, 60.0 - step] for step in range(7, 12)]
     first[0][5] = second[0][5] = 9000.0
     curve = {"points": [*first, *second], "resumes": [[30.0, 6]]}
-    script = "const { figures } = await import('/console/parts/curves.js'); return figures(value, 10);"
+    script = "const { figures } = await import('/console/jobs/curves.js'); return figures(value, 10);"
     loss, _, speed, left = (each["series"] for each in run(page, script, curve))
     assert loss["kept"] == [2.0] * 6 + [None] * 2 + [1.0] * 5
     assert loss["lost"] == [None] * 5 + [2.0] * 3 + [None] * 5
@@ -216,7 +216,7 @@ def test_a_tab_has_one_stream_and_none_while_it_is_hidden(page: Page) -> None:
 
 def test_a_view_that_fails_shows_why_and_the_others_still_work(browser: Browser, server: Server) -> None:
     with opened(browser, server, "#/no/view", expected="") as page:
-        page.route("**/console/views/models.js", lambda route: route.abort())
+        page.route("**/console/models/models.js", lambda route: route.abort())
         page.goto(f"{server.url}/#/models")
         expect(page.get_by_role("alert")).to_contain_text("This page cannot be shown")
         page.get_by_role("link", name="Runs", exact=True).click()

@@ -8,7 +8,7 @@ import pytest
 from localvertex.serve.console.static import FOLDER
 
 SOURCES = sorted(path for path in FOLDER.rglob("*.js") if path.parent.name != "vendor")
-STYLES = sorted(path for path in (FOLDER / "styles").iterdir() if path.name != "style.css")
+STYLES = sorted(path for path in FOLDER.rglob("*.css") if path.parent.name not in {"ui", "vendor"})
 EMBEDDED = {"graph"}
 """Classes of parts that other views place."""
 MARKUP = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc|createContextualFragment"
@@ -57,7 +57,7 @@ def test_the_page_links_every_style_sheet() -> None:
     linked = re.findall(r'<link rel="stylesheet" href="/console/([^"]+)">', (FOLDER / "index.html").read_text())
     found = {named(path) for path in FOLDER.rglob("*.css")}
     assert set(linked) == found
-    assert linked[0] == "styles/style.css"
+    assert linked[0] == "ui/style.css"
 
 
 def test_no_rule_of_a_views_style_sheet_reaches_another_view() -> None:

@@ -1,0 +1,60 @@
+// The runs that are compared: their letters, states and pipelines; one can be added or removed.
+
+import { link } from "../routes.js";
+import { useLoad } from "../server/load.js";
+import { html } from "../ui/html.js";
+import { Problem } from "../ui/problem.js";
+import { State } from "../ui/state.js";
+import { Duration, Time } from "../ui/time.js";
+import { Letter, letter } from "./letters.js";
+
+const NUM_OFFERED = 500;
+
+/** @param {{ids: string[], canAdd: boolean, onChange: (ids: string[]) => void}} props */
+export function Chosen({ ids, canAdd, onChange }) {
+  const { data, error } = useLoad(`/local/runs?page_size=${NUM_OFFERED}`);
+  const rows = /** @type {RunRow[]} */ (data?.runs ?? []);
+  const known = new Map(rows.map((row) => [row.id, row]));
+  const remove = (/** @type {string} */ id) => onChange(ids.filter((each) => each !== id));
+  const add = (/** @type {any} */ event) => event.target.value && onChange([...ids, event.target.value]);
+  const others = rows.filter((row) => !ids.includes(row.id));
+  return html`
+    ${error && html`<${Problem} title="The list of runs cannot be read" error=${error} />`}
+    <ul class="chosen" aria-label="Compared runs">
+      ${ids.map(
+        (id, index) =>
+          html`<${Card} key=${id} id=${id} index=${index} row=${known.get(id)} onRemove=${() => remove(id)} />`,
+      )}
+    </ul>
+    ${
+      canAdd &&
+      html`<div class="toolbar">
+        <select aria-label="Add a run" onChange=${add} key=${ids.join()}>
+          <option value="">Add a run…</option>
+          ${others.map((row) => html`<option key=${row.id} value=${row.id}>${offered(row)}</option>`)}
+        </select>
+      </div>`
+    }`;
+}
+
+/** @param {RunRow} row */
+const offered = (row) => (row.name === row.id ? row.id : `${row.name} (${row.id})`);
+
+/** @param {{id: string, index: number, row?: RunRow, onRemove: () => void}} props */
+function Card({ id, index, row, onRemove }) {
+  return html`<li class="card">
+    <${Letter} index=${index} />
+    <div>
+      <a class="title" href=${link(["runs", id])}><bdi>${row?.name ?? id}</bdi></a>
+      ${
+        row &&
+        html`<p class="small"><${State} state=${row.state} /></p>
+        <p class="small muted"><bdi>${row.pipeline}</bdi></p>
+        <p class="small muted"><${Time} at=${row.create_time} /> · <${Duration} seconds=${row.seconds} /></p>`
+      }
+    </div>
+    <button class="icon" onClick=${onRemove} aria-label=${`Remove run ${letter(index)}, ${row?.name ?? id}`}>
+      <svg viewBox="0 0 18 18" aria-hidden="true"><path d="M5 5l8 8M13 5l-8 8" /></svg>
+    </button>
+  </li>`;
+}

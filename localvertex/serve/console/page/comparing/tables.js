@@ -1,0 +1,117 @@
+// Parameters, metrics and steps: a column for each run, with what is the same folded.
+
+import { link } from "../routes.js";
+import { html } from "../ui/html.js";
+import { figure, signed } from "../ui/numbers.js";
+import { Section } from "../ui/page.js";
+import { State } from "../ui/state.js";
+import { Table } from "../ui/table.js";
+import { duration } from "../ui/time.js";
+import { Value } from "../ui/values.js";
+import { Letter, letter, Name } from "./letters.js";
+
+/** The titles that several rows have. @param {any[]} rows */
+const ambiguous = (rows) => {
+  const titles = rows.map((row) => row.title);
+  return new Set(titles.filter((title, index) => titles.indexOf(title) !== index));
+};
+
+/**
+ * The columns of a table: the name of a row, then a cell for each run.
+ * @param {any[]} runs
+ * @param {(row: any) => any} name
+ * @param {(row: any, index: number) => any} cell
+ * @param {boolean} [isNumber]
+ */
+const columns = (runs, name, cell, isNumber = false) => [
+  { title: "", cell: name, isName: true },
+  ...runs.map((_, index) => ({
+    title: letter(index),
+    heading: html`<${Letter} index=${index} />`,
+    cell: (/** @type {any} */ row) => cell(row, index),
+    isNumber,
+  })),
+];
+
+/** @param {{runs: any[], rows: any[]}} props */
+export function Parameters({ runs, rows }) {
+  const differing = rows.filter((row) => row.differs);
+  const equal = rows.filter((row) => !row.differs);
+  const none = rows.length ? "No parameter differs." : "The runs have no parameters.";
+  return html`<${Section} title="Parameters">
+    ${differing.length === 0 && html`<p class="muted">${none}</p>`}
+    ${
+      differing.length > 0 &&
+      html`<${Table} isRegion caption="Parameters that differ" columns=${columns(runs, nameOf, parameter)}
+        rows=${differing} keyOf=${keyOf} />`
+    }
+    ${
+      equal.length > 0 &&
+      html`<details class="equal">
+        <summary>${equal.length} equal ${equal.length === 1 ? "parameter" : "parameters"}</summary>
+        <${Table} isRegion caption="Parameters that are equal" columns=${EQUAL} rows=${equal} keyOf=${keyOf} />
+      </details>`
+    }
+  <//>`;
+}
+
+/** @param {any} row */
+const keyOf = (row) => row.path ?? `${row.task ?? ""} ${row.artifact ?? ""} ${row.name}`;
+
+/** @param {any} row */
+const nameOf = (row) => html`<${Name} text=${row.name} />`;
+
+/** @param {any} row @param {number} index */
+function parameter(row, index) {
+  const { is_set, value } = row.values[index];
+  if (!is_set) return html`<span class="muted">not set</span>`;
+  return html`<${Value} value=${value === "" ? '""' : value} />`;
+}
+
+const EQUAL = [
+  { title: "", cell: nameOf, isName: true },
+  { title: "All runs", cell: (/** @type {any} */ row) => parameter(row, 0) },
+];
+
+/** @param {{runs: any[], rows: any[]}} props */
+export function Metrics({ runs, rows }) {
+  if (rows.length === 0) return null;
+  const tasks = new Set(rows.map((row) => row.task));
+  const name = (/** @type {any} */ row) => html`<${Name} text=${row.name} />
+    ${tasks.size > 1 && html`<div class="small muted" title=${row.task}><bdi>${row.title}</bdi></div>`}`;
+  const cell = (/** @type {any} */ row, /** @type {number} */ index) => {
+    const [value, difference] = [row.values[index], row.differences[index]];
+    if (value === null) return html`<span class="muted">–</span>`;
+    const isBest = row.best.includes(index);
+    if (typeof value !== "number") return html`<span class="text">${String(value)}</span>`;
+    return html`<span class=${isBest ? "best" : ""}>${figure(value)}</span>
+      <div class="small muted">
+        ${isBest && html`<span class="badge">best</span>`}${difference !== null && signed(difference)}
+      </div>`;
+  };
+  return html`<${Section} title="Metrics">
+    <${Table} isRegion caption="Metrics; differences are from run A" columns=${columns(runs, name, cell, true)}
+      rows=${rows} keyOf=${keyOf} />
+    <p class="small muted">
+      Differences are from run A. The best value is marked if the name shows whether larger or smaller is better.
+    </p>
+  <//>`;
+}
+
+/** @param {{runs: any[], rows: any[], numMore: number}} props */
+export function Steps({ runs, rows, numMore }) {
+  const unclear = ambiguous(rows);
+  const name = (/** @type {any} */ row) => html`<span title=${row.path}><${Name} text=${row.title} /></span>
+    ${unclear.has(row.title) && html`<div class="small muted"><${Name} text=${row.path} /></div>`}`;
+  const cell = (/** @type {any} */ row, /** @type {number} */ index) => {
+    const entry = row.cells[index];
+    if (!entry) return html`<span class="muted">did not run</span>`;
+    return html`<a class="plain" href=${link(["runs", runs[index].id, row.path])}><${State} state=${entry.state} /></a>
+      <div class="small muted">${duration(entry.seconds)}${entry.attempts > 1 && `, ${entry.attempts} attempts`}</div>`;
+  };
+  return html`<${Section} title="Steps">
+    <${Table} isRegion caption="State and duration of each step" columns=${columns(runs, name, cell)} rows=${rows}
+      keyOf=${keyOf} />
+    ${numMore > 0 && html`<p class="muted">${numMore} more steps are not shown.</p>`}
+  <//>`;
+}

@@ -1,0 +1,125 @@
+// The graph of a run, or of a file that has not run yet. The server places the boxes; their states come from the tasks.
+import { html, useMemo, useRef, useState } from "../ui/html.js";
+import { count } from "../ui/numbers.js";
+import { label, StateSymbol } from "../ui/state.js";
+import { Content } from "./boxes.js";
+import { firstStep, placesIn, pressOnBox } from "./keys.js";
+import { countsOf, itemsOf, placesOf, statesOf } from "./states.js";
+import { pressKey, STEP, useViewport } from "./viewport.js";
+
+export { useGraph } from "./folding.js";
+
+/** @typedef {import("./states.js").Chosen} Chosen */
+
+/** Heights of the frame in pixels. */
+const [LEAST, MOST] = [160, 620];
+
+/** Items of a loop that can be chosen; all others are below the loop in the list of steps. */
+const MAX_ITEMS = 500;
+
+/**
+ * @param {object} props
+ * @param {any} props.graph - What the server answered.
+ * @param {any[]} [props.tasks] - The entries of the record, parents first; without them the graph has its own states.
+ * @param {string} [props.selected] - The path of the selected task.
+ * @param {(path: string) => void} [props.onSelect] - Called with the path of a task; of several, with the worst one.
+ * @param {(id: string) => void} [props.onToggle] - Folds or unfolds a group: `toggle` of `useGraph`.
+ */
+export function Graph({ graph, tasks, selected = "", onSelect, onToggle }) {
+  const [chosen, setChosen] = useState(() => /** @type {Chosen} */ (new Map()));
+  const [focused, setFocused] = useState("");
+  const entries = useMemo(() => (tasks ? placesOf(tasks) : null), [tasks]);
+  const boxes = useMemo(() => placesIn(graph), [graph]);
+  const states = useMemo(() => statesOf(graph, entries, chosen), [graph, entries, chosen]);
+  const { frame, layer, viewport } = useViewport(graph, boxes, () => firstStep(boxes));
+  const actions = {
+    pick: (/** @type {string} */ id) => viewport.current?.wasDragged || onSelect?.(states.get(id)?.path || id),
+    fold: (/** @type {string} */ id) => {
+      if (viewport.current) viewport.current.anchor = id;
+      onToggle?.(id);
+    },
+    see: (/** @type {string} */ id) => {
+      setFocused(id);
+      const box = boxes.get(id);
+      if (box && !viewport.current?.pointers.size) viewport.current?.reveal(box);
+    },
+  };
+  const newest = useRef(actions);
+  newest.current = actions;
+  const look = {
+    states,
+    selected: entries?.byPath.get(selected)?.box ?? selected,
+    current: boxes.has(focused) ? focused : (boxes.keys().next().value ?? ""),
+    onPick: (/** @type {string} */ id) => newest.current.pick(id),
+    onFocus: (/** @type {string} */ id) => newest.current.see(id),
+    onFold: onToggle && ((/** @type {string} */ id) => newest.current.fold(id)),
+    items: (/** @type {any} */ box) =>
+      entries &&
+      box.kind === "for each" &&
+      html`<${Items} key="items" box=${box} entries=${entries} chosen=${chosen} onChoose=${setChosen} />`,
+  };
+  return html`<div class="graph">
+    <${Bar} counts=${entries ? countsOf(entries) : []} viewport=${viewport} />
+    <svg ref=${frame} tabindex="0" role="group" aria-label="Graph" aria-describedby="graph-keys"
+        height=${Math.min(MOST, Math.max(LEAST, graph.height + 32))}
+        onKeyDown=${(/** @type {any} */ event) => press(event, viewport.current, boxes, look)}>
+      <g ref=${layer}><${Content} box=${graph} look=${look} /></g>
+    </svg>
+  </div>`;
+}
+
+/**
+ * @param {KeyboardEvent} event
+ * @param {import("./viewport.js").Viewport | null} viewport
+ * @param {Map<string, import("./keys.js").Placed>} places
+ * @param {import("./boxes.js").Look} look
+ */
+function press(event, viewport, places, look) {
+  const target = /** @type {Element} */ (event.target);
+  if (!viewport || event.ctrlKey || event.metaKey || event.altKey || target.closest("select")) return;
+  const { frame } = viewport;
+  const id = target.getAttribute("data-id");
+  const go = (/** @type {string} */ next) => viewport.focus(next);
+  viewport.wasDragged = false;
+  const leave = () => frame.focus({ preventScroll: true });
+  const isBox = id !== null && pressOnBox({ places, go, leave, ...look }, id, event.key);
+  if (isBox || pressKey(viewport, event.key)) event.preventDefault();
+}
+
+/**
+ * How many steps have which state, and the buttons that enlarge the drawing.
+ * @param {{counts: Array<[string, number]>, viewport: {current: import("./viewport.js").Viewport | null}}} props
+ */
+function Bar({ counts, viewport }) {
+  const zoom = (/** @type {number} */ factor) => viewport.current?.zoomBy(factor);
+  return html`<div class="bar">
+    <p class="counts" aria-live="polite">
+      ${counts.map(
+        ([state, number]) => html`<span key=${state}>
+          <${StateSymbol} state=${state} />${count(number)} ${label(state).toLowerCase()}
+        </span>`,
+      )}
+    </p>
+    <p id="graph-keys" class="keys">Arrow keys move, Tab goes to the steps, Enter opens one, Space folds a group.</p>
+    <button class="icon" title="Smaller (-)" aria-label="Smaller" onClick=${() => zoom(1 / STEP)}>−</button>
+    <button class="icon" title="Larger (+)" aria-label="Larger" onClick=${() => zoom(STEP)}>+</button>
+    <button title="Show all (0)" onClick=${() => viewport.current?.fit()}>Fit</button>
+  </div>`;
+}
+
+/**
+ * The iteration of a loop whose states are shown, all of them at first.
+ * @param {{box: any, entries: import("./states.js").Places, chosen: Chosen,
+ *   onChoose: (chosen: Chosen) => void}} props
+ */
+function Items({ box, entries, chosen, onChoose }) {
+  const items = itemsOf(entries, box.id, chosen);
+  if (!items.length) return null;
+  const choose = (/** @type {any} */ event) => onChoose(new Map(chosen).set(box.id, event.target.value));
+  return html`<foreignObject x=${box.width - 140} y="3" width="134" height="24">
+    <select aria-label=${`Iteration of ${box.name}`} value=${chosen.get(box.id) ?? ""} onChange=${choose}>
+      <option value="">All ${count(items.length)} items</option>
+      ${items.slice(0, MAX_ITEMS).map(({ item, text }) => html`<option key=${item} value=${item}>${text}</option>`)}
+    </select>
+  </foreignObject>`;
+}

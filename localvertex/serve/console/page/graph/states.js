@@ -1,0 +1,139 @@
+// The states of the graph's boxes, from the entries of a record: each update changes them, and no place.
+import { count } from "../ui/numbers.js";
+import { label } from "../ui/state.js";
+import { duration } from "../ui/time.js";
+
+/**
+ * What is read of an entry of a record.
+ * @typedef {{path: string, kind: string, state: string, seconds: number, start_time: string | null,
+ *   inputs?: any}} Entry
+ */
+
+/**
+ * An entry with its box, and the iterations that contain it: the id of each loop and the number of its item.
+ * @typedef {{entry: Entry, box: string, items: Array<[string, string]>}} Placed
+ */
+
+/** @typedef {{byBox: Map<string, Placed[]>, byLoop: Map<string, Placed[]>, byPath: Map<string, Placed>}} Places */
+
+/** @typedef {{state: string, text: string, path: string, since: string | null}} BoxState */
+
+/** The number of an item by the id of its loop; all items of the other loops. @typedef {Map<string, string>} Chosen */
+
+/** What a box with several entries shows. */
+const WORST_FIRST = ["FAILED", "RUNNING", "CANCELLED", "PENDING", "SUCCEEDED", "SKIPPED", "NOT_TRIGGERED"];
+
+/**
+ * Find the box of each entry: its path without the numbers of iterations.
+ * @param {Entry[]} tasks - Parents before children, as records have them.
+ * @returns {Places}
+ */
+export function placesOf(tasks) {
+  const root = /** @type {Placed} */ ({ entry: /** @type {any} */ (null), box: "", items: [] });
+  const found = { byBox: new Map(), byLoop: new Map(), byPath: new Map() };
+  for (const entry of tasks) {
+    const cut = entry.path.lastIndexOf("/");
+    const outer = (cut > 0 && found.byPath.get(entry.path.slice(0, cut))) || root;
+    const name = entry.path.slice(cut + 1);
+    const isItem = entry.kind === "iteration";
+    const box = isItem ? outer.box : outer.box ? `${outer.box}/${name}` : name;
+    const items = isItem ? [...outer.items, /** @type {[string, string]} */ ([outer.box, name])] : outer.items;
+    const place = { entry, box, items };
+    found.byPath.set(entry.path, place);
+    const group = isItem ? found.byLoop : found.byBox;
+    if (!group.has(box)) group.set(box, []);
+    group.get(box).push(place);
+  }
+  return found;
+}
+
+/**
+ * Keep the entries of the chosen iterations.
+ * @param {Placed[]} places
+ * @param {Chosen} chosen
+ */
+function inChosen(places, chosen) {
+  return places.filter(({ items }) => items.every(([loop, item]) => (chosen.get(loop) || item) === item));
+}
+
+/**
+ * The state of each box of a drawing.
+ * @param {any} graph
+ * @param {Places | null} places - Null: the states of the drawing itself.
+ * @param {Chosen} chosen
+ * @returns {Map<string, BoxState>}
+ */
+export function statesOf(graph, places, chosen) {
+  const states = new Map();
+  const add = (/** @type {any} */ box, /** @type {string} */ outer) => {
+    for (const each of box.boxes) {
+      const found = places && inChosen(places.byBox.get(each.id) ?? [], chosen);
+      const state = found ? stateOf(found, outer) : ofDrawing(each);
+      states.set(each.id, state);
+      add(each, state.state);
+    }
+  };
+  add(graph, graph.state);
+  return states;
+}
+
+/**
+ * @param {Placed[]} found
+ * @param {string} outer - State of the group, which a box has that the run did not reach.
+ * @returns {BoxState}
+ */
+function stateOf(found, outer) {
+  const counts = new Map();
+  for (const { entry } of found) counts.set(entry.state, (counts.get(entry.state) ?? 0) + 1);
+  const state = WORST_FIRST.find((each) => counts.has(each)) ?? (outer === "NOT_TRIGGERED" ? outer : "PENDING");
+  const entry = found.find((each) => each.entry.state === state)?.entry;
+  const path = entry?.path ?? "";
+  if (found.length > 1) {
+    const [some, all] = [counts.get(state), found.length].map(count);
+    const text = `${some} of ${all} ${label(state).toLowerCase()}`;
+    return { state, text, path, since: null };
+  }
+  const text = entry?.start_time && state !== "RUNNING" ? `${label(state)} · ${duration(entry.seconds)}` : label(state);
+  return { state, text, path, since: state === "RUNNING" ? (entry?.start_time ?? null) : null };
+}
+
+/** @param {any} box @returns {BoxState} */
+const ofDrawing = (box) => ({ state: box.state, text: box.state ? label(box.state) : "", path: "", since: null });
+
+/**
+ * How many steps have which state, the worst first.
+ * @param {Places} places
+ * @returns {Array<[string, number]>}
+ */
+export function countsOf(places) {
+  const counts = new Map();
+  for (const { entry } of places.byPath.values()) {
+    if (entry.kind === "step") counts.set(entry.state, (counts.get(entry.state) ?? 0) + 1);
+  }
+  return WORST_FIRST.filter((each) => counts.has(each)).map((each) => [each, counts.get(each)]);
+}
+
+/**
+ * The iterations of a loop that can be chosen, with the beginning of each item.
+ * @param {Places} places
+ * @param {string} loop
+ * @param {Chosen} chosen
+ * @returns {Array<{item: string, text: string}>}
+ */
+export function itemsOf(places, loop, chosen) {
+  const found = new Map();
+  for (const { entry, items } of inChosen(places.byLoop.get(loop) ?? [], new Map(chosen).set(loop, ""))) {
+    const [, item] = items[items.length - 1];
+    found.set(item, found.has(item) ? "" : textOf(entry, places));
+  }
+  return [...found].map(([item, text]) => ({ item, text: text ? `${item}: ${text}` : `Item ${item}` }));
+}
+
+/** What an iteration received and its loop did not. @param {Entry} entry @param {Places} places */
+function textOf(entry, places) {
+  const loop = places.byPath.get(entry.path.slice(0, entry.path.lastIndexOf("/")))?.entry;
+  const outer = loop?.inputs?.parameters ?? {};
+  const own = Object.entries(entry.inputs?.parameters ?? {}).filter(([name]) => !(name in outer));
+  const text = own.map(([, value]) => (typeof value === "string" ? value : JSON.stringify(value))).join(" ");
+  return text.length > 40 ? `${text.slice(0, 39)}…` : text;
+}

@@ -1,0 +1,142 @@
+// The curves of a job: loss, accuracy, images per second and time left of one replica, and the last values of all.
+import { html, useMemo, useState } from "../ui/html.js";
+import { figure, percent } from "../ui/numbers.js";
+import { Section } from "../ui/page.js";
+import { Table } from "../ui/table.js";
+import { duration } from "../ui/time.js";
+import { Chart } from "./chart.js";
+
+/** @typedef {(number | null)[]} Point - Step, seconds since the epoch, and the figures. */
+/** @typedef {{points: Point[], resumes: [number, number][]}} Curve */
+
+const LOST = " Steps that a restart discarded are dashed.";
+
+/** Index in a point of the seconds that are left. */
+const LEFT = 5;
+
+/** Points at the start of a process, which compiles: what they predict may be hours too long. */
+const NUM_GUESSES = 3;
+
+/**
+ * Title, index in a point, and format of each figure; whether each process measures it anew.
+ * @type {[string, number, (value: number) => string, boolean][]}
+ */
+const FIGURES = [
+  ["Loss", 2, figure, false],
+  ["Accuracy", 3, percent, false],
+  ["Images per second", 4, figure, true],
+  ["Time left", LEFT, duration, true],
+];
+
+/**
+ * @param {{steps: Map<string, Curve>, start: number, names: string[]}} props - `start` of the job in seconds since the
+ *   epoch; `names` of the replicas, the primary first.
+ */
+export function Curves({ steps, start, names }) {
+  const drawn = names.filter((name) => steps.get(name)?.points.length);
+  const [chosen, setChosen] = useState("");
+  const name = drawn.includes(chosen) ? chosen : drawn[0];
+  const curve = steps.get(name);
+  const shown = useMemo(() => (curve ? figures(curve, start) : []), [curve, start]);
+  if (!curve) return html`<p class="muted">No replica has logged training steps yet.</p>`;
+  const resumes = curve.resumes.map(([time]) => time - start);
+  const lost = shown.some(({ series }) => series.lost.some((value) => value !== null));
+  const choice =
+    drawn.length > 1 &&
+    html`<label>Replica <select value=${name}
+    onChange=${(/** @type {any} */ event) => setChosen(event.target.value)}>
+    ${drawn.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
+  </select></label>`;
+  return html`<${Section} title="Training" actions=${choice}>
+    ${resumes.length > 0 && html`<p class="muted">${resumesText(curve.resumes, start)}${lost && LOST}</p>`}
+    <div class="charts">
+      ${shown.map(
+        ({
+          title,
+          series,
+          format,
+        }) => html`<${Chart} key=${`${title} ${name}`} title=${title} series=${series} resumes=${resumes}
+        format=${format} isTime=${format === duration} />`,
+      )}
+    </div>
+    <${LastValues} names=${drawn} steps=${steps} />
+  <//>`;
+}
+
+/** Where processes resumed, in words. @param {[number, number][]} resumes @param {number} start */
+const resumesText = (resumes, start) => {
+  const texts = resumes.slice(-5).map(([time, step]) => `from step ${step} at ${duration(time - start)}`);
+  return `Resumed ${resumes.length > 5 ? `${resumes.length} times, last ` : ""}${texts.join(", ")}.`;
+};
+
+/**
+ * Return the figures that occur, each with its series. (A test reads them; a canvas cannot be read.)
+ * @param {Curve} curve @param {number} start
+ */
+export function figures(curve, start) {
+  const processes = withoutGuesses(ofProcesses(curve));
+  // A line does not continue from one process to the next one.
+  const parted = processes.flatMap((points, at) => (at ? [gap(processes[at - 1], points), ...points] : points));
+  return FIGURES.filter(([, index]) => curve.points.some((point) => point[index] !== null)).map(
+    ([title, index, format, isAnew]) => {
+      const points = isAnew ? parted : curve.points;
+      return { title, format, series: seriesOf(points, index, curve.resumes, start) };
+    },
+  );
+}
+
+/** @param {Point[]} points @param {number} index @param {[number, number][]} resumes @param {number} start */
+function seriesOf(points, index, resumes, start) {
+  const times = points.map((point) => Number(point[1]) - start);
+  const steps = points.map((point) => Number(point[0]));
+  const isLost = points.map(([step, time]) =>
+    resumes.some(([resumed, from]) => Number(time) < resumed && Number(step) > from),
+  );
+  const values = points.map((point) => point[index]);
+  const kept = values.map((value, at) => (isLost[at] ? null : value));
+  // The dashed line begins where the other one ends.
+  const lost = values.map((value, at) => (isLost[at] || isLost[at + 1] ? value : null));
+  return { times, steps, kept, lost };
+}
+
+/** The points of each process that has any. @param {Curve} curve @returns {Point[][]} */
+function ofProcesses({ points, resumes }) {
+  const ends = [...resumes.map(([time]) => time), Number.POSITIVE_INFINITY];
+  const isOf = (/** @type {Point} */ [, time], /** @type {number} */ at) =>
+    Number(time) < ends[at] && Number(time) >= (ends[at - 1] ?? Number.NEGATIVE_INFINITY);
+  return ends.map((_, at) => points.filter((point) => isOf(point, at))).filter((found) => found.length);
+}
+
+/** A point without figures between two processes. @param {Point[]} before @param {Point[]} after @returns {Point} */
+function gap(before, after) {
+  const [step, time] = /** @type {Point} */ (before.at(-1));
+  return [step, (Number(time) + Number(after[0][1])) / 2, null, null, null, null];
+}
+
+/**
+ * Leave out first predictions of the time left that are over twice as long as all later ones: they would rule the axis.
+ * @param {Point[][]} processes @returns {Point[][]}
+ */
+function withoutGuesses(processes) {
+  const later = processes.flatMap((points) => points.slice(NUM_GUESSES)).map((point) => Number(point[LEFT]));
+  const most = later.length ? Math.max(...later) : Number.POSITIVE_INFINITY;
+  const isGuess = (/** @type {Point} */ point, /** @type {number} */ at) =>
+    at < NUM_GUESSES && Number(point[LEFT]) > 2 * most;
+  return processes.map((points) => points.map((point, at) => (isGuess(point, at) ? point.with(LEFT, null) : point)));
+}
+
+/** The same as text. @param {{names: string[], steps: Map<string, Curve>}} props */
+function LastValues({ names, steps }) {
+  const rows = names.map((name) => ({ name, last: /** @type {Point} */ (steps.get(name)?.points.at(-1)) }));
+  const cell =
+    (/** @type {number} */ index, /** @type {(value: number) => string} */ format) =>
+    (/** @type {any} */ { last }) =>
+      last[index] === null ? "–" : format(last[index]);
+  const columns = [
+    { title: "Last values of", cell: (/** @type {any} */ row) => row.name, isName: true },
+    { title: "Step", cell: cell(0, String), isNumber: true },
+    ...FIGURES.map(([title, index, format]) => ({ title, cell: cell(index, format), isNumber: true })),
+  ];
+  const keyOf = (/** @type {any} */ row) => row.name;
+  return html`<${Table} caption="Last values of each replica" columns=${columns} rows=${rows} keyOf=${keyOf} />`;
+}

@@ -1,0 +1,56 @@
+// The list of models: the version in use of each, with its metrics.
+
+import { link } from "../routes.js";
+import { useLoad } from "../server/load.js";
+import { html } from "../ui/html.js";
+import { Empty, Loading, Page } from "../ui/page.js";
+import { Problem } from "../ui/problem.js";
+import { Table } from "../ui/table.js";
+import { Time } from "../ui/time.js";
+import { Aliases, metricColumns, metricsOf } from "./versions.js";
+
+export default function Models() {
+  const { data, error, reload } = useLoad("/local/models");
+  return html`<${Page} title="Models">
+    ${error && html`<${Problem} error=${error} onRetry=${reload} />`}
+    ${!data && !error && html`<${Loading} />`}
+    ${data && (data.models.length ? html`<${List} models=${data.models} />` : html`<${NoModels} />`)}
+  <//>`;
+}
+
+function NoModels() {
+  return html`<${Empty} title="No models yet">
+    <p>A pipeline registers a model with ModelUploadOp, and a program with aiplatform.Model.upload().</p>
+  <//>`;
+}
+
+/** @param {{models: any[]}} props */
+function List({ models }) {
+  /** @type {import("../ui/table.js").Column[]} */
+  const columns = [
+    { title: "Model", isName: true, cell: nameOf },
+    { title: "Versions", isNumber: true, cell: (row) => row.num_versions },
+    { title: "In use", cell: (row) => html`${row.shown.version} <${Aliases} names=${row.shown.aliases} />` },
+    ...metricColumns(
+      models.map((row) => metricsOf(row.shown)),
+      (row) => metricsOf(row.shown),
+      3,
+    ),
+    { title: "Endpoints", isNumber: true, isWideOnly: true, cell: (row) => row.num_endpoints },
+    {
+      title: "Last version",
+      isWideOnly: true,
+      cell: (row) => html`<span class="nowrap"><${Time} at=${row.update_time} /></span>`,
+    },
+  ];
+  return html`<${Table} caption="Models" columns=${columns} rows=${models}
+      keyOf=${(/** @type {any} */ row) => row.id} />`;
+}
+
+/** @param {any} row */
+function nameOf(row) {
+  return html`
+    <a href=${link(["models", row.id, row.shown.version])}>${row.display_name}</a>
+    ${row.description && html`<div class="small muted">${row.description}</div>`}
+    ${[row.problem, row.shown.problem].filter(Boolean).map((text) => html`<div class="small error">${text}</div>`)}`;
+}

@@ -1,0 +1,167 @@
+// A model that is tried: with an image that is dropped or chosen, or with instances as JSON.
+import { get, post } from "../server/api.js";
+import { html, useEffect, useRef, useState } from "../ui/html.js";
+import { count } from "../ui/numbers.js";
+import { Notice, Problem } from "../ui/problem.js";
+import { Predictions } from "./predictions.js";
+
+/** Vertex AI accepts requests of 1.5 MiB; base64 makes an image larger by a third. */
+const MAX_IMAGE_BYTES = 1_179_000;
+
+const POLL_MILLISECONDS = 1000;
+
+const CONFLICT = 409;
+
+/** @param {{model: any}} props */
+export function TryModel({ model }) {
+  const [mode, setMode] = useState("image");
+  const path = `/local/models/${encodeURIComponent(model.id)}/${encodeURIComponent(model.version)}`;
+  const [send, cancel, { pending, answer, error }] = usePrediction(path);
+  if (model.cannot_run && !model.endpoints.length) {
+    return html`<${Notice} kind="warn" title="This version cannot be tried here">${model.cannot_run}<//>`;
+  }
+  const choice = (/** @type {string} */ id, /** @type {string} */ title) => html`<label>
+    <input type="radio" name="mode" checked=${mode === id} onChange=${() => setMode(id)} />${title}</label>`;
+  return html`
+    <fieldset class="try-mode"><legend class="hidden">Request</legend>
+      ${choice("image", "An image")} ${choice("json", "JSON, for models with other instances")}</fieldset>
+    <p class="muted">${
+      model.endpoints.length
+        ? `The endpoint ${model.endpoints[0].display_name} answers, where this version is deployed.`
+        : "The serving container of this version answers. It starts here, and ends after 5 minutes without a request."
+    }</p>
+    ${
+      mode === "image"
+        ? html`<${Image} onSend=${send} isBusy=${Boolean(pending)} />`
+        : html`<${Json} onSend=${send}
+      isBusy=${Boolean(pending)} />`
+    }
+    <div aria-live="polite">${pending && html`<${Progress} pending=${pending} onCancel=${cancel} />`}</div>
+    ${error && html`<${Problem} title="No prediction" error=${error} />`}
+    ${answer && html`<${Predictions} answer=${answer} />`}`;
+}
+
+/**
+ * Send requests to a version; the newest one counts.
+ * @param {string} path
+ * @returns {[(body: object) => void, () => void, {pending: any, answer: any, error: any}]}
+ */
+function usePrediction(path) {
+  const [shown, setShown] = useState(/** @type {any} */ ({ pending: null, answer: null, error: null }));
+  const number = useRef(0);
+  const isPending = Boolean(shown.pending);
+  useEffect(() => {
+    if (!isPending) return;
+    const timer = setInterval(async () => {
+      const { state, line } = await get(`${path}:trial`).catch(() => ({ state: "", line: "" }));
+      setShown((/** @type {any} */ now) => (now.pending ? { ...now, pending: { ...now.pending, state, line } } : now));
+    }, POLL_MILLISECONDS);
+    return () => clearInterval(timer);
+  }, [isPending]);
+  const send = async (/** @type {object} */ body) => {
+    const own = ++number.current;
+    const set = (/** @type {any} */ change) =>
+      own === number.current && setShown({ pending: null, answer: null, error: null, ...change });
+    set({ pending: { since: Date.now(), state: "", line: "" } });
+    try {
+      set({ answer: await post(`${path}:predict`, body) });
+    } catch (problem) {
+      set({ error: problem });
+    }
+  };
+  const cancel = () => {
+    number.current += 1;
+    setShown({ pending: null, answer: null, error: null });
+    post(`${path}:cancel`).catch(
+      (problem) => problem.status !== CONFLICT && setShown({ pending: null, error: problem }),
+    );
+  };
+  return [send, cancel, shown];
+}
+
+/** @param {{pending: any, onCancel: () => void}} props */
+function Progress({ pending, onCancel }) {
+  const seconds = Math.round((Date.now() - pending.since) / 1000);
+  const text = pending.state === "starting" ? "Starting the serving container" : "Waiting for the prediction";
+  return html`<div class="trial">
+    <span class="spinner" aria-hidden="true"></span>
+    <div><div>${text}… ${seconds > 0 && html`<span class="muted" aria-hidden="true">${seconds} s</span>`}</div>
+      ${
+        pending.state === "starting" &&
+        pending.line &&
+        html`<div class="small muted"><code>${pending.line}</code></div>`
+      }</div>
+    <button onClick=${onCancel}>Cancel</button>
+  </div>`;
+}
+
+/** @param {{onSend: (body: object) => void, isBusy: boolean}} props */
+function Image({ onSend, isBusy }) {
+  const [chosen, setChosen] = useState(/** @type {{url: string, name: string} | null} */ (null));
+  const [refused, setRefused] = useState("");
+  const [isOver, setIsOver] = useState(false);
+  useEffect(() => () => chosen && URL.revokeObjectURL(chosen.url), [chosen]);
+  const take = async (/** @type {FileList | null | undefined} */ files) => {
+    const file = files?.[0];
+    if (!file) return;
+    setRefused("");
+    setChosen({ url: URL.createObjectURL(file), name: file.name });
+    if (file.size > MAX_IMAGE_BYTES) {
+      return setRefused(
+        `${file.name} has ${count(file.size)} bytes. As on Vertex AI, a request has at most ` +
+          `1.5 MiB: an image of up to ${count(MAX_IMAGE_BYTES)} bytes. Make it smaller.`,
+      );
+    }
+    onSend({ image: await base64(file) });
+  };
+  const over = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    setIsOver(event.type === "dragover");
+  };
+  const drop = (/** @type {DragEvent} */ event) => {
+    over(event);
+    if (!isBusy) take(event.dataTransfer?.files);
+  };
+  const choose = (/** @type {any} */ event) => {
+    take(event.target.files);
+    event.target.value = "";
+  };
+  return html`<div class=${`try-drop ${isOver ? "over" : ""}`} onDragOver=${over} onDragLeave=${over} onDrop=${drop}>
+      ${chosen && html`<img src=${chosen.url} alt=${`The image ${chosen.name}`} />`}
+      <div>
+        <label class="button">Choose an image
+          <input class="hidden" type="file" accept="image/*" disabled=${isBusy} onChange=${choose} />
+        </label>
+        <p class="muted">or drop one here. It is sent as <code>${'{"instances": [{"b64": "…"}]}'}</code>.</p>
+      </div>
+    </div>
+    ${refused && html`<${Problem} title="The image is too large" error=${refused} />`}`;
+}
+
+/** @param {{onSend: (body: object) => void, isBusy: boolean}} props */
+function Json({ onSend, isBusy }) {
+  const [text, setText] = useState('{"instances": []}');
+  const [wrong, setWrong] = useState("");
+  const send = () => {
+    try {
+      setWrong("");
+      onSend(JSON.parse(text));
+    } catch (error) {
+      setWrong(/** @type {Error} */ (error).message);
+    }
+  };
+  return html`<div class="request"><label for="request">Request, as for Vertex AI's predict</label>
+    <textarea id="request" rows="8" spellcheck=${false} value=${text} aria-invalid=${Boolean(wrong)}
+      onInput=${(/** @type {any} */ event) => setText(event.target.value)}></textarea>
+    ${wrong && html`<p class="error" role="alert">Not JSON: ${wrong}</p>`}
+    <p><button class="primary" disabled=${isBusy} onClick=${send}>Predict</button></p></div>`;
+}
+
+/** The content of a file in base64. @param {File} file @returns {Promise<string>} */
+const base64 = (file) =>
+  new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(String(reader.result).split(",", 2)[1] ?? "");
+    reader.onerror = () => reject(reader.error);
+    reader.readAsDataURL(file);
+  });

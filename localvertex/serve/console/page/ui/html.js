@@ -1,0 +1,17 @@
+// Preact with htm: what all parts and views import.
+import htm from "../vendor/htm.js";
+import { createElement } from "../vendor/preact.js";
+
+export {
+  useCallback,
+  useEffect,
+  useErrorBoundary,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "../vendor/hooks.js";
+export { Fragment, render } from "../vendor/preact.js";
+
+/** Markup with values in it; every value is text, never markup. */
+export const html = htm.bind(createElement);
