@@ -5,11 +5,11 @@ import { html, useEffect, useState } from "../ui/html.js";
 import { Notice, Problem } from "../ui/problem.js";
 import { MachineCheck, Refusals } from "./checks.js";
 import { useFileDrop } from "./choose.js";
+import { start, useChecks, useDraft } from "./draft_state.js";
+import { Same } from "./equivalents.js";
 import { Form } from "./form.js";
 import { Preview } from "./preview.js";
-import { Same } from "./same.js";
 import { Settings } from "./settings.js";
-import { start, useChecks, useDraft } from "./state.js";
 
 /** @param {{overview: Overview, server: ServerInfo | null}} props */
 export function Draft({ overview, server }) {

@@ -3,7 +3,7 @@
 import { Log } from "../logs/log.js";
 import { added, EMPTY } from "../logs/window.js";
 import { go, link } from "../routes.js";
-import { withPoints } from "../runs/record.js";
+import { withPoints } from "../runs/live_run.js";
 import { post, remove } from "../server/api.js";
 import { useEvents } from "../server/load.js";
 import { Confirm } from "../ui/dialog.js";
@@ -12,7 +12,7 @@ import { Loading, Page, Section } from "../ui/page.js";
 import { Problem } from "../ui/problem.js";
 import { isFinal, State } from "../ui/state.js";
 import { Time } from "../ui/time.js";
-import { Replicas } from "./job.js";
+import { Replicas } from "./replicas.js";
 
 /** @param {{params: Record<string, string>, query: URLSearchParams}} props */
 export default function Job({ params, query }) {

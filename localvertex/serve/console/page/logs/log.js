@@ -2,7 +2,7 @@
 import { get } from "../server/api.js";
 import { useAction } from "../server/load.js";
 import { html, useEffect, useMemo, useRef, useState } from "../ui/html.js";
-import { marked } from "./text.js";
+import { marked } from "./visible_text.js";
 import { preceded } from "./window.js";
 
 /** Distance from the end in pixels within which the log follows. */

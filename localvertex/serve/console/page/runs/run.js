@@ -12,7 +12,7 @@ import { isFinal, State } from "../ui/state.js";
 import { Tabs } from "../ui/tabs.js";
 import { Actions } from "./actions.js";
 import { Facts, Failure } from "./header.js";
-import { useRun } from "./record.js";
+import { useRun } from "./live_run.js";
 import { Step } from "./step.js";
 import { Steps } from "./steps.js";
 import { Summary } from "./summary.js";
@@ -48,7 +48,7 @@ export default function Run({ params, query }) {
   <//>`;
 }
 
-/** @param {{live: import("./record.js").Live, run: any, entry: any, query: URLSearchParams}} props */
+/** @param {{live: import("./live_run.js").Live, run: any, entry: any, query: URLSearchParams}} props */
 function LogOf({ live, run, entry, query }) {
   const onFile = (/** @type {string} */ file) =>
     go(link(["runs", run.id, entry.path], { ...Object.fromEntries(query), file }), { replace: true });
@@ -105,7 +105,7 @@ function GraphOf({ run, tasks, selected, onSelect }) {
 function JobOf(props) {
   const [Job, setJob] = useState(/** @type {any} */ (null));
   useEffect(() => {
-    import("../jobs/job.js").then((part) => setJob(() => part.Job));
+    import("../jobs/replicas.js").then((part) => setJob(() => part.Job));
   }, []);
   return Job && html`<${Job} ...${props} />`;
 }

@@ -8,7 +8,7 @@ import { Problem } from "../ui/problem.js";
 import { label } from "../ui/state.js";
 import { Table } from "../ui/table.js";
 import { Tabs } from "../ui/tabs.js";
-import { LISTS, PAGE_SIZE } from "./rows.js";
+import { LISTS, PAGE_SIZE } from "./lists.js";
 
 const TYPING_MS = 200;
 
@@ -78,7 +78,7 @@ function Rows({ tab, query, selected, onSelect }) {
 }
 
 /**
- * @param {{list: import("./rows.js").List, text: string, state: string,
+ * @param {{list: import("./lists.js").List, text: string, state: string,
  *   onChange: (values: Record<string, string>) => void}} props
  */
 function Filter({ list, text, state, onChange }) {

@@ -3,10 +3,10 @@
 import { MachineCheck, Refusals } from "../creating/checks.js";
 import { Choose } from "../creating/choose.js";
 import { useOverview } from "../creating/create.js";
+import { prepared, useChecks, useDraft } from "../creating/draft_state.js";
 import { Field } from "../creating/field.js";
 import { Form } from "../creating/form.js";
 import { Settings } from "../creating/settings.js";
-import { prepared, useChecks, useDraft } from "../creating/state.js";
 import { go, link } from "../routes.js";
 import { post } from "../server/api.js";
 import { useAction, useLoad } from "../server/load.js";

@@ -1,7 +1,7 @@
 // One schedule: when it fires, what it runs, and the runs that it has started.
 
 import { go, link } from "../routes.js";
-import { LISTS, PAGE_SIZE } from "../runs/rows.js";
+import { LISTS, PAGE_SIZE } from "../runs/lists.js";
 import { useEvents, useLoad } from "../server/load.js";
 import { html } from "../ui/html.js";
 import { Empty, Loading, Page, Section } from "../ui/page.js";

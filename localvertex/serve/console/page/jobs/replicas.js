@@ -7,7 +7,7 @@ import { Loading, Section } from "../ui/page.js";
 import { label, State } from "../ui/state.js";
 import { clock, duration } from "../ui/time.js";
 import { Curves } from "./curves.js";
-import { FaultButtons } from "./fault.js";
+import { FaultButtons } from "./fault_buttons.js";
 import { Axis, Lane, Legend } from "./timeline.js";
 
 /** The state whose symbol a condition has, and its words. @type {Record<string, [string, string]>} */
@@ -31,7 +31,7 @@ export function Job({ run, task, job, steps }) {
  * @param {object} props
  * @param {any} props.job - The newest `job` event; null until the first.
  * @param {Map<string, any>} props.steps
- * @param {import("./fault.js").Target} props.target
+ * @param {import("./fault_buttons.js").Target} props.target
  * @param {(file: string) => string} props.logOf - The address of a log.
  */
 export function Replicas({ job, steps, target, logOf }) {
