@@ -17,7 +17,7 @@ from localvertex.serve.console.runs.listing import RunList
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.console.runs.routes import RunRoutes
 from localvertex.serve.console.schedules.routes import ScheduleRoutes
-from localvertex.serve.custom_jobs import CustomJobs
+from localvertex.serve.custom_jobs.custom_jobs import CustomJobs
 from localvertex.serve.endpoints.deployments import Deployments
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.serve.schedules.schedules import Schedules

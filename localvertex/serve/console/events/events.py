@@ -17,7 +17,7 @@ from localvertex.serve.console.local_route import LocalCall, local_route
 from localvertex.serve.console.runs.folders import find_run, step_folder
 from localvertex.serve.console.runs.listing import RunList
 from localvertex.serve.console.runs.record import Records
-from localvertex.serve.custom_jobs import CustomJobs
+from localvertex.serve.custom_jobs.custom_jobs import CustomJobs
 
 Source = Callable[[], Iterator[Event]]
 

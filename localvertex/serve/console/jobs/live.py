@@ -10,7 +10,7 @@ from typing import Any
 from localvertex.custom_jobs.goodput.event_files import EventFiles, EventLog
 from localvertex.custom_jobs.goodput.goodput import goodput
 from localvertex.custom_jobs.goodput.timeline import Mark, Span
-from localvertex.custom_jobs.status import JobState
+from localvertex.custom_jobs.status import FINAL_STATES, JobState
 from localvertex.serve.console.jobs.curves import Curve
 from localvertex.serve.console.runs import shape
 
@@ -22,8 +22,6 @@ _SECONDS = 1.0
 
 _IDLE_SECONDS = 5.0
 """Between two messages about a job in which nothing happens but the time."""
-
-FINAL_STATES = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
 
 
 class LiveJob:

@@ -8,13 +8,14 @@ from starlette.routing import Route
 from localvertex.custom_jobs import status_file
 from localvertex.custom_jobs.faults import requests
 from localvertex.custom_jobs.faults.requests import Refused
+from localvertex.custom_jobs.status import FINAL_STATES
 from localvertex.serve.api.errors import ApiError, Status, not_found
-from localvertex.serve.console.jobs.live import FINAL_STATES, LiveJob
+from localvertex.serve.console.jobs.live import LiveJob
 from localvertex.serve.console.local_route import LocalCall, local_route
 from localvertex.serve.console.runs import logs, shape
 from localvertex.serve.console.runs.folders import find_run, step_folder
 from localvertex.serve.console.runs.record import Records
-from localvertex.serve.custom_jobs import CustomJobs
+from localvertex.serve.custom_jobs.custom_jobs import CustomJobs
 from localvertex.state.task import State
 
 
