@@ -1,5 +1,6 @@
 // The fields of parameters and input artifacts: a control for each type, "changed", and reset to the default.
 import { html } from "../ui/html.js";
+import { Select } from "../ui/select.js";
 import { Field } from "./field.js";
 
 const TYPES = /** @type {Record<string, string>} */ ({
@@ -62,11 +63,8 @@ function Control({ aria, parameter, text, onText }) {
     const none = standard === null ? [""] : [];
     const unset = none.length ? "not set" : "empty";
     const more = [...none, ...choices].includes(text) ? [] : [text];
-    return html`<select ...${aria} value=${text} onChange=${input}>
-      ${[...none, ...more, ...choices].map(
-        (each) => html`<option key=${each} value=${each} selected=${each === text}>${each || unset}</option>`,
-      )}
-    </select>`;
+    const offered = [...none, ...more, ...choices].map((each) => [each, each || unset]);
+    return html`<${Select} ...${aria} value=${text} choices=${offered} onChoose=${onText} />`;
   }
   const empty = standard === null ? (isRequired ? `such as ${example}` : "not set") : "empty";
   if (type === "LIST" || type === "STRUCT" || text.includes("\n")) {

@@ -2,6 +2,7 @@
 import { html, useMemo, useState } from "../ui/html.js";
 import { figure, percent } from "../ui/numbers.js";
 import { Section } from "../ui/page.js";
+import { Select } from "../ui/select.js";
 import { Table } from "../ui/table.js";
 import { duration } from "../ui/time.js";
 import { Chart } from "./chart.js";
@@ -43,10 +44,7 @@ export function Curves({ steps, start, names }) {
   const lost = shown.some(({ series }) => series.lost.some((value) => value !== null));
   const choice =
     drawn.length > 1 &&
-    html`<label>Replica <select value=${name}
-    onChange=${(/** @type {any} */ event) => setChosen(event.target.value)}>
-    ${drawn.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
-  </select></label>`;
+    html`<label>Replica <${Select} value=${name} choices=${drawn} onChoose=${setChosen} /></label>`;
   return html`<${Section} title="Training" actions=${choice}>
     ${resumes.length > 0 && html`<p class="muted">${resumesText(curve.resumes, start)}${lost && LOST}</p>`}
     <div class="charts">

@@ -2,6 +2,7 @@
 import { get } from "../server/api.js";
 import { useAction } from "../server/load.js";
 import { html, useEffect, useMemo, useRef, useState } from "../ui/html.js";
+import { Select } from "../ui/select.js";
 import { marked } from "./visible_text.js";
 import { preceded } from "./window.js";
 
@@ -54,9 +55,7 @@ const href = (run, task, file) =>
 /** The choice of the log, where a step has several. @param {{log: any, onFile: (file: string) => void}} props */
 function Files({ log, onFile }) {
   if (log.files.length < 2) return null;
-  return html`<label>Log <select value=${log.file} onChange=${(/** @type {any} */ event) => onFile(event.target.value)}>
-    ${log.files.map((/** @type {string} */ name) => html`<option key=${name} value=${name}>${name}</option>`)}
-  </select></label>`;
+  return html`<label>Log <${Select} value=${log.file} choices=${log.files} onChoose=${onFile} /></label>`;
 }
 
 /** @param {{search: string, onInput: (text: string) => void, found: any, isCut: boolean}} props */

@@ -5,6 +5,7 @@ import { useEvents, useLoad } from "../server/load.js";
 import { html, useEffect, useState } from "../ui/html.js";
 import { Empty, Loading, Page } from "../ui/page.js";
 import { Problem } from "../ui/problem.js";
+import { Select } from "../ui/select.js";
 import { label } from "../ui/state.js";
 import { Table } from "../ui/table.js";
 import { Tabs } from "../ui/tabs.js";
@@ -90,13 +91,10 @@ function Filter({ list, text, state, onChange }) {
     return () => clearTimeout(timer);
   }, [typed]);
   const type = (/** @type {any} */ event) => setTyped(event.target.value);
-  const choose = (/** @type {any} */ event) => onChange({ state: event.target.value });
   return html`<div class="toolbar" role="search">
     <input type="search" placeholder="Filter by name" aria-label="Filter by name" value=${typed} onInput=${type} />
-    <select aria-label="State" value=${state} onChange=${choose}>
-      <option value="">All states</option>
-      ${list.states.map((each) => html`<option key=${each} value=${each}>${label(each)}</option>`)}
-    </select>
+    <${Select} aria-label="State" value=${state} onChoose=${(/** @type {string} */ chosen) => onChange({ state: chosen })}
+      choices=${[["", "All states"], ...list.states.map((each) => [each, label(each)])]} />
   </div>`;
 }
 

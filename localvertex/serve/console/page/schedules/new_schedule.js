@@ -13,8 +13,14 @@ import { useAction, useLoad } from "../server/load.js";
 import { html, useState } from "../ui/html.js";
 import { Loading, Page, Section } from "../ui/page.js";
 import { Problem } from "../ui/problem.js";
+import { Select } from "../ui/select.js";
 import { idOf } from "./actions.js";
 import { CronFields, FastClock, useCron } from "./cron.js";
+
+const AT_LIMIT = [
+  ["false", "skip the run"],
+  ["true", "wait until another run ends"],
+];
 
 /** @param {{query: URLSearchParams}} props */
 export default function NewSchedule({ query }) {
@@ -105,11 +111,8 @@ function Times({ times, setTimes, cron }) {
           onInput=${(/** @type {any} */ event) => set({ limit: event.target.value })} />`}
       <//>
       <${Field} id="queued" name="When the limit is reached">
-        ${(/** @type {object} */ aria) => html`<select ...${aria} value=${String(times.isQueued)}
-            onChange=${(/** @type {any} */ event) => set({ isQueued: event.target.value === "true" })}>
-          <option value="false" selected=${!times.isQueued}>skip the run</option>
-          <option value="true" selected=${times.isQueued}>wait until another run ends</option>
-        </select>`}
+        ${(/** @type {object} */ aria) => html`<${Select} ...${aria} value=${String(times.isQueued)} choices=${AT_LIMIT}
+          onChoose=${(/** @type {string} */ text) => set({ isQueued: text === "true" })} />`}
       <//>
     </div>
   <//>`;
