@@ -9,6 +9,7 @@ from localvertex.serve.console.creating.creating import Creating
 from localvertex.serve.console.datasets import Datasets
 from localvertex.serve.console.events.events import Events
 from localvertex.serve.console.jobs.routes import JobRoutes
+from localvertex.serve.console.local_route import routes_of
 from localvertex.serve.console.models.models import Models
 from localvertex.serve.console.run_files import RunFiles
 from localvertex.serve.console.runs.actions import RunActions
@@ -55,7 +56,6 @@ class Console:
     def routes(self) -> list[Route]:
         """The page's files and the local routes."""
         parts = (
-            RunFiles(self._work_dir),
             self._creating,
             self._events,
             self._list,
@@ -68,4 +68,5 @@ class Console:
             self.models,
             self._datasets,
         )
-        return [*static.routes(), *(route for part in parts for route in part.routes)]
+        local = [route for part in parts for route in routes_of(part)]
+        return [*static.routes(), *RunFiles(self._work_dir).routes, *local]

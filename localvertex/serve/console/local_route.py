@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -27,16 +27,34 @@ class LocalCall:
 
 Answer = Callable[[LocalCall], dict[str, Any] | Response]
 
+_Method = TypeVar("_Method", bound=Callable[..., dict[str, Any] | Response])
 
-def local_route(http_method: str, path: str, answer: Answer) -> Route:
-    """Build a route.
+_ROUTE = "local_route"
+"""The attribute of a method that answers a route."""
+
+
+def local_route(http_method: str, path: str) -> Callable[[_Method], _Method]:
+    """Mark a method of the console that answers a route; it is called in a thread.
 
     Args:
         http_method: GET, POST or DELETE.
         path: Its path, below `/local/`.
-        answer: Returns the JSON object or the response; called in a thread.
     """
 
+    def mark(method: _Method) -> _Method:
+        setattr(method, _ROUTE, (http_method, path))
+        return method
+
+    return mark
+
+
+def routes_of(part: object) -> list[Route]:
+    """Build the routes of all methods that are marked."""
+    methods = [getattr(part, name) for name, each in vars(type(part)).items() if hasattr(each, _ROUTE)]
+    return [_route(each, *getattr(each, _ROUTE)) for each in methods]
+
+
+def _route(answer: Answer, http_method: str, path: str) -> Route:
     async def respond(request: Request) -> Response:
         body = await request.body()
         return await run_in_threadpool(_respond, answer, request, body)

@@ -5,7 +5,6 @@ from contextlib import suppress
 
 from anyio import CapacityLimiter
 from starlette.responses import Response
-from starlette.routing import Route
 
 from localvertex.serve.api.errors import ApiError
 from localvertex.serve.connection import EVENTS
@@ -39,11 +38,7 @@ class Events:
         self._records, self._work_dir = records, records.work_dir
         self._threads = CapacityLimiter(_NUM_THREADS)
 
-    @property
-    def routes(self) -> list[Route]:
-        """The route of the streams."""
-        return [local_route("GET", EVENTS, self.follow)]
-
+    @local_route("GET", EVENTS)
     def follow(self, call: LocalCall) -> Response:
         """Return the stream of a run, of a custom job of the API, or without one that of the list of runs.
 

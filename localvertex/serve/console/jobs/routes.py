@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from starlette.routing import Route
-
 from localvertex.custom_jobs import status_file
 from localvertex.custom_jobs.faults import requests
 from localvertex.custom_jobs.faults.requests import Refused
@@ -30,34 +28,27 @@ class JobRoutes:
     def __init__(self, records: Records, custom_jobs: CustomJobs) -> None:
         self._records, self._custom_jobs = records, custom_jobs
 
-    @property
-    def routes(self) -> list[Route]:
-        """All routes."""
-        return [
-            local_route("GET", "/local/runs/{id:id}/job", self.of_run),
-            local_route("POST", "/local/runs/{id:id}:fault", self.break_run),
-            local_route("GET", "/local/jobs/{id:id}", self.of_api),
-            local_route("GET", "/local/jobs/{id:id}/log", self.log_of_api),
-            local_route("POST", "/local/jobs/{id:id}:fault", self.break_api),
-        ]
-
+    @local_route("GET", "/local/runs/{id:id}/job")
     def of_run(self, call: LocalCall) -> dict[str, Any]:
         """Return the job of a step, with its curves."""
         task = call.query.get("task", "")
         _, status, is_running = self._of_run(call.path["id"], task)
         return _answer(LiveJob(task), status, is_running=is_running)
 
+    @local_route("GET", "/local/jobs/{id:id}")
     def of_api(self, call: LocalCall) -> dict[str, Any]:
         """Return a job of the API, with its curves."""
         job, folder = self._custom_jobs.find(call.path["id"])
         return {"job": job} | _answer(LiveJob(), status_file.read(folder), is_running=is_running(job))
 
+    @local_route("GET", "/local/jobs/{id:id}/log")
     def log_of_api(self, call: LocalCall) -> dict[str, Any]:
         """Return the logs of a job of the API, and a part of one of them."""
         folder = self._custom_jobs.find(call.path["id"])[1]
         asked = [call.query.get(name, "") for name in ("file", "offset", "before")]
         return logs.answer(folder.parent, folder.name, *asked)
 
+    @local_route("POST", "/local/runs/{id:id}:fault")
     def break_run(self, call: LocalCall) -> dict[str, Any]:
         """Ask the job of a step for a fault."""
         task = call.body.get("task")
@@ -66,6 +57,7 @@ class JobRoutes:
             raise _refused(f"the run {call.path['id']} is not running")
         return _request(folder, status, call)
 
+    @local_route("POST", "/local/jobs/{id:id}:fault")
     def break_api(self, call: LocalCall) -> dict[str, Any]:
         """Ask a job of the API for a fault."""
         job, folder = self._custom_jobs.find(call.path["id"])

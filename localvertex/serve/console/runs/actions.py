@@ -2,15 +2,11 @@
 
 from typing import Any
 
-from starlette.routing import Route
-
 from localvertex.serve.api.errors import ApiError, Status, invalid
 from localvertex.serve.console.local_route import LocalCall, local_route
 from localvertex.serve.console.runs.folders import find_run
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.state import record
-
-_PATH = "/local/runs/{id:id}"
 
 _ELSEWHERE = (
     "{run_id} was started in a terminal; only that process can stop it: press Ctrl-C there, once to stop gracefully, "
@@ -24,20 +20,13 @@ class RunActions:
     def __init__(self, jobs: PipelineJobs) -> None:
         self._jobs = jobs
 
-    @property
-    def routes(self) -> list[Route]:
-        """The local routes."""
-        return [
-            local_route("POST", f"{_PATH}:retry", self._retry),
-            local_route("POST", f"{_PATH}:stop", self._stop),
-            local_route("DELETE", _PATH, self._delete),
-        ]
-
+    @local_route("POST", "/local/runs/{id:id}:retry")
     def _retry(self, call: LocalCall) -> dict[str, Any]:
         """Resume a run; its finished steps are not run again."""
         self._jobs.retry(call.path["id"])
         return {}
 
+    @local_route("POST", "/local/runs/{id:id}:stop")
     def _stop(self, call: LocalCall) -> dict[str, Any]:
         """Stop a run, with `at_once` without grace time for its processes; one that has ended is unchanged."""
         run_id, at_once = call.path["id"], call.body.get("at_once", False)
@@ -48,6 +37,7 @@ class RunActions:
             raise ApiError(Status.FAILED_PRECONDITION, _ELSEWHERE.format(run_id=run_id))
         return {}
 
+    @local_route("DELETE", "/local/runs/{id:id}")
     def _delete(self, call: LocalCall) -> dict[str, Any]:
         """Delete a run that has ended, with all its files."""
         self._jobs.remove(call.path["id"])

@@ -43,8 +43,7 @@ export function Curves({ steps, start, names }) {
   const resumes = curve.resumes.map(([time]) => time - start);
   const lost = shown.some(({ series }) => series.lost.some((value) => value !== null));
   const choice =
-    drawn.length > 1 &&
-    html`<label>Replica <${Select} value=${name} choices=${drawn} onChoose=${setChosen} /></label>`;
+    drawn.length > 1 && html`<label>Replica <${Select} value=${name} choices=${drawn} onChoose=${setChosen} /></label>`;
   return html`<${Section} title="Training" actions=${choice}>
     ${resumes.length > 0 && html`<p class="muted">${resumesText(curve.resumes, start)}${lost && LOST}</p>`}
     <div class="charts">
