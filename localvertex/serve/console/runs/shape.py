@@ -1,52 +1,25 @@
-"""Whether a record has the types that the console relies on; somebody may have edited it, or a disk has damaged it."""
+"""Whether a record has the types that the console relies on; a user may have edited it, or a disk has damaged it.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+A shape is a type, a set of texts, a list `[items]`, a list of fixed length `(first, second)`, an object
+`{str: values}`, or an object with fields: `name!` must be there, and `name?` may be None.
+"""
+
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 from localvertex.state import record
 from localvertex.state.task import State
 
-_NUMBER, _OPTIONAL_NUMBER = (int, float), (int, float, type(None))
+_NUMBER, _OPTIONAL_NUMBER = int | float, int | float | None
 """The first one is finite; a measured value may be NaN."""
 
 _LARGEST = 1e15
 """Of times, sizes and counts."""
 
-_TEXT = (str, type(None))
-_INTEGER = (int, type(None))
+_TEXT, _INTEGER = str | None, int | None
 
-
-@dataclass(frozen=True, kw_only=True)
-class _ListOf:
-    """A list whose items have a shape."""
-
-    items: Any
-
-
-@dataclass(frozen=True, kw_only=True)
-class _MapOf:
-    """An object whose values have a shape."""
-
-    values: Any
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Optional:
-    """None, or a value with a shape."""
-
-    value: Any
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Pair:
-    """A list of exactly these shapes."""
-
-    items: tuple[Any, ...]
-
-
-_MARKS = _ListOf(items=_Pair(items=(_NUMBER, str)))
+_MARKS = [(_NUMBER, str)]
 
 _SPAN = {"start!": _NUMBER, "end": _OPTIONAL_NUMBER, "exit_code": _INTEGER}
 
@@ -57,35 +30,31 @@ _REPLICA = {
     "exit_code!": _INTEGER,
     "step": _INTEGER,
     "num_steps": _INTEGER,
-    "loss": _OPTIONAL_NUMBER,
-    "accuracy": _OPTIONAL_NUMBER,
-    "seconds_left": _OPTIONAL_NUMBER,
-    "spans": _ListOf(items=_SPAN),
-    "event_log": _Optional(value={"path!": str, "offset!": int}),
+    **dict.fromkeys(("loss", "accuracy", "seconds_left"), _OPTIONAL_NUMBER),
+    "spans": [_SPAN],
+    "event_log?": {"path!": str, "offset!": int},
 }
 
 _GOODPUT = {
-    "fraction": _OPTIONAL_NUMBER,
     "total_seconds": _NUMBER,
-    "seconds": _MapOf(values=_NUMBER),
-    "timeline": _MapOf(values=_ListOf(items=_Pair(items=(str, _NUMBER, _NUMBER)))),
+    "seconds": {str: _NUMBER},
+    "timeline": {str: [(str, _NUMBER, _NUMBER)]},
     "marks": _MARKS,
-    "best_seconds_between_saves": _OPTIONAL_NUMBER,
-    "mean_seconds_between_saves": _OPTIONAL_NUMBER,
+    **dict.fromkeys(("fraction", "best_seconds_between_saves", "mean_seconds_between_saves"), _OPTIONAL_NUMBER),
 }
 
 _CUSTOM_JOB = {
     "state!": str,
-    "replicas!": _ListOf(items=_REPLICA),
+    "replicas!": [_REPLICA],
     "num_restarts": _INTEGER,
     "num_preemptions": _INTEGER,
     "marks": _MARKS,
-    "goodput": _Optional(value=_GOODPUT),
+    "goodput?": _GOODPUT,
 }
 
 _ARTIFACT = {"type!": {"schemaTitle": str}, "uri": str, "name": str, "metadata": dict}
 
-_VALUES = {"parameters!": dict, "artifacts!": _MapOf(values=_ListOf(items=_ARTIFACT))}
+_VALUES = {"parameters!": dict, "artifacts!": {str: [_ARTIFACT]}}
 
 _TASK = {
     **dict.fromkeys(("path!", "title!", "display_name!", "kind!"), str),
@@ -96,18 +65,18 @@ _TASK = {
     "exit_code": _INTEGER,
     "inputs!": _VALUES,
     "outputs!": _VALUES,
-    "custom_job": _Optional(value=_CUSTOM_JOB),
+    "custom_job?": _CUSTOM_JOB,
 }
 
 _RUN = {
     **dict.fromkeys(("start_time", "end_time", "error", "failed_task", "gcs_root", "region", "sha256"), _TEXT),
     "parameters": dict,
     "outputs": _VALUES,
-    "input_artifacts": _MapOf(values=_ListOf(items=_ARTIFACT)),
-    "metrics!": _ListOf(items={"task!": str, "artifact!": str, "name!": str}),
-    "models!": _ListOf(items={"uri!": str, "resource_name": _TEXT}),
-    **dict.fromkeys(("resume_times", "resume_options", "warnings", "unused_faults"), _ListOf(items=str)),
-    "tasks!": _ListOf(items=_TASK),
+    "input_artifacts": {str: [_ARTIFACT]},
+    "metrics!": [{"task!": str, "artifact!": str, "name!": str}],
+    "models!": [{"uri!": str, "resource_name": _TEXT}],
+    **{name: [str] for name in ("resume_times", "resume_options", "warnings", "unused_faults")},
+    "tasks!": [_TASK],
 }
 
 
@@ -138,28 +107,17 @@ def _check(value: Any, shape: Any, place: str) -> None:
     Raises:
         ValueError: It does not have the shape.
     """
-    if isinstance(shape, _Optional):
-        if value is not None:
-            _check(value, shape.value, place)
-        return
-    expected = _type(shape)
-    is_number_only = isinstance(value, bool) and expected in (int, _NUMBER, _OPTIONAL_NUMBER, _INTEGER)
-    if not isinstance(value, expected) or is_number_only:
+    is_type = isinstance(shape, type | UnionType)
+    expected = shape if is_type else dict if isinstance(shape, dict) else str if isinstance(shape, frozenset) else list
+    is_other = isinstance(value, bool) and expected is not bool
+    if is_other or not isinstance(value, expected):
         raise ValueError(f"{place or 'the record'} has the wrong type: {type(value).__name__}")
     if isinstance(shape, frozenset) and value not in shape:
         raise ValueError(f"{place}: unknown value {value[:40]!r}")
     if (expected == _NUMBER or isinstance(value, int)) and not -_LARGEST < value < _LARGEST:
         raise ValueError(f"{place}: expected a number from -1e15 to 1e15, found {str(value)[:40]}")
-    for name, inner, part in _parts(value, shape, place):
+    for name, inner, part in () if is_type else _parts(value, shape, place):
         _check(part, inner, name)
-
-
-def _type(shape: Any) -> Any:
-    if isinstance(shape, _ListOf | _Pair):
-        return list
-    if isinstance(shape, frozenset):
-        return str
-    return dict if isinstance(shape, _MapOf | Mapping) else shape
 
 
 def _parts(value: Any, shape: Any, place: str) -> list[tuple[str, Any, Any]]:
@@ -168,21 +126,19 @@ def _parts(value: Any, shape: Any, place: str) -> list[tuple[str, Any, Any]]:
     Raises:
         ValueError: A part is missing.
     """
-    if isinstance(shape, _ListOf):
-        return [(f"{place}[{index}]", shape.items, each) for index, each in enumerate(value)]
-    if isinstance(shape, _MapOf):
-        return [(f"{place}.{name}"[:200], shape.values, each) for name, each in value.items()]
-    if isinstance(shape, _Pair):
-        if len(value) != len(shape.items):
-            raise ValueError(f"{place} has {len(value)} items instead of {len(shape.items)}")
-        return [(f"{place}[{index}]", inner, value[index]) for index, inner in enumerate(shape.items)]
-    if not isinstance(shape, Mapping):
+    if isinstance(shape, list | tuple):
+        if isinstance(shape, tuple) and len(value) != len(shape):
+            raise ValueError(f"{place} has {len(value)} items instead of {len(shape)}")
+        return [(f"{place}[{index}]", shape[index % len(shape)], each) for index, each in enumerate(value)]
+    if isinstance(shape, frozenset):
         return []
+    if str in shape:
+        return [(f"{place}.{name}"[:200], shape[str], each) for name, each in value.items()]
     found = []
     for key, inner in shape.items():
-        name = key.rstrip("!")
-        if name in value:
-            found.append((f"{place}.{name}".lstrip("."), inner, value[name]))
-        elif key.endswith("!"):
+        name = key.rstrip("!?")
+        if key.endswith("!") and name not in value:
             raise ValueError(f"{f'{place}.{name}'.lstrip('.')} is missing")
+        if name in value and not (key.endswith("?") and value[name] is None):
+            found.append((f"{place}.{name}".lstrip("."), inner, value[name]))
     return found
