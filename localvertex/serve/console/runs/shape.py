@@ -108,7 +108,9 @@ def _check(value: Any, shape: Any, place: str) -> None:
         ValueError: It does not have the shape.
     """
     is_type = isinstance(shape, type | UnionType)
-    expected = shape if is_type else dict if isinstance(shape, dict) else str if isinstance(shape, frozenset) else list
+    expected: Any = (
+        shape if is_type else dict if isinstance(shape, dict) else str if isinstance(shape, frozenset) else list
+    )
     is_other = isinstance(value, bool) and expected is not bool
     if is_other or not isinstance(value, expected):
         raise ValueError(f"{place or 'the record'} has the wrong type: {type(value).__name__}")
