@@ -10,9 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from localvertex.serve.api.call import content_of
-from localvertex.serve.api.errors import ApiError, error_body, invalid, not_written
-from localvertex.serve.api.json_response import JsonResponse
-from vertex_gpu_training.userinput.errors import UserError
+from localvertex.serve.api.json_response import answered
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,21 +55,10 @@ def routes_of(part: object) -> list[Route]:
 def _route(answer: Answer, http_method: str, path: str) -> Route:
     async def respond(request: Request) -> Response:
         body = await request.body()
-        return await run_in_threadpool(_respond, answer, request, body)
+        return await run_in_threadpool(answered, lambda: answer(_call_of(request, body)))
 
     return Route(path, respond, methods=[http_method])
 
 
-def _respond(answer: Answer, request: Request, body: bytes) -> Response:
-    """Carry out a request."""
-    try:
-        found = answer(LocalCall(path=request.path_params, query=dict(request.query_params), body=content_of(body)))
-        return found if isinstance(found, Response) else JsonResponse(found)
-    except ApiError as error:
-        refused = error
-    except UserError as error:
-        refused = invalid(str(error))
-    except OSError as error:
-        refused = not_written(error)
-    code = refused.status.http_code
-    return JsonResponse(error_body(code, refused.status.name, str(refused), refused.details), code)
+def _call_of(request: Request, body: bytes) -> LocalCall:
+    return LocalCall(path=request.path_params, query=dict(request.query_params), body=content_of(body))
