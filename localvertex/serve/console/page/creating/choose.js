@@ -18,12 +18,12 @@ const TYPES = /** @type {const} */ (["dragover", "dragleave", "drop"]);
  * @typedef {object} ChooseProps
  * @property {(file: Dropped) => void} onDrop
  * @property {(problem: string) => void} onProblem - Called with why a file cannot be taken.
- * @property {string} [view] - The address that takes a compiled file of the folder.
+ * @property {string} view - The address that takes a compiled file of the folder.
  */
 
 /** @param {ChooseProps} props */
 export function Choose(props) {
-  return html`<${DropZone} ...${props} /><${Files} view=${props.view ?? "#/create"} />`;
+  return html`<${DropZone} ...${props} /><${Files} view=${props.view} />`;
 }
 
 /** The drop zone, which is also a file input. @param {ChooseProps} props */

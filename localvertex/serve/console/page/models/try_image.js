@@ -1,4 +1,5 @@
 // A model that is tried: with an image that is dropped or chosen, or with instances as JSON.
+import { useFileDrop } from "../creating/choose.js";
 import { get, post } from "../server/api.js";
 import { html, useEffect, useRef, useState } from "../ui/html.js";
 import { count } from "../ui/numbers.js";
@@ -114,19 +115,12 @@ function Image({ onSend, isBusy }) {
     }
     onSend({ image: await base64(file) });
   };
-  const over = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    setIsOver(event.type === "dragover");
-  };
-  const drop = (/** @type {DragEvent} */ event) => {
-    over(event);
-    if (!isBusy) take(event.dataTransfer?.files);
-  };
+  useFileDrop((files) => isBusy || take(files), setIsOver);
   const choose = (/** @type {any} */ event) => {
     take(event.target.files);
     event.target.value = "";
   };
-  return html`<div class=${`try-drop ${isOver ? "over" : ""}`} onDragOver=${over} onDragLeave=${over} onDrop=${drop}>
+  return html`<div class=${`try-drop ${isOver ? "over" : ""}`}>
       ${chosen && html`<img src=${chosen.url} alt=${`The image ${chosen.name}`} />`}
       <div>
         <label class="button">Choose an image
