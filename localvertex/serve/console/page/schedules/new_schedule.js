@@ -27,17 +27,17 @@ export default function NewSchedule({ query }) {
   const title = overview ? `Schedule ${overview.pipeline}` : "Create schedule";
   return html`<${Page} title=${title} parent=${{ title: "Schedules", href: link(["schedules"]) }}>
     ${choice}
-    ${overview && server && html`<${Draft} key=${key} overview=${overview} server=${server} />`}
+    ${overview && html`<${Draft} key=${key} overview=${overview} server=${server} />`}
   <//>`;
 }
 
-/** @param {{overview: Overview, server: ServerInfo}} props */
+/** @param {{overview: Overview, server: ServerInfo | null}} props */
 function Draft({ overview, server }) {
   const [draft, change] = useDraft(overview);
   const [times, setTimes] = useState({
     name: overview.pipeline,
     expression: "0 3 * * *",
-    zone: server.time_zone,
+    zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
     limit: "1",
     isQueued: false,
   });
