@@ -43,30 +43,21 @@ class Console:
         schedules: Schedules,
         deployments: Deployments,
     ) -> None:
-        self._store, self._work_dir = store, store.folder.parent
-        self._creating = Creating(store, jobs)
-        self._records, self._list = Records(store, jobs.is_here), RunList(store)
-        self._events, self._runs = Events(self._records, self._list, custom_jobs), RunRoutes(self._records)
-        self._jobs = JobRoutes(self._records, custom_jobs)
-        self._actions, self._comparisons = RunActions(jobs), Comparisons(self._records)
-        self._schedules = ScheduleRoutes(store, schedules)
-        self.models, self._datasets = Models(store, deployments), Datasets(store)
-
-    @property
-    def routes(self) -> list[Route]:
-        """The page's files and the local routes."""
+        records, runs = Records(store, jobs.is_here), RunList(store)
+        self.models = Models(store, deployments)
         parts = (
-            self._creating,
-            self._events,
-            self._list,
-            self._runs,
-            Graphs(self._records),
-            self._jobs,
-            self._actions,
-            self._comparisons,
-            self._schedules,
+            Creating(store, jobs),
+            Events(records, runs, custom_jobs),
+            runs,
+            RunRoutes(records),
+            Graphs(records),
+            JobRoutes(records, custom_jobs),
+            RunActions(jobs),
+            Comparisons(records),
+            ScheduleRoutes(store, schedules),
             self.models,
-            self._datasets,
+            Datasets(store),
         )
         local = [route for part in parts for route in routes_of(part)]
-        return [*static.routes(), *RunFiles(self._work_dir).routes, *local]
+        self.routes: list[Route] = [*static.routes(), *RunFiles(store.folder.parent).routes, *local]
+        """The page's files, those of runs, and the local routes."""
