@@ -45,7 +45,8 @@ class Console:
     ) -> None:
         records, runs = Records(store, jobs.is_here), RunList(store)
         self.models = Models(store, deployments)
-        parts = (
+        self._files = RunFiles(store.folder.parent)
+        self._parts = (
             Creating(store, jobs),
             Events(records, runs, custom_jobs),
             runs,
@@ -58,6 +59,9 @@ class Console:
             self.models,
             Datasets(store),
         )
-        local = [route for part in parts for route in routes_of(part)]
-        self.routes: list[Route] = [*static.routes(), *RunFiles(store.folder.parent).routes, *local]
+
+    @property
+    def routes(self) -> list[Route]:
         """The page's files, those of runs, and the local routes."""
+        local = [route for part in self._parts for route in routes_of(part)]
+        return [*static.routes(), *self._files.routes, *local]
