@@ -2,11 +2,7 @@
 
 import { link } from "../routes.js";
 import { useLoad } from "../server/load.js";
-import { html } from "../ui/html.js";
-import { Problem } from "../ui/problem.js";
-import { Select } from "../ui/select.js";
-import { State } from "../ui/state.js";
-import { Duration, Time } from "../ui/time.js";
+import { Duration, html, Problem, Select, State, Time } from "../ui/ui.js";
 import { Letter, letter } from "./letters.js";
 
 const NUM_OFFERED = 500;

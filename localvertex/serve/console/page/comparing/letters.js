@@ -1,5 +1,5 @@
 // The letter of each run in tables and charts, and names that break.
-import { Fragment, html } from "../ui/html.js";
+import { Fragment, html } from "../ui/ui.js";
 
 /** The letter of the run at an index. @param {number} index */
 export const letter = (index) => String.fromCharCode(65 + index);

@@ -1,7 +1,5 @@
 // What is known before a run starts: what cannot run here, and whether Vertex AI has the machines.
-import { html } from "../ui/html.js";
-import { Notice } from "../ui/problem.js";
-import { Select } from "../ui/select.js";
+import { html, Notice, Select } from "../ui/ui.js";
 
 /** @param {{refusals: string[], notes: string[]}} props */
 export function Refusals({ refusals, notes }) {

@@ -1,12 +1,7 @@
 // Where a new run comes from: a file dropped on the page, a file of the disk, or a compiled file of the folder.
 
 import { useLoad } from "../server/load.js";
-import { html, useEffect, useRef, useState } from "../ui/html.js";
-import { bytes } from "../ui/numbers.js";
-import { Empty, Section } from "../ui/page.js";
-import { Problem } from "../ui/problem.js";
-import { Table } from "../ui/table.js";
-import { Time } from "../ui/time.js";
+import { bytes, Empty, html, Problem, Section, Table, Time, useEffect, useRef, useState } from "../ui/ui.js";
 
 const MAX_BYTES = 20 * 2 ** 20;
 

@@ -1,6 +1,5 @@
 // Create a run: choose a compiled pipeline, see its checks, fill in its form, start it.
-import { html } from "../ui/html.js";
-import { Page } from "../ui/page.js";
+import { html, Page } from "../ui/ui.js";
 import { Draft } from "./draft.js";
 import { usePipeline } from "./pipeline.js";
 

@@ -3,11 +3,7 @@
 import { Graph, useGraph } from "../graph/graph.js";
 import { post } from "../server/api.js";
 import { useAction } from "../server/load.js";
-import { html, useEffect, useState } from "../ui/html.js";
-import { Loading, Section } from "../ui/page.js";
-import { Notice, Problem } from "../ui/problem.js";
-import { Tabs } from "../ui/tabs.js";
-import { Code } from "../ui/values.js";
+import { Code, html, Loading, Notice, Problem, Section, Tabs, useEffect, useState } from "../ui/ui.js";
 import { MachineCheck, Refusals } from "./checks.js";
 import { useFileDrop } from "./choose.js";
 import { start, useChecks, useDraft } from "./draft_state.js";

@@ -1,6 +1,5 @@
 // The fields of parameters and input artifacts: a control for each type, "changed", and reset to the default.
-import { html } from "../ui/html.js";
-import { Select } from "../ui/select.js";
+import { html, Select } from "../ui/ui.js";
 import { Field } from "./field.js";
 
 const TYPES = /** @type {Record<string, string>} */ ({

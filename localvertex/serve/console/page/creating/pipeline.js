@@ -1,9 +1,7 @@
 // The pipeline that a form is about: one that the address names, or a file that the user chooses.
 import { post } from "../server/api.js";
 import { useLoad } from "../server/load.js";
-import { html, useEffect, useState } from "../ui/html.js";
-import { Loading } from "../ui/page.js";
-import { Problem } from "../ui/problem.js";
+import { html, Loading, Problem, useEffect, useState } from "../ui/ui.js";
 import { Choose } from "./choose.js";
 
 /** @typedef {import("./choose.js").Dropped} Dropped */

@@ -1,7 +1,5 @@
 // The settings of a run besides its values: name, labels, what happens after a failure, and the cache.
-import { html } from "../ui/html.js";
-import { Section } from "../ui/page.js";
-import { Select } from "../ui/select.js";
+import { html, Section, Select } from "../ui/ui.js";
 import { Field } from "./field.js";
 
 const AFTER_FAILURE = [

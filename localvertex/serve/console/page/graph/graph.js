@@ -1,8 +1,5 @@
 // The graph of a run, or of a file that has not run yet. The server places the boxes; their states come from the tasks.
-import { html, useMemo, useRef, useState } from "../ui/html.js";
-import { count } from "../ui/numbers.js";
-import { Select } from "../ui/select.js";
-import { label, StateSymbol } from "../ui/state.js";
+import { count, html, label, Select, StateSymbol, useMemo, useRef, useState } from "../ui/ui.js";
 import { Content } from "./boxes.js";
 import { firstStep, placesIn, pressOnBox } from "./keys.js";
 import { countsOf, itemsOf, placesOf, statesOf } from "./states.js";

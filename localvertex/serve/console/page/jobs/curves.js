@@ -1,10 +1,5 @@
 // The curves of a job: loss, accuracy, images per second and time left of one replica, and the last values of all.
-import { html, useMemo, useState } from "../ui/html.js";
-import { figure, percent } from "../ui/numbers.js";
-import { Section } from "../ui/page.js";
-import { Select } from "../ui/select.js";
-import { Table } from "../ui/table.js";
-import { duration } from "../ui/time.js";
+import { duration, figure, html, percent, Section, Select, Table, useMemo, useState } from "../ui/ui.js";
 import { Chart } from "./chart.js";
 
 /** @typedef {(number | null)[]} Point - Step, seconds since the epoch, and the figures. */

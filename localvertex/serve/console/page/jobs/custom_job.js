@@ -6,12 +6,7 @@ import { go, link } from "../routes.js";
 import { withPoints } from "../runs/live_run.js";
 import { post, remove } from "../server/api.js";
 import { useEvents } from "../server/load.js";
-import { Confirm } from "../ui/dialog.js";
-import { html, useState } from "../ui/html.js";
-import { Loading, Page, Section } from "../ui/page.js";
-import { Problem } from "../ui/problem.js";
-import { isFinal, State } from "../ui/state.js";
-import { Time } from "../ui/time.js";
+import { Confirm, html, isFinal, Loading, Page, Problem, Section, State, Time, useState } from "../ui/ui.js";
 import { Replicas } from "./replicas.js";
 
 /** @param {{params: Record<string, string>, query: URLSearchParams}} props */

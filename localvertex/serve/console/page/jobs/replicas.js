@@ -1,11 +1,7 @@
 // A custom job: how its time was spent, each replica with its lane and the buttons that break it, events and curves.
 
 import { link } from "../routes.js";
-import { html } from "../ui/html.js";
-import { percent } from "../ui/numbers.js";
-import { Loading, Section } from "../ui/page.js";
-import { label, State } from "../ui/state.js";
-import { clock, duration } from "../ui/time.js";
+import { clock, duration, html, Loading, label, percent, Section, State } from "../ui/ui.js";
 import { Curves } from "./curves.js";
 import { FaultButtons } from "./fault_buttons.js";
 import { Axis, Lane, Legend } from "./timeline.js";

@@ -1,7 +1,5 @@
 // What a replica did and when: one lane, and the legend of its kinds.
-import { html, useMemo } from "../ui/html.js";
-import { percent } from "../ui/numbers.js";
-import { clock, duration } from "../ui/time.js";
+import { clock, duration, html, percent, useMemo } from "../ui/ui.js";
 
 /** @typedef {[string, number, number]} Segment - Kind, start and end in seconds from the start of the job. */
 /** @typedef {[number, string]} Mark - Second, what happened. */

@@ -1,8 +1,7 @@
 // A log that follows its file: search, wrap, earlier lines; it stays where it is while the user has scrolled up.
 import { get } from "../server/api.js";
 import { useAction } from "../server/load.js";
-import { html, useEffect, useMemo, useRef, useState } from "../ui/html.js";
-import { Select } from "../ui/select.js";
+import { html, Select, useEffect, useMemo, useRef, useState } from "../ui/ui.js";
 import { marked } from "./visible_text.js";
 import { preceded } from "./window.js";
 

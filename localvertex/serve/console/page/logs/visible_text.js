@@ -1,6 +1,5 @@
 // The text of a log as it is shown: no escape sequences, the last state of progress bars, no endless lines.
-import { html } from "../ui/html.js";
-import { count } from "../ui/numbers.js";
+import { count, html } from "../ui/ui.js";
 
 const MOST_CHARACTERS = 4000;
 const MOST_MATCHES = 100;

@@ -1,9 +1,7 @@
 // A model that is tried: with an image that is dropped or chosen, or with instances as JSON.
 import { useFileDrop } from "../creating/choose.js";
 import { get, post } from "../server/api.js";
-import { html, useEffect, useRef, useState } from "../ui/html.js";
-import { count } from "../ui/numbers.js";
-import { Notice, Problem } from "../ui/problem.js";
+import { count, html, Notice, Problem, useEffect, useRef, useState } from "../ui/ui.js";
 import { Predictions } from "./predictions.js";
 
 /** Vertex AI accepts requests of 1.5 MiB; base64 makes an image larger by a third. */

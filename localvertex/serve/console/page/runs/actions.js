@@ -3,10 +3,7 @@
 import { go, link } from "../routes.js";
 import { post, remove } from "../server/api.js";
 import { useAction } from "../server/load.js";
-import { Confirm, Dialog } from "../ui/dialog.js";
-import { html, useState } from "../ui/html.js";
-import { Notice, Problem } from "../ui/problem.js";
-import { isFinal, plain } from "../ui/state.js";
+import { Confirm, Dialog, html, isFinal, Notice, Problem, plain, useState } from "../ui/ui.js";
 
 /** @typedef {"" | "stop" | "retry" | "delete"} Asked */
 

@@ -1,9 +1,7 @@
 // The facts of a run below its title, and why it failed.
 
 import { link } from "../routes.js";
-import { html } from "../ui/html.js";
-import { isFinal } from "../ui/state.js";
-import { Duration, Time } from "../ui/time.js";
+import { Duration, html, isFinal, Time } from "../ui/ui.js";
 
 /** @param {{run: any, description?: string}} props */
 export function Facts({ run, description }) {

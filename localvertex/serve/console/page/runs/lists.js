@@ -2,9 +2,7 @@
 
 import { link } from "../routes.js";
 import { vertex } from "../server/api.js";
-import { html } from "../ui/html.js";
-import { isFinal, State } from "../ui/state.js";
-import { Duration, Time } from "../ui/time.js";
+import { Duration, html, isFinal, State, Time } from "../ui/ui.js";
 
 export const PAGE_SIZE = 50;
 

@@ -2,13 +2,7 @@
 
 import { go, link } from "../routes.js";
 import { useEvents, useLoad } from "../server/load.js";
-import { html, useEffect, useState } from "../ui/html.js";
-import { Empty, Loading, Page } from "../ui/page.js";
-import { Problem } from "../ui/problem.js";
-import { Select } from "../ui/select.js";
-import { label } from "../ui/state.js";
-import { Table } from "../ui/table.js";
-import { Tabs } from "../ui/tabs.js";
+import { Empty, html, Loading, label, Page, Problem, Select, Table, Tabs, useEffect, useState } from "../ui/ui.js";
 import { LISTS, PAGE_SIZE } from "./lists.js";
 
 const TYPING_MS = 200;

@@ -2,10 +2,7 @@
 
 import { link } from "../routes.js";
 import { useLoad } from "../server/load.js";
-import { html, useState } from "../ui/html.js";
-import { State } from "../ui/state.js";
-import { Duration, Time } from "../ui/time.js";
-import { Code, Values } from "../ui/values.js";
+import { Code, Duration, html, State, Time, useState, Values } from "../ui/ui.js";
 import { Artifact } from "./artifact.js";
 import { remark } from "./steps.js";
 

@@ -1,9 +1,7 @@
 // The steps of a run as a table: the same as the graph for narrow screens and screen readers.
 
 import { link } from "../routes.js";
-import { html } from "../ui/html.js";
-import { State } from "../ui/state.js";
-import { Duration } from "../ui/time.js";
+import { Duration, html, State } from "../ui/ui.js";
 
 const MOST_ROWS = 1000;
 

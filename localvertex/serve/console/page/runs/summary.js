@@ -1,10 +1,7 @@
 // What a run received and gave, shown while no step is chosen.
 
 import { link } from "../routes.js";
-import { html } from "../ui/html.js";
-import { figure } from "../ui/numbers.js";
-import { Notice } from "../ui/problem.js";
-import { Value, Values } from "../ui/values.js";
+import { figure, html, Notice, Value, Values } from "../ui/ui.js";
 
 const MOST = 200;
 

@@ -2,9 +2,7 @@
 
 import { Field } from "../creating/field.js";
 import { post } from "../server/api.js";
-import { html, useEffect, useState } from "../ui/html.js";
-import { figure } from "../ui/numbers.js";
-import { Select } from "../ui/select.js";
+import { figure, html, Select, useEffect, useState } from "../ui/ui.js";
 
 const TYPING_MS = 200;
 

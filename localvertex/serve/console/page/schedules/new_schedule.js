@@ -9,10 +9,7 @@ import { Settings } from "../creating/settings.js";
 import { go, link } from "../routes.js";
 import { post } from "../server/api.js";
 import { useAction } from "../server/load.js";
-import { html, useState } from "../ui/html.js";
-import { Page, Section } from "../ui/page.js";
-import { Problem } from "../ui/problem.js";
-import { Select } from "../ui/select.js";
+import { html, Page, Problem, Section, Select, useState } from "../ui/ui.js";
 import { idOf } from "./actions.js";
 import { CronFields, FastClock, useCron } from "./cron.js";
 
