@@ -50,7 +50,7 @@ def file_of(body: dict[str, Any]) -> Iterator[Path]:
         path.write_text(json.dumps({name: body[name] for name in INPUT_FIELDS if name in body}))
         try:
             yield path
-        except run_folder.NotCreated as error:
+        except run_folder.NotBegun as error:
             raise error.reason from None
         except UserError as error:
             reasons = error.reasons if isinstance(error, Refused) else [str(error)]

@@ -9,6 +9,7 @@ import pytest
 import requests
 from kfp import dsl
 
+from localvertex.state.record import LOCK, is_running
 from tests.support.runs import STEP, Command, Compile, StartRun
 from tests.support.server import Server, wait_until
 
@@ -224,3 +225,29 @@ def test_what_another_run_or_a_retry_needs_is_said(
     assert act(server, "missing", "retry").status_code == 404
     assert act(server, "models", "delete").status_code == 404
     assert act(server, "changed", "stop", {"at_once": "yes"}).status_code == 400
+
+
+def test_a_retry_that_cannot_be_recorded_is_refused_and_changes_nothing(
+    start_server: Any, compiled: Compile, command: Command, waiting: Waiting
+) -> None:
+    server = start_server()
+    waiting.lead("fail")
+    words = ["run", compiled(counted), "--run-id", "full", "--work-dir", server.work_dir]
+    assert command(*words, "--parameter", f"folder={waiting.folder}").returncode == 1
+    assert act(server, "full", "retry").json() == {}
+    folder = server.work_dir / "full"
+    wait_until(lambda: read(server, "full")["state"] == "FAILED" and not is_running(folder))
+    waiting.lead("go")
+    before = sorted((each.name, each.stat().st_mtime_ns) for each in folder.iterdir() if each.name != LOCK)
+    files = len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
+    with server.full_disk():
+        for _ in range(20):
+            answer = act(server, "full", "retry")
+            assert (answer.status_code, answer.json()["error"]["status"]) == (429, "RESOURCE_EXHAUSTED"), answer.text
+            assert "the work directory cannot be used: File too large" in answer.text
+    assert sorted((each.name, each.stat().st_mtime_ns) for each in folder.iterdir() if each.name != LOCK) == before
+    # Neither the journals nor the lock stays open.
+    assert len(list(Path(f"/proc/{server.process.pid}/fd").iterdir())) < files + 10
+    assert act(server, "full", "retry").json() == {}
+    wait_until(lambda: read(server, "full")["state"] == "SUCCEEDED")
+    assert (waiting.num_counted, len(read(server, "full")["resume_times"])) == (1, 2)
