@@ -264,8 +264,10 @@ class CustomJobs:
             job = self._stored(number) or job
             if job["state"] in _FINAL or number in self._running or record.is_running(self._folder(number)):
                 return job
-            error = rpc_error(errors.Status.ABORTED, _STOPPED)
-            self._update(number, state=str(JobState.FAILED), error=error, endTime=record.now())
+            changes: dict[str, Any] = {"state": str(JobState.CANCELLED)}
+            if job["state"] != JobState.CANCELLING:
+                changes = {"state": str(JobState.FAILED), "error": rpc_error(errors.Status.ABORTED, _STOPPED)}
+            self._update(number, **changes, endTime=record.now())
             return self._stored(number) or job
 
     def _viewed(self, job: dict[str, Any]) -> Viewed:

@@ -13,7 +13,7 @@ from localvertex.serve.api.errors import ApiError, Status
 from localvertex.serve.api.index import signature
 from localvertex.serve.api.store import Damaged, Store
 from localvertex.serve.console.runs import shape
-from localvertex.serve.pipeline_jobs.view import state_and_error
+from localvertex.serve.pipeline_jobs.view import state_and_error, was_started_here
 from localvertex.show import failure
 from localvertex.state import journal, record, run_folder
 from localvertex.state.task import State
@@ -109,8 +109,8 @@ class Records:
         resource = self._resource(run_dir.name)
         known = {name: value for name, value in content.items() if name not in ("tasks", record.UNRESTORED)}
         is_running = not State(content["state"]).is_final
-        log, lines = failure.log_of(content, run_dir) if content.get("error") else (None, [])
         state, error = state_and_error(resource, content, run_dir.name)
+        log, lines = failure.log_of(content, run_dir) if error else (None, [])
         return known | {
             "state": state,
             "error": error,
@@ -119,6 +119,7 @@ class Records:
             "resource": resource.get("name"),
             "schedule": resource.get("scheduleName"),
             "is_own": bool(resource),
+            "is_ending": is_running and was_started_here(resource, content) and not self._is_here(run_dir.name),
             "is_running_here": is_running and self._is_here(run_dir.name),
             "has_page": (run_dir / record.PAGE).is_file(),
             "failure": {"lines": lines, "log": str(log.relative_to(run_dir)) if log else None} if log else None,
