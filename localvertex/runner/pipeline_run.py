@@ -68,6 +68,7 @@ class PipelineRun:
         self._endpoint = StepsEndpoint(self._context.machine, options.server, self._context.warnings.add)
         self._root = root_task(file.pipeline, self._inputs, self.run_dir)
         self._root.started_at = record.seconds_of(self._earlier.get("start_time"))
+        self._root.idle_seconds = record.idle_seconds(self._earlier)
         self._fail_fast = options.fail_fast or file.pipeline.job.fail_fast or bool(self._earlier.get("fail_fast"))
         finished = FinishedSteps(self._earlier, self.run_dir)
         self._scheduler = Scheduler(

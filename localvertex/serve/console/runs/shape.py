@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from localvertex.custom_jobs.goodput.progress import LARGEST
 from localvertex.state import record
 from localvertex.state.task import State
 
 _NUMBER, _OPTIONAL_NUMBER = (int, float), (int, float, type(None))
 """The first one is finite; a measured value may be NaN."""
-
-_LARGEST = 1e15
-"""Of times, sizes and counts."""
 
 _TEXT = (str, type(None))
 _INTEGER = (int, type(None))
@@ -101,6 +99,7 @@ _TASK = {
 
 _RUN = {
     **dict.fromkeys(("start_time", "end_time", "error", "failed_task", "gcs_root", "region", "sha256"), _TEXT),
+    "idle_seconds": _NUMBER,
     "parameters": dict,
     "outputs": _VALUES,
     "input_artifacts": _MapOf(values=_ListOf(items=_ARTIFACT)),
@@ -148,8 +147,8 @@ def _check(value: Any, shape: Any, place: str) -> None:
         raise ValueError(f"{place or 'the record'} has the wrong type: {type(value).__name__}")
     if isinstance(shape, frozenset) and value not in shape:
         raise ValueError(f"{place}: unknown value {value[:40]!r}")
-    if (expected == _NUMBER or isinstance(value, int)) and not -_LARGEST < value < _LARGEST:
-        raise ValueError(f"{place}: expected a number from -1e15 to 1e15, found {str(value)[:40]}")
+    if (expected == _NUMBER or isinstance(value, int)) and not -LARGEST < value < LARGEST:
+        raise ValueError(f"{place}: expected a number from -{LARGEST:g} to {LARGEST:g}, found {str(value)[:40]}")
     for name, inner, part in _parts(value, shape, place):
         _check(part, inner, name)
 
