@@ -163,7 +163,8 @@ def test_200_streams_that_are_opened_and_dropped_leave_nothing(server: Server) -
     before = memory_bytes(server)
     fill()
     assert memory_bytes(server) - before < 8 << 20
-    assert process.num_threads() < num_threads + 20
+    # 40 for requests and 8 for streams, however many there are.
+    assert process.num_threads() <= num_threads + 48
 
 
 def test_a_stream_ends_with_its_run(server: Server, tab: Tab) -> None:
