@@ -1,6 +1,6 @@
 """Whether a record has the types that the console relies on; somebody may have edited it, or a disk has damaged it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,6 +110,22 @@ _RUN = {
 }
 
 
+class _Wrong(Exception):
+    """A value without its shape; `{place}` of the text is where it is.
+
+    The place is put together only here: a large record has millions of values.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.path: list[str | int] = []
+        """Names and indexes that lead to the value, the innermost first."""
+
+    def __str__(self) -> str:
+        steps = [f"[{each}]" if isinstance(each, int) else f".{each}" for each in reversed(self.path)]
+        return str(self.args[0]).replace("{place}", "".join(steps).lstrip(".")[:200] or "the record")
+
+
 def read(run_dir: Path) -> dict[str, Any]:
     """Read the record of a run.
 
@@ -118,70 +134,81 @@ def read(run_dir: Path) -> dict[str, Any]:
         ValueError: The record is damaged.
     """
     content = record.read(run_dir)
-    _check(content, _RUN, "")
+    try:
+        _check(content, _RUN)
+    except _Wrong as wrong:
+        raise ValueError(str(wrong)) from None
     return content
 
 
 def is_custom_job(status: Any) -> bool:
     """Return whether a value is the status of a custom job."""
     try:
-        _check(status, _CUSTOM_JOB, "")
-    except ValueError:
+        _check(status, _CUSTOM_JOB)
+    except _Wrong:
         return False
     return True
 
 
-def _check(value: Any, shape: Any, place: str) -> None:
+def _check(value: Any, shape: Any) -> None:
     """Check a value.
 
     Raises:
-        ValueError: It does not have the shape.
+        _Wrong: It does not have the shape.
     """
     if isinstance(shape, _Optional):
         if value is not None:
-            _check(value, shape.value, place)
+            _check(value, shape.value)
         return
     expected = _type(shape)
     is_number_only = isinstance(value, bool) and expected in (int, _NUMBER, _OPTIONAL_NUMBER, _INTEGER)
     if not isinstance(value, expected) or is_number_only:
-        raise ValueError(f"{place or 'the record'} has the wrong type: {type(value).__name__}")
+        raise _Wrong(f"{{place}} has the wrong type: {type(value).__name__}")
     if isinstance(shape, frozenset) and value not in shape:
-        raise ValueError(f"{place}: unknown value {value[:40]!r}")
-    if (expected == _NUMBER or isinstance(value, int)) and not -LARGEST < value < LARGEST:
-        raise ValueError(f"{place}: expected a number from -{LARGEST:g} to {LARGEST:g}, found {str(value)[:40]}")
-    for name, inner, part in _parts(value, shape, place):
-        _check(part, inner, name)
+        raise _Wrong(f"{{place}}: unknown value {value[:40]!r}")
+    if (expected is _NUMBER or isinstance(value, int)) and not -LARGEST < value < LARGEST:
+        raise _Wrong(f"{{place}}: expected a number from -{LARGEST:g} to {LARGEST:g}, found {str(value)[:40]}")
+    if not isinstance(value, list | dict):
+        return
+    for key, inner, part in _parts(value, shape):
+        if type(part) is inner is not int:
+            # The most frequent case, without a call.
+            continue
+        try:
+            _check(part, inner)
+        except _Wrong as wrong:
+            wrong.path.append(key)
+            raise
 
 
 def _type(shape: Any) -> Any:
-    if isinstance(shape, _ListOf | _Pair):
-        return list
+    if isinstance(shape, type | tuple):
+        return shape
     if isinstance(shape, frozenset):
         return str
-    return dict if isinstance(shape, _MapOf | Mapping) else shape
+    return list if isinstance(shape, _ListOf | _Pair) else dict
 
 
-def _parts(value: Any, shape: Any, place: str) -> list[tuple[str, Any, Any]]:
-    """Return the place, the shape and the value of each part.
+def _parts(value: Any, shape: Any) -> Iterator[tuple[str | int, Any, Any]]:
+    """Yield the name or the index, the shape and the value of each part.
 
     Raises:
-        ValueError: A part is missing.
+        _Wrong: A part is missing.
     """
     if isinstance(shape, _ListOf):
-        return [(f"{place}[{index}]", shape.items, each) for index, each in enumerate(value)]
-    if isinstance(shape, _MapOf):
-        return [(f"{place}.{name}"[:200], shape.values, each) for name, each in value.items()]
-    if isinstance(shape, _Pair):
+        yield from ((index, shape.items, each) for index, each in enumerate(value))
+    elif isinstance(shape, _MapOf):
+        yield from ((name, shape.values, each) for name, each in value.items())
+    elif isinstance(shape, _Pair):
         if len(value) != len(shape.items):
-            raise ValueError(f"{place} has {len(value)} items instead of {len(shape.items)}")
-        return [(f"{place}[{index}]", inner, value[index]) for index, inner in enumerate(shape.items)]
-    if not isinstance(shape, Mapping):
-        return []
-    found = []
-    for key, inner in shape.items():
-        name = key.rstrip("!")
-        if name in value:
-            found.append((f"{place}.{name}".lstrip("."), inner, value[name]))
-        elif key.endswith("!"):
-            raise ValueError(f"{f'{place}.{name}'.lstrip('.')} is missing")
-    return found
+            raise _Wrong(f"{{place}} has {len(value)} items instead of {len(shape.items)}")
+        yield from zip(range(len(value)), shape.items, value, strict=True)
+    elif isinstance(shape, dict):
+        for key, inner in shape.items():
+            name = key.rstrip("!")
+            if name in value:
+                yield name, inner, value[name]
+            elif key.endswith("!"):
+                wrong = _Wrong("{place} is missing")
+                wrong.path.append(name)
+                raise wrong
