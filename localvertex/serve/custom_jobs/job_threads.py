@@ -104,9 +104,8 @@ class JobThreads:
             status = errors.Status.INVALID_ARGUMENT if isinstance(error, TaskFailed) else errors.Status.INTERNAL
             changes = {"state": str(JobState.FAILED), "error": rpc_error(status, str(error))}
         with self._records.lock:
-            wanted = self._records.stored(number).get("state")
-            if changes["state"] == JobState.CANCELLED and wanted != JobState.CANCELLING:
-                changes = stopped()
+            if changes["state"] == JobState.CANCELLED:
+                changes = stopped(self._records.stored(number))
             self._running.pop(number, None)
             hold.close()
             self._records.update(number, **changes, endTime=record.now())

@@ -13,6 +13,10 @@ _ELSEWHERE = (
     "twice to stop at once"
 )
 
+_LEFT = "the server that ran {run_id} was killed; the last processes of the run end by themselves within the grace time"
+
+_STARTING = "{run_id} is being started; stop it when it is running"
+
 
 class RunActions:
     """What the buttons of a run do."""
@@ -34,7 +38,8 @@ class RunActions:
             raise invalid(f"at_once: expected true or false, found {str(at_once)[:40]!r}")
         run_dir = find_run(self._jobs.work_dir, run_id)
         if not self._jobs.stop(run_id, at_once=at_once) and record.is_running(run_dir):
-            raise ApiError(Status.FAILED_PRECONDITION, _ELSEWHERE.format(run_id=run_id))
+            text = _STARTING if self._jobs.is_here(run_id) else _LEFT if self._jobs.is_left(run_id) else _ELSEWHERE
+            raise ApiError(Status.FAILED_PRECONDITION, text.format(run_id=run_id))
         return {}
 
     @local_route("DELETE", "/local/runs/{id:id}")

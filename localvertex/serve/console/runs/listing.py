@@ -105,6 +105,7 @@ def _row(run_id: str, run: dict[str, Any], job: dict[str, Any]) -> Row:
         "start_time": run.get("start_time"),
         "end_time": run.get("end_time"),
         "seconds": run.get("seconds"),
+        "idle_seconds": run.get("idle_seconds") or 0.0,
         "error": str(error)[:_MAX_ERROR] if error and state in (State.FAILED, _DAMAGED) else None,
         "resource": job.get("name"),
         "schedule": str(job.get("scheduleName") or "").rpartition("/")[2] or None,

@@ -4,18 +4,17 @@ A shape is a type, a set of texts, a list `[items]`, a list of fixed length `(fi
 `{str: values}`, or an object with fields: `name!` must be there, and `name?` may be None.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from types import UnionType
 from typing import Any
 
+from localvertex.custom_jobs.goodput.progress import LARGEST
 from localvertex.state import record
 from localvertex.state.task import State
 
 _NUMBER, _OPTIONAL_NUMBER = int | float, int | float | None
 """The first one is finite; a measured value may be NaN."""
-
-_LARGEST = 1e15
-"""Of times, sizes and counts."""
 
 _TEXT, _INTEGER = str | None, int | None
 
@@ -70,6 +69,7 @@ _TASK = {
 
 _RUN = {
     **dict.fromkeys(("start_time", "end_time", "error", "failed_task", "gcs_root", "region", "sha256"), _TEXT),
+    "idle_seconds": _NUMBER,
     "parameters": dict,
     "outputs": _VALUES,
     "input_artifacts": {str: [_ARTIFACT]},
@@ -80,6 +80,22 @@ _RUN = {
 }
 
 
+class _Wrong(Exception):
+    """A value without its shape; `{place}` of the text is where it is.
+
+    The place is put together only here: a large record has millions of values.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.path: list[str | int] = []
+        """Names and indexes that lead to the value, the innermost first."""
+
+    def __str__(self) -> str:
+        steps = [f"[{each}]" if isinstance(each, int) else f".{each}" for each in reversed(self.path)]
+        return str(self.args[0]).replace("{place}", "".join(steps).lstrip(".")[:200] or "the record")
+
+
 def read(run_dir: Path) -> dict[str, Any]:
     """Read the record of a run.
 
@@ -88,59 +104,75 @@ def read(run_dir: Path) -> dict[str, Any]:
         ValueError: The record is damaged.
     """
     content = record.read(run_dir)
-    _check(content, _RUN, "")
+    try:
+        _check(content, _RUN)
+    except _Wrong as wrong:
+        raise ValueError(str(wrong)) from None
     return content
 
 
 def is_custom_job(status: Any) -> bool:
     """Return whether a value is the status of a custom job."""
     try:
-        _check(status, _CUSTOM_JOB, "")
-    except ValueError:
+        _check(status, _CUSTOM_JOB)
+    except _Wrong:
         return False
     return True
 
 
-def _check(value: Any, shape: Any, place: str) -> None:
+def _check(value: Any, shape: Any) -> None:
     """Check a value.
 
     Raises:
-        ValueError: It does not have the shape.
+        _Wrong: It does not have the shape.
     """
-    is_type = isinstance(shape, type | UnionType)
-    expected: Any = (
-        shape if is_type else dict if isinstance(shape, dict) else str if isinstance(shape, frozenset) else list
-    )
+    expected = _type(shape)
     is_other = isinstance(value, bool) and expected is not bool
     if is_other or not isinstance(value, expected):
-        raise ValueError(f"{place or 'the record'} has the wrong type: {type(value).__name__}")
+        raise _Wrong(f"{{place}} has the wrong type: {type(value).__name__}")
     if isinstance(shape, frozenset) and value not in shape:
-        raise ValueError(f"{place}: unknown value {value[:40]!r}")
-    if (expected == _NUMBER or isinstance(value, int)) and not -_LARGEST < value < _LARGEST:
-        raise ValueError(f"{place}: expected a number from -1e15 to 1e15, found {str(value)[:40]}")
-    for name, inner, part in () if is_type else _parts(value, shape, place):
-        _check(part, inner, name)
+        raise _Wrong(f"{{place}}: unknown value {value[:40]!r}")
+    if (expected is _NUMBER or isinstance(value, int)) and not -LARGEST < value < LARGEST:
+        raise _Wrong(f"{{place}}: expected a number from -{LARGEST:g} to {LARGEST:g}, found {str(value)[:40]}")
+    if not isinstance(value, list | dict):
+        return
+    for key, inner, part in _parts(value, shape):
+        if type(part) is inner is not int:
+            # The most frequent case, without a call.
+            continue
+        try:
+            _check(part, inner)
+        except _Wrong as wrong:
+            wrong.path.append(key)
+            raise
 
 
-def _parts(value: Any, shape: Any, place: str) -> list[tuple[str, Any, Any]]:
-    """Return the place, the shape and the value of each part.
+def _type(shape: Any) -> Any:
+    if isinstance(shape, type | UnionType):
+        return shape
+    return dict if isinstance(shape, dict) else str if isinstance(shape, frozenset) else list
+
+
+def _parts(value: Any, shape: Any) -> Iterator[tuple[str | int, Any, Any]]:
+    """Yield the name or the index, the shape and the value of each part.
 
     Raises:
-        ValueError: A part is missing.
+        _Wrong: A part is missing.
     """
-    if isinstance(shape, list | tuple):
-        if isinstance(shape, tuple) and len(value) != len(shape):
-            raise ValueError(f"{place} has {len(value)} items instead of {len(shape)}")
-        return [(f"{place}[{index}]", shape[index % len(shape)], each) for index, each in enumerate(value)]
-    if isinstance(shape, frozenset):
-        return []
-    if str in shape:
-        return [(f"{place}.{name}"[:200], shape[str], each) for name, each in value.items()]
-    found = []
-    for key, inner in shape.items():
-        name = key.rstrip("!?")
-        if key.endswith("!") and name not in value:
-            raise ValueError(f"{f'{place}.{name}'.lstrip('.')} is missing")
-        if name in value and not (key.endswith("?") and value[name] is None):
-            found.append((f"{place}.{name}".lstrip("."), inner, value[name]))
-    return found
+    if isinstance(shape, list):
+        yield from ((index, shape[0], each) for index, each in enumerate(value))
+    elif isinstance(shape, tuple):
+        if len(value) != len(shape):
+            raise _Wrong(f"{{place}} has {len(value)} items instead of {len(shape)}")
+        yield from zip(range(len(value)), shape, value, strict=True)
+    elif isinstance(shape, dict) and str in shape:
+        yield from ((name, shape[str], each) for name, each in value.items())
+    elif isinstance(shape, dict):
+        for key, inner in shape.items():
+            name = key.rstrip("!?")
+            if name in value and not (key.endswith("?") and value[name] is None):
+                yield name, inner, value[name]
+            elif key.endswith("!") and name not in value:
+                wrong = _Wrong("{place} is missing")
+                wrong.path.append(name)
+                raise wrong

@@ -71,14 +71,14 @@ export function Axis({ total }) {
 }
 
 /**
- * The kinds that occur, with the seconds of the primary replica.
+ * The kinds that occur, with the seconds of the primary replica, or of all trials of a tuning job.
  * @param {{timeline: Record<string, Segment[]>, seconds: Record<string, number>, total: number}} props
  */
 export function Legend({ timeline, seconds, total }) {
   const used = new Set(Object.values(timeline).flatMap((segments) => segments.map(([kind]) => kind)));
   return html`<ul class="legend" aria-label="Time by kind">
     ${Object.entries(KINDS)
-      .filter(([kind]) => used.has(kind))
+      .filter(([kind]) => used.has(kind) || seconds[kind])
       .map(
         ([kind, meaning]) => html`<li key=${kind} title=${meaning}>
           <svg class="swatch" aria-hidden="true"><rect class=${kind} width="100%" height="100%" /></svg>

@@ -11,7 +11,7 @@ export function Facts({ run, description }) {
     ["Pipeline", run.pipeline_name],
     ["Created", html`<${Time} at=${run.create_time} />`],
     ["Ended", run.end_time && html`<${Time} at=${run.end_time} />`],
-    ["Duration", html`<${Duration} seconds=${run.seconds} since=${since} />`],
+    ["Duration", html`<${Duration} seconds=${run.seconds} since=${since} idle=${run.idle_seconds} />`],
     ["Region", run.region],
     ["Run ID", run.id !== run.name && run.id],
     ["Schedule", run.schedule && html`<a href=${link(["schedules"])}>${run.schedule.split("/").at(-1)}</a>`],

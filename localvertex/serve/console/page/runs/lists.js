@@ -47,7 +47,7 @@ const RUNS = {
       title: "Duration",
       isNumber: true,
       isWideOnly: true,
-      cell: (row) => took(row.state, row.start_time, row.end_time, row.seconds),
+      cell: (row) => took(row.state, row.start_time, row.end_time, row.seconds, row.idle_seconds),
     },
   ],
 };
@@ -104,10 +104,10 @@ function startedBy(row) {
   return row.is_own ? "Console or API" : "Terminal";
 }
 
-/** @param {string} state @param {string | null} start @param {string | null} end @param {number | null} seconds */
-function took(state, start, end, seconds) {
+/** @param {string} state @param {string?} start @param {string?} end @param {number?} seconds @param {number} idle */
+function took(state, start, end, seconds, idle = 0) {
   if (!start) return html`<span class="muted">–</span>`;
-  return html`<${Duration} seconds=${seconds} since=${isFinal(state) || end ? null : start} />`;
+  return html`<${Duration} seconds=${seconds} since=${isFinal(state) || end ? null : start} idle=${idle} />`;
 }
 
 /** @param {string | undefined} start @param {string | undefined} end */

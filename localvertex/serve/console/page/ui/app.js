@@ -101,11 +101,9 @@ function Navigation({ current, isOpen, onLeave }) {
 
 /** A line that warns while the shown data may be out of date. */
 function Connection() {
-  const [isConnected, setIsConnected] = useState(true);
-  useEffect(() => onConnection(setIsConnected), []);
-  return html`<div aria-live="polite">
-    ${!isConnected && html`<${Notice} kind="warn">Connection lost: this page shows old data. Trying to reconnect.<//>`}
-  </div>`;
+  const [problem, setProblem] = useState("");
+  useEffect(() => onConnection(setProblem), []);
+  return html`<div aria-live="polite">${problem && html`<${Notice} kind="warn">${problem}<//>`}</div>`;
 }
 
 /**

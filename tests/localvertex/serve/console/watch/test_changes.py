@@ -10,7 +10,7 @@ import pytest
 
 from localvertex.serve.api.store import Store
 from localvertex.serve.console.events.changes import LogChanges, RunChanges
-from localvertex.serve.console.runs import logs
+from localvertex.serve.console.runs import logs, record as runs_record
 from localvertex.serve.console.runs.record import Records
 from localvertex.state import record, run_folder
 from localvertex.state.journal import Journal
@@ -208,3 +208,20 @@ def test_no_path_of_a_log_leads_out_of_its_run(log: Path, tmp_path: Path) -> Non
     with pytest.raises(Exception, match="expected a number of bytes"):
         logs.answer(run_dir, "train", "", "-1", "")
     assert json.dumps(logs.answer(run_dir, "train", "", "1", ""))
+
+
+def test_a_large_record_is_not_read_again_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # All records are large, and the pause has no end, until it has no length.
+    monkeypatch.setattr(runs_record, "_LARGE_SECONDS", -1.0)
+    monkeypatch.setattr(runs_record, "_PAUSE", 1e9)
+    rewrite(tmp_path, state="FAILED")
+    records = Records(Store(tmp_path))
+    watched = records.watched(tmp_path / NAME)
+    first = watched.read()
+    rewrite(tmp_path, state="SUCCEEDED")
+    assert watched.read() is first
+    monkeypatch.setattr(runs_record, "_PAUSE", 0)
+    watched = Records(Store(tmp_path)).watched(tmp_path / NAME)
+    assert watched.read().content["state"] == "SUCCEEDED"
+    rewrite(tmp_path, state="CANCELLED", tasks=[])
+    assert watched.read().content["state"] == "CANCELLED"
