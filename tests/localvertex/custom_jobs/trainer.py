@@ -1,12 +1,15 @@
 """A small synchronous trainer: chief and workers synchronise over sockets, and write event logs as in docs/events.md.
 
-`python trainer.py NUM_STEPS SECONDS_PER_STEP SAVE_EVERY [PATIENCE]`; the seconds may be the path of a file that has
-them. While the file PATIENCE exists, processes wait for a peer that is silent. The chief saves the step in the
-checkpoint directory; all restore it. A process that loses a peer exits with 134, like the real trainer. The "weights"
-are the sum of squares of all steps that were trained and kept.
+`python trainer.py NUM_STEPS SECONDS_PER_STEP SAVE_EVERY [PATIENCE [STAYS]]`; the seconds may be the path of a file that
+has them. While the file PATIENCE exists, processes wait for a peer that is silent. With STAYS, such as `8,20`, the
+first process of each replica trains up to step 8 and the second up to step 20, and a notice permits 5 steps more; there
+they stay, in contact with their peers. The chief saves the step in the checkpoint directory; all restore it. A process
+that loses a peer exits with 134, like the real trainer. The "weights" are the sum of squares of all steps that were
+trained and kept.
 """
 
 import json
+import math
 import os
 import pathlib
 import signal
@@ -17,6 +20,7 @@ import urllib.request
 from typing import Any
 
 patience = pathlib.Path(sys.argv[4] if len(sys.argv) > 4 else "none")
+stays = [int(step) for step in sys.argv[5].split(",")] if len(sys.argv) > 5 else []
 num_steps, save_every = int(sys.argv[1]), int(sys.argv[3])
 replica = json.loads(os.environ["CLUSTER_SPEC"])["task"]
 config = json.loads(os.environ.get("TF_CONFIG") or '{"cluster": {}, "task": {"type": "chief", "index": 0}}')
@@ -90,6 +94,8 @@ def meet(peers: list[socket.socket]) -> None:
 signal.signal(signal.SIGTERM, leave)
 saved = checkpoints / "saved.json"
 step, weights = json.loads(saved.read_text()) if saved.exists() else (0, 0)
+num_earlier = events.read_text().count('"event": "start"') if events.exists() else 0
+last_step = stays[num_earlier] if num_earlier < len(stays) else math.inf
 write("start", num_steps=num_steps, pid=os.getpid())
 if step:
     write("restore", step=step, seconds=0.0)
@@ -100,15 +106,17 @@ try:
         begin = time.time()
         time.sleep(pace())
         meet(peers)
-        step, weights = step + 1, weights + (step + 1) ** 2
-        took = time.time() - begin
-        figures = {"loss": 2 / (step + 1), "accuracy": step / num_steps, "images_per_second": 32 / max(took, 1e-3)}
-        write("steps", first_step=step, last_step=step, num_steps=num_steps, seconds=took, **figures)
+        stays_here = step >= last_step
+        if not stays_here:
+            step, weights = step + 1, weights + (step + 1) ** 2
+            took = time.time() - begin
+            figures = {"loss": 2 / (step + 1), "accuracy": step / num_steps, "images_per_second": 32 / max(took, 1e-3)}
+            write("steps", first_step=step, last_step=step, num_steps=num_steps, seconds=took, **figures)
         warned = metadata("maintenance-event") != "NONE" or metadata("preempted") == "TRUE"
         if warned and not noticed:
-            noticed = True
+            noticed, last_step = True, last_step + 5
             write("notice", message="the machine will be lost")
-        if is_chief and (step % save_every == 0 or step == num_steps or warned):
+        if is_chief and not stays_here and (step % save_every == 0 or step == num_steps or warned):
             begin = time.time()
             staged = saved.with_suffix(".tmp")
             staged.write_text(json.dumps([step, weights]))

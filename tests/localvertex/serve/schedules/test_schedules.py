@@ -122,7 +122,7 @@ def test_missed_runs_start_later_only_with_catch_up(
     start_server: Callable[..., Server], schedule: Any, catch_up: bool
 ) -> None:
     server = start_server("--time-factor", "120")
-    each_minute = schedule(server, max_concurrent_run_count=10)
+    each_minute = schedule(server, max_concurrent_run_count=1000)
     wait_until(lambda: resource(each_minute).started_run_count >= 1)
     each_minute.pause()
     paused = resource(each_minute)
