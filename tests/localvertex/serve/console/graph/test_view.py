@@ -77,12 +77,12 @@ def test_the_mouse_moves_enlarges_folds_and_selects(browser: Browser, server: Se
         x, y, scale = transform(page)
         page.mouse.move(*middle(page.locator(".graph > svg")))
         page.mouse.wheel(0, 120)
-        wait_until(lambda: transform(page)[1] < y, timeout_seconds=20)
+        wait_until(lambda: transform(page)[1] < y)
         assert transform(page)[::2] == (x, scale)
         page.keyboard.down("Control")
         page.mouse.wheel(0, -240)
         page.keyboard.up("Control")
-        wait_until(lambda: transform(page)[2] > scale * 1.2, timeout_seconds=20)
+        wait_until(lambda: transform(page)[2] > scale * 1.2)
         page.get_by_role("button", name="Fit").click()
         # A drag that begins on a box moves the drawing and selects nothing.
         before = transform(page)
@@ -124,9 +124,9 @@ def test_a_graph_begins_with_its_whole_width_also_after_the_window_has_changed(
         assert frame["x"] <= drawing["x"]
         assert drawing["x"] + drawing["width"] <= frame["x"] + frame["width"]
         page.set_viewport_size({"width": 820, "height": 900})
-        wait_until(lambda: transform(page) != first, timeout_seconds=20)
+        wait_until(lambda: transform(page) != first)
         page.set_viewport_size({"width": 1280, "height": 900})
-        wait_until(lambda: transform(page) == first, timeout_seconds=20)
+        wait_until(lambda: transform(page) == first)
         # What the user has chosen stays.
         page.get_by_role("button", name="Larger").click()
         scale = transform(page)[2]

@@ -93,7 +93,7 @@ def test_the_views_are_accessible_and_fit(
         answer = server.call("POST", "schedules", body | {"createPipelineJobRequest": request}).json()
         # Without a reload.
         row = page.get_by_role("link", name=HOSTILE)
-        expect(row).to_be_visible(timeout=20_000)
+        expect(row).to_be_visible()
         assert problems_of(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         row.click()

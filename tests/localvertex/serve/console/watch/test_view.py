@@ -17,8 +17,6 @@ from tests.support.server import Server, wait_until
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 
-expect.set_options(timeout=30_000)
-
 
 def log_of(page: Page) -> list[str]:
     """Return the lines of the log that the page shows."""
