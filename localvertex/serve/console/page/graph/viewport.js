@@ -1,5 +1,5 @@
 // The part of a drawing that is seen: moved by drag, wheel and keys, enlarged by ctrl and wheel or two fingers.
-import { useEffect, useLayoutEffect, useRef } from "../ui/html.js";
+import { useLayoutEffect, useRef } from "../ui/html.js";
 
 const [LEAST, MOST] = [0.05, 2];
 
@@ -232,7 +232,7 @@ export function useViewport(graph, places, first) {
       end();
     };
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (before.current !== places) viewport.current?.replace(graph, before.current, places);
     before.current = places;
   }, [places]);
