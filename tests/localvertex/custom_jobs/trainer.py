@@ -1,9 +1,10 @@
 """A small synchronous trainer: chief and workers synchronise over sockets, and write event logs as in docs/events.md.
 
 `python trainer.py NUM_STEPS SECONDS_PER_STEP SAVE_EVERY [PATIENCE]`; the seconds may be the path of a file that has
-them. While the file PATIENCE exists, processes wait for a peer that is silent. The chief saves the step in the
-checkpoint directory; all restore it. A process that loses a peer exits with 134, like the real trainer. The "weights"
-are the sum of squares of all steps that were trained and kept.
+them. The last step is then repeated until the file has 0, so that the training does not end before. While the file
+PATIENCE exists, processes wait for a peer that is silent. The chief saves the step in the checkpoint directory; all
+restore it. A process that loses a peer exits with 134, like the real trainer. The "weights" are the sum of squares of
+all steps that were trained and kept.
 """
 
 import json
@@ -76,15 +77,19 @@ def heard(peer: socket.socket) -> bytes:
                 raise
 
 
-def meet(peers: list[socket.socket]) -> None:
-    """Return when all processes are at the same step."""
+def meet(peers: list[socket.socket], *, is_held: bool) -> bool:
+    """Return when all processes are at the same step, and whether it counts: the chief does not hold the training."""
+    answer = b"h" if is_held else b"x"
     for peer in peers:
         if not is_chief:
             peer.sendall(b"x")
-        if heard(peer) != b"x":
+        word = heard(peer)
+        if word not in (b"x", b"h"):
             raise OSError("lost the peer")
+        answer = answer if is_chief else word
     for peer in peers if is_chief else []:
-        peer.sendall(b"x")
+        peer.sendall(answer)
+    return answer == b"x"
 
 
 signal.signal(signal.SIGTERM, leave)
@@ -99,7 +104,8 @@ try:
     while step < num_steps:
         begin = time.time()
         time.sleep(pace())
-        meet(peers)
+        if not meet(peers, is_held="/" in sys.argv[2] and step == num_steps - 1 and pace() > 0):
+            continue
         step, weights = step + 1, weights + (step + 1) ** 2
         took = time.time() - begin
         figures = {"loss": 2 / (step + 1), "accuracy": step / num_steps, "images_per_second": 32 / max(took, 1e-3)}

@@ -12,7 +12,7 @@ from tests.support.server import Server, wait_until
 TASK, PRIMARY, WORKER = "custom-training-job", "workerpool0-0", "workerpool1-0"
 
 TRAINER = (Path(__file__).parents[3] / "custom_jobs" / "trainer.py").read_text()
-NUM_STEPS = 600
+NUM_STEPS = 300
 RESULT = {"final_step": NUM_STEPS, "weights": sum(step**2 for step in range(1, NUM_STEPS + 1))}
 
 
@@ -28,11 +28,11 @@ def one_job(pools: list, base: str) -> None:
 
 
 class Training:
-    """The job and its files: slow, so that it does not end before the test lets it."""
+    """The job and its files: its last step waits until the test lets it end."""
 
     def __init__(self, folder: Path) -> None:
         self.base, self._pace, self._patience = folder / "out", folder / "pace", folder / "patience"
-        self._pace.write_text("0.1")
+        self._pace.write_text("0.05")
         self._patience.touch()
 
     def lose_patience(self) -> None:
