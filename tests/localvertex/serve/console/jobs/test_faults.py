@@ -120,7 +120,7 @@ def test_a_request_that_its_job_has_not_read_does_nothing_after_a_resume(
         terminal.kill()
         terminal.wait()
     training.hurry()
-    resumed = subprocess.run([*command, "--resume", "one"], capture_output=True, text=True, timeout=120, check=False)
+    resumed = subprocess.run([*command, "--resume", "one"], capture_output=True, text=True, timeout=300, check=False)
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     assert training.result == RESULT
     job = watch.read()

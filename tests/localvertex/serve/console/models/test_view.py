@@ -120,7 +120,7 @@ def test_an_image_is_tried_and_other_instances_are_sent_as_json(browser: Browser
         assert problems_of(page) == []
         image = page.get_by_role("img", name="The image pixel.png")
         assert str(image.get_attribute("src")).startswith("blob:")
-        assert image.evaluate("each => each.naturalWidth") == 1
+        expect(image).to_have_js_property("naturalWidth", 1)
         page.get_by_label("JSON").check()
         page.get_by_label("Request, as").fill('{"instances": [')
         page.get_by_role("button", name="Predict").click()
@@ -152,8 +152,7 @@ def test_probabilities_are_bars_and_nothing_is_guessed(predictions: Page, predic
         }""",
         answer,
     )
-    shown = [" ".join(text.split()) for text in predictions.locator(".bars li").all_inner_texts()]
-    assert shown == rows
+    expect(predictions.locator(".bars li")).to_have_text(rows, use_inner_text=True)
     expect(predictions.locator(".predictions pre")).to_have_count(0 if rows else 1)
 
 
