@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.localvertex.serve.console.jobs.training import NUM_STEPS, PRIMARY, TASK, WORKER, Training, one_job
+from tests.support.axe import problems_of
 from tests.support.browser import browser as browser, needs_chromium, opened
 from tests.support.server import Server
 
@@ -81,10 +82,7 @@ def test_a_job_of_the_api_is_accessible_and_fits_a_phone(browser: Browser, serve
         expect(page.locator("li.replica", has_text=PRIMARY)).to_contain_text("2 starts")
         expect(page.get_by_label("Events of the job")).to_contain_text(f"fault: preempt {PRIMARY} at ")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        page.evaluate((Path(__file__).parents[4] / "data" / "axe.min.js").read_text())
-        found = page.evaluate("axe.run({resultTypes: ['violations']})")
-        serious = [each for each in found["violations"] if each["impact"] in ("serious", "critical")]
-        assert not serious, [(each["id"], each["nodes"][0]["html"]) for each in serious]
+        assert problems_of(page) == []
         page.get_by_role("link", name=WORKER).click()
         expect(page.get_by_role("combobox", name="Log")).to_have_value(f"{WORKER}.log")
         page.get_by_role("button", name="Cancel").click()
