@@ -2,7 +2,7 @@
 
 import { go, link } from "../routes.js";
 import { useEvents, useLoad } from "../server/load.js";
-import { html, useEffect, useState } from "../ui/html.js";
+import { html, useEffect, useRef, useState } from "../ui/html.js";
 import { Empty, Loading, Page } from "../ui/page.js";
 import { Problem } from "../ui/problem.js";
 import { label } from "../ui/state.js";
@@ -83,10 +83,20 @@ function Rows({ tab, query, selected, onSelect }) {
  */
 function Filter({ list, text, state, onChange }) {
   const [typed, setTyped] = useState(text);
-  useEffect(() => setTyped(text), [text]);
+  const [sent, newest] = [useRef(text), useRef(onChange)];
+  newest.current = onChange;
+  useEffect(() => {
+    // After what this field itself has sent, more may have been typed.
+    if (text !== sent.current) setTyped(text);
+    sent.current = text;
+  }, [text]);
   useEffect(() => {
     if (typed === text) return;
-    const timer = setTimeout(() => onChange({ text: typed }), TYPING_MS);
+    const timer = setTimeout(() => {
+      sent.current = typed;
+      // The state may have been chosen since.
+      newest.current({ text: typed });
+    }, TYPING_MS);
     return () => clearTimeout(timer);
   }, [typed]);
   const type = (/** @type {any} */ event) => setTyped(event.target.value);
