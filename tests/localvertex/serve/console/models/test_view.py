@@ -59,7 +59,7 @@ def file(content: bytes = PIXEL) -> Any:
     return {"name": "pixel.png", "mimeType": "image/png", "buffer": content}
 
 
-def versions_of(server: Server, model: str = "flowers") -> ModelVersions:
+def versions_of(server: Server, model: str) -> ModelVersions:
     """Return the versions of a model."""
     return ModelVersions.of(server.work_dir, model)
 
@@ -95,7 +95,9 @@ def test_versions_are_side_by_side_with_their_metrics_and_what_differs(
 
 
 def test_an_alias_moves_and_is_removed(browser: Browser, console: Server) -> None:
-    with opened(browser, console, "#/models/flowers/2") as page:
+    add(console.work_dir, "aliased")
+    add(console.work_dir, "aliased")
+    with opened(browser, console, "#/models/aliased/2") as page:
         page.get_by_role("button", name="Edit aliases").click()
         page.get_by_role("button", name="Make champion").click()
         expect(page.get_by_role("button", name="Remove champion")).to_be_visible()
@@ -104,12 +106,12 @@ def test_an_alias_moves_and_is_removed(browser: Browser, console: Server) -> Non
         page.get_by_label("Another alias").fill("candidate")
         page.get_by_role("button", name="Set", exact=True).click()
         expect(page.get_by_role("button", name="Remove candidate")).to_be_visible()
-        assert versions_of(console).aliases == {"champion": "2", "default": "2", "candidate": "2"}
+        assert versions_of(console, "aliased").aliases == {"champion": "2", "default": "2", "candidate": "2"}
         page.get_by_role("button", name="Remove candidate").click()
         expect(page.get_by_role("button", name="Remove candidate")).to_have_count(0)
         page.get_by_role("button", name="Close").click()
         expect(page.get_by_role("heading", level=1)).to_contain_text("champion")
-    assert versions_of(console).aliases == {"champion": "2", "default": "2"}
+    assert versions_of(console, "aliased").aliases == {"champion": "2", "default": "2"}
 
 
 def test_an_image_is_tried_and_other_instances_are_sent_as_json(browser: Browser, console: Server) -> None:
