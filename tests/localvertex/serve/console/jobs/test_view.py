@@ -65,7 +65,7 @@ def test_a_killed_replica_restarts_before_the_eyes_of_the_user(
         expect(replica).to_contain_text("Frozen")
         expect(page.get_by_role("button", name=f"Freeze {WORKER}")).to_be_disabled()
         expect(page.get_by_role("button", name=f"Kill {WORKER}")).to_be_enabled()
-        training.lose_patience()
+        training.notice_silence(watch)
         expect(replica).to_contain_text("3 starts")
         training.hurry()
         expect(page.get_by_role("button", name=f"Kill {PRIMARY}")).to_have_count(0)

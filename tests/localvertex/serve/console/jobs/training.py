@@ -35,9 +35,16 @@ class Training:
         self._pace.write_text("0.05")
         self._patience.touch()
 
-    def lose_patience(self) -> None:
-        """Let the peers of a frozen replica notice that it is silent."""
+    def notice_silence(self, watch: "Watch") -> None:
+        """Let the primary notice that its frozen peer is silent. Later no peer of a loaded machine is too slow."""
+
+        def num_ends(job: Any) -> int:
+            return len(job["status"]["replicas"][0]["exit_codes"])
+
+        before = num_ends(watch.wait(lambda job: True))
         self._patience.unlink()
+        watch.wait(lambda job: num_ends(job) > before)
+        self._patience.touch()
 
     def hurry(self) -> None:
         """Let it train the remaining steps at once."""
