@@ -38,7 +38,7 @@ def run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     path = f"{os.path.dirname(sys.executable)}:{folder / 'bin'}:{os.environ['PATH']}"
     env = os.environ | {"PATH": path, "PYTHONPATH": str(ROOT)}
     return subprocess.run(
-        ["bash", "-c", script], capture_output=True, text=True, cwd=folder, env=env, timeout=60, check=False
+        ["bash", "-c", script], capture_output=True, text=True, cwd=folder, env=env, timeout=300, check=False
     )
 
 

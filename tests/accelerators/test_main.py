@@ -232,7 +232,7 @@ def test_a_reader_that_stops_early_sees_no_traceback(command: list[str]) -> None
         stderr=subprocess.PIPE,
         text=True,
         cwd=ROOT,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     os.close(write_end)

@@ -201,7 +201,7 @@ class KilledRun:
 
     def _wait_for_processes(self) -> None:
         """Check that no process of the run is left."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while left := _processes_of(self._mark):
             assert time.monotonic() < deadline, left
             time.sleep(0.02)

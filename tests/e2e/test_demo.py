@@ -5,12 +5,12 @@ import os
 import pathlib
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 
 import pytest
 
 from tests.e2e.conftest import STEPS, Run, Runner
+from tests.support.server import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -111,7 +111,7 @@ def test_a_changed_learning_rate_trains_and_a_stopped_run_resumes(
     )
     events = _new_events(work_dir, known={demo.parameter("plan", "run_id")})
     os.kill(process.pid, signal.SIGINT)
-    assert process.wait(timeout=120) == 130
+    assert process.wait(timeout=300) == 130
     stopped = json.loads((work_dir / "stopped" / "run.json").read_text())
     assert stopped["state"] == "CANCELLED"
     trained = [json.loads(line) for line in events.read_text().splitlines()]
@@ -128,9 +128,11 @@ def test_a_changed_learning_rate_trains_and_a_stopped_run_resumes(
 
 def _new_events(work_dir: pathlib.Path, known: set[str]) -> pathlib.Path:
     """Wait until a new training run has saved twice, and return the path of its events."""
-    for _ in range(1800):
-        for path in work_dir.glob("training/*/checkpoints/events/workerpool0-0.jsonl"):
-            if path.parents[2].name not in known and path.read_text().count('"event": "save"') >= 2:
-                return path
-        time.sleep(0.1)
-    raise AssertionError("no training run saved within three minutes")
+
+    def found() -> list[pathlib.Path]:
+        paths = work_dir.glob("training/*/checkpoints/events/workerpool0-0.jsonl")
+        new = [each for each in paths if each.parents[2].name not in known]
+        return [each for each in new if each.read_text().count('"event": "save"') >= 2]
+
+    (path,) = wait_until(found, timeout_seconds=400)
+    return pathlib.Path(path)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-_SECONDS = 180.0
+_SECONDS = 400.0
 
 
 class TensorBoard:

@@ -67,7 +67,7 @@ class Dataflow:
     def pass_gate(self, name: str) -> None:
         if gate := self._gates.pop(name, None):
             gate[0].set()
-            assert gate[1].wait(20)
+            assert gate[1].wait(300)
 
     def wait_for(self, condition: Any) -> None:
         """Wait until a condition on the jobs and calls is true."""

@@ -14,8 +14,8 @@ from typing import Any
 
 from trainer.files import event_log
 
-SECONDS = 180
-"""Longer than any of these jobs takes."""
+SECONDS = 400
+"""Longer than any of these jobs takes, also on a loaded machine."""
 EXACT_RUN = [
     "--exact",
     "--epochs=12",
@@ -76,7 +76,7 @@ class Job:
             assert time.monotonic() < deadline, f"still running after {seconds} s\n{self.logs()}"
             time.sleep(0.02)
 
-    def wait_for_all(self, seconds: float) -> list[int | None]:
+    def wait_for_all(self, seconds: float = SECONDS) -> list[int | None]:
         """Return the exit codes of all workers, None for one that is still running after `seconds`."""
         deadline = time.monotonic() + seconds
         while any(worker.poll() is None for worker in self.workers) and time.monotonic() < deadline:
@@ -96,7 +96,7 @@ class Job:
         for _ in range(max_attempts):
             self.start()
             self.wait()
-            self.wait_for_all(20)
+            self.wait_for_all()
             self.end()
             if not any(self.exit_codes[-1]):
                 return
@@ -111,7 +111,7 @@ class Job:
             self.wait(until=lambda: self._num_starts() > num_starts and self.last_step() >= step)
             assert self.last_step() >= step, self.logs()
             then(self)
-            self.wait_for_all(20)
+            self.wait_for_all()
         finally:
             self.end()
 

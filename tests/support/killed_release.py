@@ -45,7 +45,7 @@ _FIRST = _COMMON | {"learning_rate": 0.000001}
 _SECOND = _COMMON | {"learning_rate": 0.005}
 _RUN = "second"
 _POLL_SECONDS = 0.05
-_END_SECONDS = 60.0
+_END_SECONDS = 300.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -100,10 +100,10 @@ class Server:
         """Send a signal, wait for the end and return the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(number)
-        return self.process.wait(60)
+        return self.process.wait(300)
 
 
-def wait_until(condition: Callable[[], Any], *, timeout_seconds: float = 90) -> Any:
+def wait_until(condition: Callable[[], Any], *, timeout_seconds: float = 240) -> Any:
     """Wait until a condition holds and return its value."""
     deadline = time.monotonic() + timeout_seconds
     while not (value := condition()):

@@ -45,7 +45,7 @@ class Terminal:
         """Every line that was drawn, as the program wrote it."""
         return [line.rstrip() for line in _LINE_END.split(self.text)]
 
-    def wait_for(self, pattern: str, seconds: float = 120) -> str:
+    def wait_for(self, pattern: str, seconds: float = 300) -> str:
         """Read until a line matches, and return it."""
         deadline = time.monotonic() + seconds
         while True:
@@ -61,7 +61,7 @@ class Terminal:
         while self._read():
             pass
         os.close(self._parent)
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=300)
 
     def _read(self) -> bool:
         if not select.select([self._parent], [], [], 1)[0]:

@@ -1,4 +1,5 @@
-"""`trainer.task` as on a machine with a GPU: XLA is tried in a child, with the program of $TRIAL if there is one.
+"""`trainer.task` as on a machine with a GPU: XLA is tried in a child, with the program of $TRIAL if there is one,
+which has $TRIAL_SECONDS.
 
 It prints whether TensorFlow has initialised its devices by then, whether the child is gone, and whether XLA is used.
 """
@@ -31,7 +32,7 @@ def _observed(*arguments: object, **options: object) -> xla_trial.Outcome:
     before = _initialised()
     if program := os.environ["TRIAL"]:
         command = [sys.executable, "-c", f"import json, os, signal, sys, time; {program}"]
-        options = {**options, "command": command, "limit_seconds": 3}
+        options = {**options, "command": command, "limit_seconds": float(os.environ["TRIAL_SECONDS"])}
     outcome = _run(*arguments, **options)
     children = len(psutil.Process().children(recursive=True))
     print(f"devices before the trial: {before}; after it: {_initialised()}, {children} children", flush=True)

@@ -131,12 +131,12 @@ def check_tensorboard(server: Server, result: dict[str, Any]) -> None:
 def test_a_stop_while_the_data_is_copied_ends_the_run_immediately(server: Server, tmp_path: Path) -> None:
     arguments = ["--dataset=gs://data/digits", f"--checkpoint-directory={tmp_path}/run", "--max-steps=2", *ARGUMENTS]
     environment = {**server.environment, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    # A bucket that does not answer for a minute.
+    # A bucket that does not answer for ten minutes.
     arrived, resume_request = server.faults.hold(r"GET .*/download/.*/b/data/o/digits%2F.*train")
     process = start_module("trainer.task", *arguments, **environment)
     assert arrived.wait(200)
     process.send_signal(signal.SIGTERM)
-    stdout, stderr = process.communicate(timeout=30)
+    stdout, stderr = process.communicate(timeout=300)
     assert (process.returncode, resume_request.is_set()) == (143, False), stderr
     assert "SIGTERM: stopped before the first step; there is nothing to save" in stdout
     events = [json.loads(line) for line in (tmp_path / "run/events/workerpool0-0.jsonl").read_text().splitlines()]

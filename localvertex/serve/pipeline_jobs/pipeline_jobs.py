@@ -142,6 +142,7 @@ class PipelineJobs:
         Raises:
             ApiError: It is running, something else needs its files, or a file cannot be deleted.
         """
+        self._threads.wait_for_page(run_id)
         with self._store.lock:
             check_removable(self.work_dir / run_id)
             self._remove(run_id)
@@ -255,6 +256,7 @@ class PipelineJobs:
 
     def delete(self, call: Call) -> dict[str, Any]:
         """Delete a job that has ended, with all its files; a deletion that was interrupted is completed."""
+        self._threads.wait_for_page(call.resource_id)
         with self._store.lock:
             run_dir = self.work_dir / call.resource_id
             with suppress(Damaged):

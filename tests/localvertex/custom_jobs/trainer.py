@@ -1,11 +1,11 @@
 """A small synchronous trainer: chief and workers synchronise over sockets, and write event logs as in docs/events.md.
 
 `python trainer.py NUM_STEPS SECONDS_PER_STEP SAVE_EVERY [PATIENCE [STAYS]]`; the seconds may be the path of a file that
-has them. While the file PATIENCE exists, processes wait for a peer that is silent. With STAYS, such as `8,20`, the
-first process of each replica trains up to step 8 and the second up to step 20, and a notice permits 5 steps more; there
-they stay, in contact with their peers. The chief saves the step in the checkpoint directory; all restore it. A process
-that loses a peer exits with 134, like the real trainer. The "weights" are the sum of squares of all steps that were
-trained and kept.
+has them. The last step is then repeated until the file has 0, so that the training does not end before. While the file
+PATIENCE exists, processes wait for a peer that is silent. With STAYS, such as `8,20`, the first process of each replica
+trains up to step 8 and the second up to step 20, and a notice permits 5 steps more; there they stay, in contact with
+their peers. The chief saves the step in the checkpoint directory; all restore it. A process that loses a peer exits
+with 134, like the real trainer. The "weights" are the sum of squares of all steps that were trained and kept.
 """
 
 import json
@@ -80,15 +80,19 @@ def heard(peer: socket.socket) -> bytes:
                 raise
 
 
-def meet(peers: list[socket.socket]) -> None:
-    """Return when all processes are at the same step."""
+def meet(peers: list[socket.socket], *, is_held: bool) -> bool:
+    """Return when all processes are at the same step, and whether it counts: the chief does not hold the training."""
+    answer = b"h" if is_held else b"x"
     for peer in peers:
         if not is_chief:
             peer.sendall(b"x")
-        if heard(peer) != b"x":
+        word = heard(peer)
+        if word not in (b"x", b"h"):
             raise OSError("lost the peer")
+        answer = answer if is_chief else word
     for peer in peers if is_chief else []:
-        peer.sendall(b"x")
+        peer.sendall(answer)
+    return answer == b"x"
 
 
 signal.signal(signal.SIGTERM, leave)
@@ -105,7 +109,8 @@ try:
     while step < num_steps:
         begin = time.time()
         time.sleep(pace())
-        meet(peers)
+        if not meet(peers, is_held="/" in sys.argv[2] and step == num_steps - 1 and pace() > 0):
+            continue
         stays_here = step >= last_step
         if not stays_here:
             step, weights = step + 1, weights + (step + 1) ** 2

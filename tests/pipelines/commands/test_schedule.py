@@ -220,7 +220,7 @@ class KillingProxy:
         words = [sys.executable, "-m", "pipelines", "schedule", "apply", "--endpoint", url]
         variables = os.environ | {"PYTHONPATH": str(repository)}
         self.victim = subprocess.Popen(words, cwd=folder, env=variables, text=True, stdout=subprocess.DEVNULL)
-        code = self.victim.wait(120)
+        code = self.victim.wait(300)
         self.http.shutdown()
         self.http.server_close()
         return code

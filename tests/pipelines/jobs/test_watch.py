@@ -66,7 +66,7 @@ def test_ctrl_c_does_not_stop_the_run(server: Server, repository: Path, tmp_path
         )
     wait_until(lambda: "wait: RUNNING" in log.read_text() or process.poll() is not None)
     process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 130, log.read_text()
+    assert process.wait(300) == 130, log.read_text()
     found = re.search(rf"stopped watching; the pipeline is still running: {PARENT}/(pipelineJobs/\S+)", log.read_text())
     assert found, log.read_text()
     assert "Traceback" not in log.read_text()

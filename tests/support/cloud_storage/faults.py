@@ -127,7 +127,7 @@ class Faults:
                     break
         if held:
             held[1].set()
-            held[2].wait(60)
+            held[2].wait(600)
         return failure
 
     def refuses(self, num_bytes: int) -> bool:

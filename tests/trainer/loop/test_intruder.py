@@ -45,7 +45,7 @@ def test_a_mistaken_start_changes_nothing_and_the_live_run_ends_well(
     folder, board = tmp_path / "run", tmp_path / "board"
     arguments = [f"--dataset={digits_directory}", f"--checkpoint-directory={folder}", *FLAGS]
     live = start("trainer.task", *arguments)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while not checkpoints.steps(str(folder)):
         assert time.monotonic() < deadline
         assert live.poll() is None
@@ -59,7 +59,7 @@ def test_a_mistaken_start_changes_nothing_and_the_live_run_ends_well(
         assert "seed is 0 there and 3 here" in done.stderr
     assert (content(folder), board.exists()) == (before, False)
     live.send_signal(signal.SIGCONT)
-    _, stderr = live.communicate(timeout=180)
+    _, stderr = live.communicate(timeout=300)
     assert live.returncode == 0, stderr
     assert sum(event["event"] == "start" for event in event_log.read(str(folder))) == 1
 

@@ -76,12 +76,12 @@ def test_ctrl_c_saves_and_exits_with_its_code(
     uninterrupted_directory: Path, digits_directory: Path, tmp_path: Path
 ) -> None:
     process = start_module("trainer.task", *arguments(digits_directory, tmp_path))
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not any(event["event"] == "steps" for event in event_log.read(str(tmp_path))):
         assert time.monotonic() < deadline
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=60)
+    stdout, stderr = process.communicate(timeout=300)
     if process.returncode == 0:
         pytest.fail("the run finished before the signal; make it longer")
     assert process.returncode == 128 + signal.SIGINT, stderr

@@ -54,7 +54,7 @@ def test_parameter_servers_survive_a_worker_that_is_lost_and_restarted(job: Call
     run.workers[2].wait()
     run.workers[2] = run.start_worker(2)
     run.wait()
-    run.wait_for_all(30)
+    run.wait_for_all()
     run.end()
     # The servers exit when result.json is written.
     assert set(run.exit_codes[-1]) == {0}, run.logs()
@@ -83,7 +83,7 @@ def test_frozen_stopped_and_lost_machines_end_all_others_as_in_synchronous_train
         def act(running: Job) -> None:
             running.workers[place].send_signal(number)
             for other in waits_for:
-                running.workers[other].wait(120)
+                running.workers[other].wait(300)
             if number == signal.SIGSTOP:
                 running.workers[place].kill()
 
@@ -147,7 +147,7 @@ def test_an_evaluator_may_have_fewer_devices_than_the_training(digits_directory:
     while process.poll() is None and not (log.exists() and '"evaluate"' in log.read_text()):
         time.sleep(0.2)
     aside.rename(result)
-    _, stderr = process.communicate(timeout=120)
+    _, stderr = process.communicate(timeout=300)
     assert process.returncode == 0, stderr
     seen = [event for event in map(json.loads, log.read_text().splitlines()) if event["event"] == "evaluate"]
     assert seen[-1]["epoch"] == 2

@@ -23,7 +23,7 @@ def test_a_worker_with_another_flag_ends_all_with_2_before_anything_is_written(
     job = Job(tmp_path / "run", arguments, 2)
     job.arguments_of = lambda place: ["--learning-rate=0.5"] if place else []
     job.start()
-    codes = job.wait_for_all(120)
+    codes = job.wait_for_all()
     job.end()
     assert codes == [2, 2], job.logs()
     for place in (0, 1):
@@ -43,7 +43,7 @@ def test_workers_without_all_peers_follow_sigterm_or_give_up(digits_directory: P
         return start_module("trainer.task", *arguments, *flags, TF_CONFIG=json.dumps(config))
 
     with start("chief") as chief, start("worker", "--peer-timeout-seconds=1") as worker:
-        stdout, stderr = worker.communicate(timeout=120)
+        stdout, stderr = worker.communicate(timeout=300)
         assert worker.returncode == 134, stderr
         assert "gave up after" in stdout
         while chief.poll() is None:
@@ -51,7 +51,7 @@ def test_workers_without_all_peers_follow_sigterm_or_give_up(digits_directory: P
                 break
             time.sleep(0.1)
         chief.send_signal(signal.SIGTERM)
-        stdout, stderr = chief.communicate(timeout=30)
+        stdout, stderr = chief.communicate(timeout=300)
         assert chief.returncode == 143, stderr
         assert "SIGTERM: stopped while waiting for worker 0 (127.0.0.1:2), worker 1 (127.0.0.1:3)" in stdout
     assert not (tmp_path / "run").exists()

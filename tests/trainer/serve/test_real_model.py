@@ -66,7 +66,7 @@ def served(exported: Path) -> Iterator[Served]:
     server.wait()
     yield server
     server.process.send_signal(signal.SIGTERM)
-    assert server.process.wait(60) == 0
+    assert server.process.wait(300) == 0
     server.process.communicate()
 
 
@@ -139,7 +139,7 @@ def test_a_model_in_a_bucket_is_served_by_the_contract_of_the_service(
     server.wait(routes["AIP_HEALTH_ROUTE"])
     status, content = server.ask(routes["AIP_PREDICT_ROUTE"], {"instances": [instance(png())]})
     server.process.send_signal(signal.SIGTERM)
-    assert server.process.wait(60) == 0
+    assert server.process.wait(300) == 0
     server.process.communicate()
     assert (status, len(content["predictions"])) == (200, 1)
 
@@ -158,7 +158,7 @@ def test_without_a_usable_model_the_server_ends(exported: Path, tmp_path: Path, 
     (tmp_path / "damaged/saved_model.pb").write_bytes(b"text")
     words = [str(tmp_path / word) if word == "damaged" else word for word in words]
     process = start_module("trainer.serve", *words, *([] if "--port=99999" in words else ["--port=0"]))
-    stderr = process.communicate(timeout=120)[1]
+    stderr = process.communicate(timeout=300)[1]
     assert process.returncode == 2
     assert message in stderr
     assert "Traceback" not in stderr

@@ -96,7 +96,7 @@ def test_the_server_loads_answers_and_drains(server: Server) -> None:
     assert not first.done()
     server.allow("answer")
     assert first.result() == (200, {"predictions": [{"probabilities": [0.25, 0.75], "label": "dog"}]})
-    assert server.process.wait(60) == 0
+    assert server.process.wait(300) == 0
     assert "Traceback" not in server.process.communicate()[1]
 
 

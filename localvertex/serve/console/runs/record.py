@@ -67,7 +67,9 @@ class Watched:
                 self._is_alive = record.is_running(self.run_dir)
                 self._next_look = time.monotonic() + _LOCK_SECONDS
             journals = sorted(self.run_dir.glob(journal.PATTERN))
-            now = [signature(str(each)) for each in (self.run_dir / record.FILE, *journals)], self._is_alive
+            # The page is written after the last record.
+            files = (self.run_dir / record.FILE, self.run_dir / record.PAGE, *journals)
+            now = [signature(str(each)) for each in files], self._is_alive
             # Its process may have ended between two looks at the lock.
             was_killed = bool(self._reading.content) and not self._reading.is_final and not self._is_alive
             if now != self._signature or was_killed:

@@ -194,7 +194,7 @@ def test_a_run_of_another_process_is_not_stopped_retried_or_deleted(
     assert "it is running" in reason(act(server, "stopped", "delete"))
     assert not has_ended(pid)
     waiting.lead("go")
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert process.returncode == 0
 
 

@@ -56,4 +56,4 @@ def test_a_run_of_a_terminal_is_stopped_there(
         expect(page.get_by_role("dialog")).to_contain_text("Press Ctrl-C in its terminal")
         expect(page.get_by_role("button", name="Stop at once")).to_have_count(0)
     waiting.lead("go")
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)

@@ -124,6 +124,7 @@ def checked(page: Page, view: str) -> str:
     assert page.evaluate(FOUND) == [], view
     assert page.get_by_text("This page cannot be shown").count() == 0, view
     for frame in page.frames[1:]:
+        frame.wait_for_load_state()
         assert not frame.evaluate("window.__xss"), view
     return page.inner_text("body")
 

@@ -1,13 +1,27 @@
-"""A deletion that was interrupted by the end of its server is completed by the next one."""
+"""Deletions at odd times: one that its server did not complete, and one right after the last record of a run."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from localvertex.engine import Options
+from localvertex.serve.api.call import Location
 from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Store
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
-from localvertex.state import executor_files, run_folder
+from localvertex.show import report
+from localvertex.state import executor_files, record, run_folder
 from tests.support import run_records
+from tests.support.server import wait_until
+
+
+def started(work_dir: Path) -> tuple[Store, PipelineJobs]:
+    """Return the jobs of a server."""
+    store = Store(work_dir)
+    return store, PipelineJobs(store, Operations(store), print, Options(work_dir=work_dir))
 
 
 def test_what_is_left_of_a_deleted_run_goes_and_everything_else_stays(tmp_path: Path) -> None:
@@ -18,10 +32,31 @@ def test_what_is_left_of_a_deleted_run_goes_and_everything_else_stays(tmp_path: 
         (tmp_path / each / "run.json").unlink()
     elsewhere = tmp_path / "folder-of-a-user"
     elsewhere.mkdir()
-    store = Store(tmp_path)
-    jobs = PipelineJobs(store, Operations(store), print, Options(work_dir=tmp_path))
+    store, jobs = started(tmp_path)
     with run_folder.lock(tmp_path / running):
         jobs.complete_deletions()
     assert [each for each in (half, running, whole) if (tmp_path / each).exists()] == [running, whole]
     assert sorted(store.signatures("pipelineJobs")) == [running, whole]
     assert elsewhere.is_dir()
+
+
+def test_a_run_is_deleted_although_its_page_is_still_being_written(
+    tmp_path: Path, light_pipeline: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record shows the end of the run, so clients delete it."""
+    may_write, write = threading.Event(), report.write
+
+    def late(*given: Any) -> None:
+        may_write.wait()
+        write(*given)
+
+    monkeypatch.setattr(report, "write", late)
+    _, jobs = started(tmp_path)
+    jobs.start(Location(project="p", region="us-central1"), {"pipelineSpec": light_pipeline}, "one")
+    wait_until(lambda: record.read(tmp_path / "one")["state"] == "SUCCEEDED")
+    with ThreadPoolExecutor(1) as pool:
+        deletion = pool.submit(jobs.remove, "one")
+        # A deletion that does not wait is refused long before.
+        threading.Timer(0.3, may_write.set).start()
+        deletion.result(60)
+    assert not (tmp_path / "one").exists()

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser
 
 from localvertex.serve.access import token_file
 from localvertex.serve.console import opening
-from tests.support.browser import browser as browser, needs_chromium
+from tests.support.browser import PATIENCE_MS, browser as browser, needs_chromium
 from tests.support.server import Server, wait_until
 from tests.support.terminal import Terminal
 from vertex_gpu_training.userinput.errors import UserError
@@ -65,6 +65,7 @@ def test_the_browser_gets_the_token_from_a_file_and_a_second_console_uses_the_fi
             wait_until(lambda: second.process.poll() is not None)
             assert second.process.returncode == 0
         tab = browser.new_page()
+        tab.set_default_timeout(PATIENCE_MS)
         tab.goto(page.as_uri())
         tab.wait_for_url(lambda url: url.startswith(address.partition("#")[0]) and "token" not in url)
         tab.wait_for_function("async () => (await fetch('/local/events', {method: 'HEAD'})).status !== 403")

@@ -3,7 +3,7 @@
 import contextlib
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -44,7 +44,8 @@ class Server:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "_ANSWER_SECONDS", 1.0)
+    """Wait long for a peer that answers, and shortly for one that `freeze` makes silent."""
+    monkeypatch.setattr(peers, "_ANSWER_SECONDS", 60.0)
     monkeypatch.setattr(peers, "_LOOK_SECONDS", 0.02)
 
 
@@ -55,17 +56,26 @@ def server() -> Iterator[Server]:
     made.close()
 
 
+@pytest.fixture
+def freeze(server: Server, monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    def set_frozen(is_frozen: bool) -> None:
+        server.is_frozen = is_frozen
+        monkeypatch.setattr(peers, "_ANSWER_SECONDS", 0.1 if is_frozen else 60.0)
+
+    return set_frozen
+
+
 def losses(peer: Peer, *, may_return: bool) -> list[str]:
     return [peer.loss(may_return=may_return) for _ in range(4)]
 
 
-def test_a_frozen_peer_is_lost_after_a_few_looks_in_a_row(server: Server) -> None:
+def test_a_frozen_peer_is_lost_after_a_few_looks_in_a_row(server: Server, freeze: Callable[[bool], None]) -> None:
     peer = Peer("worker 0", server.address)
     assert peer.loss(may_return=True) == ""
-    server.is_frozen = True
+    freeze(True)
     reason = f"worker 0 ({server.address}) is frozen: it accepts connections in silence"
     assert losses(peer, may_return=True) == ["", "", reason, reason]
-    server.is_frozen = False
+    freeze(False)
     assert losses(peer, may_return=True) == [""] * 4
 
 
@@ -87,7 +97,7 @@ def test_a_peer_that_has_not_come_yet_is_not_lost(server: Server) -> None:
     wait_for([Peer("chief 0", server.address)], Patience(StopRequest(), 60, said.append))
 
 
-def test_the_watch_reports_a_frozen_peer_and_ends(server: Server) -> None:
+def test_the_watch_reports_a_frozen_peer_and_ends(server: Server, freeze: Callable[[bool], None]) -> None:
     reasons, reported = list[str](), threading.Event()
 
     def leave(reason: str) -> None:
@@ -95,7 +105,7 @@ def test_the_watch_reports_a_frozen_peer_and_ends(server: Server) -> None:
         reported.set()
 
     # It freezes before the first look of the watch.
-    server.is_frozen = True
+    freeze(True)
     with watched([Peer("ps 0", server.address)], leave):
         assert reported.wait(60)
     assert "is frozen" in reasons[0]

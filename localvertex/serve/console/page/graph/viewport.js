@@ -232,7 +232,7 @@ export function useViewport(graph, places, first) {
       end();
     };
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (before.current !== places) viewport.current?.replace(graph, before.current, places);
     before.current = places;
   }, [places]);

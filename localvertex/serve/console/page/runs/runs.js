@@ -2,7 +2,20 @@
 
 import { go, link } from "../routes.js";
 import { useEvents, useLoad } from "../server/load.js";
-import { Empty, html, Loading, label, Page, Problem, Select, Table, Tabs, useEffect, useState } from "../ui/ui.js";
+import {
+  Empty,
+  html,
+  Loading,
+  label,
+  Page,
+  Problem,
+  Select,
+  Table,
+  Tabs,
+  useEffect,
+  useRef,
+  useState,
+} from "../ui/ui.js";
 import { LISTS, PAGE_SIZE } from "./lists.js";
 
 const TYPING_MS = 200;
@@ -78,10 +91,20 @@ function Rows({ tab, query, selected, onSelect }) {
  */
 function Filter({ list, text, state, onChange }) {
   const [typed, setTyped] = useState(text);
-  useEffect(() => setTyped(text), [text]);
+  const [sent, newest] = [useRef(text), useRef(onChange)];
+  newest.current = onChange;
+  useEffect(() => {
+    // After what this field itself has sent, more may have been typed.
+    if (text !== sent.current) setTyped(text);
+    sent.current = text;
+  }, [text]);
   useEffect(() => {
     if (typed === text) return;
-    const timer = setTimeout(() => onChange({ text: typed }), TYPING_MS);
+    const timer = setTimeout(() => {
+      sent.current = typed;
+      // The state may have been chosen since.
+      newest.current({ text: typed });
+    }, TYPING_MS);
     return () => clearTimeout(timer);
   }, [typed]);
   const type = (/** @type {any} */ event) => setTyped(event.target.value);

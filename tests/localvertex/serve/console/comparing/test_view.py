@@ -1,5 +1,6 @@
 """Compared runs in a real browser: what differs, the curves, and the images on which the runs differ."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.localvertex.serve.console.comparing.runs import Runs, line, metric
 from tests.support.axe import problems_of
 from tests.support.browser import browser as browser, needs_chromium, opened
+from tests.support.server import wait_until
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 
@@ -67,7 +69,8 @@ def test_two_runs_are_compared(start_server: Any, browser: Browser) -> None:
         page.get_by_role("button", name="Show images: A wrong, B right").click()
         images = page.get_by_role("listitem").filter(has=page.get_by_role("img", name="cat/"))
         expect(images).to_have_count(24)
-        assert page.evaluate("[...document.querySelectorAll('.images img')].every((each) => each.naturalWidth === 1)")
+        widths = "[...document.querySelectorAll('.images img')].every((each) => each.naturalWidth === 1)"
+        wait_until(lambda: page.evaluate(widths))
         page.get_by_role("button", name="Show more").click()
         expect(images).to_have_count(30)
         assert problems_of(page) == []
@@ -89,6 +92,6 @@ def test_runs_are_added_and_removed_on_a_narrow_screen(start_server: Any, browse
         assert problems_of(page) == []
         page.get_by_role("button", name="Remove run A, first").click()
         expect(row(page, "rate")).to_be_hidden()
-        assert page.evaluate("location.hash") == "#/compare?runs=second%2Cthird"
+        expect(page).to_have_url(re.compile("#/compare[?]runs=second%2Cthird$"))
     with opened(browser, server, "#/compare?runs=first,missing", expected="404") as page:
         expect(page.get_by_role("alert").first).to_contain_text("the run missing does not exist")

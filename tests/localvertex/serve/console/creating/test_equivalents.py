@@ -85,7 +85,7 @@ def test_the_command_and_the_program_run_what_the_form_says(
     answer = server.request("POST", "/local/check", json=form).json()
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     for words in (["bash", "-c", answer["command"]], [sys.executable, "-c", answer["program"]]):
-        subprocess.run(words, check=True, cwd=compiled.parent, env=environment, capture_output=True, timeout=120)
+        subprocess.run(words, check=True, cwd=compiled.parent, env=environment, capture_output=True, timeout=300)
         found = record_of(server.work_dir, known)
         assert found["state"] == "SUCCEEDED"
         assert found["parameters"] == expected["parameters"]

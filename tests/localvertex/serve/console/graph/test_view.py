@@ -77,12 +77,12 @@ def test_the_mouse_moves_enlarges_folds_and_selects(browser: Browser, server: Se
         x, y, scale = transform(page)
         page.mouse.move(*middle(page.locator(".graph > svg")))
         page.mouse.wheel(0, 120)
-        wait_until(lambda: transform(page)[1] < y, timeout_seconds=20)
+        wait_until(lambda: transform(page)[1] < y)
         assert transform(page)[::2] == (x, scale)
         page.keyboard.down("Control")
         page.mouse.wheel(0, -240)
         page.keyboard.up("Control")
-        wait_until(lambda: transform(page)[2] > scale * 1.2, timeout_seconds=20)
+        wait_until(lambda: transform(page)[2] > scale * 1.2)
         page.get_by_role("button", name="Fit").click()
         # A drag that begins on a box moves the drawing and selects nothing.
         before = transform(page)
@@ -124,9 +124,9 @@ def test_a_graph_begins_with_its_whole_width_also_after_the_window_has_changed(
         assert frame["x"] <= drawing["x"]
         assert drawing["x"] + drawing["width"] <= frame["x"] + frame["width"]
         page.set_viewport_size({"width": 820, "height": 900})
-        wait_until(lambda: transform(page) != first, timeout_seconds=20)
+        wait_until(lambda: transform(page) != first)
         page.set_viewport_size({"width": 1280, "height": 900})
-        wait_until(lambda: transform(page) == first, timeout_seconds=20)
+        wait_until(lambda: transform(page) == first)
         # What the user has chosen stays.
         page.get_by_role("button", name="Larger").click()
         scale = transform(page)[2]
@@ -178,7 +178,7 @@ def test_the_states_of_one_iteration_are_shown_when_it_is_chosen(browser: Browse
         page.get_by_role("button", name="Fit").click()
         choice = page.get_by_label("Iteration of each")
         expect(choice).to_be_visible()
-        assert choice.locator("option").all_inner_texts() == ["All 3 items", "0: 5", "1: 7", "2: 9"]
+        expect(choice.locator("option")).to_have_text(["All 3 items", "0: 5", "1: 7", "2: 9"])
         choice.select_option("0")
         expect(box(page, "check")).to_have_attribute("aria-label", re.compile("^check Succeeded · "))
         box(page, "check").click()

@@ -48,7 +48,7 @@ def test_a_job_survives_all_three_faults(server: Server, training: Training, spe
     assert job["steps"][0]["resumes"][0][1] % 10 == 0, "from a checkpoint"
     assert watch.fault(replica=WORKER, action="freeze").ok
     watch.wait(lambda job: job["status"]["replicas"][1]["condition"] == "frozen")
-    training.lose_patience()
+    training.notice_silence(watch)
     job = watch.trains(3)
     assert job["status"]["replicas"][0]["exit_codes"][1:] == [134]
     assert watch.fault(replica=PRIMARY, action="preempt", grace_seconds=20).ok
@@ -120,7 +120,7 @@ def test_a_request_that_its_job_has_not_read_does_nothing_after_a_resume(
         terminal.kill()
         terminal.wait()
     training.hurry()
-    resumed = subprocess.run([*command, "--resume", "one"], capture_output=True, text=True, timeout=120, check=False)
+    resumed = subprocess.run([*command, "--resume", "one"], capture_output=True, text=True, timeout=300, check=False)
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     assert training.result == RESULT
     job = watch.read()

@@ -12,7 +12,7 @@ from tests.support.server import Server, wait_until
 TASK, PRIMARY, WORKER = "custom-training-job", "workerpool0-0", "workerpool1-0"
 
 TRAINER = (Path(__file__).parents[3] / "custom_jobs" / "trainer.py").read_text()
-NUM_STEPS = 600
+NUM_STEPS = 300
 RESULT = {"final_step": NUM_STEPS, "weights": sum(step**2 for step in range(1, NUM_STEPS + 1))}
 
 
@@ -28,16 +28,23 @@ def one_job(pools: list, base: str) -> None:
 
 
 class Training:
-    """The job and its files: slow, so that it does not end before the test lets it."""
+    """The job and its files: its last step waits until the test lets it end."""
 
     def __init__(self, folder: Path) -> None:
         self.base, self._pace, self._patience = folder / "out", folder / "pace", folder / "patience"
-        self._pace.write_text("0.1")
+        self._pace.write_text("0.05")
         self._patience.touch()
 
-    def lose_patience(self) -> None:
-        """Let the peers of a frozen replica notice that it is silent."""
+    def notice_silence(self, watch: "Watch") -> None:
+        """Let the primary notice that its frozen peer is silent. Later no peer of a loaded machine is too slow."""
+
+        def num_ends(job: Any) -> int:
+            return len(job["status"]["replicas"][0]["exit_codes"])
+
+        before = num_ends(watch.wait(lambda job: True))
         self._patience.unlink()
+        watch.wait(lambda job: num_ends(job) > before)
+        self._patience.touch()
 
     def hurry(self) -> None:
         """Let it train the remaining steps at once."""

@@ -59,7 +59,7 @@ def file(content: bytes = PIXEL) -> Any:
     return {"name": "pixel.png", "mimeType": "image/png", "buffer": content}
 
 
-def versions_of(server: Server, model: str = "flowers") -> ModelVersions:
+def versions_of(server: Server, model: str) -> ModelVersions:
     """Return the versions of a model."""
     return ModelVersions.of(server.work_dir, model)
 
@@ -95,7 +95,9 @@ def test_versions_are_side_by_side_with_their_metrics_and_what_differs(
 
 
 def test_an_alias_moves_and_is_removed(browser: Browser, console: Server) -> None:
-    with opened(browser, console, "#/models/flowers/2") as page:
+    add(console.work_dir, "aliased")
+    add(console.work_dir, "aliased")
+    with opened(browser, console, "#/models/aliased/2") as page:
         page.get_by_role("button", name="Edit aliases").click()
         page.get_by_role("button", name="Make champion").click()
         expect(page.get_by_role("button", name="Remove champion")).to_be_visible()
@@ -104,12 +106,12 @@ def test_an_alias_moves_and_is_removed(browser: Browser, console: Server) -> Non
         page.get_by_label("Another alias").fill("candidate")
         page.get_by_role("button", name="Set", exact=True).click()
         expect(page.get_by_role("button", name="Remove candidate")).to_be_visible()
-        assert versions_of(console).aliases == {"champion": "2", "default": "2", "candidate": "2"}
+        assert versions_of(console, "aliased").aliases == {"champion": "2", "default": "2", "candidate": "2"}
         page.get_by_role("button", name="Remove candidate").click()
         expect(page.get_by_role("button", name="Remove candidate")).to_have_count(0)
         page.get_by_role("button", name="Close").click()
         expect(page.get_by_role("heading", level=1)).to_contain_text("champion")
-    assert versions_of(console).aliases == {"champion": "2", "default": "2"}
+    assert versions_of(console, "aliased").aliases == {"champion": "2", "default": "2"}
 
 
 def test_an_image_is_tried_and_other_instances_are_sent_as_json(browser: Browser, console: Server) -> None:
@@ -120,7 +122,7 @@ def test_an_image_is_tried_and_other_instances_are_sent_as_json(browser: Browser
         assert problems_of(page) == []
         image = page.get_by_role("img", name="The image pixel.png")
         assert str(image.get_attribute("src")).startswith("blob:")
-        assert image.evaluate("each => each.naturalWidth") == 1
+        expect(image).to_have_js_property("naturalWidth", 1)
         page.get_by_label("JSON").check()
         page.get_by_label("Request, as").fill('{"instances": [')
         page.get_by_role("button", name="Predict").click()
@@ -152,8 +154,7 @@ def test_probabilities_are_bars_and_nothing_is_guessed(predictions: Page, predic
         }""",
         answer,
     )
-    shown = [" ".join(text.split()) for text in predictions.locator(".bars li").all_inner_texts()]
-    assert shown == rows
+    expect(predictions.locator(".bars li")).to_have_text(rows, use_inner_text=True)
     expect(predictions.locator(".predictions pre")).to_have_count(0 if rows else 1)
 
 

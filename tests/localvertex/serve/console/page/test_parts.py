@@ -19,8 +19,9 @@ HOSTILE = '<img src=x onerror="window.isHit = true"><script>window.isHit = true<
 NONE = "\N{EN DASH}"
 IMPORTS = """
 const [{ html, render }, { Confirm }, { Values, Code }, { duration }, { follow }, { Frame }, { link, route }, numbers] =
-  await Promise.all(["html", "ui/dialog", "ui/values", "ui/time", "events", "ui/page", "routes", "ui/numbers"].map(
-    (each) => import(`/console/${each}.js`)));
+  await Promise.all(
+    ["ui/html", "ui/dialog", "ui/values", "ui/time", "server/events", "ui/page", "routes", "ui/numbers"].map(
+      (each) => import(`/console/${each}.js`)));
 const place = document.querySelector("main");
 """
 

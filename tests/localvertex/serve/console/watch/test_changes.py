@@ -76,6 +76,16 @@ def test_a_run_whose_process_was_killed_is_shown_as_failed(tmp_path: Path, monke
     assert next(changes())[1]["run"]["state"] == "FAILED"
 
 
+def test_the_page_of_a_run_is_a_change_although_it_comes_after_the_last_record(tmp_path: Path) -> None:
+    rewrite(tmp_path)
+    changes = changes_of(tmp_path)
+    assert next(changes())[1]["run"]["has_page"] is False
+    (tmp_path / NAME / record.PAGE).write_text("<p>the run</p>")
+    ((name, content),) = changes()
+    assert (name, content["run"]["has_page"], content["tasks"]) == ("run", True, [])
+    assert list(changes()) == []
+
+
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"state": "ODD"}', "\0" * 100])
 def test_a_damaged_record_is_reported_in_words_until_it_is_whole(tmp_path: Path, damage: str) -> None:
     rewrite(tmp_path)

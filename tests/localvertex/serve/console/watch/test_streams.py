@@ -118,7 +118,7 @@ def test_a_server_ends_although_tabs_are_open_and_one_of_them_does_not_read(serv
             add(server, "y" * 250_000)
             assert next(streams[0]) == "log"
         server.process.send_signal(signal.SIGTERM)
-        server.process.wait(30)
+        server.process.wait(120)
     for each in streams[1:]:
         with suppress(ConnectionError):
             assert "end" not in list(each)

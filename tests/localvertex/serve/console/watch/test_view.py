@@ -12,12 +12,10 @@ from playwright.sync_api import Browser, Page, expect
 from tests.localvertex.serve.console.watch.conftest import Start
 from tests.support import run_records
 from tests.support.axe import problems_of
-from tests.support.browser import needs_chromium, opened
+from tests.support.browser import PATIENCE_MS, needs_chromium, opened
 from tests.support.server import Server, wait_until
 
 pytestmark = [pytest.mark.slow, needs_chromium]
-
-expect.set_options(timeout=30_000)
 
 
 def log_of(page: Page) -> list[str]:
@@ -67,7 +65,7 @@ def test_a_run_is_watched_to_its_end_and_its_artifacts_are_shown(
         assert Path(download.value.path()).read_text() == "cat dog"
         step.get_by_text("Command").click()
         expect(step.locator(".code")).to_contain_text("kfp.dsl.executor_main")
-        assert "{{$" not in step.locator(".code").inner_text()
+        expect(step.locator(".code")).not_to_contain_text("{{$")
         assert problems_of(page) == []
         page.get_by_role("link", name="Close").click()
         summary = page.get_by_role("region", name="Summary of the run")
@@ -115,11 +113,12 @@ def test_a_log_of_100_000_lines_is_a_window_that_follows_searches_and_loads_earl
         place = "each => each.scrollHeight - each.scrollTop - each.clientHeight"
         wait_until(lambda: box.evaluate(place) < 32)
         # Scrolled up, the log stays where it is.
+        top = box.evaluate("each => each.scrollTop") - 2_000
         box.hover()
         page.mouse.wheel(0, -2_000)
         follow = page.get_by_role("button", name="Jump to the end")
         expect(follow).to_be_visible()
-        top = box.evaluate("each => each.scrollTop")
+        wait_until(lambda: box.evaluate("each => each.scrollTop") == top)
         with log.open("a") as file:
             file.write("last\n")
         expect(box).to_contain_text("last")
@@ -143,6 +142,7 @@ def test_a_lost_connection_is_shown_until_the_server_is_back(
     server = start_server()
     run_id = run_records.write_job(server.work_dir, 1)
     context = browser.new_context(extra_http_headers=server.headers)
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     page.goto(f"{server.url}/#/runs/{run_id}")
     expect(page.get_by_role("heading", level=1)).to_contain_text("Succeeded")

@@ -59,7 +59,7 @@ class Steps:
 
     def waits(self, process: int) -> None:
         """Return when a step waits for its job."""
-        end = time.monotonic() + 30
+        end = time.monotonic() + 300
         while not any("waited" in line for line in self.lines(process)):
             assert time.monotonic() < end, self.lines(process)
             time.sleep(0.01)
@@ -87,7 +87,7 @@ class Steps:
         assert self._process.stdout
         self.clear()
         self._process.stdin.close()
-        self._process.wait(60)
+        self._process.wait(300)
         self._process.stdout.close()
 
 

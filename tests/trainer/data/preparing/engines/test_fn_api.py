@@ -110,4 +110,4 @@ def test_no_worker_outlives_a_killed_caller(tmp_path: Path, repository: Path) ->
         job = psutil.Process(caller.pid).children(recursive=True)
     caller.send_signal(signal.SIGKILL)
     caller.wait()
-    assert psutil.wait_procs(job, timeout=60)[1] == []
+    assert psutil.wait_procs(job, timeout=300)[1] == []
