@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from starlette.routing import Route
 
+from localvertex.checks.refusals import circles
 from localvertex.serve.api.errors import ApiError, Status, invalid
 from localvertex.serve.console.local_route import LocalCall, local_route
 from localvertex.serve.console.runs import folders
@@ -66,6 +67,10 @@ def _closed(text: str) -> Set[str]:
 
 
 def _drawn(pipeline: Pipeline, tasks: list[dict[str, Any]] | None, closed: Set[str]) -> dict[str, Any]:
+    if not pipeline.root.dag or not pipeline.root.dag.tasks:
+        raise ApiError(Status.FAILED_PRECONDITION, "the pipeline has no tasks")
+    if found := circles(pipeline):
+        raise ApiError(Status.FAILED_PRECONDITION, found[0])
     box = graph.draw(pipeline, tasks, closed=closed)
     if box is None:
         raise ApiError(Status.FAILED_PRECONDITION, "the pipeline has too many tasks for a drawing")

@@ -193,6 +193,9 @@ def test_wrong_settings_are_named(check: Check) -> None:
         ("wörkflow.yaml", "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\n", "this is not a compiled pipeline"),
         ("big.json", '{"a": "' + "x" * 10_000_000 + '"}', "this is not a compiled pipeline"),
         ("a\nb.json", "{", "'a\\nb.json' is not"),
+        ("p.json", '{"a\\nb": 1}', "found 'a\\nb'"),
+        ("p.json", pipeline({"x": {"parameterType": "x" * 5000}}), "is not one of NUMBER_DOUBLE"),
+        ("p.json", pipeline({"x" * 5000: number()}), "is not a usable name"),
     ],
     ids=lambda each: each[:20] if isinstance(each, str) else "",
 )
