@@ -167,7 +167,9 @@ def _loop_refusals(task: TaskSpec, component: Component | None) -> list[str]:
         return []
     reasons = []
     if loop.item_input not in {**component.input_parameters, **component.input_artifacts}:
-        reasons.append(f"{task.path}: the loop's item {quoted(loop.item_input, 120)} is not an input of {component.name!r}")
+        reasons.append(
+            f"{task.path}: the loop's item {quoted(loop.item_input, 120)} is not an input of {component.name!r}"
+        )
     missing_parameter = loop.input_parameter is not None and loop.input_parameter not in task.parameters
     missing_artifact = loop.input_artifact is not None and loop.input_artifact not in task.artifacts
     if missing_parameter or missing_artifact:

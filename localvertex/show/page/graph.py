@@ -56,7 +56,10 @@ def draw(
     if not depth:
         return None
     state = "" if tasks is None else str(State.PENDING)
-    return _Drawer(pipeline, tasks or [], shown, closed).group(Box(state=state), root, (), depth)
+    try:
+        return _Drawer(pipeline, tasks or [], shown, closed).group(Box(state=state), root, (), depth)
+    except layout.TooManyLines:
+        return None
 
 
 def _size(dag: Dag, pipeline: Pipeline, closed: Set[str], path: _Path, depth: int) -> int:

@@ -73,5 +73,5 @@ def _drawn(pipeline: Pipeline, tasks: list[dict[str, Any]] | None, closed: Set[s
         raise ApiError(Status.FAILED_PRECONDITION, found[0])
     box = graph.draw(pipeline, tasks, closed=closed)
     if box is None:
-        raise ApiError(Status.FAILED_PRECONDITION, "the pipeline has too many tasks for a drawing")
+        raise ApiError(Status.FAILED_PRECONDITION, "the pipeline has too many tasks or dependencies for a drawing")
     return box.as_json()
