@@ -163,6 +163,11 @@ def test_the_request_has_the_values_that_were_written(check: Check) -> None:
     assert all(each["cachingOptions"] == {"enableCache": False} for each in tasks)
 
 
+def test_labels_of_a_file_are_written_as_it_has_them(check: Check) -> None:
+    job = {"pipelineSpec": json.loads(pipeline({})), "labels": {"a": "b", "none": None, "n": 1, "is": True}}
+    assert check(content=json.dumps(job))["settings"]["labels"] == {"a": "b", "n": "1", "is": "true"}
+
+
 def test_wrong_settings_are_named(check: Check) -> None:
     content = pipeline({})
     found = check(content=content, parameters={}, labels={"Not": "valid"}, display_name="x" * 200)
