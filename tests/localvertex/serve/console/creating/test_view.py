@@ -153,6 +153,19 @@ def test_changed_values_are_marked_and_reset(browser: Browser, server: Server, c
         assert page.evaluate("location.hash") == "#/create", "only one button starts a run"
 
 
+def test_long_texts_of_a_file_leave_room_for_the_form(browser: Browser, server: Server, content: str) -> None:
+    long = json.loads(content)
+    long["pipelineInfo"] = {"name": "n" * 5000, "description": "long description\n" * 20_000}
+    long["root"]["inputDefinitions"]["parameters"]["epochs"]["description"] = "word " * 10_000
+    with opened(browser, server, "#/create", width=390) as page:
+        upload(page, "long.json", json.dumps(long))
+        expect(field(page, "epochs")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        for selector in ("h1", ".description", "#parameter-epochs-hint"):
+            assert page.locator(selector).bounding_box()["height"] <= 240  # type: ignore[index]
+        assert problems_of(page) == []
+
+
 def test_what_is_not_a_pipeline_is_one_line_on_the_page(browser: Browser, server: Server, repository: Path) -> None:
     compiled = repository / "tests/localvertex/constructs/compiled"
     files: dict[str, str | bytes] = {
