@@ -7,9 +7,10 @@ from typing import Any
 
 from localvertex.serve.api import messages
 from localvertex.serve.api.errors import ApiError
-from localvertex.serve.console.creating.form import Details
+from localvertex.serve.console.creating.form import Details, as_text
 from localvertex.serve.console.creating.source import Source
 from localvertex.serve.pipeline_jobs.request import INPUT_FIELDS
+from vertex_gpu_training.userinput.parameters import ParameterType
 
 _FAIL_FAST = "PIPELINE_FAILURE_POLICY_FAIL_FAST"
 
@@ -38,7 +39,11 @@ def settings_of(source: Source) -> dict[str, Any]:
     labels = given if isinstance(given, dict) else {}
     return {
         "display_name": "",
-        "labels": {name: str(each) for name, each in labels.items() if not name.startswith(_OWN_LABELS)},
+        "labels": {
+            name: as_text(each, ParameterType.STRING)
+            for name, each in labels.items()
+            if each is not None and not name.startswith(_OWN_LABELS)
+        },
         "fail_fast": source.pipeline.job.fail_fast,
         "use_cache": True,
     }

@@ -1,5 +1,6 @@
 """The pipeline of a new run: a file that was dropped on the page, a compiled file of the folder, or an earlier run."""
 
+import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -138,8 +139,9 @@ def _parsed(content: str, name: str) -> tuple[list[dict[str, Any]], Pipeline]:
 
 
 def _text(path: Path) -> str:
+    data = reading.read_bytes(path)
     try:
-        return reading.read_bytes(path).decode()
+        return data.decode(json.detect_encoding(data))
     except UnicodeDecodeError:
         raise UserError(f"{path.name} is not a compiled pipeline; expected JSON or YAML in UTF-8") from None
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from localvertex.checks.refusals import circles
 from localvertex.serve.api.errors import ApiError, Status, invalid
 from localvertex.serve.console.local_route import LocalCall, local_route
 from localvertex.serve.console.runs import folders
@@ -58,7 +59,11 @@ def _closed(text: str) -> Set[str]:
 
 
 def _drawn(pipeline: Pipeline, tasks: list[dict[str, Any]] | None, closed: Set[str]) -> dict[str, Any]:
+    if not pipeline.root.dag or not pipeline.root.dag.tasks:
+        raise ApiError(Status.FAILED_PRECONDITION, "the pipeline has no tasks")
+    if found := circles(pipeline):
+        raise ApiError(Status.FAILED_PRECONDITION, found[0])
     box = graph.draw(pipeline, tasks, closed=closed)
     if box is None:
-        raise ApiError(Status.FAILED_PRECONDITION, "the pipeline has too many tasks for a drawing")
+        raise ApiError(Status.FAILED_PRECONDITION, "the pipeline has too many tasks or dependencies for a drawing")
     return box.as_json()

@@ -29,9 +29,11 @@ function DropZone({ onDrop, onProblem }) {
     const problem = problemOf(files);
     if (problem || !files?.length) return onProblem(problem);
     try {
-      onDrop({ name: files[0].name, content: await files[0].text() });
-    } catch {
-      onProblem(`${files[0].name} cannot be read; is it a folder?`);
+      onDrop({ name: files[0].name, content: await textOf(files[0]) });
+    } catch (error) {
+      // The decoder throws a TypeError.
+      const reason = error instanceof TypeError ? "is not a compiled pipeline; expected JSON or YAML in UTF-8" : "";
+      onProblem(`${files[0].name} ${reason || "cannot be read; is it a folder?"}`);
     }
   };
   useFileDrop(take, setIsOver);
@@ -74,6 +76,13 @@ function problemOf(files) {
   if (files.length > 1) return `${files.length} files were dropped; expected one.`;
   if (files[0].size > MAX_BYTES) return `${files[0].name} is larger than 20 MiB; pipelines are much smaller.`;
   return "";
+}
+
+/** The text of a file; bytes that are no text are an error, and never replaced. @param {File} file */
+async function textOf(file) {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  const encoding = { "255,254": "utf-16le", "254,255": "utf-16be" }[bytes.slice(0, 2).join()] ?? "utf-8";
+  return new TextDecoder(encoding, { fatal: true }).decode(bytes);
 }
 
 /** The compiled files of the folder in which the server was started. @param {{view: string}} props */

@@ -64,7 +64,7 @@ function About({ overview }) {
   const { description, path, steps, warnings } = overview;
   const count = `${steps.length} step${steps.length === 1 ? "" : "s"}`;
   return html`<div class="about">
-    ${description && html`<p>${description}</p>`}
+    ${description && html`<p class="description" tabindex=${description.length > 1000 ? 0 : undefined}>${description}</p>`}
     <p class="muted"><code>${path}</code> · <span title=${steps.join(", ")}>${count}</span></p>
     ${warnings.map((each) => html`<${Notice} key=${each} kind="warn">${each}<//>`)}
   </div>`;

@@ -18,7 +18,7 @@ export function Facts({ run, description }) {
     ["Resumed", timesOf(run.resume_times?.length ?? 0)],
   ];
   return html`
-    ${description && html`<p class="description">${description}</p>`}
+    ${description && html`<p class="description" tabindex=${description.length > 1000 ? 0 : undefined}>${description}</p>`}
     <dl class="facts">
       ${facts.map(([name, value]) => value && html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
     </dl>`;
