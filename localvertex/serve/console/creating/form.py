@@ -53,7 +53,7 @@ def _text_or_none(value: Any, kind: ParameterType) -> str | None:
 def read_parameters(source: Source, texts: Mapping[str, Any]) -> tuple[dict[str, Any], Details]:
     """Return the values of the texts in the form, and what is wrong with them.
 
-    A default is among the values where it replaces a value of the file, which is then a PipelineJob.
+    A default is among the values where the file has a value, too, because it is a PipelineJob.
     """
     declared, values, wrong = source.pipeline.root.input_parameters, dict[str, Any](), Details()
     for name, text in texts.items():
@@ -65,7 +65,7 @@ def read_parameters(source: Source, texts: Mapping[str, Any]) -> tuple[dict[str,
     for name, spec in declared.items():
         if name in texts:
             continue
-        if spec.default is not None and source.pipeline.job.parameters.get(name, spec.default) != spec.default:
+        if spec.default is not None and name in source.pipeline.job.parameters:
             values[name] = spec.default
         if spec.is_required:
             message = f"required; expected {spec.type}, such as {EXAMPLES.get(spec.type, 'null')}"

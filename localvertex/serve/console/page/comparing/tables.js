@@ -7,8 +7,8 @@ import { Section } from "../ui/page.js";
 import { State } from "../ui/state.js";
 import { Table } from "../ui/table.js";
 import { duration } from "../ui/time.js";
-import { Value } from "../ui/values.js";
-import { Letter, letter, Name } from "./letters.js";
+import { Name, Value } from "../ui/values.js";
+import { Letter, letter } from "./letters.js";
 
 /** The titles that several rows have. @param {any[]} rows */
 const ambiguous = (rows) => {
