@@ -80,7 +80,7 @@ def pipeline_job(
 
     Args:
         source: The compiled file.
-        values: The values that the form changes.
+        values: All values that the run gets; others are defaults.
         artifacts: Ids of artifacts by the name of the input.
         settings: The rest of the form.
     """
@@ -88,7 +88,7 @@ def pipeline_job(
     job = {name: document[name] for name in INPUT_FIELDS if name in document} if source.is_job else {}
     job["pipelineSpec"] = spec = document["pipelineSpec"] if source.is_job else document
     config = {name: each for name, each in (job.get("runtimeConfig") or {}).items() if name != "parameters"}
-    config["parameterValues"] = {**source.pipeline.job.parameters, **values}
+    config["parameterValues"] = dict(values)
     config["inputArtifacts"] = {name: {"artifactId": each} for name, each in artifacts.items()}
     config.pop("failurePolicy", None)
     config |= {"failurePolicy": _FAIL_FAST} if settings.fail_fast else {}

@@ -41,7 +41,7 @@ class Source:
     documents: list[dict[str, Any]]
     pipeline: Pipeline
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    """The values of the earlier run."""
+    """The values with which the form begins: those of the earlier run, or of a PipelineJob."""
     artifacts: Mapping[str, str] = field(default_factory=dict)
     """The files of the earlier run's input artifacts."""
     region: str = ""
@@ -126,6 +126,7 @@ def _artifact(artifact: Artifact) -> str:
 def _source(content: str, name: str, path: str, **values: Any) -> Source:
     parse = _parsed if len(content) <= _MAX_KEPT_CHARS else _parsed.__wrapped__
     documents, pipeline = parse(content, reading.shown(name))
+    values = {"parameters": pipeline.job.parameters} | values
     return Source(content=content, path=path, documents=documents, pipeline=pipeline, **values)
 
 

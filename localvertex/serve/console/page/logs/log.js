@@ -16,8 +16,9 @@ const NEAR = 32;
  * @param {(change: (log: any) => any) => void} props.setLog
  * @param {(file: string) => void} props.onFile - Shows another log of the step.
  * @param {string} [props.path] - Where its pieces are; those of a job of the API are elsewhere.
+ * @param {string} [props.none] - Shown if there is no log.
  */
-export function Log({ run, task, log, setLog, onFile, path = `/local/runs/${run}/log` }) {
+export function Log({ run, task, log, setLog, onFile, path = `/local/runs/${run}/log`, none = "No log yet." }) {
   const [search, setSearch] = useState("");
   const [isWrapped, setIsWrapped] = useState(true);
   const box = useRef(/** @type {HTMLElement | null} */ (null));
@@ -31,7 +32,7 @@ export function Log({ run, task, log, setLog, onFile, path = `/local/runs/${run}
       <${Search} search=${search} onInput=${setSearch} found=${found} isCut=${isCut} />
       <label class="check"><input type="checkbox" checked=${isWrapped}
         onChange=${() => setIsWrapped(!isWrapped)} />Wrap</label>
-      ${run && html`<span class="end"><a href=${href(run, task, log.file)}>Download</a></span>`}
+      ${run && log.isRead && html`<span class="end"><a href=${href(run, task, log.file)}>Download</a></span>`}
     </div>
     <div class="lines ${isWrapped ? "wrapped" : ""}" ref=${box} onScroll=${onScroll} tabindex="0" role="log"
       aria-label=${`Log of ${task}`} aria-live="off">
@@ -41,7 +42,7 @@ export function Log({ run, task, log, setLog, onFile, path = `/local/runs/${run}
         ${error && html`<span class="error">${error.message}</span>`}</p>`
       }
       ${log.blocks.map((block) => html`<${Lines} key=${block.offset} block=${block} search=${search} />`)}
-      ${log.blocks.length === 0 && html`<p class="muted">${log.isRead ? "The log is empty." : "No log yet."}</p>`}
+      ${log.blocks.length === 0 && html`<p class="muted">${log.isRead ? "The log is empty." : none}</p>`}
     </div>
     ${!isFollowing && html`<button class="follow primary" onClick=${follow}>Jump to the end</button>`}
   </div>`;
@@ -62,12 +63,13 @@ function Search({ search, onInput, found, isCut }) {
   const { count, index, move } = found;
   const go = (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && move(event.shiftKey ? -1 : 1);
   const where = isCut ? " in the lines shown" : "";
+  const number = index < 0 ? "" : `${index + 1} of `;
   return html`<span class="search" role="search">
     <input type="search" placeholder="Search the log" aria-label="Search the log" value=${search} onKeyDown=${go}
       onInput=${(/** @type {any} */ event) => onInput(event.target.value)} />
     ${
       search &&
-      html`<span class="muted" role="status">${count ? `${index + 1} of ${count}${where}` : `None${where}`}</span>
+      html`<span class="muted" role="status">${count ? `${number}${count}${where}` : `None${where}`}</span>
       <button class="icon" aria-label="Previous match" disabled=${!count} onClick=${() => move(-1)}>↑</button>
       <button class="icon" aria-label="Next match" disabled=${!count} onClick=${() => move(1)}>↓</button>`
     }

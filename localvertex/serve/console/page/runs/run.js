@@ -51,8 +51,14 @@ function LogOf({ live, run, entry, query }) {
     go(link(["runs", run.id, entry.path], { ...Object.fromEntries(query), file }), { replace: true });
   return html`<${Section} title=${html`Log of <bdi>${entry.display_name}</bdi>`}>
     <${Log} key=${`${entry.path} ${query.get("file") ?? ""}`} run=${run.id} task=${entry.path}
-      log=${live.log} setLog=${live.setLog} onFile=${onFile} />
+      log=${live.log} setLog=${live.setLog} onFile=${onFile} none=${withoutLog(entry)} />
   <//>`;
+}
+
+/** Why a step has no log. @param {any} entry */
+function withoutLog(entry) {
+  if (entry.cache_hit) return "No log: the outputs came from the cache.";
+  return entry.end_time ? "This step wrote no log." : "No log yet.";
 }
 
 /**

@@ -189,6 +189,29 @@ def test_labels_of_a_file_are_written_as_it_has_them(check: Check) -> None:
     assert check(content=json.dumps(job))["settings"]["labels"] == {"a": "b", "n": "1", "is": "true"}
 
 
+def test_the_values_of_a_job_are_changes_of_the_defaults(check: Check) -> None:
+    """The SDK sends a whole number as a double, and the record of a run that it started has the job."""
+    declared = {"n": number(defaultValue=20.0), "m": number(defaultValue=1.0), "r": number()}
+    spec = json.loads(pipeline(declared))
+    config = {"parameterValues": {"n": 60.0, "r": 7.0}}
+    job = json.dumps({"pipelineSpec": spec.get("pipelineSpec", spec), "runtimeConfig": config})
+    fields = check(content=job, name="p.json")["parameters"]
+    assert {each["name"]: (each["default"], each["value"], each["is_required"]) for each in fields} == {
+        "n": ("20", "60", False),
+        "m": ("1", None, False),
+        "r": (None, "7", True),
+    }
+    for texts, values, words in (
+        ({"n": "60", "r": "7"}, {"n": 60, "r": 7}, "--parameter n=60 --parameter r=7"),
+        ({"r": "8"}, {"n": 20, "r": 8}, "--parameter r=8 --parameter n=20"),
+    ):
+        found = check(content=job, name="p.json", parameters=texts, is_start=True)
+        assert found["request"]["runtimeConfig"]["parameterValues"] == values
+        assert f" {words} " in found["command"]
+    (missing,) = check(content=job, name="p.json", parameters={"n": "60"})["errors"]
+    assert missing["field"] == "parameters.r"
+
+
 def test_wrong_settings_are_named(check: Check) -> None:
     content = pipeline({})
     found = check(content=content, parameters={}, labels={"Not": "valid"}, display_name="x" * 200)
