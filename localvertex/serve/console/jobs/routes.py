@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from starlette.responses import Response
 from starlette.routing import Route
 
 from localvertex.custom_jobs import status_file
@@ -11,7 +12,7 @@ from localvertex.custom_jobs.faults.requests import Refused
 from localvertex.serve.api.errors import ApiError, Status, not_found
 from localvertex.serve.console.jobs.live import FINAL_STATES, LiveJob
 from localvertex.serve.console.local_route import LocalCall, local_route
-from localvertex.serve.console.runs import logs, shape
+from localvertex.serve.console.runs import log_search, logs, shape
 from localvertex.serve.console.runs.folders import find_run, step_folder
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.custom_jobs import CustomJobs
@@ -37,6 +38,8 @@ class JobRoutes:
             local_route("POST", "/local/runs/{id:id}:fault", self.break_run),
             local_route("GET", "/local/jobs/{id:id}", self.of_api),
             local_route("GET", "/local/jobs/{id:id}/log", self.log_of_api),
+            local_route("GET", "/local/jobs/{id:id}/log/search", self.log_search_of_api),
+            local_route("GET", "/local/jobs/{id:id}/log/file", self.log_file_of_api),
             local_route("POST", "/local/jobs/{id:id}:fault", self.break_api),
         ]
 
@@ -53,9 +56,15 @@ class JobRoutes:
 
     def log_of_api(self, call: LocalCall) -> dict[str, Any]:
         """Return the logs of a job of the API, and a part of one of them."""
-        folder = self._custom_jobs.find(call.path["id"])[1]
-        asked = [call.query.get(name, "") for name in ("file", "offset", "before")]
-        return logs.answer(folder.parent, folder.name, *asked)
+        return logs.answer(*self._folder_of_api(call), call.query)
+
+    def log_search_of_api(self, call: LocalCall) -> dict[str, Any]:
+        """Return where a text is in a log of a job of the API."""
+        return log_search.answer(*self._folder_of_api(call), call.query)
+
+    def log_file_of_api(self, call: LocalCall) -> Response:
+        """Return a log of a job of the API to save."""
+        return logs.download(*self._folder_of_api(call), call.query)
 
     def break_run(self, call: LocalCall) -> dict[str, Any]:
         """Ask the job of a step for a fault."""
@@ -71,6 +80,11 @@ class JobRoutes:
         if not is_running(job):
             raise _refused(f"the job {call.path['id']} is not running")
         return _request(folder, status_file.read(folder), call)
+
+    def _folder_of_api(self, call: LocalCall) -> tuple[Path, str]:
+        """Return the folder of all jobs of the API, and the name of one's own in it."""
+        folder = self._custom_jobs.find(call.path["id"])[1]
+        return folder.parent, folder.name
 
     def _of_run(self, run_id: str, task: str) -> tuple[Path, dict[str, Any], bool]:
         """Return the folder of a step, the status of its job, and whether the run is running."""
