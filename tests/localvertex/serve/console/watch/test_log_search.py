@@ -55,7 +55,8 @@ def ask(log: Path, text: str, **places: int) -> dict[str, Any]:
 
 def backward(log: Path, text: str) -> list[int]:
     """Search from the end to the begin."""
-    found, before = [], {}
+    found: list[int] = []
+    before: dict[str, int] = {}
     while True:
         answer = ask(log, text, **before)
         found[:0] = answer["matches"]
