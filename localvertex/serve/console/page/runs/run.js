@@ -1,7 +1,7 @@
 // One run while it runs and afterwards: what it is doing, its graph and steps, and everything about the chosen step.
 
 import { Graph, useGraph } from "../graph/graph.js";
-import { Log } from "../logs/log.js";
+import { Log, offsetIn } from "../logs/log.js";
 import { go, link } from "../routes.js";
 import { get } from "../server/api.js";
 import { useLoad } from "../server/load.js";
@@ -47,11 +47,12 @@ export default function Run({ params, query }) {
 
 /** @param {{live: import("./live_run.js").Live, run: any, entry: any, query: URLSearchParams}} props */
 function LogOf({ live, run, entry, query }) {
-  const onFile = (/** @type {string} */ file) =>
-    go(link(["runs", run.id, entry.path], { ...Object.fromEntries(query), file }), { replace: true });
+  const addressOf = (/** @type {Record<string, string>} */ change) =>
+    link(["runs", run.id, entry.path], { ...Object.fromEntries(query), ...change });
   return html`<${Section} title=${html`Log of <bdi>${entry.display_name}</bdi>`}>
-    <${Log} key=${`${entry.path} ${query.get("file") ?? ""}`} run=${run.id} task=${entry.path}
-      log=${live.log} setLog=${live.setLog} onFile=${onFile} none=${withoutLog(entry)} />
+    <${Log} key=${`${entry.path} ${query.get("file") ?? ""}`} path=${`/local/runs/${run.id}/log`} task=${entry.path}
+      log=${live.log} setLog=${live.setLog} at=${offsetIn(query)} addressOf=${addressOf}
+      none=${withoutLog(entry)} />
   <//>`;
 }
 

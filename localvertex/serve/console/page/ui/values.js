@@ -77,8 +77,8 @@ export function Code({ text }) {
   return html`<div class="code"><pre tabindex="0">${shown}</pre><${Copy} text=${text} /></div>`;
 }
 
-/** A button that copies text. @param {{text: string}} props */
-function Copy({ text }) {
+/** A button that copies text. @param {{text: string, title?: string}} props */
+export function Copy({ text, title = "Copy" }) {
   const [done, setDone] = useState("");
   useEffect(() => {
     if (!done) return;
@@ -90,5 +90,5 @@ function Copy({ text }) {
       () => setDone("Copied"),
       () => setDone("Not copied"),
     );
-  return html`<button class="copy" onClick=${copy}><span aria-live="polite">${done || "Copy"}</span></button>`;
+  return html`<button class="copy" onClick=${copy}><span aria-live="polite">${done || title}</span></button>`;
 }
