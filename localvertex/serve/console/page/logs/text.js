@@ -16,8 +16,8 @@ export const shown = (text) => text.split("\n").map(shownLine).join("\n");
 
 /** @param {string} line */
 function shownLine(line) {
-  const last = line.replace(/\r+$/, "");
-  const state = last.slice(last.lastIndexOf("\r") + 1);
+  // A pattern for those at the end would begin again at each of them.
+  const state = line.split("\r").findLast(Boolean) ?? "";
   const left = state.length - MOST_CHARACTERS;
   const short = left > 0 ? `${state.slice(0, MOST_CHARACTERS)} … ${count(left)} more characters` : state;
   return short.replace(ESCAPES, "").replace(INVISIBLE, escaped);
