@@ -54,7 +54,7 @@ class Equivalents:
         words += ["--region", self.region] if self.region != _DEFAULTS.region else []
         words += ["--work-dir", self._folder] if self._folder != str(_DEFAULTS.work_dir) else []
         words += ["--fail-fast"] if self.settings.fail_fast else []
-        return shlex.join(words + ([] if self.settings.use_cache else ["--no-cache"]))
+        return " ".join(map(_quoted, words + ([] if self.settings.use_cache else ["--no-cache"])))
 
     @property
     def program(self) -> str:
@@ -98,3 +98,16 @@ class Equivalents:
     @property
     def _folder(self) -> str:
         return short(self.work_dir)
+
+
+def _quoted(word: str) -> str:
+    """Return a word for a shell; a terminal carries out control characters of a text that is pasted, also in quotes."""
+    if word.isprintable():
+        return shlex.quote(word)
+    return f"$'{''.join(map(_escaped, word))}'"
+
+
+def _escaped(character: str) -> str:
+    if character.isprintable() and character not in "\\'":
+        return character
+    return "".join(f"\\{byte:03o}" for byte in character.encode(errors="surrogatepass"))

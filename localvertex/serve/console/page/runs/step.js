@@ -4,6 +4,7 @@ import { link } from "../routes.js";
 import { useLoad } from "../server/load.js";
 import { Code, Duration, html, State, Time, useState, Values } from "../ui/ui.js";
 import { Artifact } from "./artifact.js";
+import { quoted } from "./shell.js";
 import { remark } from "./steps.js";
 
 /** Artifacts whose content is shown at once: the first of those that the page can show. */
@@ -83,6 +84,3 @@ function Command({ run, entry }) {
     ${data?.command.length > 0 && html`<${Code} text=${data.command.map(quoted).join(" ")} />`}
   </details>`;
 }
-
-/** A word as a shell takes it. @param {string} word */
-const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
