@@ -58,8 +58,7 @@ function Group({ group, wanted }) {
   const more = group.num_datasets - group.datasets.length;
   return html`<${Section} title=${group.title}>
     <div class="dataset-list"><${Table} caption=${`Datasets of ${group.title}`} columns=${columnsOf(group, selected)}
-        rows=${rows}
-      keyOf=${(/** @type {any} */ row) => `${row.time} ${row.fingerprint}`} /></div>
+        rows=${rows} /></div>
     ${
       rows.length < group.datasets.length
         ? html`<p class="show-more"><button

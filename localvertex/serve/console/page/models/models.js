@@ -39,8 +39,7 @@ function List({ models }) {
       cell: (row) => html`<span class="nowrap"><${Time} at=${row.update_time} /></span>`,
     },
   ];
-  return html`<${Table} caption="Models" columns=${columns} rows=${models}
-      keyOf=${(/** @type {any} */ row) => row.id} />`;
+  return html`<${Table} caption="Models" columns=${columns} rows=${models} />`;
 }
 
 /** @param {any} row */

@@ -13,8 +13,6 @@ export const PAGE_SIZE = 50;
  * @property {(text: string, state: string, token: string) => string} path - What is read.
  * @property {(answer: any) => any[]} rows
  * @property {(answer: any) => string} nextToken
- * @property {(row: any) => string} keyOf
- * @property {(row: any) => string} nameOf
  * @property {import("../ui/table.js").Column[]} columns
  */
 
@@ -35,8 +33,6 @@ const RUNS = {
   },
   rows: (answer) => answer.runs,
   nextToken: (answer) => answer.next_page_token,
-  keyOf: (row) => row.id,
-  nameOf: (row) => row.name,
   columns: [
     { title: "Run", isName: true, cell: (row) => html`<${RunName} row=${row} />` },
     { title: "State", cell: (row) => html`<${State} state=${row.state} />` },
@@ -62,8 +58,6 @@ const JOBS = {
   },
   rows: (answer) => answer.customJobs ?? [],
   nextToken: (answer) => answer.nextPageToken ?? "",
-  keyOf: (row) => row.name,
-  nameOf: (row) => row.displayName,
   columns: [
     { title: "Job", isName: true, cell: (row) => html`<${JobName} row=${row} />` },
     { title: "State", cell: (row) => html`<${State} state=${row.state} />` },
