@@ -33,11 +33,7 @@ function List({ models }) {
       3,
     ),
     { title: "Endpoints", isNumber: true, isWideOnly: true, cell: (row) => row.num_endpoints },
-    {
-      title: "Last version",
-      isWideOnly: true,
-      cell: (row) => html`<span class="nowrap"><${Time} at=${row.update_time} /></span>`,
-    },
+    { title: "Last version", isWideOnly: true, cell: (row) => html`<${Time} at=${row.update_time} />` },
   ];
   return html`<${Table} caption="Models" columns=${columns} rows=${models} />`;
 }

@@ -16,6 +16,8 @@ export const PAGE_SIZE = 50;
  * @property {import("../ui/table.js").Column[]} columns
  */
 
+const DURATION = { title: "Duration", isNumber: true, isWideOnly: true };
+
 /** Text as a filter spells it. @param {string} text */
 const quoted = (text) => `"${text.replace(/["\\]/g, "\\$&")}"`;
 
@@ -39,12 +41,7 @@ const RUNS = {
     { title: "Pipeline", isWideOnly: true, cell: (row) => html`<bdi>${row.pipeline}</bdi>` },
     { title: "Started by", isWideOnly: true, cell: startedBy },
     { title: "Created", isWideOnly: true, cell: (row) => html`<${Time} at=${row.create_time} />` },
-    {
-      title: "Duration",
-      isNumber: true,
-      isWideOnly: true,
-      cell: (row) => took(row.state, row.start_time, row.end_time, row.seconds),
-    },
+    { ...DURATION, cell: (row) => took(row.state, row.start_time, row.end_time, row.seconds) },
   ],
 };
 
@@ -62,12 +59,7 @@ const JOBS = {
     { title: "Job", isName: true, cell: (row) => html`<${JobName} row=${row} />` },
     { title: "State", cell: (row) => html`<${State} state=${row.state} />` },
     { title: "Created", isWideOnly: true, cell: (row) => html`<${Time} at=${row.createTime} />` },
-    {
-      title: "Duration",
-      isNumber: true,
-      isWideOnly: true,
-      cell: (row) => took(row.state, row.startTime, row.endTime, between(row.startTime, row.endTime)),
-    },
+    { ...DURATION, cell: (row) => took(row.state, row.startTime, row.endTime, between(row.startTime, row.endTime)) },
   ],
 };
 
