@@ -52,11 +52,6 @@ class Box:
     lines: tuple[str, ...] = ()
     """The `d` of each path between the inner boxes, relative to this box."""
 
-    @property
-    def is_group(self) -> bool:
-        """Whether it has tasks of its own, drawn or not."""
-        return self.kind not in ("", STEP, IMPORTER)
-
     def as_json(self) -> dict[str, Any]:
         """Return the box for a page that draws it itself."""
         places = {name: round(getattr(self, name), 1) for name in ("x", "y", "width", "height")}

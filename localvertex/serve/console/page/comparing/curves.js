@@ -1,7 +1,7 @@
 // The training curves of runs over each other, by step.
 
+import { usePlot } from "../jobs/plot.js";
 import { useLoad } from "../server/load.js";
-import { usePlot } from "../ui/plot.js";
 import { figure, html, Problem, Section, useMemo, useState } from "../ui/ui.js";
 import { Letter, letter } from "./letters.js";
 
@@ -79,7 +79,7 @@ function Curve({ runs, title, steps, values }) {
 }
 
 /** @param {number} count */
-const lines = (count) => (/** @type {import("../ui/plot.js").Colour} */ colour) =>
+const lines = (count) => (/** @type {import("../jobs/plot.js").Colour} */ colour) =>
   Array.from({ length: count }, (_, index) => ({
     stroke: colour(`--run-${index}`),
     width: 2,

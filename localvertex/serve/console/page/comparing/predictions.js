@@ -70,7 +70,7 @@ function Groups({ numCommon, groups }) {
     <p class="muted">
       ${count(numCommon)} images are in the predictions of all runs. Differ: images that the runs predict differently.
     </p>
-    <${Table} isRegion caption="Images by which runs are right" columns=${columns} rows=${groups} keyOf=${describe} />
+    <${Table} isRegion caption="Images by which runs are right" columns=${columns} rows=${groups} />
     <div aria-live="polite">
       ${group && html`<${Images} key=${describe(group)} title=${describe(group)} group=${group} />`}
     </div>`;

@@ -37,20 +37,17 @@ export function Parameters({ runs, rows }) {
     ${
       differing.length > 0 &&
       html`<${Table} isRegion caption="Parameters that differ" columns=${columns(runs, nameOf, parameter)}
-        rows=${differing} keyOf=${keyOf} />`
+        rows=${differing} />`
     }
     ${
       equal.length > 0 &&
       html`<details class="equal">
         <summary>${equal.length} equal ${equal.length === 1 ? "parameter" : "parameters"}</summary>
-        <${Table} isRegion caption="Parameters that are equal" columns=${EQUAL} rows=${equal} keyOf=${keyOf} />
+        <${Table} isRegion caption="Parameters that are equal" columns=${EQUAL} rows=${equal} />
       </details>`
     }
   <//>`;
 }
-
-/** @param {any} row */
-const keyOf = (row) => row.path ?? `${row.task ?? ""} ${row.artifact ?? ""} ${row.name}`;
 
 /** @param {any} row */
 const nameOf = (row) => html`<${Name} text=${row.name} />`;
@@ -85,7 +82,7 @@ export function Metrics({ runs, rows }) {
   };
   return html`<${Section} title="Metrics">
     <${Table} isRegion caption="Metrics; differences are from run A" columns=${columns(runs, name, cell, true)}
-      rows=${rows} keyOf=${keyOf} />
+      rows=${rows} />
     <p class="small muted">
       Differences are from run A. The best value is marked if the name shows whether larger or smaller is better.
     </p>
@@ -104,8 +101,7 @@ export function Steps({ runs, rows, numMore }) {
       <div class="small muted">${duration(entry.seconds)}${entry.attempts > 1 && `, ${entry.attempts} attempts`}</div>`;
   };
   return html`<${Section} title="Steps">
-    <${Table} isRegion caption="State and duration of each step" columns=${columns(runs, name, cell)} rows=${rows}
-      keyOf=${keyOf} />
+    <${Table} isRegion caption="State and duration of each step" columns=${columns(runs, name, cell)} rows=${rows} />
     ${numMore > 0 && html`<p class="muted">${numMore} more steps are not shown.</p>`}
   <//>`;
 }

@@ -98,14 +98,11 @@ function Files({ view }) {
   return html`<${Section} title="Compiled files in ${data.folder}/">
     ${
       data.files.length
-        ? html`<${Table} caption="Compiled files" columns=${columns} rows=${data.files} keyOf=${pathOf} />`
+        ? html`<${Table} caption="Compiled files" columns=${columns} rows=${data.files} />`
         : html`<${Empty} title="No compiled files yet"><code>python compile.py</code><//>`
     }
   <//>`;
 }
-
-/** @param {CompiledFile} file */
-const pathOf = (file) => file.path;
 
 /** @param {CompiledFile} file @param {string} view */
 const fileLink = (file, view) => html`<a href=${`${view}?file=${encodeURIComponent(file.path)}`}>${file.path}</a>`;

@@ -80,7 +80,7 @@ function Preview({ content }) {
   <//>`;
 }
 
-/** The same run without the page: a command line, and a program with Google's SDK. @param {{answer: CheckAnswer}} props */
+/** The same run as a command line, and as a program with Google's SDK. @param {{answer: CheckAnswer}} props */
 function Equivalents({ answer }) {
   const [selected, select] = useState("command");
   const text = selected === "command" ? answer.command : answer.program;

@@ -1,6 +1,7 @@
 // What is written in the form, and the server's checks of it.
 import { ApiError, post } from "../server/api.js";
-import { useCallback, useEffect, useMemo, useState } from "../ui/ui.js";
+import { usePost } from "../server/load.js";
+import { useCallback, useMemo, useRef, useState } from "../ui/ui.js";
 
 const DELAY_MS = 250;
 
@@ -79,33 +80,16 @@ export function body(overview, draft) {
  */
 export function useChecks(overview, draft) {
   const sent = useMemo(() => body(overview, draft), [overview, draft]);
-  const [state, setState] = useState(/** @type {CheckState} */ ({ answer: overview, errors: new Map(), error: null }));
-  useEffect(() => {
-    let isCurrent = true;
-    const timer = setTimeout(() => {
-      post("/local/check", sent).then(
-        (answer) => isCurrent && setState((before) => checked(before, answer)),
-        (error) => isCurrent && setState((before) => ({ ...before, error })),
-      );
-    }, DELAY_MS);
-    return () => {
-      isCurrent = false;
-      clearTimeout(timer);
-    };
-  }, [sent]);
-  return state;
+  const { answer, error } = usePost("/local/check", sent, DELAY_MS);
+  const errors = useMemo(() => errorsOf(answer), [answer]);
+  // What was known of the last form without errors stays, but not the command.
+  const known = useRef(/** @type {CheckAnswer} */ (overview));
+  if (answer) known.current = { ...known.current, command: "", program: "", no_program: "", ...answer };
+  return { answer: known.current, errors, error };
 }
 
-/**
- * The state after a check: what was known of the last form without errors stays, but not the command.
- * @param {CheckState} before
- * @param {CheckAnswer} answer
- * @returns {CheckState}
- */
-function checked(before, answer) {
-  const errors = new Map(answer.errors.map((each) => [each.field, each.message]));
-  return { answer: { ...before.answer, command: "", program: "", no_program: "", ...answer }, errors, error: null };
-}
+/** The messages by field. @param {CheckAnswer | null} answer */
+const errorsOf = (answer) => new Map((answer?.errors ?? []).map((each) => [each.field, each.message]));
 
 /**
  * Prepare the request of a run, with everything that it needs before; what is wrong is thrown, with its fields.

@@ -2,23 +2,14 @@
 import { html, Select } from "../ui/ui.js";
 import { Field } from "./field.js";
 
-const TYPES = /** @type {Record<string, string>} */ ({
-  STRING: "text",
-  NUMBER_INTEGER: "integer",
-  NUMBER_DOUBLE: "number",
-  BOOLEAN: "true or false",
-  LIST: "JSON list",
-  STRUCT: "JSON object",
-});
-
-/** What is expected, where a message of the server has the name of kfp's type. */
-const EXPECTED = /** @type {Record<string, string>} */ ({
-  STRING: "text",
-  NUMBER_INTEGER: "an integer",
-  NUMBER_DOUBLE: "a number",
-  BOOLEAN: "true or false",
-  LIST: "a JSON list",
-  STRUCT: "a JSON object",
+/** Types as they are shown, and what a message says that it expected where the server has the name of kfp's type. */
+const TYPES = /** @type {Record<string, [string, string]>} */ ({
+  STRING: ["text", "text"],
+  NUMBER_INTEGER: ["integer", "an integer"],
+  NUMBER_DOUBLE: ["number", "a number"],
+  BOOLEAN: ["true or false", "true or false"],
+  LIST: ["JSON list", "a JSON list"],
+  STRUCT: ["JSON object", "a JSON object"],
 });
 
 /** @typedef {(text: string) => void} OnText */
@@ -34,8 +25,9 @@ export function ParameterField({ parameter, text, error, onChange }) {
     const isReset = value === standard || (value === "" && standard === null);
     onChange({ part: "parameters", name, text: isReset ? null : value });
   };
-  const problem = error?.replace(`expected ${type}`, `expected ${EXPECTED[type] ?? type}`);
-  const tags = html`<span class="field-tag">${TYPES[type] ?? type}</span>
+  const [shown, expected] = TYPES[type] ?? [type, type];
+  const problem = error?.replace(`expected ${type}`, `expected ${expected}`);
+  const tags = html`<span class="field-tag">${shown}</span>
     ${isRequired && html`<span class="field-tag required">required</span>`}
     ${isChanged && html`<span class="field-tag changed">changed</span>`}`;
   const reset =

@@ -60,8 +60,7 @@ function Changed({ dataset }) {
     ${
       dataset.changed.length
         ? html`<div class="breaking"><${Table} caption="Metadata that changed" columns=${columns}
-            rows=${dataset.changed}
-            keyOf=${(/** @type {any} */ row) => row.name} /></div>`
+            rows=${dataset.changed} /></div>`
         : html`<p class="muted">Only the content changed; all other metadata is the same.</p>`
     }`;
 }

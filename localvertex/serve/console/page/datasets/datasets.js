@@ -57,9 +57,8 @@ function Group({ group, wanted }) {
   const rows = isWhole || (selected && !first.includes(selected)) ? group.datasets : first;
   const more = group.num_datasets - group.datasets.length;
   return html`<${Section} title=${group.title}>
-    <div class="dataset-list"><${Table} caption=${`Datasets of ${group.title}`} columns=${columnsOf(group, selected)}
-        rows=${rows}
-      keyOf=${(/** @type {any} */ row) => `${row.time} ${row.fingerprint}`} /></div>
+    <${Table} caption=${`Datasets of ${group.title}`} columns=${columnsOf(group, selected)}
+      rows=${rows} />
     ${
       rows.length < group.datasets.length
         ? html`<p class="show-more"><button

@@ -1,7 +1,7 @@
 // One figure over the time of the job, drawn by uPlot; what a restart has thrown away is dashed.
 
-import { usePlot } from "../ui/plot.js";
 import { clock, duration, html, useMemo, useState } from "../ui/ui.js";
+import { usePlot } from "./plot.js";
 
 const HEIGHT = 180;
 
@@ -48,7 +48,7 @@ export function Chart({ title, series, resumes, format, isTime }) {
   </figure>`;
 }
 
-/** @param {import("../ui/plot.js").Colour} colour */
+/** @param {import("./plot.js").Colour} colour */
 const lines = (colour) => [
   { stroke: colour("--accent"), width: 2 },
   { stroke: colour("--bad"), width: 1.5, dash: [4, 3] },

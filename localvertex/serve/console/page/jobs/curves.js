@@ -131,6 +131,5 @@ function LastValues({ names, steps }) {
     { title: "Step", cell: cell(0, String), isNumber: true },
     ...FIGURES.map(([title, index, format]) => ({ title, cell: cell(index, format), isNumber: true })),
   ];
-  const keyOf = (/** @type {any} */ row) => row.name;
-  return html`<${Table} caption="Last values of each replica" columns=${columns} rows=${rows} keyOf=${keyOf} />`;
+  return html`<${Table} caption="Last values of each replica" columns=${columns} rows=${rows} />`;
 }

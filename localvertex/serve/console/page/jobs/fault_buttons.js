@@ -6,32 +6,23 @@ import { Confirm, html, useState } from "../ui/ui.js";
 
 const GRACE_SECONDS = 30;
 
-/** @type {Record<string, {title: string, button: string, texts: string[]}>} */
+/** The title of each action, and its effects. @type {Record<string, string[]>} */
 const ACTIONS = {
-  kill: {
-    title: "Kill",
-    button: "Kill it",
-    texts: [
-      "The process gets SIGKILL and ends at once, without saving.",
-      "The job then restarts by Vertex AI's rules: this replica, or all replicas if the job requires it.",
-    ],
-  },
-  freeze: {
-    title: "Freeze",
-    button: "Freeze it",
-    texts: [
-      "The process gets SIGSTOP: it neither continues nor ends. Vertex AI does not detect this.",
-      "Its peers do, within 15 seconds. Without peers, the job waits until you kill this replica or until its timeout.",
-    ],
-  },
-  preempt: {
-    title: "Preempt",
-    button: "Preempt it",
-    texts: [
-      "The machine announces its preemption. The process gets SIGTERM, and SIGKILL after the grace time.",
-      "The whole job then restarts, at most 6 times.",
-    ],
-  },
+  kill: [
+    "Kill",
+    "The process gets SIGKILL and ends at once, without saving.",
+    "The job then restarts by Vertex AI's rules: this replica, or all replicas if the job requires it.",
+  ],
+  freeze: [
+    "Freeze",
+    "The process gets SIGSTOP: it neither continues nor ends. Vertex AI does not detect this.",
+    "Its peers do, within 15 seconds. Without peers, the job waits until you kill this replica or until its timeout.",
+  ],
+  preempt: [
+    "Preempt",
+    "The machine announces its preemption. The process gets SIGTERM, and SIGKILL after the grace time.",
+    "The whole job then restarts, at most 6 times.",
+  ],
 };
 
 /**
@@ -44,7 +35,7 @@ export function FaultButtons({ target, replica: { name, condition } }) {
   const isAlive = condition === "running" || condition === "frozen" || condition === "leaving";
   return html`<div class="faults" role="group" aria-label=${`Break ${name}`}>
     ${Object.entries(ACTIONS).map(
-      ([id, { title }]) => html`<button key=${id} aria-label=${`${title} ${name}`} onClick=${() => setAction(id)}
+      ([id, [title]]) => html`<button key=${id} aria-label=${`${title} ${name}`} onClick=${() => setAction(id)}
         disabled=${!isAlive || (id !== "kill" && condition !== "running")}>${title}</button>`,
     )}
     ${action && html`<${Ask} target=${target} replica=${name} action=${action} onClose=${() => setAction("")} />`}
@@ -54,11 +45,11 @@ export function FaultButtons({ target, replica: { name, condition } }) {
 /** @param {{target: Target, replica: string, action: string, onClose: () => void}} props */
 function Ask({ target, replica, action, onClose }) {
   const [grace, setGrace] = useState(String(GRACE_SECONDS));
-  const { title, button, texts } = ACTIONS[action];
+  const [title, ...texts] = ACTIONS[action];
   const isPreemption = action === "preempt";
   const body = { replica, action, ...(target.task && { task: target.task }) };
   const ask = () => post(target.path, { ...body, ...(isPreemption && { grace_seconds: Number(grace) }) });
-  return html`<${Confirm} title=${`${title} ${replica}?`} action=${button} onConfirm=${ask} onClose=${onClose}>
+  return html`<${Confirm} title=${`${title} ${replica}?`} action=${`${title} it`} onConfirm=${ask} onClose=${onClose}>
     ${texts.map((text) => html`<p key=${text}>${text}</p>`)}
     ${
       isPreemption &&

@@ -22,7 +22,7 @@ export function CompareVersions({ id, versions }) {
   return html`
     ${
       rows.length
-        ? html`<${Table} caption="Metrics of both versions" keyOf=${nameOf} rows=${rows} columns=${[
+        ? html`<${Table} caption="Metrics of both versions" rows=${rows} columns=${[
             { title: "Metric", isName: true, cell: nameOf },
             ...versions.map((version, index) => ({
               title: `Version ${version}`,
@@ -46,7 +46,7 @@ export function CompareVersions({ id, versions }) {
     <h3 class="what-differs">What differs</h3>
     ${
       differing.length
-        ? html`<div class="breaking"><${Table} caption="What differs" keyOf=${nameOf} rows=${differing} columns=${[
+        ? html`<div class="breaking"><${Table} caption="What differs" rows=${differing} columns=${[
             { title: "Setting", isName: true, cell: nameOf },
             ...versions.map((version, index) => ({
               title: `Version ${version}`,

@@ -33,14 +33,9 @@ function List({ models }) {
       3,
     ),
     { title: "Endpoints", isNumber: true, isWideOnly: true, cell: (row) => row.num_endpoints },
-    {
-      title: "Last version",
-      isWideOnly: true,
-      cell: (row) => html`<span class="nowrap"><${Time} at=${row.update_time} /></span>`,
-    },
+    { title: "Last version", isWideOnly: true, cell: (row) => html`<${Time} at=${row.update_time} />` },
   ];
-  return html`<${Table} caption="Models" columns=${columns} rows=${models}
-      keyOf=${(/** @type {any} */ row) => row.id} />`;
+  return html`<${Table} caption="Models" columns=${columns} rows=${models} />`;
 }
 
 /** @param {any} row */

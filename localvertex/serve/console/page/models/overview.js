@@ -69,8 +69,7 @@ function Endpoints({ rows }) {
     { title: "Deployed model", cell: (row) => html`<code>${row.deployed_model}</code>` },
     { title: "Traffic", isNumber: true, cell: (row) => `${row.traffic}%` },
   ];
-  return html`<${Table} caption="Endpoints" columns=${columns} rows=${rows}
-    keyOf=${(/** @type {any} */ row) => `${row.name} ${row.deployed_model}`} />`;
+  return html`<${Table} caption="Endpoints" columns=${columns} rows=${rows} />`;
 }
 
 /** @param {{rows: any[]}} props */
@@ -91,8 +90,7 @@ function Evaluations({ rows }) {
     { title: "All metrics", cell: (row) => html`<${Value} value=${row.metrics} />` },
     { title: "Created", isWideOnly: true, cell: (row) => html`<${Time} at=${row.create_time} />` },
   ];
-  return html`<${Table} caption="Evaluations" columns=${columns} rows=${rows}
-      keyOf=${(/** @type {any} */ row) => row.id} />`;
+  return html`<${Table} caption="Evaluations" columns=${columns} rows=${rows} />`;
 }
 
 /** @param {{model: any}} props */
@@ -119,7 +117,6 @@ function Files({ model }) {
   const more = model.num_files - model.files.length;
   return html`
     <p class="muted">${count(model.num_files)} files, ${bytes(model.num_bytes)}</p>
-    <div class="short"><${Table} caption="Files" columns=${columns} rows=${model.files}
-        keyOf=${(/** @type {any} */ row) => row.path} /></div>
+    <div class="short"><${Table} caption="Files" columns=${columns} rows=${model.files} /></div>
     ${more > 0 && html`<p class="muted">and ${count(more)} more</p>`}`;
 }

@@ -149,11 +149,6 @@ function Json({ onSend, isBusy }) {
     <p><button class="primary" disabled=${isBusy} onClick=${send}>Predict</button></p></div>`;
 }
 
-/** The content of a file in base64. @param {File} file @returns {Promise<string>} */
-const base64 = (file) =>
-  new Promise((resolve, reject) => {
-    const reader = new FileReader();
-    reader.onload = () => resolve(String(reader.result).split(",", 2)[1] ?? "");
-    reader.onerror = () => reject(reader.error);
-    reader.readAsDataURL(file);
-  });
+/** The content of a file in base64. @param {File} file */
+const base64 = async (file) =>
+  btoa(Array.from(new Uint8Array(await file.arrayBuffer()), (byte) => String.fromCharCode(byte)).join(""));

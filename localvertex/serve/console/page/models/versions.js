@@ -88,11 +88,7 @@ function columnsOf(model) {
     { title: "Run", cell: (row) => html`<${Run} id=${row.run} />` },
     { title: "Dataset", isWideOnly: true, cell: (row) => html`<${Fingerprints} all=${row.datasets} />` },
     { title: "Endpoints", isNumber: true, isWideOnly: true, cell: (row) => row.endpoints.length },
-    {
-      title: "Created",
-      isWideOnly: true,
-      cell: (row) => html`<span class="nowrap"><${Time} at=${row.create_time} /></span>`,
-    },
+    { title: "Created", isWideOnly: true, cell: (row) => html`<${Time} at=${row.create_time} />` },
   ];
 }
 

@@ -13,10 +13,10 @@ export const PAGE_SIZE = 50;
  * @property {(text: string, state: string, token: string) => string} path - What is read.
  * @property {(answer: any) => any[]} rows
  * @property {(answer: any) => string} nextToken
- * @property {(row: any) => string} keyOf
- * @property {(row: any) => string} nameOf
  * @property {import("../ui/table.js").Column[]} columns
  */
+
+const DURATION = { title: "Duration", isNumber: true, isWideOnly: true };
 
 /** Text as a filter spells it. @param {string} text */
 const quoted = (text) => `"${text.replace(/["\\]/g, "\\$&")}"`;
@@ -35,20 +35,13 @@ const RUNS = {
   },
   rows: (answer) => answer.runs,
   nextToken: (answer) => answer.next_page_token,
-  keyOf: (row) => row.id,
-  nameOf: (row) => row.name,
   columns: [
     { title: "Run", isName: true, cell: (row) => html`<${RunName} row=${row} />` },
     { title: "State", cell: (row) => html`<${State} state=${row.state} />` },
     { title: "Pipeline", isWideOnly: true, cell: (row) => html`<bdi>${row.pipeline}</bdi>` },
     { title: "Started by", isWideOnly: true, cell: startedBy },
     { title: "Created", isWideOnly: true, cell: (row) => html`<${Time} at=${row.create_time} />` },
-    {
-      title: "Duration",
-      isNumber: true,
-      isWideOnly: true,
-      cell: (row) => took(row.state, row.start_time, row.end_time, row.seconds, row.idle_seconds),
-    },
+    { ...DURATION, cell: (row) => took(row.state, row.start_time, row.end_time, row.seconds, row.idle_seconds) },
   ],
 };
 
@@ -62,18 +55,11 @@ const JOBS = {
   },
   rows: (answer) => answer.customJobs ?? [],
   nextToken: (answer) => answer.nextPageToken ?? "",
-  keyOf: (row) => row.name,
-  nameOf: (row) => row.displayName,
   columns: [
     { title: "Job", isName: true, cell: (row) => html`<${JobName} row=${row} />` },
     { title: "State", cell: (row) => html`<${State} state=${row.state} />` },
     { title: "Created", isWideOnly: true, cell: (row) => html`<${Time} at=${row.createTime} />` },
-    {
-      title: "Duration",
-      isNumber: true,
-      isWideOnly: true,
-      cell: (row) => took(row.state, row.startTime, row.endTime, between(row.startTime, row.endTime)),
-    },
+    { ...DURATION, cell: (row) => took(row.state, row.startTime, row.endTime, between(row.startTime, row.endTime)) },
   ],
 };
 

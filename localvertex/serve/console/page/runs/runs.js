@@ -108,9 +108,10 @@ function Filter({ list, text, state, onChange }) {
     return () => clearTimeout(timer);
   }, [typed]);
   const type = (/** @type {any} */ event) => setTyped(event.target.value);
+  const choose = (/** @type {string} */ chosen) => onChange({ state: chosen });
   return html`<div class="toolbar" role="search">
     <input type="search" placeholder="Filter by name" aria-label="Filter by name" value=${typed} onInput=${type} />
-    <${Select} aria-label="State" value=${state} onChoose=${(/** @type {string} */ chosen) => onChange({ state: chosen })}
+    <${Select} aria-label="State" value=${state} onChoose=${choose}
       choices=${[["", "All states"], ...list.states.map((each) => [each, label(each)])]} />
   </div>`;
 }
@@ -118,8 +119,8 @@ function Filter({ list, text, state, onChange }) {
 /** @param {any} props */
 function Found({ list, rows, selected, onSelect, isFiltered, onClear }) {
   if (rows.length > 0) {
-    return html`<${Table} caption=${list.title} columns=${list.columns} rows=${rows} keyOf=${list.keyOf}
-      nameOf=${list.nameOf} selected=${selected} onSelect=${onSelect} />`;
+    return html`<${Table} caption=${list.title} columns=${list.columns} rows=${rows} selected=${selected}
+      onSelect=${onSelect} />`;
   }
   if (isFiltered) {
     return html`<${Empty} title="Nothing matches the filter"><button onClick=${onClear}>Clear filter</button><//>`;

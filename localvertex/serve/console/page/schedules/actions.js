@@ -54,26 +54,22 @@ function Refused({ error }) {
 /** @param {{schedule: Schedule, onDone: () => void, onClose: () => void}} props */
 function Resume({ schedule, onDone, onClose }) {
   const [catchUp, setCatchUp] = useState(false);
-  const [resume, { isBusy, error }] = useAction(async () => {
+  const resume = async () => {
     await post(`${path(schedule)}:resume`, { catchUp });
-    onClose();
     onDone();
-  });
+  };
   const choices = /** @type {Array<[boolean, string, string]>} */ ([
     [false, "Continue with the next run", "Runs that were due during the pause are skipped."],
     [true, "Catch up", "Runs that were due during the pause are started first, one after the other."],
   ]);
-  const actions = html`
-    <button onClick=${onClose} disabled=${isBusy}>Cancel</button>
-    <button class="primary" onClick=${() => resume()} disabled=${isBusy}>Resume</button>`;
-  return html`<${Dialog} title=${`Resume ${schedule.displayName}`} onClose=${onClose} actions=${actions}>
+  return html`<${Confirm} title=${`Resume ${schedule.displayName}`} action="Resume" isDangerous=${false}
+      onConfirm=${resume} onClose=${onClose}>
     ${choices.map(
       ([value, title, text]) => html`<label key=${title} class="option">
         <input type="radio" name="catch-up" checked=${catchUp === value} onChange=${() => setCatchUp(value)} />
         <span>${title}<span class="muted small">${text}</span></span>
       </label>`,
     )}
-    ${error && html`<${Problem} error=${error} />`}
   <//>`;
 }
 

@@ -1,8 +1,8 @@
 // A cron expression as a sentence, with the next times at which it fires; both come from the server.
 
 import { Field } from "../creating/field.js";
-import { post } from "../server/api.js";
-import { figure, html, Select, useEffect, useState } from "../ui/ui.js";
+import { usePost } from "../server/load.js";
+import { figure, html, Select, useMemo } from "../ui/ui.js";
 
 const TYPING_MS = 200;
 
@@ -21,21 +21,10 @@ const EXAMPLES = [
  * @returns {{meaning: Meaning | null, error: string, isCurrent: boolean}} `isCurrent`: this is about the present cron.
  */
 export function useCron(cron) {
-  const [found, setFound] = useState({ meaning: /** @type {Meaning | null} */ (null), error: "", of: "" });
-  useEffect(() => {
-    let isAsked = true;
-    const timer = setTimeout(() => {
-      post("/local/cron", { cron }).then(
-        ({ error = "", ...meaning }) => isAsked && setFound({ meaning: error ? null : meaning, error, of: cron }),
-        (problem) => isAsked && setFound({ meaning: null, error: problem.message, of: cron }),
-      );
-    }, TYPING_MS);
-    return () => {
-      isAsked = false;
-      clearTimeout(timer);
-    };
-  }, [cron]);
-  return { meaning: found.meaning, error: found.error, isCurrent: found.of === cron };
+  const asked = useMemo(() => ({ cron }), [cron]);
+  const { answer, error, isCurrent } = usePost("/local/cron", asked, TYPING_MS);
+  const problem = error?.message ?? answer?.error ?? "";
+  return { meaning: problem ? null : answer, error: problem, isCurrent };
 }
 
 /**

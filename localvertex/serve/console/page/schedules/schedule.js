@@ -71,15 +71,11 @@ function Facts({ schedule }) {
 
 /** The runs of a schedule, also those that were started by hand. @param {any} props */
 function History({ data, error, reload }) {
-  const { columns, keyOf } = LISTS.runs;
-  const shown = columns.filter(({ title }) => title !== "Started by");
+  const shown = LISTS.runs.columns.filter(({ title }) => title !== "Started by");
   return html`<${Section} title="History">
     ${error && html`<${Problem} error=${error} onRetry=${reload} />`}
     ${data && !data.runs.length && html`<${Empty} title="No runs yet" />`}
-    ${
-      data?.runs.length > 0 &&
-      html`<${Table} caption="Runs of this schedule" columns=${shown} rows=${data.runs} keyOf=${keyOf} />`
-    }
+    ${data?.runs.length > 0 && html`<${Table} caption="Runs of this schedule" columns=${shown} rows=${data.runs} />`}
     ${data?.next_page_token && html`<p class="muted">and ${data.total_size - data.runs.length} earlier runs</p>`}
   <//>`;
 }

@@ -1,7 +1,7 @@
 // Hooks that read from the server: a path once, or the event stream.
 
 import { useCallback, useEffect, useRef, useState } from "../ui/html.js";
-import { get } from "./api.js";
+import { get, post } from "./api.js";
 import { follow } from "./events.js";
 
 /** @typedef {import("./api.js").ApiError} ApiError */
@@ -39,6 +39,34 @@ export function useLoad(path) {
   }, [path, round]);
   const reload = useCallback(() => setRound((number) => number + 1), []);
   return { data, error, isLoading, reload, setData, isStale: source !== path };
+}
+
+/**
+ * Post a body a moment after its last change. The answer about the last one stays until the new one is here.
+ * @param {string} path
+ * @param {object | null} body - Another object is another body. Null: nothing is asked.
+ * @param {number} [delay] - Milliseconds without a change.
+ * @returns {{answer: any, error: ApiError | null, isCurrent: boolean}} `isCurrent`: both are about this body.
+ */
+export function usePost(path, body, delay = 0) {
+  const [found, setFound] = useState(/** @type {any} */ ({ answer: null, error: null, of: null }));
+  useEffect(() => {
+    if (!body) return;
+    let isWanted = true;
+    const keep = (/** @type {object} */ change) =>
+      isWanted && setFound((/** @type {any} */ before) => ({ ...before, error: null, ...change, of: body }));
+    const ask = () =>
+      post(path, body).then(
+        (answer) => keep({ answer }),
+        (error) => keep({ error }),
+      );
+    const timer = setTimeout(ask, delay);
+    return () => {
+      isWanted = false;
+      clearTimeout(timer);
+    };
+  }, [body]);
+  return { ...found, isCurrent: found.of === body };
 }
 
 /**

@@ -8,29 +8,18 @@ import { html, useEffect, useErrorBoundary, useRef, useState } from "./html.js";
 import { Loading } from "./page.js";
 import { Notice, Problem } from "./problem.js";
 
-/** @type {Array<{title: string, href: string, views: string[], icon: string}>} */
+/** Title, views, the first of which the entry shows, and icon. @type {Array<[string, string[], string]>} */
 const ENTRIES = [
-  { title: "Runs", href: "#/runs", views: ["runs", "run", "job"], icon: "M3 4h12M3 9h12M3 14h8" },
-  { title: "Create run", href: "#/create", views: ["create"], icon: "M9 3v12M3 9h12" },
-  { title: "Compare", href: "#/compare", views: ["compare"], icon: "M4 15V8M9 15V3M14 15v-5" },
-  {
-    title: "Schedules",
-    href: "#/schedules",
-    views: ["schedules", "schedule", "new schedule"],
-    icon: "M9 5v4l3 2M15.5 9a6.5 6.5 0 1 1-13 0 6.5 6.5 0 0 1 13 0Z",
-  },
-  {
-    title: "Models",
-    href: "#/models",
-    views: ["models", "model"],
-    icon: "M9 2.5 15 6v6l-6 3.5L3 12V6l6-3.5ZM3 6l6 3.5L15 6M9 9.5v6",
-  },
-  {
-    title: "Datasets",
-    href: "#/datasets",
-    views: ["datasets"],
-    icon: "M15 4.5c0 2.7-12 2.7-12 0s12-2.7 12 0ZM3 4.5v9c0 2.7 12 2.7 12 0v-9M3 9c0 2.7 12 2.7 12 0",
-  },
+  ["Runs", ["runs", "run", "job"], "M3 4h12M3 9h12M3 14h8"],
+  ["Create run", ["create"], "M9 3v12M3 9h12"],
+  ["Compare", ["compare"], "M4 15V8M9 15V3M14 15v-5"],
+  ["Schedules", ["schedules", "schedule", "new schedule"], "M9 5v4l3 2M15.5 9a6.5 6.5 0 1 1-13 0 6.5 6.5 0 0 1 13 0Z"],
+  ["Models", ["models", "model"], "M9 2.5 15 6v6l-6 3.5L3 12V6l6-3.5ZM3 6l6 3.5L15 6M9 9.5v6"],
+  [
+    "Datasets",
+    ["datasets"],
+    "M15 4.5c0 2.7-12 2.7-12 0s12-2.7 12 0ZM3 4.5v9c0 2.7 12 2.7 12 0v-9M3 9c0 2.7 12 2.7 12 0",
+  ],
 ];
 
 /** The whole page. */
@@ -90,8 +79,8 @@ function Navigation({ current, isOpen, onLeave }) {
       onKeyDown=${close}>
     <ul>
       ${ENTRIES.map(
-        ({ title, href, views, icon }) => html`<li key=${href}>
-          <a href=${href} aria-current=${views.includes(current) ? "page" : undefined}>
+        ([title, views, icon]) => html`<li key=${title}>
+          <a href=${`#/${views[0]}`} aria-current=${views.includes(current) ? "page" : undefined}>
             <svg viewBox="0 0 18 18" aria-hidden="true"><path d=${icon} /></svg>${title}
           </a>
         </li>`,

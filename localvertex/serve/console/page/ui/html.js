@@ -2,15 +2,7 @@
 import htm from "../vendor/htm.js";
 import { createElement } from "../vendor/preact.js";
 
-export {
-  useCallback,
-  useEffect,
-  useErrorBoundary,
-  useLayoutEffect,
-  useMemo,
-  useRef,
-  useState,
-} from "../vendor/hooks.js";
+export * from "../vendor/hooks.js";
 export { Fragment, render } from "../vendor/preact.js";
 
 /** Markup with values in it; every value is text, never markup. */

@@ -16,7 +16,7 @@ export function Problem({ title = "Request failed", error, onRetry }) {
 
 /**
  * A remark that is not an error.
- * @param {{kind?: "info" | "warn" | "good", title?: string, children?: any}} props
+ * @param {{kind?: "info" | "warn", title?: string, children?: any}} props
  */
 export function Notice({ kind = "info", title, children }) {
   return html`<div class="notice ${kind}">${title && html`<strong>${title}</strong>`}<div>${children}</div></div>`;

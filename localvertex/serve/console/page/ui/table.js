@@ -16,13 +16,13 @@ import { html } from "./html.js";
  * @param {string} props.caption - What the table contains, for screen readers.
  * @param {Column[]} props.columns
  * @param {any[]} props.rows
- * @param {(row: any) => string} props.keyOf
+ * @param {(row: any, index: number) => string} [props.keyOf] - By default the `id` of a row, or its place.
  * @param {Set<string>} [props.selected] - The keys of the selected rows; without it rows cannot be selected.
  * @param {(key: string, isSelected: boolean) => void} [props.onSelect]
  * @param {boolean} [props.isRegion] - Whether the keyboard can scroll it: a table without links that may be too wide.
  * @param {(row: any) => string} [props.nameOf] - What a row is called for screen readers, where rows can be selected.
  */
-export function Table({ caption, columns, rows, keyOf, selected, onSelect, isRegion, nameOf = keyOf }) {
+export function Table({ caption, columns, rows, keyOf = idOf, selected, onSelect, isRegion, nameOf = titleOf }) {
   const region = isRegion && { tabindex: 0, role: "region", "aria-label": caption };
   return html`<div class="table" ...${region}>
     <table>
@@ -36,8 +36,8 @@ export function Table({ caption, columns, rows, keyOf, selected, onSelect, isReg
         </tr>
       </thead>
       <tbody>
-        ${rows.map((row) => {
-          const key = keyOf(row);
+        ${rows.map((row, index) => {
+          const key = keyOf(row, index);
           const isSelected = Boolean(selected?.has(key));
           const select = (/** @type {any} */ event) => onSelect?.(key, event.target.checked);
           return html`<tr key=${key} class=${isSelected ? "selected" : ""}>
@@ -54,6 +54,12 @@ export function Table({ caption, columns, rows, keyOf, selected, onSelect, isReg
     </table>
   </div>`;
 }
+
+/** @param {any} row @param {number} index */
+const idOf = (row, index) => row.id ?? index;
+
+/** @param {any} row */
+const titleOf = (row) => row.name;
 
 /** @param {{column: Column, row: any}} props */
 function Cell({ column, row }) {

@@ -1,7 +1,7 @@
 // Lines drawn by uPlot in the colours of the page.
 
+import { useEffect, useRef } from "../ui/ui.js";
 import UPlot from "../vendor/uplot.js";
-import { useEffect, useRef } from "./html.js";
 
 /** Points are shown while they are few. */
 const MANY = 40;
