@@ -30,6 +30,9 @@ _STOP = b"\0"
 
 _MAX_CLEAN_UP_SECONDS = 30.0
 
+_DEFAULTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD)
+"""Signals that the command finds with their default handling."""
+
 
 def _prctl(option: int, value: int) -> None:
     """Call prctl on Linux; other systems end only the process group."""
@@ -38,17 +41,33 @@ def _prctl(option: int, value: int) -> None:
 
 
 def fork_command(lifeline: int) -> int:
-    """Fork the process of the command in its own process group; return its process id, and 0 in that process."""
+    """Fork the process of the command in its own process group; return its process id, and 0 in that process.
+
+    A signal that arrives from now on reaches the command, however late its process runs for the first time.
+    """
+    # Until the process has default handling, it would ignore the signals that this one ignores.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _DEFAULTS)
     child = os.fork()
     if child:
+        _make_group(child)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return child
     os.setpgid(0, 0)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     os.close(lifeline)
     signal.set_wakeup_fd(-1)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD):
+    for number in _DEFAULTS:
         signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     return 0
+
+
+def _make_group(child: int) -> None:
+    """Give the command its process group, unless it was faster."""
+    try:
+        os.setpgid(child, child)
+    except OSError:
+        pass  # It executes its program, or has ended.
 
 
 def execute(command: list[str]) -> None:

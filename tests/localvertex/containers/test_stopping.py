@@ -52,8 +52,15 @@ def start(start_run: StartRun, tmp_path: Path) -> Start:
 
 @pytest.mark.usefixtures("sandbox")
 def test_a_command_in_the_sandbox_has_its_grace_time_and_leaves_nothing(start: Start, tmp_path: Path) -> None:
-    process, children = start("--grace", "60")
-    assert len([each for each in children if "sleep" in command_line(each)]) >= 2
+    process, _ = start("--grace", "60")
+    runner = psutil.Process(process.pid)
+
+    def sleeping() -> list[psutil.Process]:
+        """Return all processes when those in the background are there, which begin as copies of the shell."""
+        found = runner.children(recursive=True)
+        return found if len([each for each in found if command_line(each) == ["sleep", "600"]]) == 2 else []
+
+    children = wait_until(sleeping)
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=50)
     assert process.returncode == 143, output

@@ -17,8 +17,10 @@ SHOW = """
 import json, os, sys
 task = json.loads(os.environ["CLUSTER_SPEC"])["task"]
 names = ("TF_CONFIG", "CLUSTER_SPEC", "AIP_CHECKPOINT_DIR", "AIP_MODEL_DIR", "CLOUD_ML_PROJECT_ID")
-with open(f"{sys.argv[1]}/{task['type']}-{task['index']}.json", "w") as file:
+path = f"{sys.argv[1]}/{task['type']}-{task['index']}"
+with open(path, "w") as file:
     json.dump({name: os.environ.get(name) for name in names}, file)
+os.rename(path, f"{path}.json")
 """
 
 # The primary ends the job, so it waits for the others.

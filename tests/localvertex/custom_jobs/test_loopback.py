@@ -41,7 +41,7 @@ for each in found: wait_for(each)
 
 ACCEPT = "listen().accept()[0].recv(1)"
 
-CONNECT = "connect('chief').sendall(b'x'); time.sleep(60)"
+CONNECT = "connect('chief').sendall(b'x'); time.sleep(600)"
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_the_port_of_a_restarted_replica_is_confined_too(
 def test_the_port_of_tensorflow_is_confined(
     message: Callable[..., dict[str, Any]], run: Callable[..., Outcome]
 ) -> None:
-    outcome = run(message((LISTEN + SERVER_OF_TENSORFLOW, 1), ("import time; time.sleep(60)", 1), timeout="300s"))
+    outcome = run(message((LISTEN + SERVER_OF_TENSORFLOW, 1), ("import time; time.sleep(600)", 1), timeout="300s"))
     assert outcome.state is JobState.SUCCEEDED, outcome.error
 
 

@@ -39,7 +39,7 @@ def test_a_worker_that_fails_is_restarted_alone(
     message: Messages, run: Run, starts: Starts, log: Callable[..., str]
 ) -> None:
     chief = COUNT + "wait(lambda: starts('workerpool1-0') == 3)"
-    worker = COUNT + "os.kill(os.getpid(), 9) if count < 3 else time.sleep(60)"
+    worker = COUNT + "os.kill(os.getpid(), 9) if count < 3 else time.sleep(600)"
     outcome = run(message((chief, 1), (worker, 1)))
     assert outcome.state is JobState.SUCCEEDED
     assert starts() == {"workerpool0-0": 1, "workerpool1-0": 3}
@@ -54,8 +54,8 @@ def test_a_worker_that_fails_restarts_all_replicas_if_the_job_asks_for_it(
     # No replica ends before all three have noted this start: one stopped before that would be a start behind.
     replicas = "('workerpool0-0', 'workerpool1-0', 'workerpool1-1')"
     all_noted = f"wait(lambda: all(starts(name) >= count for name in {replicas}))"
-    chief = COUNT + all_noted + "; time.sleep(60) if count == 1 else None"
-    worker = COUNT + all_noted + "; os.kill(os.getpid(), 9) if count == 1 else time.sleep(60)"
+    chief = COUNT + all_noted + "; time.sleep(600) if count == 1 else None"
+    worker = COUNT + all_noted + "; os.kill(os.getpid(), 9) if count == 1 else time.sleep(600)"
     outcome = run(message((chief, 1), (worker, 2), restart_job_on_worker_restart=True))
     assert outcome.state is JobState.SUCCEEDED
     assert starts() == {"workerpool0-0": 2, "workerpool1-0": 2, "workerpool1-1": 2}
@@ -66,7 +66,7 @@ def test_restarts_end_after_five_per_replica_in_each_of_four_attempts(
 ) -> None:
     # The primary notes its start before the worker fails, or it could be a start behind.
     worker = COUNT + "wait(lambda: starts('workerpool0-0') > (count - 1) // 6); print('broken', flush=True); "
-    outcome = run(message((COUNT + "time.sleep(60)", 1), (worker + "os.kill(os.getpid(), 9)", 1)))
+    outcome = run(message((COUNT + "time.sleep(600)", 1), (worker + "os.kill(os.getpid(), 9)", 1)))
     assert outcome.state is JobState.FAILED
     assert starts() == {"workerpool0-0": 4, "workerpool1-0": 24}
     assert "5 restarts and 3 retries of the job are used up" in outcome.error
@@ -74,7 +74,7 @@ def test_restarts_end_after_five_per_replica_in_each_of_four_attempts(
 
 
 def test_an_uncaught_exception_ends_the_job_at_once(message: Messages, run: Run, starts: Starts) -> None:
-    chief = COUNT + "time.sleep(60)"
+    chief = COUNT + "time.sleep(600)"
     worker = COUNT + "wait(lambda: starts('workerpool0-0')); raise ValueError('broken')"
     # A task of a pipeline may still be retried, as on Vertex AI.
     outcome = run(message((chief, 1), (worker, 1), restart_job_on_worker_restart=True))
@@ -85,7 +85,7 @@ def test_an_uncaught_exception_ends_the_job_at_once(message: Messages, run: Run,
 
 def test_an_exit_code_of_the_table_restarts_the_whole_job(message: Messages, run: Run, starts: Starts) -> None:
     chief = COUNT + "wait(lambda: count == 2 and starts('workerpool1-0') == 2)"
-    worker = COUNT + "wait(lambda: starts('workerpool0-0') == count); sys.exit(134) if count == 1 else time.sleep(60)"
+    worker = COUNT + "wait(lambda: starts('workerpool0-0') == count); sys.exit(134) if count == 1 else time.sleep(600)"
     outcome = run(message((chief, 1), (worker, 1)))
     assert outcome.state is JobState.SUCCEEDED
     assert starts() == {"workerpool0-0": 2, "workerpool1-0": 2}
@@ -125,7 +125,7 @@ def test_the_rule_and_the_job_decide_what_is_permanent(
 
 
 def test_the_end_of_the_primary_ends_the_others(message: Messages, run: Run, tmp_path: Path) -> None:
-    worker = COUNT + "import signal; signal.signal(signal.SIGTERM, lambda *_: None)\nwhile True: time.sleep(60)"
+    worker = COUNT + "import signal; signal.signal(signal.SIGTERM, lambda *_: None)\nwhile True: time.sleep(600)"
     outcome = run(
         message((COUNT + "wait(lambda: starts('workerpool1-1') and starts('workerpool1-0'))", 1), (worker, 2))
     )
@@ -142,7 +142,7 @@ def test_a_worker_that_is_done_is_not_restarted(message: Messages, run: Run, sta
 
 
 def test_a_job_that_exceeds_its_timeout_fails(message: Messages, run: Run) -> None:
-    outcome = run(message(("import time; time.sleep(60)", 1), timeout="1s"))
+    outcome = run(message(("import time; time.sleep(600)", 1), timeout="1s"))
     assert (outcome.state, outcome.error) == (JobState.FAILED, "the job exceeded its timeout of 1 s")
 
 
@@ -155,7 +155,9 @@ def test_cancelling_ends_every_process_and_can_be_observed(message: Messages, ru
         if status.state is JobState.RUNNING:
             cancel.set()
 
-    outcome = run(message((COUNT + "time.sleep(60)", 1), (COUNT + "time.sleep(60)", 1)), cancel=cancel, observe=observe)
+    outcome = run(
+        message((COUNT + "time.sleep(600)", 1), (COUNT + "time.sleep(600)", 1)), cancel=cancel, observe=observe
+    )
     assert outcome.state is JobState.CANCELLED
     assert [state for i, state in enumerate(seen) if i == 0 or seen[i - 1] is not state] == [
         JobState.RUNNING,

@@ -1,13 +1,15 @@
 """A small synchronous trainer: chief and workers synchronise over sockets, and write event logs as in docs/events.md.
 
-`python trainer.py NUM_STEPS SECONDS_PER_STEP SAVE_EVERY [PATIENCE]`; the seconds may be the path of a file that has
-them. The last step is then repeated until the file has 0, so that the training does not end before. While the file
-PATIENCE exists, processes wait for a peer that is silent. The chief saves the step in the checkpoint directory; all
-restore it. A process that loses a peer exits with 134, like the real trainer. The "weights" are the sum of squares of
-all steps that were trained and kept.
+`python trainer.py NUM_STEPS SECONDS_PER_STEP SAVE_EVERY [PATIENCE [STAYS]]`; the seconds may be the path of a file that
+has them, and the last step waits until it has 0. While the file PATIENCE exists, processes wait for a peer that is
+silent. With STAYS, such as `8,20`, the first process of each replica trains up to step 8 and the second up to step 20,
+and a notice permits 5 steps more; there they stay, in contact with their peers. The chief saves the step in the
+checkpoint directory; all restore it. A process that loses a peer exits with 134, like the real trainer. The "weights"
+are the sum of squares of all steps that were trained and kept.
 """
 
 import json
+import math
 import os
 import pathlib
 import signal
@@ -18,6 +20,7 @@ import urllib.request
 from typing import Any
 
 patience = pathlib.Path(sys.argv[4] if len(sys.argv) > 4 else "none")
+stays = [int(step) for step in sys.argv[5].split(",")] if len(sys.argv) > 5 else []
 num_steps, save_every = int(sys.argv[1]), int(sys.argv[3])
 replica = json.loads(os.environ["CLUSTER_SPEC"])["task"]
 config = json.loads(os.environ.get("TF_CONFIG") or '{"cluster": {}, "task": {"type": "chief", "index": 0}}')
@@ -78,7 +81,7 @@ def heard(peer: socket.socket) -> bytes:
 
 
 def meet(peers: list[socket.socket], *, is_held: bool) -> bool:
-    """Return when all processes are at the same step, and whether it counts: the chief does not hold the training."""
+    """Return when all processes are at the same step, and whether the chief holds the training there."""
     answer = b"h" if is_held else b"x"
     for peer in peers:
         if not is_chief:
@@ -89,12 +92,14 @@ def meet(peers: list[socket.socket], *, is_held: bool) -> bool:
         answer = answer if is_chief else word
     for peer in peers if is_chief else []:
         peer.sendall(answer)
-    return answer == b"x"
+    return answer == b"h"
 
 
 signal.signal(signal.SIGTERM, leave)
 saved = checkpoints / "saved.json"
 step, weights = json.loads(saved.read_text()) if saved.exists() else (0, 0)
+num_earlier = events.read_text().count('"event": "start"') if events.exists() else 0
+last_step = stays[num_earlier] if num_earlier < len(stays) else math.inf
 write("start", num_steps=num_steps, pid=os.getpid())
 if step:
     write("restore", step=step, seconds=0.0)
@@ -104,17 +109,18 @@ try:
     while step < num_steps:
         begin = time.time()
         time.sleep(pace())
-        if not meet(peers, is_held="/" in sys.argv[2] and step == num_steps - 1 and pace() > 0):
-            continue
-        step, weights = step + 1, weights + (step + 1) ** 2
-        took = time.time() - begin
-        figures = {"loss": 2 / (step + 1), "accuracy": step / num_steps, "images_per_second": 32 / max(took, 1e-3)}
-        write("steps", first_step=step, last_step=step, num_steps=num_steps, seconds=took, **figures)
+        is_last = "/" in sys.argv[2] and step == num_steps - 1
+        stays_here = meet(peers, is_held=is_last and pace() > 0) or step >= last_step
+        if not stays_here:
+            step, weights = step + 1, weights + (step + 1) ** 2
+            took = time.time() - begin
+            figures = {"loss": 2 / (step + 1), "accuracy": step / num_steps, "images_per_second": 32 / max(took, 1e-3)}
+            write("steps", first_step=step, last_step=step, num_steps=num_steps, seconds=took, **figures)
         warned = metadata("maintenance-event") != "NONE" or metadata("preempted") == "TRUE"
         if warned and not noticed:
-            noticed = True
+            noticed, last_step = True, last_step + 5
             write("notice", message="the machine will be lost")
-        if is_chief and (step % save_every == 0 or step == num_steps or warned):
+        if is_chief and not stays_here and (step % save_every == 0 or step == num_steps or warned):
             begin = time.time()
             staged = saved.with_suffix(".tmp")
             staged.write_text(json.dumps([step, weights]))

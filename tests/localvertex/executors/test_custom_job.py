@@ -260,9 +260,10 @@ def test_settings_that_reach_only_the_launcher_cause_a_warning(execute: Execute)
 TRAINER = (Path(__file__).parents[1] / "custom_jobs" / "trainer.py").read_text()
 
 
-def trainers(num_workers: int) -> list[dict]:
-    """Pools of a small trainer that writes events: a chief and workers."""
-    one = pool(TRAINER, "30", "0.02", "5")
+def trainers(num_workers: int, patience: Path) -> list[dict]:
+    """Pools of a small trainer that writes events, a chief and workers; its first processes stay at step 12."""
+    patience.touch()
+    one = pool(TRAINER, "30", "0.02", "5", str(patience), "12")
     return [one, one | {"replica_count": num_workers}]
 
 
@@ -270,7 +271,7 @@ def test_a_job_of_several_machines_survives_faults_and_the_page_shows_its_goodpu
     execute: Execute, task: FindTask, tmp_path: Path, work_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     how = custom_jobs.Options(faults=(parse("SIGKILL workerpool1-1 at step 12"),))
-    parameters = {"pools": trainers(2), "base": f"{tmp_path}/out", "restart": True}
+    parameters = {"pools": trainers(2, tmp_path / "patience"), "base": f"{tmp_path}/out", "restart": True}
     record = execute(job, parameters, custom_jobs=how, run_id="machines")
     assert record["state"] == "SUCCEEDED", record["error"]
     assert not [text for text in record["warnings"] if "max_wait_duration" in text]

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -10,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+import localvertex
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.processes.processes import MAX_ARGUMENT_BYTES, Processes
+
+SUPERVISOR = Path(localvertex.__file__).parent / "processes" / "supervisor.py"
 
 RunCommand = Callable[..., tuple[int, str]]
 
@@ -95,6 +99,44 @@ def test_a_signal_reaches_the_running_command(tmp_path: Path) -> None:
     assert process.wait() == 9
 
 
+SLOW_CHILD = """
+import _signal, os, runpy, sys, time
+
+def delayed(owner, name, seconds, is_in_child):
+    original, own = getattr(owner, name), os.getpid()
+    def slow(*arguments):
+        if (os.getpid() != own) == is_in_child:
+            time.sleep(seconds)
+        return original(*arguments)
+    setattr(owner, name, slow)
+
+delayed({"os": os, "_signal": _signal}[sys.argv[1]], sys.argv[2], 0.2, True)
+delayed(os, "getpgid", 0.4, False)
+file = sys.argv[3]
+del sys.argv[:3]
+runpy.run_path(file, run_name="__main__")
+"""
+"""The supervisor, on a machine that is slow to run a new process: MODULE FUNCTION FILE, and its arguments."""
+
+
+@pytest.mark.parametrize(
+    ("where", "number"),
+    [
+        # It would have its group after the signal to the group, and before the signals to all outside the group.
+        (("os", "setpgid"), signal.SIGKILL),
+        # It would ignore what its supervisor ignores.
+        (("_signal", "signal"), signal.SIGTERM),
+    ],
+)
+def test_a_signal_reaches_a_command_that_has_just_been_forked(where: tuple[str, str], number: int) -> None:
+    own_end, other_end = socket.socketpair()
+    with own_end, other_end:
+        own_end.send(bytes([number]))
+        words = [sys.executable, "-I", "-S", "-c", SLOW_CHILD, *where, str(SUPERVISOR), str(other_end.fileno())]
+        process = subprocess.Popen([*words, "1", "0", "sleep", "60"], pass_fds=[other_end.fileno()])
+        assert process.wait() == 128 + number
+
+
 def test_a_program_in_a_shell_has_its_grace_time_although_the_shell_ends_at_once(tmp_path: Path) -> None:
     """kfp starts each step through a shell, which does not replace itself."""
     code = (
@@ -113,11 +155,8 @@ def test_a_program_in_a_shell_has_its_grace_time_although_the_shell_ends_at_once
 
 
 def test_it_needs_only_the_standard_library() -> None:
-    import localvertex
-
-    file = Path(localvertex.__file__).parent / "processes" / "supervisor.py"
     reader, writer = os.pipe()
-    words = [sys.executable, "-I", "-S", str(file), str(reader), "1", "0", "true"]
+    words = [sys.executable, "-I", "-S", str(SUPERVISOR), str(reader), "1", "0", "true"]
     assert subprocess.run(words, pass_fds=[reader], cwd="/").returncode == 0
     os.close(reader)
     os.close(writer)

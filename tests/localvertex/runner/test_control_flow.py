@@ -185,7 +185,7 @@ def meet(mine: str, other: str) -> None:
     import time
 
     pathlib.Path(mine).touch()
-    for _ in range(600):
+    for _ in range(2400):
         if pathlib.Path(other).exists():
             return
         time.sleep(0.05)

@@ -14,6 +14,15 @@ pytestmark = pytest.mark.slow
 STEPS_PER_EPOCH, EPOCHS = 7, 150
 """300 images, 224 of them for training, 32 per step; some ten seconds, in which the evaluator sees checkpoints."""
 
+TRAIN = """
+import pathlib, subprocess, sys, time
+events, *words = sys.argv[1:]
+subprocess.run([sys.executable, "-m", "trainer.task", *words], check=True)
+# The end of the primary ends the job, and the evaluator may have started late.
+while not (path := pathlib.Path(events)).exists() or '"evaluate"' not in path.read_text():
+    time.sleep(0.1)
+"""
+
 
 @pytest.fixture(scope="module")
 def dataset(python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -34,10 +43,12 @@ def test_an_evaluator_beside_the_training_evaluates_its_checkpoints(
         "container_spec": {"image_uri": "gcr.io/x/trainer:1", "command": ["python", "-m", "trainer.task"]},
     }
     pool["container_spec"]["args"] = [*args, "--checkpoint-every-steps=35"]
+    events = tmp_path / "out" / "checkpoints" / "events" / "workerpool3-0.jsonl"
+    primary = pool | {"container_spec": pool["container_spec"] | {"command": ["python", "-c", TRAIN, str(events)]}}
     # The position in this list decides the role; unlike Google's pipeline launcher, the service keeps empty pools.
     job = sdk(server).CustomJob(
         display_name="evaluated",
-        worker_pool_specs=[pool, {}, {}, pool],
+        worker_pool_specs=[primary, {}, {}, pool],
         base_output_dir=str(tmp_path / "out"),
         staging_bucket="gs://bucket",
     )

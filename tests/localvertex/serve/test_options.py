@@ -53,7 +53,7 @@ def test_they_apply_to_custom_jobs(server: Server, tmp_path: Path) -> None:
     answer = server.call("POST", "customJobs", body)
     assert answer.status_code == 200, answer.text
     path = f"customJobs/{answer.json()['name'].rpartition('/')[2]}"
-    wait_until(lambda: f"fault: {FAULT}" in server.text)
+    wait_until(lambda: f"fault: {FAULT}" in server.text and "restart 1 of 5" in server.text)
     (tmp_path / "go").touch()
     found = wait_until(lambda: (job := server.call("GET", path).json()).get("endTime") and job)
     assert found["state"] == "JOB_STATE_SUCCEEDED", server.text
@@ -66,7 +66,8 @@ def test_they_apply_to_the_custom_jobs_of_pipelines(server: Server, compile_pipe
     answer = server.call("POST", "pipelineJobs?pipelineJobId=one", body)
     assert answer.status_code == 200, answer.text
     logs = server.work_dir / "one"
-    wait_until(lambda: any(f"fault: {FAULT}" in path.read_text() for path in logs.rglob("log.txt")))
+    wait_until(lambda: any("restart 1 of 5" in path.read_text() for path in logs.rglob("log.txt")))
+    assert any(f"fault: {FAULT}" in path.read_text() for path in logs.rglob("log.txt"))
     (tmp_path / "go").touch()
     found = wait_until(lambda: (job := server.call("GET", "pipelineJobs/one").json()).get("endTime") and job)
     assert found["state"] == "PIPELINE_STATE_SUCCEEDED", server.text

@@ -7,7 +7,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.support.processes import has_ended
+from tests.support.processes import have_ended
 from tests.support.server import Server, wait_until
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ def test_a_run_that_ended_with_the_server_is_failed_and_can_be_repeated(
     assert server.end(signal.SIGKILL) == -signal.SIGKILL
     again = start_server()
     wait_until(lambda: state(again) == "PIPELINE_STATE_FAILED")
-    assert not [each for each in left if not has_ended(each)]
+    wait_until(lambda: have_ended(left))
     error = again.call("GET", "pipelineJobs/long").json()["error"]
     assert error["message"] == "the process that ran it was killed"
     # The same id is free once the failed run has been deleted.
@@ -52,7 +52,7 @@ def test_a_stopped_server_ends_its_runs(start_server: Callable[..., Server], new
     start_long_run(server, new_job)
     left = children(server)
     assert server.end(signal.SIGTERM) == -signal.SIGTERM
-    assert not [each for each in left if not has_ended(each)]
+    wait_until(lambda: have_ended(left))
     again = start_server()
     answer = again.call("GET", "pipelineJobs/long").json()
     assert (answer["state"], answer["error"]["code"]) == ("PIPELINE_STATE_FAILED", 9)

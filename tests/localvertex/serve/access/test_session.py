@@ -40,7 +40,7 @@ def cookie(server: Server) -> dict[str, str]:
 @pytest.mark.slow
 def test_the_page_is_public_and_has_no_data(server: Server) -> None:
     token = server.headers["Authorization"].partition(" ")[2]
-    for name in ("", "console/main.js", "console/styles/style.css"):
+    for name in ("", "console/main.js", "console/ui/style.css"):
         answer = requests.get(f"{server.url}/{name}", timeout=60)
         assert answer.status_code == 200
         assert {name: answer.headers[name] for name in static.HEADERS} == static.HEADERS
@@ -48,7 +48,7 @@ def test_the_page_is_public_and_has_no_data(server: Server) -> None:
         assert str(server.work_dir) not in answer.text
         again = requests.get(f"{server.url}/{name}", headers={"If-None-Match": answer.headers["ETag"]}, timeout=60)
         assert (again.status_code, again.content) == (304, b"")
-    for name in ("", "views", "../static.py", "%2e%2e/static.py", "..%2fstatic.py", "%00", "x" * 5000, "/etc/passwd"):
+    for name in ("", "ui", "../static.py", "%2e%2e/static.py", "..%2fstatic.py", "%00", "x" * 5000, "/etc/passwd"):
         with closing(HTTPConnection(urlsplit(server.url).netloc, timeout=60)) as connection:
             connection.request("GET", f"/console/{name}")
             assert connection.getresponse().status == 404, name

@@ -131,6 +131,7 @@ def test_the_first_predictions_at_once_start_one_process(client: Any) -> None:
     endpoint = client.deployed()
     first = client.process_id(endpoint)
     psutil.Process(first).kill()
+    wait_until(lambda: not psutil.pid_exists(first))
     with ThreadPoolExecutor(4) as pool:
         found = set(pool.map(lambda _: client.process_id(endpoint), range(8)))
     assert len(found) == 1
@@ -199,12 +200,16 @@ def test_other_commands_run_in_the_sandbox_and_are_reached_there(
         pytest.skip(problem)
     (tmp_path / "serving.py").write_text(Path(serving.__file__).read_text())
     script = 'ls -d "$HOME"/* /etc/hostname 2>/dev/null; exec python3 -P "$AIP_STORAGE_URI/serving.py" $(AIP_HTTP_PORT)'
-    ports = [{"containerPort": 8500}]
-    endpoint = client.deployed(artifact=str(tmp_path), command=["sh", "-c", script], args=[], ports=ports)
-    values = client.predict(endpoint, 1).json()["predictions"][0]["by"]
-    assert (values["arguments"], values["AIP_HTTP_PORT"]) == ("8500", "8500")
-    log = client.server.work_dir / "endpoints" / endpoint.rpartition("/")[2] / "1.log"
-    assert log.read_text().split("\n")[:2] == ["/etc/hostname", "serving started"]
-    # Its loopback interface is its own.
-    with pytest.raises(OSError, match="refused"):
-        socket.create_connection(("127.0.0.1", 8500))
+    with socket.socket() as held:
+        # No other process of this machine can listen there.
+        held.bind(("127.0.0.1", 0))
+        number = held.getsockname()[1]
+        ports = [{"containerPort": number}]
+        endpoint = client.deployed(artifact=str(tmp_path), command=["sh", "-c", script], args=[], ports=ports)
+        values = client.predict(endpoint, 1).json()["predictions"][0]["by"]
+        assert (values["arguments"], values["AIP_HTTP_PORT"]) == (str(number), str(number))
+        log = client.server.work_dir / "endpoints" / endpoint.rpartition("/")[2] / "1.log"
+        assert log.read_text().split("\n")[:2] == ["/etc/hostname", "serving started"]
+        # Its loopback interface is its own.
+        with pytest.raises(OSError, match="refused"):
+            socket.create_connection(("127.0.0.1", number))

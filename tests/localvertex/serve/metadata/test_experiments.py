@@ -208,7 +208,7 @@ def test_pipelines_of_an_experiment(server: Server, aiplatform: Any, metrics_pip
 def test_an_experiment_is_joined_while_the_run_goes_on(
     server: Server, aiplatform: Any, new_job: Callable[..., Any]
 ) -> None:
-    job = new_job(server, parameter_values={"seconds": 60.0})
+    job = new_job(server, parameter_values={"seconds": 600.0})
     job.submit(experiment="running")
     # The run is in the experiment before its first task has begun, so its state may be NEW for a moment.
     wait_until(lambda: list(aiplatform.get_experiment_df("running").state) == ["RUNNING"])

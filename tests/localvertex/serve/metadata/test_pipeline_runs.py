@@ -1,5 +1,6 @@
 """Pipeline runs in the metadata, without a server: each one completely and once, whatever happens in between."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -97,13 +98,21 @@ def test_a_run_with_its_contexts_executions_and_artifacts(
 
 
 def test_a_run_is_completed_after_a_kill_at_any_write(
-    start: Callable[[], Api], light_pipeline: dict[str, Any], tmp_path: Path
+    start: Callable[[], Api], light_pipeline: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    api = start()
-    api.run(light_pipeline, "one")
-    folder = tmp_path / FOLDER
-    api.names("contexts")
-    order = sorted((path for path in folder.rglob("*.json")), key=lambda path: path.stat().st_mtime_ns)
+    api, folder, order = start(), tmp_path / FOLDER, list[Path]()
+    replace = os.replace
+
+    def note_and_replace(source: Path, target: Path) -> None:
+        replace(source, target)
+        if target.is_relative_to(folder):
+            order.append(target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", note_and_replace)
+        api.run(light_pipeline, "one")
+        api.names("contexts")
+    assert sorted(order) == sorted(folder.rglob("*.json"))
     assert order[-1] == folder / "pipelineRuns" / "one.json"
     expected = [api.names(kind) for kind in ("contexts", "executions", "artifacts")]
     events = api.ask("default/contexts", "lineage", "one")["events"]

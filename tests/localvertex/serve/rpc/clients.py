@@ -29,5 +29,5 @@ def num_jobs(server: Server, host: str = "localhost", **options: Any) -> int:
     assert method is not None
     with grpc.secure_channel(address.replace("localhost", host), credentials) as channel:
         request = method.request(parent=PARENT).SerializeToString()
-        response = channel.unary_unary(LIST)(request, timeout=30, **options)
+        response = channel.unary_unary(LIST)(request, timeout=60, **options)
     return len(method.response.FromString(response).pipeline_jobs)

@@ -96,10 +96,10 @@ def test_damaged_schedules_are_shown_and_hurt_no_other(
     content = json.loads(file_of(server, number).read_text())
     for index, damage in enumerate(DAMAGE.values(), 100):
         own = content | {"name": f"{PARENT}/schedules/{index}"}
-        file_of(server, str(index)).write_text(json.dumps(damage(own)))
+        write(file_of(server, str(index)), json.dumps(damage(own)).encode())
     damaged = [str(100 + index) for index in range(len(DAMAGE) + 2)]
-    file_of(server, damaged[-2]).write_text('{"name": "')
-    file_of(server, damaged[-1]).write_bytes(b"\xff\x00")
+    write(file_of(server, damaged[-2]), b'{"name": "')
+    write(file_of(server, damaged[-1]), b"\xff\x00")
     check_damaged(server, number, damaged)
     # The running server has survived them, and a new one starts with them.
     server.end(signal.SIGKILL)
@@ -108,6 +108,13 @@ def test_damaged_schedules_are_shown_and_hurt_no_other(
     for name in damaged:
         assert server.call("DELETE", f"schedules/{name}").status_code == 200
     assert [each["name"].rpartition("/")[2] for each in server.schedules()] == [number]
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a record at once: the server, which reads it at any time, would find an empty one as well."""
+    part = path.with_suffix(".part")
+    part.write_bytes(content)
+    part.replace(path)
 
 
 def check_damaged(server: Server, number: str, damaged: list[str]) -> None:
