@@ -189,7 +189,10 @@ def prepare_resume(name: str, *, options: Options | None = None, display: Displa
             earlier=content,
             hold=hold,
         )
-    except (UserError, OSError, ValueError, KeyError) as error:
+    except OSError as error:
+        hold.close()
+        raise run_folder.not_begun(run_dir, error) from None
+    except (UserError, ValueError, KeyError) as error:
         hold.close()
         raise error if isinstance(error, UserError) else UserError(f"{run_dir / record.FILE}: {error}") from None
 

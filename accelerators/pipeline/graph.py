@@ -18,7 +18,7 @@ _MAX_DEPTH = 40
 _MAX_ITEMS = 100
 """Different items of a loop that are checked."""
 _PART = re.compile(r'parseJson\(string_value\)\["([^"]+)"\]')
-_LAUNCHER = re.compile(r"google_cloud_pipeline_components\.container\.[\w.]+launcher")
+_MODULE, _LAUNCHERS, _LAUNCHER = re.compile(r"[\w.]+"), "google_cloud_pipeline_components.container.", "launcher"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,8 @@ class Step:
     @property
     def is_google_cloud(self) -> bool:
         """Whether it is a Google Cloud component, whose container only starts a job elsewhere."""
-        return any(_LAUNCHER.search(word) for word in self.container.command)
+        names = (name for word in self.container.command for name in _MODULE.findall(word))
+        return any(_LAUNCHER in name.partition(_LAUNCHERS)[2][1:] for name in names)
 
     def filled(self, text: Any) -> Any:
         """Return the value of a field that may be the placeholder of an input."""

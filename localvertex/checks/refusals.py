@@ -1,5 +1,6 @@
 """The check before a run: reports at once everything that cannot run locally, with its path in the file."""
 
+from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -23,7 +24,7 @@ _MAX_DEPTH = 50
 def refusals(pipeline: Pipeline, *, allow_cloud_launchers: bool = False, containers: Choice | None = None) -> list[str]:
     """Return what cannot run here, one line each; an empty list if the pipeline can run."""
     reasons = [*signatures.of_pipeline(pipeline), *pipeline.unsupported, *platforms.refusals(pipeline.platforms)]
-    reasons += _reference_refusals(pipeline)
+    reasons += [*_reference_refusals(pipeline), *circles(pipeline)]
     for component in pipeline.reachable:
         if component.dag is not None:
             reasons += _dag_refusals(component, component.dag, pipeline)
@@ -44,18 +45,40 @@ def _reference_refusals(pipeline: Pipeline) -> list[str]:
         tasks = component.dag.tasks.values() if component.dag else []
         graph[component.name] = [task.component for task in tasks]
         reasons += [
-            f"{task.path}: there is no component {task.component!r}"
+            f"{task.path}: there is no component {quoted(task.component, 120)}"
             for task in tasks
             if task.component not in pipeline.components
         ]
-    found = {component.name: component for component in pipeline.reachable}
-    try:
+    if not _circle(graph):
+        found = {component.name: component for component in pipeline.reachable}
         reasons += _size_refusals(found, list(TopologicalSorter(graph).static_order()))
-    except CycleError as error:
-        reasons.append(f"components contain each other: {_shown_circle(error.args[1])}")
     if pipeline.root.name in pipeline.components:
         reasons.append(f"components.{pipeline.root.name}: this name is reserved for the root")
     return reasons
+
+
+def circles(pipeline: Pipeline) -> list[str]:
+    """Return the components that contain each other and the tasks that wait for each other, one line each."""
+    reasons = []
+    graph: dict[str, list[str]] = {}
+    for component in pipeline.reachable:
+        tasks = component.dag.tasks if component.dag else {}
+        graph[component.name] = [task.component for task in tasks.values()]
+        needs = {name: [each for each in task.dependencies if each in tasks] for name, task in tasks.items()}
+        if circle := _circle(needs):
+            reasons.append(f"{component.path}: tasks wait for each other: {circle}")
+    circle = _circle(graph)
+    return [*([f"components contain each other: {circle}"] if circle else []), *reasons]
+
+
+def _circle(graph: Mapping[str, list[str]]) -> str:
+    """Return the names of a circle, the middle left out if there are many; empty if there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        names = error.args[1]
+        return " -> ".join(names if len(names) <= 8 else [*names[:4], "...", *names[-3:]])
+    return ""
 
 
 def _size_refusals(components: dict[str, Component], order: list[str]) -> list[str]:
@@ -81,7 +104,7 @@ def _dag_refusals(component: Component, dag: Dag, pipeline: Pipeline) -> list[st
     known = {name: pipeline.components.get(task.component) for name, task in dag.tasks.items()}
     for task in dag.tasks.values():
         missing = [name for name in task.dependencies if name not in dag.tasks]
-        reasons += [f"{task.path}: depends on {name!r}, which is not a task of this dag" for name in missing]
+        reasons += [f"{task.path}: depends on {quoted(name, 120)}, which is not a task of this dag" for name in missing]
         reasons += _source_refusals(task, component, known) + _expression_refusals(task)
         reasons += _loop_refusals(task, known[task.name])
         if (used := known[task.name]) is not None:
@@ -96,12 +119,7 @@ def _dag_refusals(component: Component, dag: Dag, pipeline: Pipeline) -> list[st
                 )
                 if not declared or source.key not in declared:
                     path = f"{component.path}.dag.outputs.{kind.lower()}.{name}"
-                    reasons.append(f"{path}: {source.producer!r} has no output {source.key!r}")
-    graph = {name: [each for each in task.dependencies if each in dag.tasks] for name, task in dag.tasks.items()}
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as error:
-        reasons.append(f"{component.path}: tasks wait for each other: {_shown_circle(error.args[1])}")
+                    reasons.append(f"{path}: {quoted(source.producer, 120)} has no output {quoted(source.key, 120)}")
     return reasons
 
 
@@ -116,10 +134,10 @@ def _source_refusals(task: TaskSpec, parent: Component, known: dict[str, Compone
         for name, source in sources.items():
             path = f"{task.path}.inputs.{name}"
             if source.input is not None and source.input not in getattr(parent, inputs):
-                reasons.append(f"{path}: the surrounding dag has no input {source.input!r}")
+                reasons.append(f"{path}: the surrounding dag has no input {quoted(source.input, 120)}")
             producer = known.get(source.producer or "")
             if source.producer is not None and producer and source.output not in getattr(producer, outputs):
-                reasons.append(f"{path}: {source.producer!r} has no output {source.output!r}")
+                reasons.append(f"{path}: {quoted(source.producer, 120)} has no output {quoted(source.output, 120)}")
     return reasons
 
 
@@ -149,12 +167,14 @@ def _loop_refusals(task: TaskSpec, component: Component | None) -> list[str]:
         return []
     reasons = []
     if loop.item_input not in {**component.input_parameters, **component.input_artifacts}:
-        reasons.append(f"{task.path}: the loop's item {loop.item_input!r} is not an input of {component.name!r}")
+        reasons.append(
+            f"{task.path}: the loop's item {quoted(loop.item_input, 120)} is not an input of {component.name!r}"
+        )
     missing_parameter = loop.input_parameter is not None and loop.input_parameter not in task.parameters
     missing_artifact = loop.input_artifact is not None and loop.input_artifact not in task.artifacts
     if missing_parameter or missing_artifact:
         reasons.append(
-            f"{task.path}: the loop's items {loop.input_parameter or loop.input_artifact!r} are not an input"
+            f"{task.path}: the loop's items {quoted(loop.input_parameter or loop.input_artifact, 120)} are not an input"
         )
     return reasons
 
@@ -165,7 +185,7 @@ def _step_refusals(component: Component, pipeline: Pipeline) -> list[str]:
     if executor is None:
         if any(text.startswith(f"deploymentSpec.executors.{component.executor}:") for text in pipeline.unsupported):
             return []
-        return [f"{component.path}: there is no executor {component.executor!r}"]
+        return [f"{component.path}: there is no executor {quoted(component.executor, 120)}"]
     runner = executors.find(executor)
     if runner is None:
         return [f"{executor.path}: no executor can run this locally"]
@@ -192,8 +212,3 @@ def _placeholders_in(value: Any) -> list[str]:
     if isinstance(value, dict):
         return [text for item in value.items() for each in item for text in _placeholders_in(each)]
     return []
-
-
-def _shown_circle(names: list[str]) -> str:
-    """Join names that refer to each other in a cycle; if there are many, leave out the middle."""
-    return " -> ".join(names if len(names) <= 8 else [*names[:4], "...", *names[-3:]])

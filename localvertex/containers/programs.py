@@ -31,7 +31,7 @@ _SIMPLE = re.compile(r"[\w\s./=:,@%+-]*")
 """A script that is a single command without anything that a shell expands."""
 
 _NEEDS_BASH = (
-    r"\bpipefail\b|\[\[|^\s*(?:function\s|source\s|declare\s|local -|shopt\s)|<<<|&>|[<>]\(|=\(|\$'|\becho -e\b"
+    r"\bpipefail\b|\[\[|^[ \t]*(?:function\s|source\s|declare\s|local -|shopt\s)|<<<|&>|[<>]\(|=\(|\$'|\becho -e\b"
     r"|\$\{\w+(?:\[|:\d|//|\^|,)|[;|&]\s*source\s"
 )
 """Syntax that `sh` of many images accepts, because it is bash or ash, but `sh` of Debian does not."""

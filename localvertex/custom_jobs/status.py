@@ -25,6 +25,9 @@ class JobState(StrEnum):
     CANCELLED = "JOB_STATE_CANCELLED"
 
 
+FINAL_STATES = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """How to run a job; none of it is part of the job itself."""

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import stat
 from pathlib import Path
 from typing import IO
 
@@ -51,9 +52,16 @@ _ERROR = re.compile(
 def tail(log: Path, num_lines: int) -> list[str]:
     """Return the last lines of a log, read from its end, without the dump of the step's input.
 
-    Of a progress bar, only its last state counts.
+    Of a progress bar, only its last state counts. A link or a pipe that a step has put in its place has no lines.
     """
-    with log.open("rb") as file:
+    try:
+        # The lines become a part of the error, which later steps get: a link could lead to any file of the user.
+        file = os.fdopen(os.open(log, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
+    except OSError:
+        return []
+    with file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return []
         size = file.seek(0, 2)
         file.seek(max(0, size - 64 * 1024))
         text = file.read().decode("utf-8", "replace")

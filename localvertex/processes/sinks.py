@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from localvertex.processes import logs
+
 _MASKER = str(Path(__file__).with_name("masker.py"))
 
 MASK = "(secret removed)"
@@ -41,8 +43,11 @@ def opened(log: Path, secrets: list[str], hold: int | None) -> Iterator[Sink]:
         log: The file to append to.
         secrets: Texts that the log must not contain.
         hold: A file descriptor to keep open until everything is in the log.
+
+    Raises:
+        OSError: It cannot be opened, or a step has put a link or a pipe in its place.
     """
-    with log.open("ab") as file:
+    with logs.opened(log) as file:
         if not secrets:
             yield Sink(fd=file.fileno())
             return

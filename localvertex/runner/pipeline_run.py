@@ -19,7 +19,7 @@ from localvertex.runner.endpoint.steps_endpoint import StepsEndpoint
 from localvertex.runner.options import Options
 from localvertex.runner.outcome import remove_secrets
 from localvertex.runner.pipeline_inputs import buckets_of, inputs_of, known_values, notes_of, tasks_of_file
-from localvertex.runner.run_record import RunRecord, written_to
+from localvertex.runner.run_record import RunRecord
 from localvertex.runner.scheduler import Scheduler
 from localvertex.runner.task_tree import root_task
 from localvertex.show import failure
@@ -68,6 +68,7 @@ class PipelineRun:
         self._endpoint = StepsEndpoint(self._context.machine, options.server, self._context.warnings.add)
         self._root = root_task(file.pipeline, self._inputs, self.run_dir)
         self._root.started_at = record.seconds_of(self._earlier.get("start_time"))
+        self._root.idle_seconds = record.idle_seconds(self._earlier)
         self._fail_fast = options.fail_fast or file.pipeline.job.fail_fast or bool(self._earlier.get("fail_fast"))
         finished = FinishedSteps(self._earlier, self.run_dir)
         self._scheduler = Scheduler(
@@ -85,6 +86,8 @@ class PipelineRun:
         self._resume_times = [*self._earlier.get("resume_times", []), *([record.now()] if earlier else [])]
         secrets = self._credentials.secrets
         self._record = RunRecord(self._root, self.run_dir, fields=self._fields, secrets=secrets, finished=finished)
+        if hold is not None:
+            self._record.begin(self.run_dir)
         self._hold = hold or run_folder.create(self.run_dir, file, self._record.begin)
         self._processes.hold = self._hold.fileno()
 
@@ -144,8 +147,6 @@ class PipelineRun:
         try:
             if self._earlier:
                 self._remove_page()
-                with written_to(self.run_dir):
-                    self._record.begin(self.run_dir)
             with self._stopped_by_signals():
                 self._endpoint.open()
                 # No step has written anything before the token was known.

@@ -69,8 +69,14 @@ class RunRecord:
             # Of a process that was killed while it wrote: this one holds the lock of the run.
             partial.unlink()
         self._journal = Journal(folder, self._finished.num_resumes)
-        self._write_snapshot(folder)
-        self._remove_journals(folder, kept=self._journal.position.file)
+        name = self._journal.position.file
+        try:
+            self._write_snapshot(folder)
+        except OSError:
+            self._journal.close()
+            (folder / name).unlink()
+            raise
+        self._remove_journals(folder, kept=name)
 
     def changed(self, task: Task) -> None:
         """Write a task that has changed, and those that it was opened into.

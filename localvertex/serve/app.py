@@ -19,9 +19,9 @@ from localvertex.serve.access import session
 from localvertex.serve.access.access import Access
 from localvertex.serve.api import known_methods
 from localvertex.serve.api.call import Call, Location, content_of
-from localvertex.serve.api.errors import ApiError, error_body, not_written
+from localvertex.serve.api.errors import error_body
 from localvertex.serve.api.guard import Guard
-from localvertex.serve.api.json_response import JsonResponse
+from localvertex.serve.api.json_response import JsonResponse, answered
 from localvertex.serve.api.known_methods import KnownMethod
 
 Method = Callable[[Call], dict[str, Any] | Response]
@@ -139,22 +139,9 @@ def _endpoint(method: Method, limiter: CapacityLimiter | None = None) -> Endpoin
     async def respond(request: Request) -> Response:
         body = await request.body()
         # A large body is parsed and answered in a thread, so that other requests do not wait for it.
-        return await to_thread.run_sync(_answer, method, request, body, limiter=limiter)
+        return await to_thread.run_sync(answered, lambda: method(_call_of(request, body)), limiter=limiter)
 
     return respond
-
-
-def _answer(method: Method, request: Request, body: bytes) -> Response:
-    """Carry out a request."""
-    try:
-        result = method(_call_of(request, body))
-        return result if isinstance(result, Response) else JsonResponse(result)
-    except ApiError as error:
-        refused = error
-    except OSError as error:
-        refused = not_written(error)
-    code = refused.status.http_code
-    return JsonResponse(error_body(code, refused.status.name, str(refused)), code)
 
 
 def _call_of(request: Request, body: bytes) -> Call:

@@ -17,6 +17,12 @@ EVENTS = "/local/events"
 REQUEST_SECONDS = 30.0
 """Time for the head of a request, and between two parts of its body."""
 
+BACKLOG, MAX_CONNECTIONS = 100, 200
+"""Connections that are accepted at once, and open ones: they need no token, and programs of runs need files, too."""
+
+_LEAVE_SECONDS = 5.0
+"""Time for clients when the server stops; one that does not read its response would keep the server for ever."""
+
 
 def listen(option: str, port: int, host: str = HOST) -> socket.socket:
     """Open a socket; port 0 takes a free one.
@@ -44,6 +50,8 @@ class Connection(H11Protocol):
         # asyncio sets it only for sockets that it opens; without it, answers on open connections wait for 40 ms.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._watch()
+        if len(self.connections) > MAX_CONNECTIONS:
+            transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Read a part of a request."""
@@ -57,11 +65,10 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """Finish the response when the server stops; an endless one is cut off, also when its client does not read."""
-        if self.cycle is not None and not self.cycle.response_complete and self.cycle.scope["path"] == EVENTS:
-            self.transport.abort()
-        else:
-            super().shutdown()
+        """Finish the response when the server stops; an endless one is cut off, and one that its client delays."""
+        is_endless = self.cycle is not None and self.cycle.scope["path"] == EVENTS
+        super().shutdown()
+        self.loop.call_later(0 if is_endless else _LEAVE_SECONDS, self.transport.abort)
 
     def _watch(self) -> None:
         """Close the connection after a time without the head of a request; more parts of it do not prolong the time."""

@@ -13,7 +13,7 @@ from localvertex.serve.access import session, token_file
 from localvertex.serve.access.access import Access
 from localvertex.serve.access.step_access import StepAccess
 from localvertex.serve.app import application
-from localvertex.serve.connection import HOST, REQUEST_SECONDS, Connection, listen
+from localvertex.serve.connection import BACKLOG, HOST, REQUEST_SECONDS, Connection, listen
 from localvertex.serve.rpc.server import RpcServer
 from localvertex.serve.service import Service
 from localvertex.state import run_folder
@@ -70,6 +70,7 @@ def serve(
         config = uvicorn.Config(
             application(service, access, rpc.serving),
             http=Connection,
+            backlog=BACKLOG,
             lifespan="on",
             log_level="warning",
             access_log=False,

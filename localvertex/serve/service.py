@@ -17,7 +17,7 @@ from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.storage.storage import Storage
 from localvertex.serve.api.store import Store
 from localvertex.serve.console.console import Console
-from localvertex.serve.custom_jobs import CustomJobs
+from localvertex.serve.custom_jobs.custom_jobs import CustomJobs
 from localvertex.serve.endpoints.deployments import Deployments
 from localvertex.serve.metadata.metadata import Metadata
 from localvertex.serve.metadata.nodes import ARTIFACT
@@ -53,7 +53,7 @@ class Service:
         self.operations = Operations(self._store)
         self.pipeline_jobs = PipelineJobs(self._store, self.operations, log, options)
         self.custom_jobs = CustomJobs(self._store, self.operations, log, options)
-        self.custom_jobs.when_ended = JobLogs(self._store, self.operations, log).collect
+        self.custom_jobs.threads.when_ended = JobLogs(self._store, self.operations, log).collect
         self._credentials, self._processes = NoCredentials(), Processes(grace_seconds=_GRACE_SECONDS)
         self._processes.secrets = self._credentials.secrets.known
         deployments = self._deployments(options, log)
@@ -108,7 +108,7 @@ class Service:
         """Stop everything that runs."""
         self.schedules.close()
         self.pipeline_jobs.close()
-        self.custom_jobs.close()
+        self.custom_jobs.threads.close()
         self.stop_deployments()
         self.offered.close()
         self._credentials.close()

@@ -76,7 +76,7 @@ def seconds_of(content: dict[str, Any]) -> float:
     """Return how long a run took, or has taken until now if it is running."""
     started = record.seconds_of(content.get("start_time"))
     if content["state"] == State.RUNNING and started is not None:
-        return time.time() - started
+        return max(time.time() - started - content.get("idle_seconds", 0.0), 0.0)
     return float(content["seconds"])
 
 
@@ -85,13 +85,13 @@ def _ending(content: dict[str, Any]) -> str:
     text = f"{content['run_id']}: {content['state']}"
     if content["state"] == State.RUNNING:
         return f"{text} for {seconds_of(content):.1f} s"
-    if num_resumes := len(content.get("resume_times", [])):
-        resumed = "once" if num_resumes == 1 else f"{num_resumes} times"
-        text += f", {content['seconds']:.1f} s after its first start, resumed {resumed}"
-    elif _was_killed(content):
+    num_resumes = len(content.get("resume_times", []))
+    if _was_killed(content) and not num_resumes:
         text += ", the process that ran it was killed"
     else:
         text += f" after {content['seconds']:.1f} s"
+    if num_resumes:
+        text += f" in all, resumed {'once' if num_resumes == 1 else f'{num_resumes} times'}"
     stopped_by = content.get("stopped_by_signal")
     return text + (f", stopped by {_STOPPED_BY.get(stopped_by, f'signal {stopped_by}')}" if stopped_by else "")
 

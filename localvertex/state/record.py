@@ -107,8 +107,17 @@ def of_root(root: Task) -> dict[str, Any]:
         "start_time": timestamp(root.started_at),
         "end_time": timestamp(root.ended_at),
         "seconds": round(root.seconds, 3),
+        "idle_seconds": round(root.idle_seconds, 3),
         "outputs": of_values(root.outputs),
     }
+
+
+def idle_seconds(earlier: dict[str, Any]) -> float:
+    """Return the time in which a run that is resumed now was not running; 0 for a new run."""
+    # A killed process leaves no end, only its last change. Runs of an earlier version do not have these fields.
+    ended_at = seconds_of(earlier.get("end_time") or earlier.get("update_time"))
+    new = max(time.time() - ended_at, 0.0) if ended_at and earlier.get("start_time") else 0.0
+    return float(earlier.get("idle_seconds", 0.0)) + new
 
 
 def of_tasks(tasks: list[dict[str, Any]]) -> dict[str, Any]:
@@ -239,7 +248,8 @@ def _replayed(content: dict[str, Any], changes: list[journal.Change]) -> dict[st
     tasks = _in_order(entries)
     for each in [content, *tasks]:
         if not State(each["state"]).is_final and each["start_time"]:
-            each["seconds"] = round((seconds_of(now) or 0.0) - (seconds_of(each["start_time"]) or 0.0), 3)
+            since = (seconds_of(each["start_time"]) or 0.0) + each.get("idle_seconds", 0.0)
+            each["seconds"] = round(max((seconds_of(now) or 0.0) - since, 0.0), 3)
     return content | of_tasks(tasks) | {UNRESTORED: [*waiting.values()]}
 
 

@@ -29,8 +29,8 @@ MARGIN_SECONDS = 10.0
 """Time beyond the grace time for the supervisors of a killed run to end their processes."""
 
 
-class NotCreated(UserError):
-    """The folder of a run cannot be created."""
+class NotBegun(UserError):
+    """The first record of a run, or that of its resume, cannot be written."""
 
     def __init__(self, message: str, reason: OSError) -> None:
         super().__init__(message)
@@ -77,7 +77,7 @@ def create(run_dir: Path, file: PipelineFile, write_record: Callable[[Path], Non
     The folder is built under another name and renamed, so that a folder of a run always has a record.
 
     Raises:
-        NotCreated: The disk is full, for example.
+        NotBegun: The disk is full, for example.
         UserError: Another run took the name.
     """
     staged = run_dir.parent / record.PRIVATE / f"new-{uuid4().hex}"
@@ -93,7 +93,12 @@ def create(run_dir: Path, file: PipelineFile, write_record: Callable[[Path], Non
         shutil.rmtree(staged, ignore_errors=True)
         if run_dir.exists():
             raise UserError(f"{run_dir} already exists; choose another --run-id") from None
-        raise NotCreated(f"cannot use the work directory {run_dir.parent}: {error.strerror}", error) from None
+        raise NotBegun(f"cannot use the work directory {run_dir.parent}: {error.strerror}", error) from None
+
+
+def not_begun(run_dir: Path, error: OSError) -> NotBegun:
+    """Build the error for a run that cannot be resumed; its earlier record remains."""
+    return NotBegun(f"{run_dir} cannot be resumed: {error.strerror or error}; nothing has changed", error)
 
 
 def make_work_dir(work_dir: Path) -> None:

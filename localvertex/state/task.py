@@ -74,6 +74,8 @@ class Task:
     started_at: float | None = None
     """Seconds since the epoch."""
     ended_at: float | None = None
+    idle_seconds: float = 0.0
+    """Of the run itself: the time between an end and the next resume."""
     exit_code: int | None = None
     log: Path | None = None
     uuid: str = field(default_factory=lambda: str(uuid4().int >> 66))
@@ -129,10 +131,10 @@ class Task:
 
     @property
     def seconds(self) -> float:
-        """Return how long it has run in seconds, 0 if it has not started."""
+        """Return how long it has run in seconds, without idle time, 0 if it has not started."""
         if self.started_at is None:
             return 0.0
-        return (self.ended_at or time.time()) - self.started_at
+        return max((self.ended_at or time.time()) - self.started_at - self.idle_seconds, 0.0)
 
     def walk(self) -> list["Task"]:
         """Return this task and all tasks below it, parents first."""

@@ -25,11 +25,7 @@ interface RunRow {
 /** The answer of `GET /local/server`. */
 interface ServerInfo {
   work_dir: string;
-  version: string;
-  project: string;
-  region: string;
   regions: string[];
-  time_zone: string;
 }
 
 /** An entry of `GET /local/files`. */
@@ -55,7 +51,6 @@ interface ParameterInfo {
 interface ArtifactInfo {
   name: string;
   schema: string;
-  is_list: boolean;
   is_required: boolean;
   value: string | null;
 }

@@ -155,7 +155,8 @@ def start_run(compiled: Compile, tmp_path: Path) -> Iterator[StartRun]:
     started: list[subprocess.Popen[str]] = []
 
     def start(pipeline: Any, *options: str, **variables: str) -> subprocess.Popen[str]:
-        words = [sys.executable, "-m", "localvertex", "run", str(compiled(pipeline)), "--run-id", "stopped", *options]
+        new = [str(compiled(pipeline)), "--run-id", "stopped"] if pipeline else []
+        words = [sys.executable, "-m", "localvertex", "run", *new, *options]
         started.append(
             subprocess.Popen(
                 words,

@@ -27,4 +27,7 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 """Takes arguments of `python -m localvertex`; returns what a shell would see."""
 
 StartRun = Callable[..., subprocess.Popen[str]]
-"""Takes a pipeline function, and options and variables of `run`; returns the process of the run `stopped`."""
+"""Takes a pipeline function, and options and variables of `run`; returns the process of the run `stopped`.
+
+Without a function, the options resume a run.
+"""

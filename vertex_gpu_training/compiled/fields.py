@@ -87,7 +87,7 @@ class Fields:
         entries = self.take(name, dict, {})
         for key in entries:
             if not isinstance(key, str) or not _KEY.fullmatch(key) or len(key) > _LONGEST_KEY:
-                self.note(f"{key!r} is not a usable name; expected letters, digits, '-' and '_'", name)
+                self.note(f"{quoted(key, 120)} is not a usable name; expected letters, digits, '-' and '_'", name)
         return [(str(key), Fields(value, f"{self.at(name)}.{key}", self.problems)) for key, value in entries.items()]
 
     def required_object(self, name: str) -> "Fields":

@@ -6,6 +6,7 @@ from typing import Any
 
 from vertex_gpu_training.compiled.fields import Fields
 from vertex_gpu_training.compiled.value import read_value
+from vertex_gpu_training.userinput.spelling import quoted
 
 _CLOUD_ONLY = ("reservedIpRanges", "pscInterfaceConfig")
 """Fields for Google's network and machines."""
@@ -66,7 +67,7 @@ def read_job(document: Mapping[str, Any], problems: list[str]) -> JobSettings:
 def _failure_policy(config: Fields) -> str:
     policy = config.take("failurePolicy", str, "")
     if policy not in _POLICIES:
-        config.note(f"{policy!r} is not one of {', '.join(_POLICIES[1:])}", "failurePolicy")
+        config.note(f"{quoted(policy)} is not one of {', '.join(_POLICIES[1:])}", "failurePolicy")
     return policy
 
 

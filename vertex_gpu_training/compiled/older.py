@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from vertex_gpu_training.compiled.spec import Component, Dag, ParameterSource, TaskSpec
 from vertex_gpu_training.userinput.parameters import ParameterType
+from vertex_gpu_training.userinput.spelling import quoted
 
 
 def completed(components: Mapping[str, Component], problems: list[str]) -> dict[str, Component]:
@@ -48,7 +49,7 @@ def _named_outputs(
         else:
             problems.append(
                 f"{source.path}.taskOutputParameter: the field 'outputParameterKey' is missing or empty, "
-                f"and {source.producer!r} has {len(outputs)} outputs"
+                f"and {quoted(source.producer, 120)} has {len(outputs)} outputs"
             )
     return changes
 

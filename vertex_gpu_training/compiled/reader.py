@@ -11,6 +11,8 @@ from vertex_gpu_training.compiled.older import completed
 from vertex_gpu_training.compiled.spec import ArtifactSpec, Component, Dag, OutputSource, Pipeline
 from vertex_gpu_training.compiled.tasks import read_task
 from vertex_gpu_training.userinput.parameters import ParameterSpec, ParameterType, restore_integers
+from vertex_gpu_training.userinput.reading import shown
+from vertex_gpu_training.userinput.spelling import quoted
 
 _SCHEMA_VERSIONS = ("2.0.0", "2.1.0")
 _INPUTS, _OUTPUTS = "ComponentInputsSpec", "ComponentOutputsSpec"
@@ -57,7 +59,7 @@ def _spec_fields(document: Mapping[str, Any]) -> Fields:
         # A PipelineJob, as the service returns it, wraps the spec.
         document = Fields(document, "", problems).required("pipelineSpec", dict)
     if "root" not in document or "deploymentSpec" not in document:
-        found = ", ".join(sorted(map(str, document))[:6]) or "no fields"
+        found = ", ".join(map(shown, sorted(map(str, document))[:6]))[:200] or "no fields"
         problems.append(f"this is not a compiled pipeline: expected 'root' and 'deploymentSpec', found {found}")
     return Fields(document, "", problems)
 
@@ -65,7 +67,7 @@ def _spec_fields(document: Mapping[str, Any]) -> Fields:
 def _schema_version(fields: Fields) -> str:
     version = fields.take("schemaVersion", str, "")
     if version not in _SCHEMA_VERSIONS:
-        fields.problems.append(f"schemaVersion is {version!r}; expected {' or '.join(_SCHEMA_VERSIONS)}")
+        fields.problems.append(f"schemaVersion is {quoted(version)}; expected {' or '.join(_SCHEMA_VERSIONS)}")
     return version
 
 
@@ -112,7 +114,7 @@ def _read_parameter(fields: Fields, message: str) -> ParameterSpec:
 def _parameter_type(fields: Fields) -> ParameterType:
     name = fields.take("parameterType", str, "") or _OLDER_TYPES.get(fields.take("type", str, ""), "")
     if name not in ParameterType.__members__:
-        fields.note(f"{name!r} is not one of {', '.join(ParameterType)}", "parameterType")
+        fields.note(f"{quoted(name)} is not one of {', '.join(ParameterType)}", "parameterType")
         return ParameterType.STRING
     return ParameterType(name)
 

@@ -9,6 +9,7 @@ from vertex_gpu_training.compiled.value import read_value
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.parameters import restore_integers
 from vertex_gpu_training.userinput.reading import parse_json
+from vertex_gpu_training.userinput.spelling import quoted
 
 _PARAMETER, _ARTIFACT = "TaskInputsSpec.InputParameterSpec", "TaskInputsSpec.InputArtifactSpec"
 _AFTER_FAILURE = "ALL_UPSTREAM_TASKS_COMPLETED"
@@ -27,7 +28,7 @@ def read_task(name: str, fields: Fields) -> TaskSpec:
     producers += [source.producer for source in artifacts.values()]
     trigger_rule = trigger.take("strategy", str, "")
     if trigger_rule not in _TRIGGERS:
-        trigger.note(f"{trigger_rule!r} is unknown", "strategy")
+        trigger.note(f"{quoted(trigger_rule)} is unknown", "strategy")
     task = TaskSpec(
         name=name,
         component=reference.required("name", str),
@@ -79,7 +80,7 @@ def _duration_seconds(fields: Fields, name: str, default: float) -> float:
     except ValueError:
         seconds = -1.0
     if not text.endswith("s") or not 0 <= seconds <= _MAX_SECONDS:
-        fields.note(f"{text!r} is not a duration; expected seconds with an s, for example '60s'")
+        fields.note(f"{quoted(text)} is not a duration; expected seconds with an s, for example '60s'")
         return default
     return seconds
 

@@ -16,7 +16,9 @@ def as_doubles(value: Any) -> Any:
         OverflowError: An integer is beyond the range of doubles.
     """
     if isinstance(value, int) and abs(value) > MAX_EXACT:
-        return float(value)
+        rounded = float(value)
+        # As `restore_integers` reads it where the value came as a double.
+        return rounded if abs(rounded) > MAX_EXACT else int(rounded)
     if isinstance(value, list):
         return [as_doubles(item) for item in value]
     if isinstance(value, dict):

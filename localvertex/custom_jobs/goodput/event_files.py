@@ -10,8 +10,8 @@ from pathlib import Path
 from localvertex.custom_jobs.goodput import thinning
 from localvertex.custom_jobs.goodput.progress import LARGEST, LARGEST_FIGURE, Event, Progress
 
-_CHUNK_BYTES = 4 << 20
-"""Read at a time."""
+_CHUNK_BYTES, _MAX_CHUNKS = 4 << 20, 256
+"""Read at a time, and of one replica by one call: a file may have any size, and grow faster than it is read."""
 
 _MAX_LINE_BYTES = 1 << 20
 """Of an event; a longer line is none, and is not kept."""
@@ -95,7 +95,9 @@ class EventFiles:
             with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:
                 stream.seek(self._offsets[name])
                 rest = b""
-                while data := stream.read(_CHUNK_BYTES):
+                for _ in range(_MAX_CHUNKS):
+                    if not (data := stream.read(_CHUNK_BYTES)):
+                        break
                     whole, end, rest = (rest + data).rpartition(b"\n")
                     self._offsets[name] += len(whole + end)
                     yield from (event for line in whole.splitlines() if (event := _read(line)) is not None)

@@ -47,6 +47,29 @@ def goodput(
     }
 
 
+def added(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Add up the goodput of the trials of a tuning job, and of such sums; empty without a trial.
+
+    The seconds are those of all trials together. They have no common timeline.
+    """
+    if not parts:
+        return {}
+    names = ("total_seconds", "num_steps", "num_lost_steps", "num_failures")
+    sums = {name: round(sum(each[name] for each in parts), 3) for name in names}
+    kinds = [kind for kind in map(str, Kind) if any(kind in each["seconds"] for each in parts)]
+    seconds = {kind: round(sum(each["seconds"].get(kind, 0.0) for each in parts), 3) for kind in kinds}
+    has_steps = sums["num_steps"] + sums["num_lost_steps"] > 0
+    return {
+        "num_trials": sum(each.get("num_trials", 1) for each in parts),
+        "fraction": round(seconds[Kind.PRODUCTIVE] / sums["total_seconds"], 4) if has_steps else None,
+        "seconds": seconds,
+        **sums,
+        **checkpointing([], num_failures=sums["num_failures"], total_seconds=sums["total_seconds"]),
+        "timeline": {},
+        "marks": [],
+    }
+
+
 def checkpointing(events: list[Event], *, num_failures: int, total_seconds: float) -> dict[str, float | None]:
     """Compute how often the job saved, and the best interval for the failures it had.
 

@@ -1,15 +1,16 @@
 """How far a replica's training is, from its event log (docs/events.md)."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 Event = dict[str, Any]
 
 LARGEST = 1e15
-"""Of times and steps."""
+"""Of times, sizes and counts."""
 
 LARGEST_FIGURE = 1e100
-"""Sums and products of figures up to this are finite."""
+"""Of finite ones. Sums and products of figures up to this are finite; an event with a larger one is not read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,4 +62,4 @@ def number(event: Event, field: str) -> int:
 def finite(event: Event, field: str) -> float | None:
     """Return a number of an event; None when it is missing, not a number, or has no place in JSON."""
     value = event.get(field)
-    return float(value) if isinstance(value, int | float) and abs(value) < LARGEST_FIGURE else None
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None

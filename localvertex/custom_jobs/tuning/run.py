@@ -11,6 +11,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from localvertex.custom_jobs.goodput.goodput import added
 from localvertex.custom_jobs.status import JobState, Outcome, Status
 from localvertex.custom_jobs.tuning.job import METRIC_FILE, TuningJob
 from localvertex.custom_jobs.tuning.suggestions import suggestions
@@ -213,8 +214,12 @@ class TuningRun:
         self._show(state)
 
     def _show(self, state: JobState) -> None:
-        """Report the replicas of the running trials if they have changed; their names lead to their logs."""
+        """Report the replicas of the running trials, and the goodput of those that have ended, if they have changed.
+
+        The names of the replicas lead to their logs.
+        """
         running = [(each.trial.id, each.status) for each in self._running]
+        ended = [each.status.goodput for each in self._started if each.status.goodput and each not in self._running]
         status = Status(
             state=state,
             replicas=tuple(
@@ -224,6 +229,7 @@ class TuningRun:
             ),
             num_restarts=sum(each.status.num_restarts for each in self._started),
             num_preemptions=sum(each.status.num_preemptions for each in self._started),
+            goodput=added(ended),
         )
         if status != self._shown:
             self._shown = status

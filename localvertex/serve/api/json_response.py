@@ -2,10 +2,13 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from starlette.responses import Response
+
+from localvertex.serve.api.errors import ApiError, error_body, invalid, not_written
+from vertex_gpu_training.userinput.errors import UserError
 
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -26,6 +29,21 @@ class JsonResponse(Response):
     def render(self, content: Any) -> bytes:
         """Return the text, in ASCII."""
         return encoded(content)
+
+
+def answered(call: Callable[[], dict[str, Any] | Response]) -> Response:
+    """Return the response of a call, or the error that it raises."""
+    try:
+        found = call()
+        return found if isinstance(found, Response) else JsonResponse(found)
+    except ApiError as error:
+        refused = error
+    except UserError as error:
+        refused = invalid(str(error))
+    except OSError as error:
+        refused = not_written(error)
+    code = refused.status.http_code
+    return JsonResponse(error_body(code, refused.status.name, str(refused), refused.details), code)
 
 
 def encoded(content: Any) -> bytes:

@@ -9,6 +9,7 @@ from localvertex.serve.console.creating.creating import Creating
 from localvertex.serve.console.datasets import Datasets
 from localvertex.serve.console.events.events import Events
 from localvertex.serve.console.jobs.routes import JobRoutes
+from localvertex.serve.console.local_route import routes_of
 from localvertex.serve.console.models.models import Models
 from localvertex.serve.console.run_files import RunFiles
 from localvertex.serve.console.runs.actions import RunActions
@@ -17,7 +18,7 @@ from localvertex.serve.console.runs.listing import RunList
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.console.runs.routes import RunRoutes
 from localvertex.serve.console.schedules.routes import ScheduleRoutes
-from localvertex.serve.custom_jobs import CustomJobs
+from localvertex.serve.custom_jobs.custom_jobs import CustomJobs
 from localvertex.serve.endpoints.deployments import Deployments
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.serve.schedules.schedules import Schedules
@@ -42,30 +43,25 @@ class Console:
         schedules: Schedules,
         deployments: Deployments,
     ) -> None:
-        self._store, self._work_dir = store, store.folder.parent
-        self._creating = Creating(store, jobs)
-        self._records, self._list = Records(store, jobs.is_here), RunList(store)
-        self._events, self._runs = Events(self._records, self._list, custom_jobs), RunRoutes(self._records)
-        self._jobs = JobRoutes(self._records, custom_jobs)
-        self._actions, self._comparisons = RunActions(jobs), Comparisons(self._records)
-        self._schedules = ScheduleRoutes(store, schedules)
-        self.models, self._datasets = Models(store, deployments), Datasets(store)
+        records, runs = Records(store, jobs.is_here), RunList(store)
+        self.models = Models(store, deployments)
+        self._files = RunFiles(store.folder.parent)
+        self._parts = (
+            Creating(store, jobs),
+            Events(records, runs, custom_jobs),
+            runs,
+            RunRoutes(records),
+            Graphs(records),
+            JobRoutes(records, custom_jobs),
+            RunActions(jobs),
+            Comparisons(records),
+            ScheduleRoutes(store, schedules),
+            self.models,
+            Datasets(store),
+        )
 
     @property
     def routes(self) -> list[Route]:
-        """The page's files and the local routes."""
-        parts = (
-            RunFiles(self._work_dir),
-            self._creating,
-            self._events,
-            self._list,
-            self._runs,
-            Graphs(self._records),
-            self._jobs,
-            self._actions,
-            self._comparisons,
-            self._schedules,
-            self.models,
-            self._datasets,
-        )
-        return [*static.routes(), *(route for part in parts for route in part.routes)]
+        """The page's files, those of runs, and the local routes."""
+        local = [route for part in self._parts for route in routes_of(part)]
+        return [*static.routes(), *self._files.routes, *local]

@@ -4,8 +4,6 @@ from collections import defaultdict
 from itertools import groupby, pairwise
 from typing import Any
 
-from starlette.routing import Route
-
 from localvertex.serve.api.store import Store
 from localvertex.serve.console.local_route import LocalCall, local_route
 from localvertex.serve.console.runs.outputs import Content, RunOutputs, exists
@@ -25,11 +23,7 @@ class Datasets:
         self._store, self._work_dir = store, store.folder.parent
         self._runs = RunOutputs(self._work_dir)
 
-    @property
-    def routes(self) -> list[Route]:
-        """`GET /local/datasets`."""
-        return [local_route("GET", "/local/datasets", lambda call: self.list_all(call))]
-
+    @local_route("GET", "/local/datasets")
     def list_all(self, _: LocalCall) -> dict[str, Any]:
         """Return all datasets in groups of one name or source, the group with the newest dataset first."""
         titled: defaultdict[str, list[Content]] = defaultdict(list)

@@ -1,8 +1,10 @@
 """Files that components wrote, as responses: for a frame or an image under the policy of a sandbox, or to save."""
 
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import quote
 
 from starlette.responses import Response, StreamingResponse
@@ -22,6 +24,19 @@ SANDBOX = {
 """No scripts at all, and an origin of its own, wherever it is opened."""
 
 _CHUNK_BYTES = 1 << 20
+
+
+def opened(file: Path) -> BinaryIO:
+    """Open a file; a pipe in its place would wait for its writer, and a link could lead elsewhere.
+
+    Raises:
+        OSError: It cannot be read, or is not a regular file.
+    """
+    stream = os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise FileNotFoundError
+    return stream
 
 
 def shown(file: Path, media_type: str) -> Response:
@@ -45,16 +60,14 @@ def download(file: Path) -> Response:
 
 def _content(file: Path, media_type: str, headers: dict[str, str]) -> Response:
     """Return the content of a file, as much as it has now: a log grows while it is sent."""
-    # A pipe would wait for its writer.
-    if not file.is_file() or not os.access(file, os.R_OK):
-        raise FileNotFoundError
-    size = file.stat().st_size
+    with opened(file) as stream:
+        size = os.fstat(stream.fileno()).st_size
     sent = {**SANDBOX, **headers, "Content-Length": str(size)}
     return StreamingResponse(_chunks(file, size), headers=sent, media_type=media_type)
 
 
 def _chunks(path: Path, size: int) -> Iterator[bytes]:
-    with path.open("rb") as file:
+    with opened(path) as file:
         while size and (chunk := file.read(min(size, _CHUNK_BYTES))):
             size -= len(chunk)
             yield chunk

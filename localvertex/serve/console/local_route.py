@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -10,9 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from localvertex.serve.api.call import content_of
-from localvertex.serve.api.errors import ApiError, error_body, invalid, not_written
-from localvertex.serve.api.json_response import JsonResponse
-from vertex_gpu_training.userinput.errors import UserError
+from localvertex.serve.api.json_response import answered
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,33 +25,40 @@ class LocalCall:
 
 Answer = Callable[[LocalCall], dict[str, Any] | Response]
 
+_Method = TypeVar("_Method", bound=Callable[..., dict[str, Any] | Response])
 
-def local_route(http_method: str, path: str, answer: Answer) -> Route:
-    """Build a route.
+_ROUTE = "local_route"
+"""The attribute of a method that answers a route."""
+
+
+def local_route(http_method: str, path: str) -> Callable[[_Method], _Method]:
+    """Mark a method of the console that answers a route; it is called in a thread.
 
     Args:
         http_method: GET, POST or DELETE.
         path: Its path, below `/local/`.
-        answer: Returns the JSON object or the response; called in a thread.
     """
 
+    def mark(method: _Method) -> _Method:
+        setattr(method, _ROUTE, (http_method, path))
+        return method
+
+    return mark
+
+
+def routes_of(part: object) -> list[Route]:
+    """Build the routes of all methods that are marked."""
+    methods = [getattr(part, name) for name, each in vars(type(part)).items() if hasattr(each, _ROUTE)]
+    return [_route(each, *getattr(each, _ROUTE)) for each in methods]
+
+
+def _route(answer: Answer, http_method: str, path: str) -> Route:
     async def respond(request: Request) -> Response:
         body = await request.body()
-        return await run_in_threadpool(_respond, answer, request, body)
+        return await run_in_threadpool(answered, lambda: answer(_call_of(request, body)))
 
     return Route(path, respond, methods=[http_method])
 
 
-def _respond(answer: Answer, request: Request, body: bytes) -> Response:
-    """Carry out a request."""
-    try:
-        found = answer(LocalCall(path=request.path_params, query=dict(request.query_params), body=content_of(body)))
-        return found if isinstance(found, Response) else JsonResponse(found)
-    except ApiError as error:
-        refused = error
-    except UserError as error:
-        refused = invalid(str(error))
-    except OSError as error:
-        refused = not_written(error)
-    code = refused.status.http_code
-    return JsonResponse(error_body(code, refused.status.name, str(refused), refused.details), code)
+def _call_of(request: Request, body: bytes) -> LocalCall:
+    return LocalCall(path=request.path_params, query=dict(request.query_params), body=content_of(body))

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from localvertex.serve.console.file_responses import COMMON, SANDBOX, download, shown
+from localvertex.serve.console.file_responses import COMMON, SANDBOX, download, opened, shown
 from localvertex.show import report
 from localvertex.show.html import templates
 from localvertex.state import record
@@ -65,6 +65,8 @@ class RunFiles:
             found = self._found(run_id, path)
             if "download" in request.query_params and found.is_file():
                 return download(found)
+            if found.stat().st_size > _MAX_SHOWN_BYTES and found.is_file():
+                return _too_large(found)
             if found == (self._work_dir / run_id).resolve() / report.FILE:
                 return _page(found, run_id, is_framed=request.headers.get("sec-fetch-dest") == "iframe")
             return _entry(found)
@@ -90,7 +92,8 @@ class RunFiles:
 def _page(file: Path, run_id: str, *, is_framed: bool) -> Response:
     """Return the page of a run; in a frame of the console, its links to the console would open in the frame."""
     links = f'<nav><a href="/">All runs</a><a href="/#/runs/{run_id}">This run</a><a href="/#/models">Models</a></nav>'
-    page = file.read_text(errors="replace")
+    with opened(file) as stream:
+        page = stream.read(_MAX_SHOWN_BYTES).decode(errors="replace")
     return HTMLResponse(page if is_framed else page.replace(_NAVIGATION, links, 1), headers=_PAGE)
 
 
@@ -99,7 +102,9 @@ def _entry(found: Path) -> Response:
     if found.is_dir():
         names = sorted(f"{each.name}/" if each.is_dir() else each.name for each in found.iterdir())
         return Response("\n".join(names).encode(errors="replace"), headers=SANDBOX, media_type="text/plain")
-    if found.stat().st_size > _MAX_SHOWN_BYTES:
-        text = f"{found} is larger than {_MAX_SHOWN_BYTES} bytes; add ?download to the address"
-        return Response(text.encode(errors="replace"), 413, SANDBOX, "text/plain")
     return shown(found, _TYPES.get(found.suffix.lower(), "text/plain"))
+
+
+def _too_large(file: Path) -> Response:
+    text = f"{file} is larger than {_MAX_SHOWN_BYTES} bytes; add ?download to the address"
+    return Response(text.encode(errors="replace"), 413, SANDBOX, "text/plain")

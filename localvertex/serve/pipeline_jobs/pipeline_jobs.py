@@ -20,7 +20,7 @@ from localvertex.serve.pipeline_jobs.request import check_record, check_runtime_
 from localvertex.serve.pipeline_jobs.retry import content_to_retry, prepare_retry
 from localvertex.serve.pipeline_jobs.run_files import check_removable, remove_run
 from localvertex.serve.pipeline_jobs.run_threads import RunThreads
-from localvertex.serve.pipeline_jobs.view import FILTER_FIELDS, pipeline_job, pipeline_name
+from localvertex.serve.pipeline_jobs.view import FILTER_FIELDS, pipeline_job, pipeline_name, was_started_here
 from localvertex.state import record, run_folder
 from localvertex.state.task import Artifact
 from localvertex.values.buckets import Buckets
@@ -115,7 +115,7 @@ class PipelineJobs:
             num_resumes = len(content.get("resume_times", []))
             self._threads.wait_for_end(run_id, num_resumes)
             run = prepare_retry(content, replace(self._options_of_all, work_dir=self.work_dir))
-            self._threads.forget_end(run_id)
+            self._threads.forget_end(run_id, num_resumes + 1)
             self.on_retry_of(run_id)
             self._threads.start(run_id, run, num_resumes + 1)
         finally:
@@ -123,8 +123,15 @@ class PipelineJobs:
                 self._starting.discard(run_id)
 
     def is_here(self, run_id: str) -> bool:
-        """Return whether this process executes a run."""
-        return run_id in self._threads
+        """Return whether this process executes a run, or is starting it."""
+        return run_id in self._threads or run_id in self._starting
+
+    def is_left(self, run_id: str) -> bool:
+        """Return whether a killed server was the last to start a run: its supervisors end what it ran."""
+        with suppress(Damaged, OSError, ValueError):
+            job, content = self._store.read(COLLECTION, run_id) or {}, record.read(self.work_dir / run_id)
+            return was_started_here(job, content) and not self.is_here(run_id)
+        return False
 
     def stop(self, run_id: str, *, at_once: bool) -> bool:
         """Ask a run to stop as `cancel` does, or without grace time; return whether it is one of this server."""

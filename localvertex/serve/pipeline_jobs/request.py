@@ -29,6 +29,9 @@ INPUT_FIELDS = (
 )
 """Fields that a user may set; the service sets the others."""
 
+NUM_RESUMES = "numResumes"
+"""Field of the stored part: how often the run had been resumed when a server last started it; missing: not yet."""
+
 
 def new_resource(name: str, body: dict[str, Any], schedule_name: str) -> dict[str, Any]:
     """Build the stored part of a PipelineJob."""
@@ -50,7 +53,7 @@ def file_of(body: dict[str, Any]) -> Iterator[Path]:
         path.write_text(json.dumps({name: body[name] for name in INPUT_FIELDS if name in body}))
         try:
             yield path
-        except run_folder.NotCreated as error:
+        except run_folder.NotBegun as error:
             raise error.reason from None
         except UserError as error:
             reasons = error.reasons if isinstance(error, Refused) else [str(error)]
@@ -77,4 +80,6 @@ def check_record(job: dict[str, Any]) -> None:
     texts += [job["error"]["message"]] if "error" in job else []
     if not all(isinstance(each, str) for each in texts):
         raise TypeError("a field is not a string")
+    if not isinstance(job.get(NUM_RESUMES, 0), int):
+        raise TypeError(f"{NUM_RESUMES} is not a number")
     job["pipelineSpec"].keys(), job.get("labels", {}).keys(), job.get("runtimeConfig", {}).keys()

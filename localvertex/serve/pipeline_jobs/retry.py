@@ -42,6 +42,7 @@ def prepare_retry(content: dict[str, Any], options: engine.Options) -> PipelineR
 
     Raises:
         ApiError: The run cannot be resumed here; the message is one line.
+        OSError: The record of its resume cannot be written.
     """
     run_id = content["run_id"]
     try:
@@ -54,6 +55,8 @@ def prepare_retry(content: dict[str, Any], options: engine.Options) -> PipelineR
             )
             raise _refused(text)
         return engine.prepare_resume(run_id, options=options)
+    except run_folder.NotBegun as error:
+        raise error.reason from None
     except UserError as error:
         raise _refused("; ".join(error.reasons) if isinstance(error, Refused) else str(error)) from None
     except (TypeError, ValueError, AttributeError) as error:

@@ -47,11 +47,11 @@ def write_end(run_dir: Path, content: dict[str, Any]) -> None:
     """Write the complete record of a run, unless the run was removed or resumed meanwhile.
 
     Raises:
-        OSError: It cannot be written yet.
+        OSError: It cannot be written yet; also while another process looks at the lock of the run, or resumes it.
     """
     try:
         hold = run_folder.lock(run_dir)
-    except (BlockingIOError, FileNotFoundError):
+    except FileNotFoundError:
         return
     with hold:
         try:

@@ -9,6 +9,7 @@ from localvertex.errors import RecordNotWritten
 from localvertex.runner.pipeline_run import PipelineRun
 from localvertex.serve.api.errors import ApiError, Status, rpc_error
 from localvertex.serve.api.store import Damaged, Store
+from localvertex.serve.pipeline_jobs.request import NUM_RESUMES
 from localvertex.serve.pipeline_jobs.run_files import write_end
 from localvertex.state import record
 from localvertex.state.task import State
@@ -64,12 +65,12 @@ class RunThreads:
         if thread is not None:
             thread.join()
 
-    def forget_end(self, run_id: str) -> None:
-        """Remove from the stored part of a job why it was stopped; it runs again."""
+    def forget_end(self, run_id: str, num_resumes: int) -> None:
+        """Remove from the stored part of a job why it was stopped; it runs again, resumed for the given time."""
         with self._store.lock, suppress(Damaged):
             if job := self._store.read(self._collection, run_id):
                 present = {key: value for key, value in job.items() if key not in ("state", "error")}
-                self._store.keep(self._collection, run_id, present)
+                self._store.keep(self._collection, run_id, present | {NUM_RESUMES: num_resumes})
 
     def close(self) -> None:
         """Stop all runs and wait for them; they become FAILED, because no client cancelled them."""

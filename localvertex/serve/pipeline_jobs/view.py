@@ -6,6 +6,7 @@ from typing import Any
 from localvertex.serve.api.errors import Status, rpc_error
 from localvertex.serve.api.records import Viewed
 from localvertex.serve.api.store import UNUSABLE
+from localvertex.serve.pipeline_jobs.request import NUM_RESUMES
 from localvertex.state import record
 from localvertex.state.task import State
 
@@ -30,6 +31,7 @@ def viewed_job(job: dict[str, Any], run_dir: Path) -> Viewed:
     """Build the current resource as lists need it."""
     try:
         resource = _current(job, run_dir)
+        resource.pop(NUM_RESUMES, None)
     except (OSError, *UNUSABLE) as error:
         text = f"run.json is damaged ({type(error).__name__}: {str(error)[:200]}); delete the job"
         failed = job | {"state": "PIPELINE_STATE_FAILED", "error": rpc_error(Status.INTERNAL, text)}
@@ -61,12 +63,21 @@ def state_and_error(job: dict[str, Any], content: dict[str, Any], run_id: str) -
     state, text = content["state"], content.get("error")
     if not content.get("end_time") and "error" in job:
         text = job["error"]["message"]
-    wanted = job.get("state", "")
+    # What a server wanted has no effect on a later start in a terminal.
+    wanted = job.get("state", "") if was_started_here(job, content) else ""
     if wanted == "PIPELINE_STATE_FAILED" and state == State.CANCELLED:
         return State.FAILED, _STOPPED.format(run_id=run_id)
     if wanted == "PIPELINE_STATE_CANCELLING" and state in (State.RUNNING, State.PENDING):
         return "CANCELLING", text
+    if wanted == "PIPELINE_STATE_CANCELLING" and not content.get("end_time"):
+        # The server was killed meanwhile, and the supervisors of its steps have completed what it began.
+        return State.CANCELLED, None
     return state, text
+
+
+def was_started_here(job: dict[str, Any], content: dict[str, Any]) -> bool:
+    """Return whether a server was the last to start a run; `job` is empty if no server created it."""
+    return bool(job) and job.get(NUM_RESUMES, 0) == len(content.get("resume_times", []))
 
 
 def pipeline_name(spec: dict[str, Any]) -> str:

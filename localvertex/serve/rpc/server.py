@@ -9,7 +9,7 @@ import grpc.aio
 from starlette.types import ASGIApp
 
 from localvertex.serve.api.guard import MAX_BODY_BYTES
-from localvertex.serve.connection import HOST, HOST_IPV6, listen
+from localvertex.serve.connection import HOST, HOST_IPV6, MAX_CONNECTIONS, listen
 from localvertex.serve.rpc import certificate
 from localvertex.serve.rpc.calls import Allows, Calls
 from vertex_gpu_training.userinput.errors import UserError
@@ -19,6 +19,7 @@ _OPTIONS = {
     "grpc.so_reuseport": 0,
     "grpc.max_receive_message_length": MAX_BODY_BYTES,
     "grpc.max_concurrent_streams": 100,
+    "grpc.max_allowed_incoming_connections": MAX_CONNECTIONS,
     "grpc.server_handshake_timeout_ms": 30_000,
     "grpc.max_connection_idle_ms": 300_000,
     # Identity only: a small compressed message could fill the memory.

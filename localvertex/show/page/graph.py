@@ -43,7 +43,7 @@ def draw(
     Nothing but the pipeline and `closed` decides the positions, so the boxes of a run stay where they are.
 
     Args:
-        pipeline: What is drawn.
+        pipeline: What is drawn; it has no circles.
         tasks: The entries of the record; None for a pipeline that has not run, whose boxes have no states.
         shown: Indexes of the tasks that the page shows.
         closed: Ids of the groups to be drawn without their tasks.
@@ -56,19 +56,28 @@ def draw(
     if not depth:
         return None
     state = "" if tasks is None else str(State.PENDING)
-    return _Drawer(pipeline, tasks or [], shown, closed).group(Box(state=state), root, (), depth)
+    try:
+        return _Drawer(pipeline, tasks or [], shown, closed).group(Box(state=state), root, (), depth)
+    except layout.TooManyLines:
+        return None
 
 
 def _size(dag: Dag, pipeline: Pipeline, closed: Set[str], path: _Path, depth: int) -> int:
     """Return the number of boxes down to a depth; counting stops when there are too many."""
     total = 0
     for name, task in dag.tasks.items():
-        inner, below = pipeline.components[task.component].dag, (*path, name)
+        inner, below = _dag(pipeline, task), (*path, name)
         is_open = inner is not None and depth > 1 and "/".join(below) not in closed
         total += 1 + (_size(inner, pipeline, closed, below, depth - 1) if inner and is_open else 0)
         if total > _MAX_BOXES:
             break
     return total
+
+
+def _dag(pipeline: Pipeline, task: TaskSpec) -> Dag | None:
+    """Return the dag of a group, None for a step; a file that cannot run may lack the component of a task."""
+    component = pipeline.components.get(task.component)
+    return component.dag if component else None
 
 
 class _Drawer:
@@ -103,12 +112,11 @@ class _Drawer:
 
     def _box(self, task: TaskSpec, path: _Path, depth: int, outer: str, is_in_loop: bool) -> Box:
         """Return the box of a task."""
-        component = self._pipeline.components[task.component]
         name, kind = task.display_name or task.name, self._kind(task)
         title, note = kinds.shortened(name), "also after a failure" if task.runs_after_failure else ""
         state, label = self._state(path, outer)
         box_id = "/".join(path)
-        dag = component.dag if depth > 1 and box_id not in self._closed else None
+        dag = _dag(self._pipeline, task) if depth > 1 and box_id not in self._closed else None
         box = Box(
             id=box_id,
             title=title,
@@ -126,12 +134,12 @@ class _Drawer:
 
     def _kind(self, task: TaskSpec) -> str:
         """Return the kind of a task's box."""
-        component = self._pipeline.components[task.component]
         if task.iterator:
             return kinds.LOOP
-        if component.dag is None:
-            is_importer = isinstance(self._pipeline.executors.get(component.executor), Importer)
-            return kinds.IMPORTER if is_importer else kinds.STEP
+        if _dag(self._pipeline, task) is None:
+            component = self._pipeline.components.get(task.component)
+            executor = component and self._pipeline.executors.get(component.executor)
+            return kinds.IMPORTER if isinstance(executor, Importer) else kinds.STEP
         if task.condition:
             return kinds.CONDITION
         return kinds.EXIT_HANDLER if _EXIT_HANDLER.fullmatch(task.name) else kinds.GROUP

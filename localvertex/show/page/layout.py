@@ -17,9 +17,14 @@ _ROW_WIDTH, _ASPECT = 860.0, 1.6
 """A row is full at this width, or when the drawing would be this many times as wide as it is high."""
 
 _NUM_SWEEPS = 8
+_MAX_LINES = 5_000
 
 Size = tuple[float, float]
 Point = tuple[float, float]
+
+
+class TooManyLines(Exception):
+    """A dag has more dependencies than a page can show."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +51,13 @@ def arrange(sizes: Mapping[str, Size], needs: Mapping[str, set[str]]) -> Drawing
     Args:
         sizes: Name -> width and height in pixels.
         needs: Name -> the names of its dependencies; an acyclic graph.
+
+    Raises:
+        TooManyLines: A drawing would be too large for a page.
     """
     edges = _reduced(needs)
+    if sum(map(len, edges.values())) > _MAX_LINES:
+        raise TooManyLines
     rows = _rows(sizes, edges)
     ways = _ways(rows, edges)
     layers, neighbours = _layers(rows, ways)
@@ -61,9 +71,8 @@ def _reduced(needs: Mapping[str, set[str]]) -> dict[str, set[str]]:
     before: dict[str, set[str]] = {}
     edges = {}
     for name in TopologicalSorter(needs).static_order():
-        direct = needs[name]
-        before[name] = direct.union(*(before[each] for each in direct))
-        edges[name] = {each for each in direct if not any(each in before[other] for other in direct)}
+        indirect = set[str]().union(*(before[each] for each in needs[name]))
+        before[name], edges[name] = needs[name] | indirect, needs[name] - indirect
     return edges
 
 

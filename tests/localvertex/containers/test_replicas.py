@@ -134,3 +134,23 @@ def test_no_variable_of_the_pipeline_reaches_a_program_outside_of_the_sandbox(
     assert "EVIL" not in names
     assert "PATH" in names
     assert os.environ.get("EVIL") is None
+
+
+LINK = """
+while [ ! -e workerpool0-0.log ]; do sleep 0.02; done
+target=$(echo "$TARGET" | rev)
+ln -sf "$target" workerpool0-0.log; touch linked; sleep 100
+"""
+"""The second replica replaces the log of the first one; the reversed path is none that the user has named."""
+
+FAIL = "while [ ! -e linked ]; do sleep 0.02; done; exit 1"
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_the_error_of_a_replica_is_no_line_of_a_file_outside_of_the_sandbox(execute: Execute, home: Path) -> None:
+    (home / "secret").write_text("secret words\n")
+    pools = [pool("sh", "-c", FAIL), pool("sh", "-c", LINK, TARGET=str(home / "secret")[::-1])]
+    record = execute(jobs, {"pools": pools}, containers=ContainerOptions(allow_network=True))
+    assert record["state"] == "FAILED"
+    assert "secret words" not in json.dumps(record)
+    assert (home / "secret").read_text() == "secret words\n"

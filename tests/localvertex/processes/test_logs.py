@@ -1,10 +1,11 @@
 """The reason of an exit is taken from a log only where the log contains one."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from localvertex.processes import logs
+from localvertex.processes import logs, sinks
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1, in <module>\n    raise error\n'
 STARTUP = """\
@@ -97,3 +98,17 @@ def test_the_error_of_a_step_that_is_failing_is_not_news(log: str, news: str, tm
 def test_without_a_log_there_is_no_news(tmp_path: Path) -> None:
     assert logs.last_line(tmp_path / "absent") == ""
     assert logs.failure_text(1, tmp_path / "absent") == "exit code 1, and its log is empty"
+
+
+def test_a_link_or_a_pipe_in_place_of_a_log_is_neither_read_nor_written(tmp_path: Path) -> None:
+    secret, log, pipe = tmp_path / "secret", tmp_path / "log.txt", tmp_path / "pipe"
+    secret.write_text("secret words\n")
+    log.symlink_to(secret)
+    os.mkfifo(pipe)
+    assert logs.failure_text(1, log) == "exit code 1, and its log is empty"
+    assert logs.last_line(log) == ""
+    assert logs.tail(pipe, 1) == []
+    for each in (log, pipe):
+        with pytest.raises(OSError, match=r"symbolic|No such device"), sinks.opened(each, [], None):
+            pass
+    assert secret.read_text() == "secret words\n"

@@ -219,3 +219,15 @@ def test_300_steps_are_drawn_at_once_and_without_overlap(shape: str) -> None:
     assert drawing is not None
     assert len(drawing.boxes) == 300
     check(drawing)
+
+
+def test_a_graph_with_more_lines_than_a_page_can_show_is_not_drawn() -> None:
+    def all_need_all(num: int) -> Pipeline:
+        first = [f"a{n}" for n in range(num)]
+        steps = {name: task(name, []) for name in first} | {f"b{n}": task(f"b{n}", first) for n in range(num)}
+        return spec(steps, {})
+
+    drawn = graph.draw(all_need_all(30), None)
+    assert drawn is not None
+    assert len(drawn.lines) == 900
+    assert graph.draw(all_need_all(71), None) is None

@@ -7,7 +7,7 @@ from google.protobuf import json_format, struct_pb2
 
 from vertex_gpu_training.userinput import doubles, parameters
 from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.parameters import ParameterSpec, ParameterType, convert
+from vertex_gpu_training.userinput.parameters import ParameterSpec, ParameterType, convert, restore_integers
 
 EXACT = 2**53
 
@@ -57,3 +57,14 @@ def test_an_empty_list_and_an_empty_object_stand_for_each_other(
     for other in (ParameterType.STRING, ParameterType.NUMBER_INTEGER, ParameterType.BOOLEAN):
         with pytest.raises(UserError, match="expected"):
             parameters.typed({"n": ParameterSpec(type=other)}, {"n": empty})
+
+
+def test_a_negative_zero_keeps_its_sign() -> None:
+    assert str(restore_integers({"a": [-0.0, 0.0, -1.0]})) == "{'a': [-0.0, 0, -1]}"
+    assert str(convert(-0.0, ParameterType.NUMBER_INTEGER)) == "0"
+
+
+def test_the_smallest_rounded_integer_is_the_same_in_a_request_and_in_a_file() -> None:
+    for number in (2**53 + 1, -(2**53) - 1, 2**53 + 2):
+        found, carried = doubles.as_doubles([number]), restore_integers([float(number)])
+        assert [(type(each), each) for each in found] == [(type(each), each) for each in carried]

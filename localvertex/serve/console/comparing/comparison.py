@@ -5,8 +5,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from starlette.routing import Route
-
 from localvertex.serve.api.errors import invalid
 from localvertex.serve.console.comparing import curves, predictions, tables
 from localvertex.serve.console.local_route import LocalCall, local_route
@@ -30,24 +28,18 @@ class Comparisons:
     def __init__(self, records: Records) -> None:
         self._records, self._work_dir = records, records.work_dir
 
-    @property
-    def routes(self) -> list[Route]:
-        """All routes; curves and predictions have their own, because their files may be large."""
-        return [
-            local_route("GET", "/local/compare", self.compare),
-            local_route("GET", "/local/compare/curves", self.curves),
-            local_route("GET", "/local/compare/predictions", self.predictions),
-        ]
-
+    @local_route("GET", "/local/compare")
     def compare(self, call: LocalCall) -> dict[str, Any]:
         """Return parameters, metrics and steps side by side."""
         contents = self._contents(call)
         return tables.compared([each | {"spec": _spec_digest(self._work_dir / each["id"])} for each in contents])
 
+    @local_route("GET", "/local/compare/curves")
     def curves(self, call: LocalCall) -> dict[str, Any]:
         """Return the training curves of the runs."""
         return curves.compared(self._contents(call))
 
+    @local_route("GET", "/local/compare/predictions")
     def predictions(self, call: LocalCall) -> dict[str, Any]:
         """Return the images on which the runs differ."""
         return predictions.compared(self._work_dir, self._contents(call))

@@ -24,7 +24,6 @@ def fields(source: Source) -> list[dict[str, Any]]:
         {
             "name": name,
             "schema": spec.schema_title,
-            "is_list": spec.is_list,
             "is_required": not spec.is_optional,
             "value": source.artifacts.get(name) or str(given.get(name, {}).get("artifactId", "")) or None,
         }

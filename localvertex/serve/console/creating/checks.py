@@ -52,7 +52,7 @@ class Checks:
     def overview(self) -> dict[str, Any]:
         """Return what the file is, its form, and what is known before the form is filled."""
         source, pipeline = self.source, self.source.pipeline
-        job = request.pipeline_job(source, {}, {}, request.Settings())
+        job = request.pipeline_job(source, pipeline.job.parameters, {}, request.Settings())
         refusals, _ = self._refusals(job, only_pipeline=True)
         return {
             "path": source.path,

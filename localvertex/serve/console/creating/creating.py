@@ -1,14 +1,11 @@
 """The local routes of the form: what the server is, the compiled files, and the checks of a run before it starts."""
 
-from importlib import metadata
 from typing import Any
-
-from starlette.routing import Route
 
 from accelerators.catalogue.catalogue import load_catalogue
 from localvertex.serve.api.call import Location
 from localvertex.serve.api.store import Store
-from localvertex.serve.console.creating import source, time_zone
+from localvertex.serve.console.creating import source
 from localvertex.serve.console.creating.checks import Checks, wrong
 from localvertex.serve.console.local_route import LocalCall, local_route
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
@@ -30,32 +27,19 @@ class Creating:
         self._store, self._pipeline_jobs = store, pipeline_jobs
         self._work_dir = store.folder.parent
 
-    @property
-    def routes(self) -> list[Route]:
-        """The local routes."""
-        return [
-            local_route("GET", "/local/server", self.server),
-            local_route("GET", "/local/files", self.files),
-            local_route("POST", "/local/check", self.check),
-        ]
-
+    @local_route("GET", "/local/server")
     def server(self, call: LocalCall) -> dict[str, Any]:
         """Describe the server."""
-        return {
-            "work_dir": str(self._work_dir.absolute()),
-            "version": metadata.version("vertex-gpu-training"),
-            "project": _PROJECT,
-            "region": _REGION,
-            "regions": _regions(),
-            "time_zone": time_zone.local(),
-        }
+        return {"work_dir": str(self._work_dir.absolute()), "regions": _regions()}
 
+    @local_route("GET", "/local/files")
     def files(self, call: LocalCall) -> dict[str, Any]:
         """List the compiled files of the folder in which the server was started."""
         found = source.compiled_files().items()
         files = [{"path": path, "bytes": stat.st_size, "seconds": stat.st_mtime} for path, stat in found]
         return {"folder": source.short(source.FOLDER), "files": files}
 
+    @local_route("POST", "/local/check")
     def check(self, call: LocalCall) -> dict[str, Any]:
         """Describe a pipeline; with `parameters`, check a whole form.
 

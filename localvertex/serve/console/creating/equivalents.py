@@ -1,6 +1,5 @@
 """The same run without the page: a command line, and a program with Google's SDK."""
 
-import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from google.cloud import aiplatform
 from localvertex import client
 
 client.init({init})
-{artifacts}job = aiplatform.PipelineJob(
+job = aiplatform.PipelineJob(
 {arguments}
 )
 job.submit()
@@ -55,7 +54,7 @@ class Equivalents:
         words += ["--region", self.region] if self.region != _DEFAULTS.region else []
         words += ["--work-dir", self._folder] if self._folder != str(_DEFAULTS.work_dir) else []
         words += ["--fail-fast"] if self.settings.fail_fast else []
-        return shlex.join(words + ([] if self.settings.use_cache else ["--no-cache"]))
+        return " ".join(map(_quoted, words + ([] if self.settings.use_cache else ["--no-cache"])))
 
     @property
     def program(self) -> str:
@@ -70,18 +69,11 @@ class Equivalents:
         arguments |= {"failure_policy": "fast"} if self.settings.fail_fast else {}
         arguments |= {"labels": dict(self.settings.labels)} if self.settings.labels else {}
         lines = [f"    {key}={value!r}," for key, value in arguments.items()]
-        new = {name: each for name, each in self.files.items() if name not in self.ids}
-        created = [
-            f"{_variable(name)} = aiplatform.Artifact.create(schema_title={schema!r}, uri={uri!r})\n"
-            for name, (schema, uri) in new.items()
-        ]
         if self.files:
-            ids = [
-                f"{name!r}: {_variable(name) + '.name' if name in new else repr(self.ids[name])}" for name in self.files
-            ]
-            lines.append(f"    input_artifacts={{{', '.join(ids)}}},")
+            ids = [f"        {name!r}: {self._artifact_id(name)}," for name in self.files]
+            lines += ["    input_artifacts={", *ids, "    },"]
         init = [repr(self._folder), *([f"location={self.region!r}"] if self.region != _DEFAULTS.region else [])]
-        return _SDK.format(init=", ".join(init), artifacts="".join(created), arguments="\n".join(lines))
+        return _SDK.format(init=", ".join(init), arguments="\n".join(lines))
 
     @property
     def obstacle(self) -> str:
@@ -96,10 +88,26 @@ class Equivalents:
             return "the SDK reads a PipelineJob only with runtimeConfig"
         return ""
 
+    def _artifact_id(self, name: str) -> str:
+        """Return the expression for the id of an input artifact."""
+        if name in self.ids:
+            return repr(self.ids[name])
+        schema, uri = self.files[name]
+        return f"aiplatform.Artifact.create(schema_title={schema!r}, uri={uri!r}).name"
+
     @property
     def _folder(self) -> str:
         return short(self.work_dir)
 
 
-def _variable(name: str) -> str:
-    return f"artifact_{re.sub('[^a-z0-9]', '_', name.lower())}"
+def _quoted(word: str) -> str:
+    """Return a word for a shell; a terminal carries out control characters of a text that is pasted, also in quotes."""
+    if word.isprintable():
+        return shlex.quote(word)
+    return f"$'{''.join(map(_escaped, word))}'"
+
+
+def _escaped(character: str) -> str:
+    if character.isprintable() and character not in "\\'":
+        return character
+    return "".join(f"\\{byte:03o}" for byte in character.encode(errors="surrogatepass"))

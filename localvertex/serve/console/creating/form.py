@@ -18,21 +18,19 @@ _JSON_TYPES = (ParameterType.LIST, ParameterType.STRUCT)
 
 def parameters(source: Source) -> list[dict[str, Any]]:
     """Return the fields for the parameters; a value is its text in the form, or None."""
-    declared, of_file = source.pipeline.root.input_parameters, source.pipeline.job.parameters
     fields = []
-    for name, spec in declared.items():
-        default = of_file.get(name, spec.default)
+    for name, spec in source.pipeline.root.input_parameters.items():
         earlier = source.parameters.get(name)
         fields.append(
             {
                 "name": name,
                 "type": str(spec.type),
                 "description": spec.description,
-                "default": _text_or_none(default, spec.type),
-                "is_required": spec.is_required and default is None,
+                "default": _text_or_none(spec.default, spec.type),
+                "is_required": spec.is_required,
                 "literals": [as_text(each, spec.type) for each in spec.literals],
                 "example": EXAMPLES.get(spec.type, ""),
-                "value": _text_or_none(earlier, spec.type) if earlier not in (None, default) else None,
+                "value": _text_or_none(earlier, spec.type) if earlier not in (None, spec.default) else None,
             }
         )
     return fields
@@ -40,8 +38,12 @@ def parameters(source: Source) -> list[dict[str, Any]]:
 
 def as_text(value: Any, kind: ParameterType) -> str:
     """Return a value as the form and the command line write it: a string as it is, everything else as JSON."""
-    is_text = kind is ParameterType.STRING and isinstance(value, str)
-    return value if is_text else json.dumps(value, ensure_ascii=False)
+    if kind is ParameterType.STRING and isinstance(value, str):
+        return value
+    # The SDK sends each number as a double.
+    if kind is ParameterType.NUMBER_INTEGER and isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _text_or_none(value: Any, kind: ParameterType) -> str | None:
@@ -49,7 +51,10 @@ def _text_or_none(value: Any, kind: ParameterType) -> str | None:
 
 
 def read_parameters(source: Source, texts: Mapping[str, Any]) -> tuple[dict[str, Any], Details]:
-    """Return the values of the texts in the form, and what is wrong with them."""
+    """Return the values of the texts in the form, and what is wrong with them.
+
+    A default is among the values where the file has a value, too, because it is a PipelineJob.
+    """
     declared, values, wrong = source.pipeline.root.input_parameters, dict[str, Any](), Details()
     for name, text in texts.items():
         try:
@@ -58,7 +63,11 @@ def read_parameters(source: Source, texts: Mapping[str, Any]) -> tuple[dict[str,
             found = str(error).removeprefix(f"parameter {name!r} is ")
             wrong.append({"field": f"parameters.{name}", "message": found if found == str(error) else f"found {found}"})
     for name, spec in declared.items():
-        if spec.is_required and name not in texts and source.pipeline.job.parameters.get(name) is None:
+        if name in texts:
+            continue
+        if spec.default is not None and name in source.pipeline.job.parameters:
+            values[name] = spec.default
+        if spec.is_required:
             message = f"required; expected {spec.type}, such as {EXAMPLES.get(spec.type, 'null')}"
             wrong.append({"field": f"parameters.{name}", "message": message})
     return values, wrong

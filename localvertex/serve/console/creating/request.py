@@ -7,9 +7,10 @@ from typing import Any
 
 from localvertex.serve.api import messages
 from localvertex.serve.api.errors import ApiError
-from localvertex.serve.console.creating.form import Details
+from localvertex.serve.console.creating.form import Details, as_text
 from localvertex.serve.console.creating.source import Source
 from localvertex.serve.pipeline_jobs.request import INPUT_FIELDS
+from vertex_gpu_training.userinput.parameters import ParameterType
 
 _FAIL_FAST = "PIPELINE_FAILURE_POLICY_FAIL_FAST"
 
@@ -38,7 +39,11 @@ def settings_of(source: Source) -> dict[str, Any]:
     labels = given if isinstance(given, dict) else {}
     return {
         "display_name": "",
-        "labels": {name: str(each) for name, each in labels.items() if not name.startswith(_OWN_LABELS)},
+        "labels": {
+            name: as_text(each, ParameterType.STRING)
+            for name, each in labels.items()
+            if each is not None and not name.startswith(_OWN_LABELS)
+        },
         "fail_fast": source.pipeline.job.fail_fast,
         "use_cache": True,
     }
@@ -75,7 +80,7 @@ def pipeline_job(
 
     Args:
         source: The compiled file.
-        values: The values that the form changes.
+        values: All values that the run gets; others are defaults.
         artifacts: Ids of artifacts by the name of the input.
         settings: The rest of the form.
     """
@@ -83,7 +88,7 @@ def pipeline_job(
     job = {name: document[name] for name in INPUT_FIELDS if name in document} if source.is_job else {}
     job["pipelineSpec"] = spec = document["pipelineSpec"] if source.is_job else document
     config = {name: each for name, each in (job.get("runtimeConfig") or {}).items() if name != "parameters"}
-    config["parameterValues"] = {**source.pipeline.job.parameters, **values}
+    config["parameterValues"] = dict(values)
     config["inputArtifacts"] = {name: {"artifactId": each} for name, each in artifacts.items()}
     config.pop("failurePolicy", None)
     config |= {"failurePolicy": _FAIL_FAST} if settings.fail_fast else {}

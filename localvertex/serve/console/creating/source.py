@@ -1,5 +1,6 @@
 """The pipeline of a new run: a file that was dropped on the page, a compiled file of the folder, or an earlier run."""
 
+import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -40,7 +41,7 @@ class Source:
     documents: list[dict[str, Any]]
     pipeline: Pipeline
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    """The values of the earlier run."""
+    """The values with which the form begins: those of the earlier run, or of a PipelineJob."""
     artifacts: Mapping[str, str] = field(default_factory=dict)
     """The files of the earlier run's input artifacts."""
     region: str = ""
@@ -125,6 +126,7 @@ def _artifact(artifact: Artifact) -> str:
 def _source(content: str, name: str, path: str, **values: Any) -> Source:
     parse = _parsed if len(content) <= _MAX_KEPT_CHARS else _parsed.__wrapped__
     documents, pipeline = parse(content, reading.shown(name))
+    values = {"parameters": pipeline.job.parameters} | values
     return Source(content=content, path=path, documents=documents, pipeline=pipeline, **values)
 
 
@@ -138,8 +140,9 @@ def _parsed(content: str, name: str) -> tuple[list[dict[str, Any]], Pipeline]:
 
 
 def _text(path: Path) -> str:
+    data = reading.read_bytes(path)
     try:
-        return reading.read_bytes(path).decode()
+        return data.decode(json.detect_encoding(data))
     except UnicodeDecodeError:
         raise UserError(f"{path.name} is not a compiled pipeline; expected JSON or YAML in UTF-8") from None
 

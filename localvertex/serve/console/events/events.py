@@ -3,26 +3,21 @@
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from anyio import CapacityLimiter
 from starlette.responses import Response
-from starlette.routing import Route
 
 from localvertex.serve.api.errors import ApiError
 from localvertex.serve.connection import EVENTS
 from localvertex.serve.console.events.changes import LogChanges, RunChanges, together
 from localvertex.serve.console.events.list_changes import ListChanges
-from localvertex.serve.console.events.stream import LAST, Event, EventStream
+from localvertex.serve.console.events.stream import LAST, Event, EventStream, Streams
 from localvertex.serve.console.jobs.changes import ApiJobChanges, JobChanges
 from localvertex.serve.console.local_route import LocalCall, local_route
 from localvertex.serve.console.runs.folders import find_run, step_folder
 from localvertex.serve.console.runs.listing import RunList
 from localvertex.serve.console.runs.record import Records
-from localvertex.serve.custom_jobs import CustomJobs
+from localvertex.serve.custom_jobs.custom_jobs import CustomJobs
 
 Source = Callable[[], Iterator[Event]]
-
-_NUM_THREADS = 8
-"""For all streams: the other routes have threads of their own."""
 
 
 class Events:
@@ -37,13 +32,9 @@ class Events:
     def __init__(self, records: Records, runs: RunList, custom_jobs: CustomJobs) -> None:
         self._runs, self._custom_jobs = runs, custom_jobs
         self._records, self._work_dir = records, records.work_dir
-        self._threads = CapacityLimiter(_NUM_THREADS)
+        self._streams = Streams()
 
-    @property
-    def routes(self) -> list[Route]:
-        """The route of the streams."""
-        return [local_route("GET", EVENTS, self.follow)]
-
+    @local_route("GET", EVENTS)
     def follow(self, call: LocalCall) -> Response:
         """Return the stream of a run, of a custom job of the API, or without one that of the list of runs.
 
@@ -54,7 +45,7 @@ class Events:
         if job and not call.query.get("run"):
             return self._of_api_job(job, call.query.get("file"))
         if "run" not in call.query:
-            return EventStream(ListChanges(self._runs), self._threads)
+            return EventStream(ListChanges(self._runs), self._streams)
         run_dir = find_run(self._work_dir, call.query["run"])
         sources: list[Source] = [RunChanges(self._records, run_dir)]
         if task := call.query.get("log", ""):
@@ -64,7 +55,7 @@ class Events:
         if job:
             step_folder(run_dir, job)
             sources.append(JobChanges(self._records, run_dir, job))
-        return EventStream(lambda: together(sources), self._threads)
+        return EventStream(lambda: together(sources), self._streams)
 
     def _of_api_job(self, number: str, file: str | None) -> Response:
         """Return the stream of a job, with one of its logs if a file is given; empty: the first."""
@@ -72,9 +63,9 @@ class Events:
             folder = self._custom_jobs.find(number)[1]
         except ApiError as error:
             missing: Event = (LAST, {"text": str(error)})
-            return EventStream(lambda: [missing], self._threads)
+            return EventStream(lambda: [missing], self._streams)
         sources: list[Source] = [ApiJobChanges(self._custom_jobs, number)]
         if file is not None:
             # A job of the API has the logs of a step, in a folder named by its number.
             sources.append(LogChanges(folder.parent, number, file))
-        return EventStream(lambda: together(sources), self._threads)
+        return EventStream(lambda: together(sources), self._streams)

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.custom_jobs import status_file
+from localvertex.custom_jobs.status import FINAL_STATES
 from localvertex.serve.api.errors import ApiError
 from localvertex.serve.console.events.stream import LAST
-from localvertex.serve.console.jobs.live import FINAL_STATES, LiveJob, Message
+from localvertex.serve.console.jobs.live import LiveJob, Message
 from localvertex.serve.console.runs.record import Records
-from localvertex.serve.custom_jobs import CustomJobs
+from localvertex.serve.custom_jobs.custom_jobs import CustomJobs
 from localvertex.state.task import State
 
 

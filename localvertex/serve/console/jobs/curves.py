@@ -1,50 +1,72 @@
 """The curves of one replica, from its event log (docs/events.md): loss, accuracy, images per second, time left."""
 
+import itertools
+import math
 from typing import Any
 
-from localvertex.custom_jobs.goodput import thinning
 from localvertex.custom_jobs.goodput.progress import Event, finite, number
 
 Point = list[float | None]
 """Step, seconds since the epoch, loss, accuracy, images per second, seconds left."""
 
 MAX_POINTS = 2000
-"""Beyond these, neighbours are joined; a screen has fewer columns."""
+"""Beyond these, points that no one would see between others are left out; a screen has fewer columns."""
+
+_EXTREMES = (2, 3, 4)
+"""The figures in a point whose extremes are kept."""
+
+_FULL = 0.75
+"""The part of the most points that may be left, so that few points are left out one by one."""
+
+_MILLISECOND = 0.001
 
 
 class Curve:
-    """The points of one replica; each is given out once, and all of them again after they were thinned out."""
+    """The points of one replica; each is given out once, and all of them again after some were left out."""
 
     def __init__(self) -> None:
-        self._steps: list[Event] = []
-        self._num_sent = 0
-        self._is_first = True
+        self._points: list[tuple[int, Point]] = []
+        """With the number of points before each, also of those that were left out."""
+        self._num_points = 0
+        self._stride = 1
+        self._sent: list[Point] = []
+        self._has_new = False
         self._started_at: float | None = None
-        self._resumes: list[tuple[float, int]] = []
+        self._resumes: list[tuple[float, int, int]] = []
+        """Time, step, and the number of points before it, also of those that were left out."""
 
     def add(self, event: Event) -> None:
         """Take the next event of the replica."""
-        if event["event"] == "start" and self._steps:
+        if event["event"] == "start" and self._points:
             self._started_at = event["time"]
-        if event["event"] == "restore" and self._steps:
+        if event["event"] == "restore" and self._points:
             self._resume(event["time"], number(event, "step"))
         if event["event"] == "steps":
             if self._started_at is not None:
                 self._resume(event["time"], number(event, "first_step") - 1)
-            self._steps.append(event)
-            if len(self._steps) > MAX_POINTS:
+            self._points.append((self._num_points, _point(event)))
+            self._num_points += 1
+            self._has_new = True
+            if len(self._points) > MAX_POINTS:
                 self._thin()
 
     def _resume(self, time: float, step: int) -> None:
         """Note that a process resumed from a step; what earlier ones trained beyond it is lost."""
-        self._resumes.append((self._started_at or time, step))
+        started = time if self._started_at is None else self._started_at
+        self._resumes.append((round(started, 3), step, self._num_points))
         self._started_at = None
 
     def _thin(self) -> None:
-        thinned = thinning.thinned(self._steps)
-        # Events whose steps do not follow each other cannot be joined.
-        self._steps = thinned if len(thinned) < 0.75 * MAX_POINTS else self._steps[1::2]
-        self._is_first, self._num_sent = True, 0
+        """Leave out points, but none that is the largest or smallest of its neighbours: a spike stays.
+
+        The neighbours are equally many in the whole curve, so that its first part is as exact as its last.
+        """
+        while True:
+            buckets = itertools.groupby(self._points, lambda each: each[0] // self._stride)
+            self._points = [each for _, bucket in buckets for each in _kept([*bucket])]
+            if len(self._points) < _FULL * MAX_POINTS:
+                return
+            self._stride *= 2
 
     def new(self) -> dict[str, Any] | None:
         """Return what was not given out yet, None when that is nothing.
@@ -52,11 +74,40 @@ class Curve:
         `is_first`: the points replace all earlier ones. `resumes`: `[time, step]` of each process that resumed; points
         before that time with a larger step are lost.
         """
-        new, is_first = self._steps[self._num_sent :], self._is_first
-        if not new:
+        if not self._has_new:
             return None
-        self._num_sent, self._is_first = len(self._steps), False
-        return {"points": [_point(each) for each in new], "resumes": self._resumes, "is_first": is_first}
+        self._has_new = False
+        points, resumes = self._in_order()
+        is_first = not self._sent or points[: len(self._sent)] != self._sent
+        new = points if is_first else points[len(self._sent) :]
+        self._sent = points
+        return {"points": new, "resumes": resumes, "is_first": is_first}
+
+    def _in_order(self) -> tuple[list[Point], list[tuple[float, int]]]:
+        """Return points and resumes with times that ascend: when a clock goes back, what was before is not later."""
+        latest = math.inf
+        points, resumes, left = [], [], list(self._resumes)
+        for before, (last_step, point_time, *figures) in reversed(self._points):
+            # A process resumes only after an earlier one has trained: no resume is before the first point.
+            while left and left[-1][2] > before:
+                time, step, _ = left.pop()
+                latest = min(latest - _MILLISECOND, time)
+                resumes.append((latest, step))
+                latest -= _MILLISECOND
+            latest = min(latest, point_time or 0.0)
+            points.append([last_step, latest, *figures])
+        return points[::-1], resumes[::-1]
+
+
+def _kept(points: list[tuple[int, Point]]) -> list[tuple[int, Point]]:
+    """Return the points that are kept: the extremes of each figure, the last, and one without a loss, as NaN is."""
+    found = {len(points) - 1}
+    for figure in _EXTREMES:
+        values = [(value, index) for index, (_, point) in enumerate(points) if (value := point[figure]) is not None]
+        if values:
+            found |= {min(values)[1], max(values)[1]}
+    found.update([index for index, (_, point) in enumerate(points) if point[2] is None][:1])
+    return [points[index] for index in sorted(found)]
 
 
 def _point(event: Event) -> Point:

@@ -8,9 +8,9 @@ from dataclasses import asdict
 from typing import Any
 
 from localvertex.custom_jobs.goodput.event_files import EventFiles, EventLog
-from localvertex.custom_jobs.goodput.goodput import goodput
+from localvertex.custom_jobs.goodput.goodput import added, goodput
 from localvertex.custom_jobs.goodput.timeline import Mark, Span
-from localvertex.custom_jobs.status import JobState
+from localvertex.custom_jobs.status import FINAL_STATES, JobState
 from localvertex.serve.console.jobs.curves import Curve
 from localvertex.serve.console.runs import shape
 
@@ -22,8 +22,6 @@ _SECONDS = 1.0
 
 _IDLE_SECONDS = 5.0
 """Between two messages about a job in which nothing happens but the time."""
-
-FINAL_STATES = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
 
 
 class LiveJob:
@@ -82,12 +80,12 @@ class LiveJob:
         spans = {name: found for name, found in sorted(spans.items(), key=_start) if found}
         end = now if is_running else self._last(spans, marks)
         found: dict[str, Any] = dict(status.get("goodput") or {})
-        if not found and spans:
+        if spans and (not found or "num_trials" in found):
             restarts = status.get("num_restarts", 0)
-            found = goodput(spans, self._events, num_failures=restarts, marks=marks, end=end)
-            if any("/" in name for name in spans):
-                # Trials have nothing in common but their time.
-                found = {"timeline": found["timeline"]}
+            every = goodput(spans, self._events, num_failures=restarts, marks=marks, end=end)
+            trials = self._trials(spans, end)
+            # Trials have the axis of the timeline in common. The record has the sum of those that have ended.
+            found = added([found, *trials] if found else trials) | {"timeline": every["timeline"]} if trials else every
         timeline, shown_marks = found.pop("timeline", {}), found.pop("marks", [])
         state = status["state"] if is_running or status["state"] in FINAL_STATES else JobState.FAILED
         start = min((each[0].start for each in spans.values()), default=None)
@@ -100,6 +98,14 @@ class LiveJob:
             "goodput": found,
             "marks": shown_marks,
         }
+
+    def _trials(self, spans: dict[str, list[Span]], end: float) -> list[dict[str, Any]]:
+        """Return the goodput so far of each running trial of a tuning job; nothing for other jobs."""
+        trials: dict[str, dict[str, list[Span]]] = {}
+        for name, own in spans.items():
+            if "/" in name:
+                trials.setdefault(name.rpartition("/")[0], {})[name] = own
+        return [goodput(each, self._events, num_failures=0, marks=[], end=end) for each in trials.values()]
 
     def _last(self, spans: dict[str, list[Span]], marks: list[Mark]) -> float:
         """Return the last time at which a job that has no end was seen."""

@@ -3,18 +3,19 @@
 from pathlib import Path
 from typing import Any
 
-from starlette.routing import Route
+from starlette.responses import Response
 
 from localvertex.custom_jobs import status_file
 from localvertex.custom_jobs.faults import requests
 from localvertex.custom_jobs.faults.requests import Refused
+from localvertex.custom_jobs.status import FINAL_STATES
 from localvertex.serve.api.errors import ApiError, Status, not_found
-from localvertex.serve.console.jobs.live import FINAL_STATES, LiveJob
+from localvertex.serve.console.jobs.live import LiveJob
 from localvertex.serve.console.local_route import LocalCall, local_route
-from localvertex.serve.console.runs import logs, shape
+from localvertex.serve.console.runs import log_search, logs, shape
 from localvertex.serve.console.runs.folders import find_run, step_folder
 from localvertex.serve.console.runs.record import Records
-from localvertex.serve.custom_jobs import CustomJobs
+from localvertex.serve.custom_jobs.custom_jobs import CustomJobs
 from localvertex.state.task import State
 
 
@@ -29,34 +30,35 @@ class JobRoutes:
     def __init__(self, records: Records, custom_jobs: CustomJobs) -> None:
         self._records, self._custom_jobs = records, custom_jobs
 
-    @property
-    def routes(self) -> list[Route]:
-        """All routes."""
-        return [
-            local_route("GET", "/local/runs/{id:id}/job", self.of_run),
-            local_route("POST", "/local/runs/{id:id}:fault", self.break_run),
-            local_route("GET", "/local/jobs/{id:id}", self.of_api),
-            local_route("GET", "/local/jobs/{id:id}/log", self.log_of_api),
-            local_route("POST", "/local/jobs/{id:id}:fault", self.break_api),
-        ]
-
+    @local_route("GET", "/local/runs/{id:id}/job")
     def of_run(self, call: LocalCall) -> dict[str, Any]:
         """Return the job of a step, with its curves."""
         task = call.query.get("task", "")
         _, status, is_running = self._of_run(call.path["id"], task)
         return _answer(LiveJob(task), status, is_running=is_running)
 
+    @local_route("GET", "/local/jobs/{id:id}")
     def of_api(self, call: LocalCall) -> dict[str, Any]:
         """Return a job of the API, with its curves."""
         job, folder = self._custom_jobs.find(call.path["id"])
         return {"job": job} | _answer(LiveJob(), status_file.read(folder), is_running=is_running(job))
 
+    @local_route("GET", "/local/jobs/{id:id}/log")
     def log_of_api(self, call: LocalCall) -> dict[str, Any]:
         """Return the logs of a job of the API, and a part of one of them."""
-        folder = self._custom_jobs.find(call.path["id"])[1]
-        asked = [call.query.get(name, "") for name in ("file", "offset", "before")]
-        return logs.answer(folder.parent, folder.name, *asked)
+        return logs.answer(*self._folder_of_api(call), call.query)
 
+    @local_route("GET", "/local/jobs/{id:id}/log/search")
+    def log_search_of_api(self, call: LocalCall) -> dict[str, Any]:
+        """Return where a text is in a log of a job of the API."""
+        return log_search.answer(*self._folder_of_api(call), call.query)
+
+    @local_route("GET", "/local/jobs/{id:id}/log/file")
+    def log_file_of_api(self, call: LocalCall) -> Response:
+        """Return a log of a job of the API to save."""
+        return logs.download(*self._folder_of_api(call), call.query)
+
+    @local_route("POST", "/local/runs/{id:id}:fault")
     def break_run(self, call: LocalCall) -> dict[str, Any]:
         """Ask the job of a step for a fault."""
         task = call.body.get("task")
@@ -65,12 +67,18 @@ class JobRoutes:
             raise _refused(f"the run {call.path['id']} is not running")
         return _request(folder, status, call)
 
+    @local_route("POST", "/local/jobs/{id:id}:fault")
     def break_api(self, call: LocalCall) -> dict[str, Any]:
         """Ask a job of the API for a fault."""
         job, folder = self._custom_jobs.find(call.path["id"])
         if not is_running(job):
             raise _refused(f"the job {call.path['id']} is not running")
         return _request(folder, status_file.read(folder), call)
+
+    def _folder_of_api(self, call: LocalCall) -> tuple[Path, str]:
+        """Return the folder of all jobs of the API, and the name of one's own in it."""
+        folder = self._custom_jobs.find(call.path["id"])[1]
+        return folder.parent, folder.name
 
     def _of_run(self, run_id: str, task: str) -> tuple[Path, dict[str, Any], bool]:
         """Return the folder of a step, the status of its job, and whether the run is running."""

@@ -8,8 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from starlette.routing import Route
-
 from localvertex.serve.api.errors import ApiError, Status, invalid, not_found
 from localvertex.serve.api.store import ID, UNUSABLE, Store
 from localvertex.serve.console.local_route import LocalCall, local_route
@@ -45,18 +43,7 @@ class Models:
         self._registered = Registered(store.folder.parent)
         self.trial = Trial(Records(store.folder.parent), deployments)
 
-    @property
-    def routes(self) -> list[Route]:
-        """The local routes of models."""
-        one = "/local/models/{id:id}/{version:id}"
-        return [
-            local_route("GET", "/local/models", self.list_all),
-            local_route("GET", one, self.get),
-            local_route("POST", f"{one}:predict", self.predict),
-            local_route("GET", f"{one}:trial", self.trial_state),
-            local_route("POST", f"{one}:cancel", self.cancel),
-        ]
-
+    @local_route("GET", "/local/models")
     def list_all(self, _: LocalCall) -> dict[str, Any]:
         """Return all models, the last changed one first, with the metrics of the champion or else of the default."""
         found = [self._registered.versions(each) for each in self._registered.ids if ID.fullmatch(each)]
@@ -64,6 +51,7 @@ class Models:
         rows = [_summary(each, origins) for each in found if each.numbers]
         return {"models": sorted(rows, key=lambda row: (row["update_time"], row["id"]), reverse=True)}
 
+    @local_route("GET", "/local/models/{id:id}/{version:id}")
     def get(self, call: LocalCall) -> dict[str, Any]:
         """Return a version by its number or alias, and a row for each version of the model, the newest first."""
         versions, number = self._found(call)
@@ -90,6 +78,7 @@ class Models:
             "versions": rows,
         }
 
+    @local_route("POST", "/local/models/{id:id}/{version:id}:predict")
     def predict(self, call: LocalCall) -> dict[str, Any]:
         """Return what the version predicts for `image` (base64), or for `instances` as they are."""
         versions, number = self._found(call)
@@ -101,11 +90,13 @@ class Models:
         seconds = round(time.monotonic() - began, 3)
         return {**answer, "seconds": seconds, "class_names": class_names(versions.folder / number)}
 
+    @local_route("GET", "/local/models/{id:id}/{version:id}:trial")
     def trial_state(self, call: LocalCall) -> dict[str, Any]:
         """Return the state of the process that was started for a version on demand."""
         versions, number = self._found(call)
         return self.trial.state(versions.folder.name, number)
 
+    @local_route("POST", "/local/models/{id:id}/{version:id}:cancel")
     def cancel(self, call: LocalCall) -> dict[str, Any]:
         """End the process that was started for a version on demand."""
         versions, number = self._found(call)

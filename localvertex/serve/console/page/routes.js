@@ -26,7 +26,10 @@ const NOT_FOUND = () => import("./ui/not_found.js");
  * @returns {Place}
  */
 export function route(fragment) {
-  const [path, search = ""] = (fragment.replace(/^#/, "") || "/runs").split("?", 2);
+  const [path, search = ""] = fragment
+    .replace(/^#?\/?$/, "#/runs")
+    .slice(1)
+    .split("?", 2);
   const query = new URLSearchParams(search);
   const parts = path.split("/");
   for (const [name, pattern, load] of VIEWS) {

@@ -2,20 +2,20 @@
 
 from typing import Any
 
-from starlette.routing import Route
-
 from localvertex.serve.api.errors import ApiError, Status, invalid
 from localvertex.serve.console.local_route import LocalCall, local_route
 from localvertex.serve.console.runs.folders import find_run
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.state import record
 
-_PATH = "/local/runs/{id:id}"
-
 _ELSEWHERE = (
     "{run_id} was started in a terminal; only that process can stop it: press Ctrl-C there, once to stop gracefully, "
     "twice to stop at once"
 )
+
+_LEFT = "the server that ran {run_id} was killed; the last processes of the run end by themselves within the grace time"
+
+_STARTING = "{run_id} is being started; stop it when it is running"
 
 
 class RunActions:
@@ -24,20 +24,13 @@ class RunActions:
     def __init__(self, jobs: PipelineJobs) -> None:
         self._jobs = jobs
 
-    @property
-    def routes(self) -> list[Route]:
-        """The local routes."""
-        return [
-            local_route("POST", f"{_PATH}:retry", self._retry),
-            local_route("POST", f"{_PATH}:stop", self._stop),
-            local_route("DELETE", _PATH, self._delete),
-        ]
-
+    @local_route("POST", "/local/runs/{id:id}:retry")
     def _retry(self, call: LocalCall) -> dict[str, Any]:
         """Resume a run; its finished steps are not run again."""
         self._jobs.retry(call.path["id"])
         return {}
 
+    @local_route("POST", "/local/runs/{id:id}:stop")
     def _stop(self, call: LocalCall) -> dict[str, Any]:
         """Stop a run, with `at_once` without grace time for its processes; one that has ended is unchanged."""
         run_id, at_once = call.path["id"], call.body.get("at_once", False)
@@ -45,9 +38,11 @@ class RunActions:
             raise invalid(f"at_once: expected true or false, found {str(at_once)[:40]!r}")
         run_dir = find_run(self._jobs.work_dir, run_id)
         if not self._jobs.stop(run_id, at_once=at_once) and record.is_running(run_dir):
-            raise ApiError(Status.FAILED_PRECONDITION, _ELSEWHERE.format(run_id=run_id))
+            text = _STARTING if self._jobs.is_here(run_id) else _LEFT if self._jobs.is_left(run_id) else _ELSEWHERE
+            raise ApiError(Status.FAILED_PRECONDITION, text.format(run_id=run_id))
         return {}
 
+    @local_route("DELETE", "/local/runs/{id:id}")
     def _delete(self, call: LocalCall) -> dict[str, Any]:
         """Delete a run that has ended, with all its files."""
         self._jobs.remove(call.path["id"])

@@ -106,7 +106,7 @@ class ArtifactOf:
             is_file = path is not None and path.is_file()
         except (OSError, ValueError):  # a null byte, a long name
             return None
-        return path if root and path and is_file and (not name or is_inside(path, root)) else None
+        return path.resolve() if root and path and is_file and (not name or is_inside(path, root)) else None
 
     def path(self) -> Path | None:
         """Return where it is; None when it is missing, or not in the work directory or a bucket of the run."""
@@ -149,7 +149,7 @@ def _described(path: Path, name: str) -> dict[str, Any]:
 def _image_kind(path: Path) -> str:
     """Return the media type of an image, empty for any other file."""
     try:
-        with path.open("rb") as file:
+        with file_responses.opened(path) as file:
             begin = file.read(16)
     except OSError:
         return ""

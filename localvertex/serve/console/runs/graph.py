@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from starlette.routing import Route
-
+from localvertex.checks.refusals import circles
 from localvertex.serve.api.errors import ApiError, Status, invalid
 from localvertex.serve.console.local_route import LocalCall, local_route
 from localvertex.serve.console.runs import folders
@@ -26,14 +25,7 @@ class Graphs:
     def __init__(self, records: Records) -> None:
         self._records, self._work_dir = records, records.work_dir
 
-    @property
-    def routes(self) -> list[Route]:
-        """The local routes."""
-        return [
-            local_route("GET", "/local/runs/{id:id}/graph", self.of_run),
-            local_route("POST", "/local/graph", self.of_content),
-        ]
-
+    @local_route("GET", "/local/runs/{id:id}/graph")
     def of_run(self, call: LocalCall) -> dict[str, Any]:
         """Return the graph of a run; `closed` has the ids of its closed groups, each URL-encoded, after commas."""
         run_dir = folders.find_run(self._work_dir, call.path["id"])
@@ -46,6 +38,7 @@ class Graphs:
             text = f"the record of {run_dir.name} is damaged: {type(error).__name__}: {error}"
             raise ApiError(Status.FAILED_PRECONDITION, text) from None
 
+    @local_route("POST", "/local/graph")
     def of_content(self, call: LocalCall) -> dict[str, Any]:
         """Return the graph of a compiled file whose text is `content`."""
         content, closed = call.body.get("content"), call.body.get("closed", "")
@@ -66,7 +59,11 @@ def _closed(text: str) -> Set[str]:
 
 
 def _drawn(pipeline: Pipeline, tasks: list[dict[str, Any]] | None, closed: Set[str]) -> dict[str, Any]:
+    if not pipeline.root.dag or not pipeline.root.dag.tasks:
+        raise ApiError(Status.FAILED_PRECONDITION, "the pipeline has no tasks")
+    if found := circles(pipeline):
+        raise ApiError(Status.FAILED_PRECONDITION, found[0])
     box = graph.draw(pipeline, tasks, closed=closed)
     if box is None:
-        raise ApiError(Status.FAILED_PRECONDITION, "the pipeline has too many tasks for a drawing")
+        raise ApiError(Status.FAILED_PRECONDITION, "the pipeline has too many tasks or dependencies for a drawing")
     return box.as_json()

@@ -4,8 +4,6 @@ from collections.abc import Generator
 from contextlib import closing
 from typing import Any
 
-from starlette.routing import Route
-
 from localvertex.serve.api import filters
 from localvertex.serve.api.errors import invalid
 from localvertex.serve.api.index import Summary
@@ -44,11 +42,7 @@ class RunList:
         # Only their summaries are used, which are those of the API's lists.
         self._jobs = job_records(store, _JOBS, lambda call, job_id, reason: {}, lambda job: job)
 
-    @property
-    def routes(self) -> list[Route]:
-        """The route of the list."""
-        return [local_route("GET", "/local/runs", self.page)]
-
+    @local_route("GET", "/local/runs")
     def page(self, call: LocalCall) -> dict[str, Any]:
         """Return one page of the rows that pass a filter, newest first.
 
@@ -111,6 +105,7 @@ def _row(run_id: str, run: dict[str, Any], job: dict[str, Any]) -> Row:
         "start_time": run.get("start_time"),
         "end_time": run.get("end_time"),
         "seconds": run.get("seconds"),
+        "idle_seconds": run.get("idle_seconds") or 0.0,
         "error": str(error)[:_MAX_ERROR] if error and state in (State.FAILED, _DAMAGED) else None,
         "resource": job.get("name"),
         "schedule": str(job.get("scheduleName") or "").rpartition("/")[2] or None,

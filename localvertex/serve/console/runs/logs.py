@@ -1,12 +1,16 @@
 """The logs of a step in pieces: a window of any file, however large, and what is added to it."""
 
-import codecs
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from localvertex.serve.api.errors import invalid
+from starlette.responses import Response
+
+from localvertex.serve.api.errors import invalid, not_found
+from localvertex.serve.console import file_responses
+from localvertex.serve.console.runs import log_text
 from localvertex.serve.console.runs.folders import is_inside, step_folder
 from localvertex.state.executor_files import LOG
 from localvertex.state.steps import logs as step_logs
@@ -35,7 +39,10 @@ class Piece:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as routes and events contain it."""
-        return {"text": self.text, "offset": self.offset, "end": self.end, "size": self.size}
+        return {"text": self.text, "offset": self.offset, "end": self.end, "size": self.size, "inode": self.inode}
+
+
+_EMPTY = Piece(text="", offset=0, end=0, size=0, inode=0)
 
 
 def files(run_dir: Path, task: str) -> list[str]:
@@ -44,57 +51,87 @@ def files(run_dir: Path, task: str) -> list[str]:
     return [each.relative_to(folder).as_posix() for each in step_logs.of_step(folder) if is_inside(each, run_dir)]
 
 
-def piece(path: Path, *, offset: int | None = None, before: int | None = None) -> Piece | None:
-    """Read a part of a log: from an offset, before one, or by default the end; None when there is no such file."""
+def opened(path: Path) -> BinaryIO:
+    """Open a log to read; a step may have put a link or a pipe in its place.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
+
+
+def piece(
+    path: Path, *, offset: int | None = None, before: int | None = None, around: int | None = None
+) -> Piece | None:
+    """Read a part of a log: from, before or around an offset, by default the end; None when there is no such file."""
     try:
-        # A step may have put a link or a pipe in its place.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        with opened(path) as file:
             status = os.fstat(file.fileno())
             end = status.st_size if before is None else min(before, status.st_size)
+            if around is not None:
+                end = min(around + MOST_BYTES // 2, end)
             start = max(0, end - MOST_BYTES) if offset is None else min(offset, end)
             file.seek(start)
             data = file.read(min(MOST_BYTES, end - start))
     except OSError:
         return None
     if offset is None and start > 0:
-        data = _from_line(data)
+        data = _from_line(data, len(data) if around is None else max(0, around - start))
         start = end - len(data)
-    text, num_bytes = _decoded(data, is_whole=before is not None)
+    text, num_bytes = log_text.decoded(data, is_whole=before is not None)
     return Piece(text=text, offset=start, end=start + num_bytes, size=status.st_size, inode=status.st_ino)
 
 
-def answer(run_dir: Path, task: str, name: str, offset: str, before: str) -> dict[str, Any]:
+def answer(run_dir: Path, task: str, query: Mapping[str, str]) -> dict[str, Any]:
     """Return the logs of a step and a part of one of them, by default of the first.
 
     Raises:
         ApiError: The step or an offset is wrong.
     """
     names = files(run_dir, task)
+    chosen = query.get("file") or next(iter(names), LOG)
+    places = {name: number(name, query.get(name, "")) for name in ("offset", "before", "around")}
+    found = piece(step_folder(run_dir, task) / chosen, **places) if chosen in names else None
+    return {"files": names, "file": chosen, **(found or _EMPTY).as_json()}
+
+
+def download(run_dir: Path, task: str, query: Mapping[str, str]) -> Response:
+    """Return a log as a file that the browser saves.
+
+    Raises:
+        ApiError: There is no such log.
+    """
+    path = path_of(run_dir, task, query.get("file", ""))
+    if path is None:
+        raise not_found(f"the log {query.get('file', '')[:200]!r} of {task[:200]!r}")
+    return file_responses.download(path)
+
+
+def path_of(run_dir: Path, task: str, name: str) -> Path | None:
+    """Return where a log of a step is, by default its first; None when there is no such log."""
+    names = files(run_dir, task)
     chosen = name or next(iter(names), LOG)
-    found = None
-    if chosen in names:
-        path = step_folder(run_dir, task) / chosen
-        found = piece(path, offset=_number("offset", offset), before=_number("before", before))
-    empty = {"text": "", "offset": 0, "end": 0, "size": 0}
-    return {"files": names, "file": chosen, **(found.as_json() if found else empty)}
+    return step_folder(run_dir, task) / chosen if chosen in names else None
 
 
-def _from_line(data: bytes) -> bytes:
-    """Return the data from its first whole line on, or from its first whole character."""
-    _, newline, rest = data.partition(b"\n")
-    if newline and rest:
-        return rest
-    return data[:_MAX_CONTINUATION].lstrip(_CONTINUATION) + data[_MAX_CONTINUATION:]
+def number(name: str, text: str) -> int | None:
+    """Return an offset of a query; None without it.
 
-
-def _decoded(data: bytes, *, is_whole: bool) -> tuple[str, int]:
-    """Return the text and the number of bytes in it; bytes that are not UTF-8 become replacement characters."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    text = decoder.decode(data, is_whole)
-    return text, len(data) - len(decoder.getstate()[0])
-
-
-def _number(name: str, text: str) -> int | None:
+    Raises:
+        ApiError: It is not a number.
+    """
     if text and not (text.isdecimal() and len(text) < 16):
         raise invalid(f"{name}={text[:100]}: expected a number of bytes")
     return int(text) if text else None
+
+
+def num_continuation(data: bytes) -> int:
+    """Return how many bytes at the begin of the data belong to the character before them."""
+    begin = data[:_MAX_CONTINUATION]
+    return len(begin) - len(begin.lstrip(_CONTINUATION))
+
+
+def _from_line(data: bytes, within: int) -> bytes:
+    """Return the data from the first whole line on that begins within a number of bytes, or from a whole character."""
+    line = data.find(b"\n", 0, within) + 1
+    return data[line if 0 < line < len(data) else num_continuation(data) :]

@@ -13,7 +13,7 @@ from localvertex.serve.api.errors import ApiError, Status
 from localvertex.serve.api.index import signature
 from localvertex.serve.api.store import Damaged, Store
 from localvertex.serve.console.runs import shape
-from localvertex.serve.pipeline_jobs.view import state_and_error
+from localvertex.serve.pipeline_jobs.view import state_and_error, was_started_here
 from localvertex.show import failure
 from localvertex.state import journal, record, run_folder
 from localvertex.state.task import State
@@ -24,6 +24,12 @@ _COLLECTION = "pipelineJobs"
 
 _LOCK_SECONDS = 2.0
 """Time between two looks at the lock of a run, which shows whether its process is alive."""
+
+_PAUSE = 5
+"""Times the processor time of reading a large record: a run of 100,000 tasks is read less often while it changes."""
+
+_LARGE_SECONDS = 0.1
+"""Processor time of reading a large record."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +56,13 @@ class Watched:
         self._signature: object = None
         self._reading = Reading(content={})
         self._is_alive, self._next_look = False, 0.0
+        self._next_reading = 0.0
 
     def read(self) -> Reading:
-        """Return the record; the same object until one of its files changes."""
+        """Return the record: the same object until one of its files changes; for a large one also for a while."""
         with self._lock:
+            if time.monotonic() < self._next_reading:
+                return self._reading
             if not self._reading.is_final and time.monotonic() >= self._next_look:
                 self._is_alive = record.is_running(self.run_dir)
                 self._next_look = time.monotonic() + _LOCK_SECONDS
@@ -64,7 +73,11 @@ class Watched:
             # Its process may have ended between two looks at the lock.
             was_killed = bool(self._reading.content) and not self._reading.is_final and not self._is_alive
             if now != self._signature or was_killed:
+                # The time of this thread alone: a busy machine does not delay the next reading.
+                begun = time.thread_time()
                 self._reading, self._signature = self._read(), now
+                seconds = time.thread_time() - begun
+                self._next_reading = time.monotonic() + (_PAUSE * seconds if seconds > _LARGE_SECONDS else 0.0)
             return self._reading
 
     def _read(self) -> Reading:
@@ -111,8 +124,8 @@ class Records:
         resource = self._resource(run_dir.name)
         known = {name: value for name, value in content.items() if name not in ("tasks", record.UNRESTORED)}
         is_running = not State(content["state"]).is_final
-        log, lines = failure.log_of(content, run_dir) if content.get("error") else (None, [])
         state, error = state_and_error(resource, content, run_dir.name)
+        log, lines = failure.log_of(content, run_dir) if error else (None, [])
         return known | {
             "state": state,
             "error": error,
@@ -121,6 +134,7 @@ class Records:
             "resource": resource.get("name"),
             "schedule": resource.get("scheduleName"),
             "is_own": bool(resource),
+            "is_ending": is_running and was_started_here(resource, content) and not self._is_here(run_dir.name),
             "is_running_here": is_running and self._is_here(run_dir.name),
             "has_page": (run_dir / record.PAGE).is_file(),
             "failure": {"lines": lines, "log": str(log.relative_to(run_dir)) if log else None} if log else None,

@@ -1,52 +1,24 @@
-"""Whether a record has the types that the console relies on; somebody may have edited it, or a disk has damaged it."""
+"""Whether a record has the types that the console relies on; a user may have edited it, or a disk has damaged it.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+A shape is a type, a set of texts, a list `[items]`, a list of fixed length `(first, second)`, an object
+`{str: values}`, or an object with fields: `name!` must be there, and `name?` may be None.
+"""
+
+from collections.abc import Iterator
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
+from localvertex.custom_jobs.goodput.progress import LARGEST
 from localvertex.state import record
 from localvertex.state.task import State
 
-_NUMBER, _OPTIONAL_NUMBER = (int, float), (int, float, type(None))
+_NUMBER, _OPTIONAL_NUMBER = int | float, int | float | None
 """The first one is finite; a measured value may be NaN."""
 
-_LARGEST = 1e15
-"""Of times, sizes and counts."""
+_TEXT, _INTEGER = str | None, int | None
 
-_TEXT = (str, type(None))
-_INTEGER = (int, type(None))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _ListOf:
-    """A list whose items have a shape."""
-
-    items: Any
-
-
-@dataclass(frozen=True, kw_only=True)
-class _MapOf:
-    """An object whose values have a shape."""
-
-    values: Any
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Optional:
-    """None, or a value with a shape."""
-
-    value: Any
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Pair:
-    """A list of exactly these shapes."""
-
-    items: tuple[Any, ...]
-
-
-_MARKS = _ListOf(items=_Pair(items=(_NUMBER, str)))
+_MARKS = [(_NUMBER, str)]
 
 _SPAN = {"start!": _NUMBER, "end": _OPTIONAL_NUMBER, "exit_code": _INTEGER}
 
@@ -57,35 +29,31 @@ _REPLICA = {
     "exit_code!": _INTEGER,
     "step": _INTEGER,
     "num_steps": _INTEGER,
-    "loss": _OPTIONAL_NUMBER,
-    "accuracy": _OPTIONAL_NUMBER,
-    "seconds_left": _OPTIONAL_NUMBER,
-    "spans": _ListOf(items=_SPAN),
-    "event_log": _Optional(value={"path!": str, "offset!": int}),
+    **dict.fromkeys(("loss", "accuracy", "seconds_left"), _OPTIONAL_NUMBER),
+    "spans": [_SPAN],
+    "event_log?": {"path!": str, "offset!": int},
 }
 
 _GOODPUT = {
-    "fraction": _OPTIONAL_NUMBER,
     "total_seconds": _NUMBER,
-    "seconds": _MapOf(values=_NUMBER),
-    "timeline": _MapOf(values=_ListOf(items=_Pair(items=(str, _NUMBER, _NUMBER)))),
+    "seconds": {str: _NUMBER},
+    "timeline": {str: [(str, _NUMBER, _NUMBER)]},
     "marks": _MARKS,
-    "best_seconds_between_saves": _OPTIONAL_NUMBER,
-    "mean_seconds_between_saves": _OPTIONAL_NUMBER,
+    **dict.fromkeys(("fraction", "best_seconds_between_saves", "mean_seconds_between_saves"), _OPTIONAL_NUMBER),
 }
 
 _CUSTOM_JOB = {
     "state!": str,
-    "replicas!": _ListOf(items=_REPLICA),
+    "replicas!": [_REPLICA],
     "num_restarts": _INTEGER,
     "num_preemptions": _INTEGER,
     "marks": _MARKS,
-    "goodput": _Optional(value=_GOODPUT),
+    "goodput?": _GOODPUT,
 }
 
 _ARTIFACT = {"type!": {"schemaTitle": str}, "uri": str, "name": str, "metadata": dict}
 
-_VALUES = {"parameters!": dict, "artifacts!": _MapOf(values=_ListOf(items=_ARTIFACT))}
+_VALUES = {"parameters!": dict, "artifacts!": {str: [_ARTIFACT]}}
 
 _TASK = {
     **dict.fromkeys(("path!", "title!", "display_name!", "kind!"), str),
@@ -96,19 +64,36 @@ _TASK = {
     "exit_code": _INTEGER,
     "inputs!": _VALUES,
     "outputs!": _VALUES,
-    "custom_job": _Optional(value=_CUSTOM_JOB),
+    "custom_job?": _CUSTOM_JOB,
 }
 
 _RUN = {
     **dict.fromkeys(("start_time", "end_time", "error", "failed_task", "gcs_root", "region", "sha256"), _TEXT),
+    "idle_seconds": _NUMBER,
     "parameters": dict,
     "outputs": _VALUES,
-    "input_artifacts": _MapOf(values=_ListOf(items=_ARTIFACT)),
-    "metrics!": _ListOf(items={"task!": str, "artifact!": str, "name!": str}),
-    "models!": _ListOf(items={"uri!": str, "resource_name": _TEXT}),
-    **dict.fromkeys(("resume_times", "resume_options", "warnings", "unused_faults"), _ListOf(items=str)),
-    "tasks!": _ListOf(items=_TASK),
+    "input_artifacts": {str: [_ARTIFACT]},
+    "metrics!": [{"task!": str, "artifact!": str, "name!": str}],
+    "models!": [{"uri!": str, "resource_name": _TEXT}],
+    **{name: [str] for name in ("resume_times", "resume_options", "warnings", "unused_faults")},
+    "tasks!": [_TASK],
 }
+
+
+class _Wrong(Exception):
+    """A value without its shape; `{place}` of the text is where it is.
+
+    The place is put together only here: a large record has millions of values.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.path: list[str | int] = []
+        """Names and indexes that lead to the value, the innermost first."""
+
+    def __str__(self) -> str:
+        steps = [f"[{each}]" if isinstance(each, int) else f".{each}" for each in reversed(self.path)]
+        return str(self.args[0]).replace("{place}", "".join(steps).lstrip(".")[:200] or "the record")
 
 
 def read(run_dir: Path) -> dict[str, Any]:
@@ -119,70 +104,75 @@ def read(run_dir: Path) -> dict[str, Any]:
         ValueError: The record is damaged.
     """
     content = record.read(run_dir)
-    _check(content, _RUN, "")
+    try:
+        _check(content, _RUN)
+    except _Wrong as wrong:
+        raise ValueError(str(wrong)) from None
     return content
 
 
 def is_custom_job(status: Any) -> bool:
     """Return whether a value is the status of a custom job."""
     try:
-        _check(status, _CUSTOM_JOB, "")
-    except ValueError:
+        _check(status, _CUSTOM_JOB)
+    except _Wrong:
         return False
     return True
 
 
-def _check(value: Any, shape: Any, place: str) -> None:
+def _check(value: Any, shape: Any) -> None:
     """Check a value.
 
     Raises:
-        ValueError: It does not have the shape.
+        _Wrong: It does not have the shape.
     """
-    if isinstance(shape, _Optional):
-        if value is not None:
-            _check(value, shape.value, place)
-        return
     expected = _type(shape)
-    is_number_only = isinstance(value, bool) and expected in (int, _NUMBER, _OPTIONAL_NUMBER, _INTEGER)
-    if not isinstance(value, expected) or is_number_only:
-        raise ValueError(f"{place or 'the record'} has the wrong type: {type(value).__name__}")
+    is_other = isinstance(value, bool) and expected is not bool
+    if is_other or not isinstance(value, expected):
+        raise _Wrong(f"{{place}} has the wrong type: {type(value).__name__}")
     if isinstance(shape, frozenset) and value not in shape:
-        raise ValueError(f"{place}: unknown value {value[:40]!r}")
-    if (expected == _NUMBER or isinstance(value, int)) and not -_LARGEST < value < _LARGEST:
-        raise ValueError(f"{place}: expected a number from -1e15 to 1e15, found {str(value)[:40]}")
-    for name, inner, part in _parts(value, shape, place):
-        _check(part, inner, name)
+        raise _Wrong(f"{{place}}: unknown value {value[:40]!r}")
+    if (expected is _NUMBER or isinstance(value, int)) and not -LARGEST < value < LARGEST:
+        raise _Wrong(f"{{place}}: expected a number from -{LARGEST:g} to {LARGEST:g}, found {str(value)[:40]}")
+    if not isinstance(value, list | dict):
+        return
+    for key, inner, part in _parts(value, shape):
+        if type(part) is inner is not int:
+            # The most frequent case, without a call.
+            continue
+        try:
+            _check(part, inner)
+        except _Wrong as wrong:
+            wrong.path.append(key)
+            raise
 
 
 def _type(shape: Any) -> Any:
-    if isinstance(shape, _ListOf | _Pair):
-        return list
-    if isinstance(shape, frozenset):
-        return str
-    return dict if isinstance(shape, _MapOf | Mapping) else shape
+    if isinstance(shape, type | UnionType):
+        return shape
+    return dict if isinstance(shape, dict) else str if isinstance(shape, frozenset) else list
 
 
-def _parts(value: Any, shape: Any, place: str) -> list[tuple[str, Any, Any]]:
-    """Return the place, the shape and the value of each part.
+def _parts(value: Any, shape: Any) -> Iterator[tuple[str | int, Any, Any]]:
+    """Yield the name or the index, the shape and the value of each part.
 
     Raises:
-        ValueError: A part is missing.
+        _Wrong: A part is missing.
     """
-    if isinstance(shape, _ListOf):
-        return [(f"{place}[{index}]", shape.items, each) for index, each in enumerate(value)]
-    if isinstance(shape, _MapOf):
-        return [(f"{place}.{name}"[:200], shape.values, each) for name, each in value.items()]
-    if isinstance(shape, _Pair):
-        if len(value) != len(shape.items):
-            raise ValueError(f"{place} has {len(value)} items instead of {len(shape.items)}")
-        return [(f"{place}[{index}]", inner, value[index]) for index, inner in enumerate(shape.items)]
-    if not isinstance(shape, Mapping):
-        return []
-    found = []
-    for key, inner in shape.items():
-        name = key.rstrip("!")
-        if name in value:
-            found.append((f"{place}.{name}".lstrip("."), inner, value[name]))
-        elif key.endswith("!"):
-            raise ValueError(f"{f'{place}.{name}'.lstrip('.')} is missing")
-    return found
+    if isinstance(shape, list):
+        yield from ((index, shape[0], each) for index, each in enumerate(value))
+    elif isinstance(shape, tuple):
+        if len(value) != len(shape):
+            raise _Wrong(f"{{place}} has {len(value)} items instead of {len(shape)}")
+        yield from zip(range(len(value)), shape, value, strict=True)
+    elif isinstance(shape, dict) and str in shape:
+        yield from ((name, shape[str], each) for name, each in value.items())
+    elif isinstance(shape, dict):
+        for key, inner in shape.items():
+            name = key.rstrip("!?")
+            if name in value and not (key.endswith("?") and value[name] is None):
+                yield name, inner, value[name]
+            elif key.endswith("!") and name not in value:
+                wrong = _Wrong("{place} is missing")
+                wrong.path.append(name)
+                raise wrong

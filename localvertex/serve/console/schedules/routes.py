@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from starlette.routing import Route
-
 from localvertex.serve.api.call import Call, Location
 from localvertex.serve.api.errors import ApiError, invalid
 from localvertex.serve.api.store import Store
@@ -26,15 +24,7 @@ class ScheduleRoutes:
     def __init__(self, store: Store, schedules: Schedules) -> None:
         self._store, self._schedules = store, schedules
 
-    @property
-    def routes(self) -> list[Route]:
-        """The local routes."""
-        return [
-            local_route("POST", "/local/cron", self.cron),
-            local_route("GET", "/local/schedules", self.list_all),
-            local_route("POST", "/local/schedules/{id:id}:run", self.run),
-        ]
-
+    @local_route("POST", "/local/cron")
     def cron(self, call: LocalCall) -> dict[str, Any]:
         """Describe the field `cron` of a schedule, which may begin with a time zone, or return what is wrong with it.
 
@@ -51,6 +41,7 @@ class ScheduleRoutes:
         factor = self._schedules.clock.factor
         return {"sentence": sentence(cron), "zone": str(cron.zone), "next": times, "time_factor": factor}
 
+    @local_route("GET", "/local/schedules")
     def list_all(self, call: LocalCall) -> dict[str, Any]:
         """Return all schedules without their pipelines, the newest first, after them those with a damaged record."""
         found = schedules.records(self._store).found(_ANYWHERE, set())
@@ -67,6 +58,7 @@ class ScheduleRoutes:
             return {"sentence": "", "zone": "", "next": []}
         return {"sentence": sentence(cron), "zone": str(cron.zone), "next": times}
 
+    @local_route("POST", "/local/schedules/{id:id}:run")
     def run(self, call: LocalCall) -> dict[str, Any]:
         """Start a run now."""
         return {"name": self._schedules.run_now(call.path["id"])}

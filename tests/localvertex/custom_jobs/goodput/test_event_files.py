@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from localvertex.custom_jobs.goodput import event_files
 from localvertex.custom_jobs.goodput.event_files import EventFiles
 from localvertex.custom_jobs.goodput.goodput import goodput
 from localvertex.custom_jobs.goodput.progress import Progress
@@ -143,3 +144,21 @@ def test_a_job_with_wrong_numbers_in_its_events_has_a_goodput_of_finite_numbers(
     events.poll()
     found = goodput({NAME: [Span(start=0.0, end=9.0)]}, events, num_failures=1, marks=[], end=9.0)
     assert json.dumps(found, allow_nan=False)
+
+
+def test_a_file_without_an_end_is_read_in_parts(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_files, "_MAX_CHUNKS", 2)
+    events, steps = EventFiles.of_job(str(tmp_path), [NAME]), line(event="steps", last_step=5, num_steps=20)
+    with file.open("w") as stream:
+        stream.write(steps)
+        stream.seek(5 * event_files._CHUNK_BYTES)
+        stream.write("\n" + steps)
+    numbers = []
+    for _ in range(4):
+        events.poll()
+        numbers.append(len(events.of(NAME)))
+    assert (numbers[0], numbers[-1]) == (1, 2)
+    # Reading all of it would take hours.
+    os.truncate(file, 1 << 42)
+    events.poll()
+    assert len(events.of(NAME)) == 2

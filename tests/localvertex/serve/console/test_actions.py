@@ -1,14 +1,17 @@
 """Retry, stop and delete a run: nothing that has finished runs again, and nothing that is needed is deleted."""
 
 import json
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import requests
 from kfp import dsl
 
+from localvertex.state.record import LOCK, is_running
 from tests.support.runs import STEP, Command, Compile, StartRun
 from tests.support.server import Server, wait_until
 
@@ -224,3 +227,76 @@ def test_what_another_run_or_a_retry_needs_is_said(
     assert act(server, "missing", "retry").status_code == 404
     assert act(server, "models", "delete").status_code == 404
     assert act(server, "changed", "stop", {"at_once": "yes"}).status_code == 400
+
+
+def test_a_retry_that_cannot_be_recorded_is_refused_and_changes_nothing(
+    start_server: Any, compiled: Compile, command: Command, waiting: Waiting
+) -> None:
+    server = start_server()
+    waiting.lead("fail")
+    words = ["run", compiled(counted), "--run-id", "full", "--work-dir", server.work_dir]
+    assert command(*words, "--parameter", f"folder={waiting.folder}").returncode == 1
+    assert act(server, "full", "retry").json() == {}
+    folder = server.work_dir / "full"
+    wait_until(lambda: read(server, "full")["state"] == "FAILED" and not is_running(folder))
+    waiting.lead("go")
+    before = sorted((each.name, each.stat().st_mtime_ns) for each in folder.iterdir() if each.name != LOCK)
+    files = len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
+    with server.full_disk():
+        for _ in range(20):
+            answer = act(server, "full", "retry")
+            assert (answer.status_code, answer.json()["error"]["status"]) == (429, "RESOURCE_EXHAUSTED"), answer.text
+            assert "the work directory cannot be used: File too large" in answer.text
+    assert sorted((each.name, each.stat().st_mtime_ns) for each in folder.iterdir() if each.name != LOCK) == before
+    # Neither the journals nor the lock stays open.
+    assert len(list(Path(f"/proc/{server.process.pid}/fd").iterdir())) < files + 10
+    assert act(server, "full", "retry").json() == {}
+    wait_until(lambda: read(server, "full")["state"] == "SUCCEEDED")
+    assert (waiting.num_counted, len(read(server, "full")["resume_times"])) == (1, 2)
+
+
+def test_a_run_whose_server_was_killed_while_it_stopped_is_stopping_and_then_cancelled(
+    start_server: Any, compiled: Compile, waiting: Waiting, start_run: StartRun
+) -> None:
+    server = start_server()
+    create(server, compiled(counted), "left", folder=str(waiting.folder), stays=True)
+    supervisors = [each for each in psutil.Process(waiting.pid()).parents() if each.pid != server.process.pid]
+    supervisors = supervisors[: [each.ppid() for each in supervisors].index(server.process.pid) + 1]
+    act(server, "left", "stop").raise_for_status()
+    # They keep the lock of the run until the grace time is over; here until the test continues them.
+    for each in supervisors:
+        each.suspend()
+    server.end(signal.SIGKILL)
+    server = start_server()
+    assert shown(server, "left") == {"CANCELLING"}
+    assert "was killed; the last processes of the run end by themselves" in reason(act(server, "left", "stop"))
+    assert server.request("GET", "/local/runs/left").json()["is_ending"] is True
+    assert "is running" in reason(act(server, "left", "delete"))
+    for each in supervisors:
+        each.resume()
+    wait_until(lambda: shown(server, "left") == {"CANCELLED"})
+    page = server.request("GET", "/local/runs/left").json()
+    assert (page["error"], page["is_ending"]) == (None, False)
+    assert [each["state"] for each in page["tasks"]] == ["SUCCEEDED", "CANCELLED"]
+    assert "numResumes" not in server.call("GET", "pipelineJobs/left").text
+    # A terminal resumes it: that the server stopped it once has no effect any more.
+    waiting.lead("")
+    resumed = start_run(None, "--resume", "left", "--work-dir", str(server.work_dir))
+    waiting.pid()
+    assert shown(server, "left") == {"RUNNING"}
+    assert "was started in a terminal" in reason(act(server, "left", "stop"))
+    waiting.lead("fail")
+    resumed.communicate(timeout=60)
+    assert shown(server, "left") == {"FAILED"}
+    waiting.lead("")
+    act(server, "left", "retry").raise_for_status()
+    waiting.pid()
+    act(server, "left", "stop", {"at_once": True}).raise_for_status()
+    wait_until(lambda: shown(server, "left") == {"CANCELLED"})
+    assert waiting.num_counted == 1
+
+
+def shown(server: Server, run_id: str) -> set[str]:
+    """Return the states of a run in the API, in the list of runs, and on its page; one if they agree."""
+    rows = {each["id"]: each["state"] for each in server.request("GET", "/local/runs").json()["runs"]}
+    return {state(server, run_id), rows[run_id], server.request("GET", f"/local/runs/{run_id}").json()["state"]}

@@ -138,3 +138,16 @@ def test_what_components_wrote_gets_no_script_and_downloads_keep_their_bytes(
         assert large.headers["Content-Length"] == str((64 << 20) + 1)
     model = get(server, "models/digits/3/")
     assert (model.status_code, model.headers["Location"]) == (303, "/#/models/digits/3")
+
+
+def test_a_page_that_is_no_file_or_too_large_is_not_read(start_server: Callable[..., Server]) -> None:
+    server = start_server()
+    for run_id in ("pipe", "large"):
+        (server.work_dir / run_id).mkdir()
+        (server.work_dir / run_id / "run.json").write_text("{}")
+    os.mkfifo(server.work_dir / "pipe" / "run.html")
+    with (server.work_dir / "large" / "run.html").open("wb") as file:
+        file.truncate(1 << 42)
+    assert get(server, "pipe/run.html").status_code == 404
+    assert get(server, "large/run.html").status_code == 413
+    server.end()

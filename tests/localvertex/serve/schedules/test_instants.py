@@ -194,7 +194,7 @@ def test_a_schedule_whose_pipeline_cannot_run_is_refused(service: Service, each_
         service.schedules.patch(call(number, wrong, updateMask="create_pipeline_job_request"))
     stored = service.schedules.get(call(number))["createPipelineJobRequest"]
     assert "runtimeConfig" not in stored["pipelineJob"]
-    assert not list((service.console._work_dir).glob("light-*"))
+    assert not list(service.pipeline_jobs.work_dir.glob("light-*"))
 
 
 def test_an_update_drops_the_runs_that_wait(service: Service, each_minute: dict[str, Any]) -> None:

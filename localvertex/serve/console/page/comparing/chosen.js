@@ -2,10 +2,7 @@
 
 import { link } from "../routes.js";
 import { useLoad } from "../server/load.js";
-import { html } from "../ui/html.js";
-import { Problem } from "../ui/problem.js";
-import { State } from "../ui/state.js";
-import { Duration, Time } from "../ui/time.js";
+import { Duration, html, Problem, Select, State, Time } from "../ui/ui.js";
 import { Letter, letter } from "./letters.js";
 
 const NUM_OFFERED = 500;
@@ -16,8 +13,7 @@ export function Chosen({ ids, canAdd, onChange }) {
   const rows = /** @type {RunRow[]} */ (data?.runs ?? []);
   const known = new Map(rows.map((row) => [row.id, row]));
   const remove = (/** @type {string} */ id) => onChange(ids.filter((each) => each !== id));
-  const add = (/** @type {any} */ event) => event.target.value && onChange([...ids, event.target.value]);
-  const others = rows.filter((row) => !ids.includes(row.id));
+  const others = rows.filter((row) => !ids.includes(row.id)).map((row) => [row.id, offered(row)]);
   return html`
     ${error && html`<${Problem} title="The list of runs cannot be read" error=${error} />`}
     <ul class="chosen" aria-label="Compared runs">
@@ -29,10 +25,8 @@ export function Chosen({ ids, canAdd, onChange }) {
     ${
       canAdd &&
       html`<div class="toolbar">
-        <select aria-label="Add a run" onChange=${add} key=${ids.join()}>
-          <option value="">Add a run…</option>
-          ${others.map((row) => html`<option key=${row.id} value=${row.id}>${offered(row)}</option>`)}
-        </select>
+        <${Select} aria-label="Add a run" key=${ids.join()} value="" choices=${[["", "Add a run…"], ...others]}
+          onChoose=${(/** @type {string} */ id) => id && onChange([...ids, id])} />
       </div>`
     }`;
 }

@@ -2,9 +2,7 @@
 
 import { go, link } from "../routes.js";
 import { useLoad } from "../server/load.js";
-import { html } from "../ui/html.js";
-import { Empty, Loading, Page } from "../ui/page.js";
-import { Notice, Problem } from "../ui/problem.js";
+import { Empty, html, Loading, Notice, Page, Problem } from "../ui/ui.js";
 import { Chosen } from "./chosen.js";
 import { Curves } from "./curves.js";
 import { Predictions } from "./predictions.js";

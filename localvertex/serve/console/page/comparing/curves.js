@@ -1,11 +1,8 @@
 // The training curves of runs over each other, by step.
 
 import { useLoad } from "../server/load.js";
-import { html, useMemo, useState } from "../ui/html.js";
-import { figure } from "../ui/numbers.js";
-import { Section } from "../ui/page.js";
 import { usePlot } from "../ui/plot.js";
-import { Problem } from "../ui/problem.js";
+import { figure, html, Problem, Section, useMemo, useState } from "../ui/ui.js";
 import { Letter, letter } from "./letters.js";
 
 const HEIGHT = 220;

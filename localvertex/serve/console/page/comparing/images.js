@@ -1,6 +1,5 @@
 // Images with their label and what each run predicts.
-import { html, useState } from "../ui/html.js";
-import { percent } from "../ui/numbers.js";
+import { html, percent, useState } from "../ui/ui.js";
 import { Letter } from "./letters.js";
 
 const NUM_SHOWN = 24;

@@ -1,11 +1,7 @@
 // The images on which runs differ, in groups by which runs are right.
 
 import { useLoad } from "../server/load.js";
-import { html, useState } from "../ui/html.js";
-import { count, percent } from "../ui/numbers.js";
-import { Loading, Section } from "../ui/page.js";
-import { Notice, Problem } from "../ui/problem.js";
-import { Table } from "../ui/table.js";
+import { count, html, Loading, Notice, Problem, percent, Section, Table, useState } from "../ui/ui.js";
 import { Images } from "./images.js";
 import { Letter, letter } from "./letters.js";
 

@@ -1,14 +1,8 @@
 // Parameters, metrics and steps: a column for each run, with what is the same folded.
 
 import { link } from "../routes.js";
-import { html } from "../ui/html.js";
-import { figure, signed } from "../ui/numbers.js";
-import { Section } from "../ui/page.js";
-import { State } from "../ui/state.js";
-import { Table } from "../ui/table.js";
-import { duration } from "../ui/time.js";
-import { Value } from "../ui/values.js";
-import { Letter, letter, Name } from "./letters.js";
+import { duration, figure, html, Name, Section, State, signed, Table, Value } from "../ui/ui.js";
+import { Letter, letter } from "./letters.js";
 
 /** The titles that several rows have. @param {any[]} rows */
 const ambiguous = (rows) => {

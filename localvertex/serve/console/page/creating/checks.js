@@ -1,6 +1,5 @@
 // What is known before a run starts: what cannot run here, and whether Vertex AI has the machines.
-import { html } from "../ui/html.js";
-import { Notice } from "../ui/problem.js";
+import { html, Notice, Select } from "../ui/ui.js";
 
 /** @param {{refusals: string[], notes: string[]}} props */
 export function Refusals({ refusals, notes }) {
@@ -28,17 +27,12 @@ const Lines = ({ texts }) => html`<ul>${texts.map((each) => html`<li key=${each}
  * @param {(change: Change) => void} props.onChange
  */
 export function MachineCheck({ check, draft, server, onChange }) {
-  const regions = server?.regions ?? [draft.region];
-  const choose = (/** @type {any} */ event) => onChange({ part: "region", text: event.target.value });
   return html`<section class="card machines">
     <h2>Machine check</h2>
     <p class="muted small">Whether Vertex AI accepts the machines of this pipeline. Nothing leaves this computer.</p>
     <label for="region">Region</label>
-    <select id="region" value=${draft.region} onChange=${choose}>
-      ${regions.map(
-        (each) => html`<option key=${each} value=${each} selected=${each === draft.region}>${each}</option>`,
-      )}
-    </select>
+    <${Select} id="region" value=${draft.region} choices=${server?.regions ?? [draft.region]}
+      onChoose=${(/** @type {string} */ text) => onChange({ part: "region", text })} />
     <div aria-live="polite"><${Findings} check=${check} /></div>
   </section>`;
 }

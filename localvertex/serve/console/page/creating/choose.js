@@ -1,12 +1,7 @@
 // Where a new run comes from: a file dropped on the page, a file of the disk, or a compiled file of the folder.
 
 import { useLoad } from "../server/load.js";
-import { html, useEffect, useRef, useState } from "../ui/html.js";
-import { bytes } from "../ui/numbers.js";
-import { Empty, Section } from "../ui/page.js";
-import { Problem } from "../ui/problem.js";
-import { Table } from "../ui/table.js";
-import { Time } from "../ui/time.js";
+import { bytes, Empty, html, Problem, Section, Table, Time, useEffect, useRef, useState } from "../ui/ui.js";
 
 const MAX_BYTES = 20 * 2 ** 20;
 
@@ -18,12 +13,12 @@ const TYPES = /** @type {const} */ (["dragover", "dragleave", "drop"]);
  * @typedef {object} ChooseProps
  * @property {(file: Dropped) => void} onDrop
  * @property {(problem: string) => void} onProblem - Called with why a file cannot be taken.
- * @property {string} [view] - The address that takes a compiled file of the folder.
+ * @property {string} view - The address that takes a compiled file of the folder.
  */
 
 /** @param {ChooseProps} props */
 export function Choose(props) {
-  return html`<${DropZone} ...${props} /><${Files} view=${props.view ?? "#/create"} />`;
+  return html`<${DropZone} ...${props} /><${Files} view=${props.view} />`;
 }
 
 /** The drop zone, which is also a file input. @param {ChooseProps} props */
@@ -34,9 +29,11 @@ function DropZone({ onDrop, onProblem }) {
     const problem = problemOf(files);
     if (problem || !files?.length) return onProblem(problem);
     try {
-      onDrop({ name: files[0].name, content: await files[0].text() });
-    } catch {
-      onProblem(`${files[0].name} cannot be read; is it a folder?`);
+      onDrop({ name: files[0].name, content: await textOf(files[0]) });
+    } catch (error) {
+      // The decoder throws a TypeError.
+      const reason = error instanceof TypeError ? "is not a compiled pipeline; expected JSON or YAML in UTF-8" : "";
+      onProblem(`${files[0].name} ${reason || "cannot be read; is it a folder?"}`);
     }
   };
   useFileDrop(take, setIsOver);
@@ -79,6 +76,13 @@ function problemOf(files) {
   if (files.length > 1) return `${files.length} files were dropped; expected one.`;
   if (files[0].size > MAX_BYTES) return `${files[0].name} is larger than 20 MiB; pipelines are much smaller.`;
   return "";
+}
+
+/** The text of a file; bytes that are no text are an error, and never replaced. @param {File} file */
+async function textOf(file) {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  const encoding = { "255,254": "utf-16le", "254,255": "utf-16be" }[bytes.slice(0, 2).join()] ?? "utf-8";
+  return new TextDecoder(encoding, { fatal: true }).decode(bytes);
 }
 
 /** The compiled files of the folder in which the server was started. @param {{view: string}} props */

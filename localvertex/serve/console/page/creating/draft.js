@@ -1,15 +1,19 @@
 // One pipeline on its way to a run: what it is, its form, its checks, and the button that starts it.
 
+import { Graph, useGraph } from "../graph/graph.js";
+import { post } from "../server/api.js";
 import { useAction } from "../server/load.js";
-import { html, useEffect, useState } from "../ui/html.js";
-import { Notice, Problem } from "../ui/problem.js";
+import { Code, html, Loading, Notice, Problem, Section, Tabs, useEffect, useState } from "../ui/ui.js";
 import { MachineCheck, Refusals } from "./checks.js";
 import { useFileDrop } from "./choose.js";
+import { start, useChecks, useDraft } from "./draft_state.js";
 import { Form } from "./form.js";
-import { Preview } from "./preview.js";
-import { Same } from "./same.js";
 import { Settings } from "./settings.js";
-import { start, useChecks, useDraft } from "./state.js";
+
+const EQUIVALENTS = [
+  { id: "command", title: "Command" },
+  { id: "program", title: "Python" },
+];
 
 /** @param {{overview: Overview, server: ServerInfo | null}} props */
 export function Draft({ overview, server }) {
@@ -42,7 +46,7 @@ export function Draft({ overview, server }) {
       <${Preview} content=${overview.content} />
       <${Form} overview=${overview} draft=${draft} errors=${errors} isTried=${isTried} onChange=${change} />
       <${Settings} draft=${draft} errors=${errors} onChange=${change} />
-      <${Same} answer=${answer} />
+      <${Equivalents} answer=${answer} />
     </div>
     <div class="start">
       ${error && html`<${Problem} title="The form could not be checked" error=${error} />`}
@@ -60,10 +64,32 @@ function About({ overview }) {
   const { description, path, steps, warnings } = overview;
   const count = `${steps.length} step${steps.length === 1 ? "" : "s"}`;
   return html`<div class="about">
-    ${description && html`<p>${description}</p>`}
+    ${description && html`<p class="description" tabindex=${description.length > 1000 ? 0 : undefined}>${description}</p>`}
     <p class="muted"><code>${path}</code> · <span title=${steps.join(", ")}>${count}</span></p>
     ${warnings.map((each) => html`<${Notice} key=${each} kind="warn">${each}<//>`)}
   </div>`;
+}
+
+/** The graph of a pipeline that has not run yet. @param {{content: string}} props */
+function Preview({ content }) {
+  const { graph, error, toggle } = useGraph((closed) => post("/local/graph", { content, closed }), [content]);
+  return html`<${Section} title="Graph">
+    ${error && html`<${Problem} title="No graph" error=${error} />`}
+    ${!graph && !error && html`<${Loading} />`}
+    ${graph && html`<${Graph} graph=${graph} onToggle=${toggle} />`}
+  <//>`;
+}
+
+/** The same run without the page: a command line, and a program with Google's SDK. @param {{answer: CheckAnswer}} props */
+function Equivalents({ answer }) {
+  const [selected, select] = useState("command");
+  const text = selected === "command" ? answer.command : answer.program;
+  const none = answer.no_program && selected === "program" ? `Not available: ${answer.no_program}.` : "";
+  return html`<${Section} title="The same run without this page">
+    <${Tabs} label="Command or program" tabs=${EQUIVALENTS} selected=${selected} onSelect=${select}>
+      ${text ? html`<${Code} text=${text} />` : html`<p class="muted">${none || "Correct the form first."}</p>`}
+    <//>
+  <//>`;
 }
 
 /**

@@ -1,5 +1,5 @@
 // One field of a form: its name and description, its control, and what is wrong with it.
-import { html } from "../ui/html.js";
+import { html } from "../ui/ui.js";
 
 /**
  * @typedef {object} FieldProps

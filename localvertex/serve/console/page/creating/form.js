@@ -1,6 +1,5 @@
 // The form made from a pipeline: its parameters and input artifacts, with their types, defaults and errors.
-import { html, useMemo, useState } from "../ui/html.js";
-import { Section } from "../ui/page.js";
+import { html, Section, useMemo, useState } from "../ui/ui.js";
 import { ArtifactField, ParameterField } from "./inputs.js";
 
 const MANY = 10;

@@ -1,5 +1,5 @@
 // The fields of parameters and input artifacts: a control for each type, "changed", and reset to the default.
-import { html } from "../ui/html.js";
+import { html, Select } from "../ui/ui.js";
 import { Field } from "./field.js";
 
 const TYPES = /** @type {Record<string, string>} */ ({
@@ -59,16 +59,13 @@ function Control({ aria, parameter, text, onText }) {
   const input = (/** @type {any} */ event) => onText(event.target.value);
   const choices = literals.length ? literals : type === "BOOLEAN" ? ["true", "false"] : [];
   if (choices.length) {
-    const none = standard === null ? [""] : [];
-    const unset = none.length ? "not set" : "empty";
+    const none = standard === null && !choices.includes("") ? [""] : [];
+    const unset = standard === null ? "not set" : "empty";
     const more = [...none, ...choices].includes(text) ? [] : [text];
-    return html`<select ...${aria} value=${text} onChange=${input}>
-      ${[...none, ...more, ...choices].map(
-        (each) => html`<option key=${each} value=${each} selected=${each === text}>${each || unset}</option>`,
-      )}
-    </select>`;
+    const offered = [...none, ...more, ...choices].map((each) => [each, each || unset]);
+    return html`<${Select} ...${aria} value=${text} choices=${offered} onChoose=${onText} />`;
   }
-  const empty = standard === null ? (isRequired ? `such as ${example}` : "not set") : "empty";
+  const empty = standard === null ? (isRequired && example ? `such as ${example}` : "not set") : "empty";
   if (type === "LIST" || type === "STRUCT" || text.includes("\n")) {
     const rows = Math.min(12, Math.max(2, text.split("\n").length, Math.ceil(text.length / 48)));
     return html`<textarea ...${aria} rows=${rows} value=${text} placeholder=${empty} spellcheck=${false}

@@ -1,6 +1,5 @@
 // The settings of a run besides its values: name, labels, what happens after a failure, and the cache.
-import { html } from "../ui/html.js";
-import { Section } from "../ui/page.js";
+import { html, Section, Select } from "../ui/ui.js";
 import { Field } from "./field.js";
 
 const AFTER_FAILURE = [
@@ -18,15 +17,15 @@ export function Settings({ draft, errors, onChange }) {
   const { display_name, labels, fail_fast, use_cache } = draft.settings;
   const set = (/** @type {string} */ name, /** @type {any} */ text) => onChange({ part: "settings", name, text });
   const write = (/** @type {string} */ name) => (/** @type {any} */ event) => set(name, event.target.value);
-  const choose = (/** @type {string} */ name) => (/** @type {any} */ event) => set(name, event.target.value === "true");
+  const choose = (/** @type {string} */ name) => (/** @type {string} */ text) => set(name, text === "true");
   const name = (/** @type {object} */ aria) =>
     html`<input ...${aria} value=${display_name} placeholder="the ID of the run" onInput=${write("display_name")} />`;
   const lines = (/** @type {object} */ aria) =>
     html`<textarea ...${aria} rows="2" value=${labels} onInput=${write("labels")}></textarea>`;
   const failure = (/** @type {object} */ aria) =>
-    html`<${Choice} aria=${aria} value=${fail_fast} choices=${AFTER_FAILURE} onChange=${choose("fail_fast")} />`;
+    html`<${Select} ...${aria} value=${`${fail_fast}`} choices=${AFTER_FAILURE} onChoose=${choose("fail_fast")} />`;
   const cache = (/** @type {object} */ aria) =>
-    html`<${Choice} aria=${aria} value=${use_cache} choices=${CACHE} onChange=${choose("use_cache")} />`;
+    html`<${Select} ...${aria} value=${`${use_cache}`} choices=${CACHE} onChoose=${choose("use_cache")} />`;
   const inTheList = { id: "display-name", name: "Display name", hint: "Shown in the list of runs." };
   const afterFailure = "Running steps finish in both cases.";
   const ofCache = "A step with the same inputs as before is not run again.";
@@ -38,16 +37,4 @@ export function Settings({ draft, errors, onChange }) {
       <${Field} id="cache" name="Cached results" hint=${ofCache}>${cache}<//>
     </div>
   <//>`;
-}
-
-/**
- * A setting that is true or false.
- * @param {{aria: object, value: boolean, choices: string[][], onChange: (event: Event) => void}} props
- */
-function Choice({ aria, value, choices, onChange }) {
-  return html`<select ...${aria} value=${String(value)} onChange=${onChange}>
-    ${choices.map(
-      ([each, title]) => html`<option key=${each} value=${each} selected=${each === String(value)}>${title}</option>`,
-    )}
-  </select>`;
 }

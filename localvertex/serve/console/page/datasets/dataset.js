@@ -3,12 +3,7 @@
 import { Figures } from "../models/overview.js";
 import { link } from "../routes.js";
 import { html, useEffect, useRef, useState } from "../ui/html.js";
-import { change, figure } from "../ui/numbers.js";
-import { Frame } from "../ui/page.js";
-import { Table } from "../ui/table.js";
-import { Tabs } from "../ui/tabs.js";
-import { Time } from "../ui/time.js";
-import { Value, Values } from "../ui/values.js";
+import { change, Frame, figure, Table, Tabs, Time, Value, Values } from "../ui/ui.js";
 
 const CHANGED = "changed";
 const DETAILS = "details";

@@ -3,11 +3,7 @@
 import { link } from "../routes.js";
 import { useLoad } from "../server/load.js";
 import { html, useState } from "../ui/html.js";
-import { count, figure } from "../ui/numbers.js";
-import { Empty, Loading, Page, Section } from "../ui/page.js";
-import { Notice, Problem } from "../ui/problem.js";
-import { Table } from "../ui/table.js";
-import { Time } from "../ui/time.js";
+import { count, Empty, figure, Loading, Notice, Page, Problem, Section, Table, Time } from "../ui/ui.js";
 import { Dataset } from "./dataset.js";
 
 /** The entries of metadata that come first where there is no room for all. */

@@ -1,7 +1,5 @@
 // The boxes and lines of the graph. A box whose state has not changed is not rendered again.
-import { html, useMemo } from "../ui/html.js";
-import { StateSymbol } from "../ui/state.js";
-import { duration, useNow } from "../ui/time.js";
+import { duration, html, StateSymbol, useMemo, useNow } from "../ui/ui.js";
 
 /** @typedef {import("./states.js").BoxState} State */
 

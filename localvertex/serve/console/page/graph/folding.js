@@ -1,5 +1,5 @@
 // A graph with its folded groups, as the server draws them.
-import { useEffect, useRef, useState } from "../ui/html.js";
+import { useEffect, useRef, useState } from "../ui/ui.js";
 import { isGroup } from "./boxes.js";
 import { placesIn } from "./keys.js";
 

@@ -1,7 +1,5 @@
 // The graph of a run, or of a file that has not run yet. The server places the boxes; their states come from the tasks.
-import { html, useMemo, useRef, useState } from "../ui/html.js";
-import { count } from "../ui/numbers.js";
-import { label, StateSymbol } from "../ui/state.js";
+import { count, html, label, Select, StateSymbol, useMemo, useRef, useState } from "../ui/ui.js";
 import { Content } from "./boxes.js";
 import { firstStep, placesIn, pressOnBox } from "./keys.js";
 import { countsOf, itemsOf, placesOf, statesOf } from "./states.js";
@@ -115,11 +113,10 @@ function Bar({ counts, viewport }) {
 function Items({ box, entries, chosen, onChoose }) {
   const items = itemsOf(entries, box.id, chosen);
   if (!items.length) return null;
-  const choose = (/** @type {any} */ event) => onChoose(new Map(chosen).set(box.id, event.target.value));
+  const offered = items.slice(0, MAX_ITEMS).map(({ item, text }) => [item, text]);
   return html`<foreignObject x=${box.width - 140} y="3" width="134" height="24">
-    <select aria-label=${`Iteration of ${box.name}`} value=${chosen.get(box.id) ?? ""} onChange=${choose}>
-      <option value="">All ${count(items.length)} items</option>
-      ${items.slice(0, MAX_ITEMS).map(({ item, text }) => html`<option key=${item} value=${item}>${text}</option>`)}
-    </select>
+    <${Select} aria-label=${`Iteration of ${box.name}`} value=${chosen.get(box.id) ?? ""}
+      choices=${[["", `All ${count(items.length)} items`], ...offered]}
+      onChoose=${(/** @type {string} */ item) => onChoose(new Map(chosen).set(box.id, item))} />
   </foreignObject>`;
 }

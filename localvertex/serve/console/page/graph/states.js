@@ -1,7 +1,5 @@
 // The states of the graph's boxes, from the entries of a record: each update changes them, and no place.
-import { count } from "../ui/numbers.js";
-import { label } from "../ui/state.js";
-import { duration } from "../ui/time.js";
+import { count, duration, label } from "../ui/ui.js";
 
 /**
  * What is read of an entry of a record.

@@ -1,5 +1,5 @@
 // The part of a drawing that is seen: moved by drag, wheel and keys, enlarged by ctrl and wheel or two fingers.
-import { useLayoutEffect, useRef } from "../ui/html.js";
+import { useLayoutEffect, useRef } from "../ui/ui.js";
 
 const [LEAST, MOST] = [0.05, 2];
 

@@ -1,7 +1,7 @@
 // One figure over the time of the job, drawn by uPlot; what a restart has thrown away is dashed.
-import { html, useMemo, useState } from "../ui/html.js";
+
 import { usePlot } from "../ui/plot.js";
-import { clock, duration } from "../ui/time.js";
+import { clock, duration, html, useMemo, useState } from "../ui/ui.js";
 
 const HEIGHT = 180;
 

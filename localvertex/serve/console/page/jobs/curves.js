@@ -1,9 +1,5 @@
 // The curves of a job: loss, accuracy, images per second and time left of one replica, and the last values of all.
-import { html, useMemo, useState } from "../ui/html.js";
-import { figure, percent } from "../ui/numbers.js";
-import { Section } from "../ui/page.js";
-import { Table } from "../ui/table.js";
-import { duration } from "../ui/time.js";
+import { duration, figure, html, percent, Section, Select, Table, useMemo, useState } from "../ui/ui.js";
 import { Chart } from "./chart.js";
 
 /** @typedef {(number | null)[]} Point - Step, seconds since the epoch, and the figures. */
@@ -38,15 +34,13 @@ export function Curves({ steps, start, names }) {
   const name = drawn.includes(chosen) ? chosen : drawn[0];
   const curve = steps.get(name);
   const shown = useMemo(() => (curve ? figures(curve, start) : []), [curve, start]);
+  // The trials of a tuning job that has ended are no replicas any more.
+  if (!names.length) return null;
   if (!curve) return html`<p class="muted">No replica has logged training steps yet.</p>`;
   const resumes = curve.resumes.map(([time]) => time - start);
   const lost = shown.some(({ series }) => series.lost.some((value) => value !== null));
   const choice =
-    drawn.length > 1 &&
-    html`<label>Replica <select value=${name}
-    onChange=${(/** @type {any} */ event) => setChosen(event.target.value)}>
-    ${drawn.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
-  </select></label>`;
+    drawn.length > 1 && html`<label>Replica <${Select} value=${name} choices=${drawn} onChoose=${setChosen} /></label>`;
   return html`<${Section} title="Training" actions=${choice}>
     ${resumes.length > 0 && html`<p class="muted">${resumesText(curve.resumes, start)}${lost && LOST}</p>`}
     <div class="charts">

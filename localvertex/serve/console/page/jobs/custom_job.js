@@ -1,18 +1,13 @@
 // One custom job of the API: what it was asked for, its replicas, and their logs.
 
-import { Log } from "../logs/log.js";
+import { Log, offsetIn } from "../logs/log.js";
 import { added, EMPTY } from "../logs/window.js";
 import { go, link } from "../routes.js";
-import { withPoints } from "../runs/record.js";
+import { withPoints } from "../runs/live_run.js";
 import { post, remove } from "../server/api.js";
 import { useEvents } from "../server/load.js";
-import { Confirm } from "../ui/dialog.js";
-import { html, useState } from "../ui/html.js";
-import { Loading, Page, Section } from "../ui/page.js";
-import { Problem } from "../ui/problem.js";
-import { isFinal, State } from "../ui/state.js";
-import { Time } from "../ui/time.js";
-import { Replicas } from "./job.js";
+import { Confirm, html, isFinal, Loading, Page, Problem, Section, State, Time, useState } from "../ui/ui.js";
+import { Replicas } from "./replicas.js";
 
 /** @param {{params: Record<string, string>, query: URLSearchParams}} props */
 export default function Job({ params, query }) {
@@ -26,6 +21,8 @@ export default function Job({ params, query }) {
     <//>`;
   if (!resource) return html`<${Page} title=${id} parent=${parent}><${Loading} /><//>`;
   const logOf = (/** @type {string} */ file) => link(["jobs", id], { file });
+  const addressOf = (/** @type {Record<string, string>} */ change) =>
+    link(["jobs", id], { ...Object.fromEntries(query), ...change });
   const heading = html`<bdi>${resource.displayName}</bdi> <${State} state=${resource.state} />`;
   const actions = html`<${Actions} job=${resource} />`;
   const target = { path: `/local/jobs/${id}:fault` };
@@ -38,8 +35,8 @@ export default function Job({ params, query }) {
     ${resource.error && html`<${Problem} title="The job failed" error=${resource.error.message} />`}
     ${job && html`<${Replicas} job=${job} steps=${steps} target=${target} logOf=${logOf} />`}
     <${Section} title="Log">
-      <${Log} run="" task=${id} log=${live.log} setLog=${live.setLog} path=${`/local/jobs/${id}/log`}
-        onFile=${(/** @type {string} */ file) => go(logOf(file), { replace: true })} />
+      <${Log} key=${query.get("file") ?? ""} path=${`/local/jobs/${id}/log`} task=${id} log=${live.log} setLog=${live.setLog}
+        at=${offsetIn(query)} addressOf=${addressOf} />
     <//>
   <//>`;
 }

@@ -1,7 +1,5 @@
 // What a replica did and when: one lane, and the legend of its kinds.
-import { html, useMemo } from "../ui/html.js";
-import { percent } from "../ui/numbers.js";
-import { clock, duration } from "../ui/time.js";
+import { clock, duration, html, percent, useMemo } from "../ui/ui.js";
 
 /** @typedef {[string, number, number]} Segment - Kind, start and end in seconds from the start of the job. */
 /** @typedef {[number, string]} Mark - Second, what happened. */
@@ -73,14 +71,14 @@ export function Axis({ total }) {
 }
 
 /**
- * The kinds that occur, with the seconds of the primary replica.
+ * The kinds that occur, with the seconds of the primary replica, or of all trials of a tuning job.
  * @param {{timeline: Record<string, Segment[]>, seconds: Record<string, number>, total: number}} props
  */
 export function Legend({ timeline, seconds, total }) {
   const used = new Set(Object.values(timeline).flatMap((segments) => segments.map(([kind]) => kind)));
   return html`<ul class="legend" aria-label="Time by kind">
     ${Object.entries(KINDS)
-      .filter(([kind]) => used.has(kind))
+      .filter(([kind]) => used.has(kind) || seconds[kind])
       .map(
         ([kind, meaning]) => html`<li key=${kind} title=${meaning}>
           <svg class="swatch" aria-hidden="true"><rect class=${kind} width="100%" height="100%" /></svg>

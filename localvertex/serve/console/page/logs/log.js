@@ -1,97 +1,106 @@
 // A log that follows its file: search, wrap, earlier lines; it stays where it is while the user has scrolled up.
-import { get } from "../server/api.js";
-import { useAction } from "../server/load.js";
-import { html, useEffect, useMemo, useRef, useState } from "../ui/html.js";
-import { marked } from "./text.js";
-import { preceded } from "./window.js";
+import { go } from "../routes.js";
+import { html, Select, useEffect, useRef, useState } from "../ui/ui.js";
+import { Lines } from "./lines.js";
+import { clickedLine, Place, useWindow } from "./place.js";
+import { Search, useSearch } from "./search.js";
+import { blockWith } from "./window.js";
 
 /** Distance from the end in pixels within which the log follows. */
 const NEAR = 32;
 
+/** @typedef {{current: HTMLElement | null}} Box */
+
+/** Return the place in a log that an address names. @param {URLSearchParams} query */
+export const offsetIn = (query) => (/^\d{1,15}$/.test(query.get("at") ?? "") ? Number(query.get("at")) : null);
+
 /**
  * @param {object} props
- * @param {string} props.run
+ * @param {string} props.path - Where its pieces are.
  * @param {string} props.task
- * @param {import("./window.js").LogWindow} props.log
- * @param {(change: (log: any) => any) => void} props.setLog
- * @param {(file: string) => void} props.onFile - Shows another log of the step.
- * @param {string} [props.path] - Where its pieces are; those of a job of the API are elsewhere.
+ * @param {import("./window.js").LogWindow} props.log - The end of the file.
+ * @param {import("./window.js").SetLog} props.setLog
+ * @param {number | null} props.at - Offset of a byte, whose line is marked; part of the address.
+ * @param {(change: {file?: string, at: string}) => string} props.addressOf - Another log, or another place in it.
+ * @param {string} [props.none] - Shown if there is no log.
  */
-export function Log({ run, task, log, setLog, onFile, path = `/local/runs/${run}/log` }) {
-  const [search, setSearch] = useState("");
+export function Log({ path, task, log: end, setLog, at, addressOf, none = "No log yet." }) {
   const [isWrapped, setIsWrapped] = useState(true);
   const box = useRef(/** @type {HTMLElement | null} */ (null));
-  const [isFollowing, follow, onScroll] = useFollowing(box, log);
-  const [loadEarlier, { isBusy, error }] = useEarlier(path, task, log, setLog, box);
-  const found = useSearch(box, search, log);
-  const isCut = (log.blocks[0]?.offset ?? 0) > 0;
-  return html`<div class="log">
+  const [keep, height] = useHeight(box);
+  const shown = useWindow(path, task, end, setLog, at, keep);
+  const { log } = shown;
+  const [isFollowing, setIsFollowing, onScroll] = useFollowing(box, log, shown.isAtEnd, at);
+  const reveal = usePlace(box, log, at);
+  const show = (/** @type {{file?: string, at: string}} */ change) => go(addressOf(change), { replace: true });
+  const mark = (/** @type {number} */ offset) => {
+    setIsFollowing(false);
+    if (offset === at) reveal();
+    else show({ at: String(offset) });
+  };
+  const found = useSearch(path, task, end, at, mark);
+  const click = () => {
+    const offset = clickedLine(/** @type {HTMLElement} */ (box.current), log);
+    if (offset !== null) mark(offset);
+  };
+  const follow = () => {
+    shown.leave();
+    setIsFollowing(true);
+    if (at !== null) show({ at: "" });
+  };
+  useEffect(height, [log.blocks[0]?.offset]);
+  return html`<div class="log" onKeyDown=${keys(found)}>
     <div class="toolbar">
-      <${Files} log=${log} onFile=${onFile} />
-      <${Search} search=${search} onInput=${setSearch} found=${found} isCut=${isCut} />
+      <${Files} log=${end} onFile=${(/** @type {string} */ file) => show({ file, at: "" })} />
+      <${Search} found=${found} at=${at} />
       <label class="check"><input type="checkbox" checked=${isWrapped}
         onChange=${() => setIsWrapped(!isWrapped)} />Wrap</label>
-      ${run && html`<span class="end"><a href=${href(run, task, log.file)}>Download</a></span>`}
+      <span class="end"><${Place} log=${log} at=${at} addressOf=${addressOf} />
+        <a href=${`${path}/file?${new URLSearchParams({ task, file: end.file })}`} download>Download</a></span>
     </div>
-    <div class="lines ${isWrapped ? "wrapped" : ""}" ref=${box} onScroll=${onScroll} tabindex="0" role="log"
-      aria-label=${`Log of ${task}`} aria-live="off">
-      ${
-        isCut &&
-        html`<p class="earlier"><button onClick=${loadEarlier} disabled=${isBusy}>Load earlier lines</button>
-        ${error && html`<span class="error">${error.message}</span>`}</p>`
-      }
-      ${log.blocks.map((block) => html`<${Lines} key=${block.offset} block=${block} search=${search} />`)}
-      ${log.blocks.length === 0 && html`<p class="muted">${log.isRead ? "The log is empty." : "No log yet."}</p>`}
+    <div class="lines ${isWrapped ? "wrapped" : ""}" ref=${box} onScroll=${onScroll} onClick=${click} tabindex="0"
+      role="log" aria-label=${`Log of ${task}`} aria-live="off">
+      <${More} load=${shown.earlier} text="Load earlier lines" shown=${shown} />
+      ${log.blocks.map(
+        (block) => html`<${Lines} key=${block.offset} block=${block} search=${found.text}
+        at=${at !== null && blockWith(log, at) === block ? at : -1} />`,
+      )}
+      ${log.blocks.length === 0 && html`<p class="muted">${log.isRead ? "The log is empty." : none}</p>`}
+      <${More} load=${shown.later} text="Load later lines" shown=${shown} />
     </div>
     ${!isFollowing && html`<button class="follow primary" onClick=${follow}>Jump to the end</button>`}
   </div>`;
 }
 
-/** @param {string} run @param {string} task @param {string} file */
-const href = (run, task, file) =>
-  `/runs/${[run, ...task.split("/"), ...file.split("/")].map(encodeURIComponent).join("/")}?download`;
+/** A button that loads more lines. @param {{load: (() => void) | null, text: string, shown: any}} props */
+function More({ load, text, shown: { isBusy, error } }) {
+  if (!load) return null;
+  return html`<p class="more"><button onClick=${load} disabled=${isBusy}>${text}</button>
+    ${error && html`<span class="error">${error.message}</span>`}</p>`;
+}
 
 /** The choice of the log, where a step has several. @param {{log: any, onFile: (file: string) => void}} props */
 function Files({ log, onFile }) {
   if (log.files.length < 2) return null;
-  return html`<label>Log <select value=${log.file} onChange=${(/** @type {any} */ event) => onFile(event.target.value)}>
-    ${log.files.map((/** @type {string} */ name) => html`<option key=${name} value=${name}>${name}</option>`)}
-  </select></label>`;
+  return html`<label>Log <${Select} value=${log.file} choices=${log.files} onChoose=${onFile} /></label>`;
 }
 
-/** @param {{search: string, onInput: (text: string) => void, found: any, isCut: boolean}} props */
-function Search({ search, onInput, found, isCut }) {
-  const { count, index, move } = found;
-  const go = (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && move(event.shiftKey ? -1 : 1);
-  const where = isCut ? " in the lines shown" : "";
-  return html`<span class="search" role="search">
-    <input type="search" placeholder="Search the log" aria-label="Search the log" value=${search} onKeyDown=${go}
-      onInput=${(/** @type {any} */ event) => onInput(event.target.value)} />
-    ${
-      search &&
-      html`<span class="muted" role="status">${count ? `${index + 1} of ${count}${where}` : `None${where}`}</span>
-      <button class="icon" aria-label="Previous match" disabled=${!count} onClick=${() => move(-1)}>↑</button>
-      <button class="icon" aria-label="Next match" disabled=${!count} onClick=${() => move(1)}>↓</button>`
-    }
-  </span>`;
-}
+/** F3 goes to the next match, Escape ends the search. @param {ReturnType<typeof useSearch>} found */
+const keys = (found) => (/** @type {KeyboardEvent} */ event) => {
+  if (!found.text || !["F3", "Escape"].includes(event.key)) return;
+  event.preventDefault();
+  if (event.key === "Escape") found.input("");
+  else found.move(event.shiftKey ? -1 : 1);
+};
 
 /**
- * One block; it is drawn again only when its text or the search changes.
- * @param {{block: any, search: string}} props
+ * Keep the end in view until the user scrolls up or goes to a place.
+ * @param {Box} box @param {any} log @param {boolean} isAtEnd - Whether the window is the end of the log.
+ * @param {number | null} at
+ * @returns {[boolean, (isFollowing: boolean) => void, () => void]} Whether it follows, its setter, one for scrolling.
  */
-function Lines({ block, search }) {
-  return useMemo(() => html`<pre>${marked(block.text, search)}</pre>`, [block.text, search]);
-}
-
-/**
- * Keep the end in view until the user scrolls up.
- * @param {{current: HTMLElement | null}} box
- * @param {any} log
- * @returns {[boolean, () => void, () => void]} Whether it follows, a function that makes it, and one for scrolling.
- */
-function useFollowing(box, log) {
-  const [isFollowing, setIsFollowing] = useState(true);
+function useFollowing(box, log, isAtEnd, at) {
+  const [isFollowing, setIsFollowing] = useState(at === null);
   const last = useRef(0);
   useEffect(() => {
     if (isFollowing && box.current) box.current.scrollTop = box.current.scrollHeight;
@@ -99,49 +108,48 @@ function useFollowing(box, log) {
   const onScroll = () => {
     const element = box.current;
     if (!element) return; // the event comes after the view is gone
-    const isAtEnd = element.scrollHeight - element.scrollTop - element.clientHeight < NEAR;
-    if (isAtEnd) setIsFollowing(true);
+    const isNear = element.scrollHeight - element.scrollTop - element.clientHeight < NEAR;
+    if (isNear && isAtEnd && at === null) setIsFollowing(true);
     else if (element.scrollTop < last.current) setIsFollowing(false);
     last.current = element.scrollTop;
   };
-  return [isFollowing, () => setIsFollowing(true), onScroll];
+  return [isFollowing, setIsFollowing, onScroll];
 }
 
 /**
- * Load the piece before the window, and keep the lines where they are.
- * @param {string} path @param {string} task @param {any} log @param {(change: (log: any) => any) => void} setLog
- * @param {{current: HTMLElement | null}} box
+ * Bring the place into view when it changes; the lines that are loaded later do not move it.
+ * @param {Box} box @param {any} log @param {number | null} at
  */
-function useEarlier(path, task, log, setLog, box) {
-  const height = useRef(0);
+function usePlace(box, log, at) {
+  const seen = useRef(/** @type {number | null} */ (null));
+  const reveal = () => {
+    const line = box.current?.querySelector(".line mark.current") ?? box.current?.querySelector(".line");
+    if (!box.current || !line) return false;
+    line.scrollIntoView({ block: "nearest" });
+    const above = line.getBoundingClientRect().top - box.current.getBoundingClientRect().top;
+    box.current.scrollTop += above - box.current.clientHeight / 2;
+    return true;
+  };
   useEffect(() => {
-    if (!height.current || !box.current) return;
-    box.current.scrollTop += box.current.scrollHeight - height.current;
-    height.current = 0;
-  }, [log.blocks[0]?.offset]);
-  return useAction(async () => {
-    const before = String(log.blocks[0].offset);
-    const query = new URLSearchParams({ task, file: log.file, before });
-    const piece = await get(`${path}?${query}`);
-    height.current = box.current?.scrollHeight ?? 0;
-    setLog((present) => (String(present.blocks[0]?.offset) === before ? preceded(present, piece) : present));
-  });
+    if (at === seen.current) return;
+    if (at === null || reveal()) seen.current = at;
+  }, [at, log.blocks]);
+  return reveal;
 }
 
-/** Move between the matches. @param {{current: HTMLElement | null}} box @param {string} search @param {any} log */
-function useSearch(box, search, log) {
-  const [count, setCount] = useState(0);
-  const [index, setIndex] = useState(-1);
-  const matches = () => [...(box.current?.querySelectorAll("mark") ?? [])];
-  useEffect(() => setIndex(-1), [search]);
-  useEffect(() => setCount(search ? matches().length : 0), [search, log.blocks]);
-  const move = (/** @type {number} */ by) => {
-    const every = matches();
-    if (!every.length) return;
-    const next = index < 0 && by < 0 ? every.length - 1 : (index + by + every.length) % every.length;
-    for (const each of every) each.classList.toggle("current", each === every[next]);
-    every[next].scrollIntoView({ block: "center" });
-    setIndex(next);
+/**
+ * Keep the lines where they are when earlier ones are added.
+ * @param {Box} box
+ * @returns {[() => void, () => void]} To call before and after the lines are drawn.
+ */
+function useHeight(box) {
+  const height = useRef(0);
+  const keep = () => {
+    height.current = box.current?.scrollHeight ?? 0;
   };
-  return { count, index, move };
+  const restore = () => {
+    if (height.current && box.current) box.current.scrollTop += box.current.scrollHeight - height.current;
+    height.current = 0;
+  };
+  return [keep, restore];
 }

@@ -1,6 +1,6 @@
 // The last lines of a log, in blocks of whole lines, so that only the last block is drawn again when the log grows.
 
-/** @typedef {{offset: number, text: string, lines: number}} Block */
+/** @typedef {{offset: number, end: number, text: string, lines: number}} Block - Offsets are those of bytes. */
 
 /**
  * @typedef {object} LogWindow
@@ -11,6 +11,8 @@
  * @property {number} size - Of the whole file in bytes.
  * @property {number} most - Lines that are kept.
  * @property {boolean} isRead - Whether the server has sent anything of the log.
+ * @property {number} inode - Of the file.
+ * @property {number} round - Changes when the file was replaced or truncated.
  */
 
 /** @typedef {(change: (log: LogWindow) => LogWindow) => void} SetLog */
@@ -23,16 +25,27 @@ const MOST_LINES = 5000;
 const BLOCK_LENGTH = 65536;
 
 /** @type {LogWindow} */
-export const EMPTY = { file: "", files: [], blocks: [], end: 0, size: 0, most: MOST_LINES, isRead: false };
+export const EMPTY = {
+  file: "",
+  files: [],
+  blocks: [],
+  end: 0,
+  size: 0,
+  most: MOST_LINES,
+  isRead: false,
+  inode: 0,
+  round: 0,
+};
 
 /**
  * Return the window with the next event: it continues the log, or begins anew when the log was replaced.
  * @param {LogWindow} log
- * @param {{file: string, files: string[], text: string, offset?: number, end?: number, size?: number}} event
+ * @param {{file: string, files: string[], text: string, offset?: number, end?: number, size?: number,
+ *   inode?: number}} event
  * @returns {LogWindow}
  */
 export function added(log, event) {
-  const { file, files, text, offset, end = 0, size = 0 } = event;
+  const { file, files, text, offset, end = 0, size = 0, inode = 0 } = event;
   if (offset === undefined) return { ...log, file, files, isRead: true };
   const isNext = file === log.file && offset === log.end && log.isRead;
   const blocks = isNext ? [...log.blocks] : [];
@@ -41,8 +54,32 @@ export function added(log, event) {
   if (isOpen) blocks.pop();
   blocks.push(...split(isOpen ? last.text + text : text, isOpen ? last.offset : offset));
   const most = isNext ? log.most : MOST_LINES;
-  return { file, files, blocks: newest(blocks, most), end, size, most, isRead: true };
+  const round = log.isRead && (inode !== log.inode || size < log.size) ? log.round + 1 : log.round;
+  return { file, files, blocks: newest(blocks, most), end, size, most, isRead: true, inode, round };
 }
+
+/**
+ * Return a window of a piece elsewhere in the log, of which all lines are kept.
+ * @param {LogWindow} log
+ * @param {{text: string, offset: number, end: number, size: number}} piece
+ * @returns {LogWindow}
+ */
+export function elsewhere(log, { text, offset, end, size }) {
+  return { ...log, blocks: split(text, offset), end, size, most: Number.POSITIVE_INFINITY };
+}
+
+/** Return the block with a byte of the log. @param {LogWindow} log @param {number} offset */
+export const blockWith = (log, offset) => log.blocks.find((block) => offset >= block.offset && offset < block.end);
+
+/** Return the index in a block's text of the character at an offset. @param {Block} block @param {number} offset */
+export const indexOf = (block, offset) =>
+  new TextDecoder().decode(new TextEncoder().encode(block.text).subarray(0, offset - block.offset)).length;
+
+/** Return the offset of the character at an index of a block's text. @param {Block} block @param {number} index */
+export const offsetOf = (block, index) => block.offset + numBytes(block.text.slice(0, index));
+
+/** @param {string} text */
+const numBytes = (text) => new TextEncoder().encode(text).length;
 
 /**
  * Return the window with an earlier piece before it, which stays when the log grows.
@@ -68,14 +105,13 @@ function newest(blocks, most) {
 }
 
 /**
- * Cut a text into blocks. Their offsets are those of bytes.
+ * Cut a text into blocks.
  * @param {string} text
  * @param {number} offset
  * @returns {Block[]}
  */
 function split(text, offset) {
   let next = offset;
-  const encoder = new TextEncoder();
   const blocks = [];
   let start = 0;
   while (start < text.length) {
@@ -87,10 +123,11 @@ function split(text, offset) {
         newline < 0 || newline + 1 - start > BLOCK_LENGTH ? Math.min(text.length, start + BLOCK_LENGTH) : newline + 1;
       lines += 1;
     }
-    const part = text.slice(start, end);
-    blocks.push({ offset: next, text: part, lines });
-    next += encoder.encode(part).length;
-    start = end;
+    // A character of two units is not cut.
+    const part = text.slice(start, /[\ud800-\udbff]/.test(text[end - 1]) ? end + 1 : end);
+    blocks.push({ offset: next, end: next + numBytes(part), text: part, lines });
+    next += numBytes(part);
+    start += part.length;
   }
   return blocks;
 }

@@ -1,9 +1,7 @@
 // Changes of a version through Vertex AI's own methods: its aliases, and its deletion.
 import { post, remove, vertex } from "../server/api.js";
 import { useAction } from "../server/load.js";
-import { Confirm, Dialog } from "../ui/dialog.js";
-import { html, useState } from "../ui/html.js";
-import { Problem } from "../ui/problem.js";
+import { Confirm, Dialog, html, Problem, useState } from "../ui/ui.js";
 
 const USUAL = ["champion", "default"];
 

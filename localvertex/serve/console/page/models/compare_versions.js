@@ -2,12 +2,7 @@
 
 import { link } from "../routes.js";
 import { useLoad } from "../server/load.js";
-import { html } from "../ui/html.js";
-import { change, figure } from "../ui/numbers.js";
-import { Loading } from "../ui/page.js";
-import { Problem } from "../ui/problem.js";
-import { Table } from "../ui/table.js";
-import { Value } from "../ui/values.js";
+import { change, figure, html, Loading, Problem, Table, Value } from "../ui/ui.js";
 import { metricNames, metricsOf } from "./versions.js";
 
 /** @param {{id: string, versions: string[]}} props - Two numbers, the older one first. */

@@ -2,10 +2,7 @@
 
 import { go, link } from "../routes.js";
 import { useLoad } from "../server/load.js";
-import { html, useState } from "../ui/html.js";
-import { Loading, Page } from "../ui/page.js";
-import { Problem } from "../ui/problem.js";
-import { Tabs } from "../ui/tabs.js";
+import { html, Loading, Page, Problem, Tabs, useState } from "../ui/ui.js";
 import { DeleteVersion, EditAliases } from "./changes.js";
 import { Overview } from "./overview.js";
 import { TryModel } from "./try_image.js";

@@ -2,11 +2,7 @@
 
 import { link } from "../routes.js";
 import { useLoad } from "../server/load.js";
-import { html } from "../ui/html.js";
-import { Empty, Loading, Page } from "../ui/page.js";
-import { Problem } from "../ui/problem.js";
-import { Table } from "../ui/table.js";
-import { Time } from "../ui/time.js";
+import { Empty, html, Loading, Page, Problem, Table, Time } from "../ui/ui.js";
 import { Aliases, metricColumns, metricsOf } from "./versions.js";
 
 export default function Models() {

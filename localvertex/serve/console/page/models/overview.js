@@ -1,12 +1,7 @@
 // What a version of a model is: metrics, origin, endpoints, container and files.
 
 import { link } from "../routes.js";
-import { html } from "../ui/html.js";
-import { bytes, count, figure } from "../ui/numbers.js";
-import { Section } from "../ui/page.js";
-import { Table } from "../ui/table.js";
-import { Time } from "../ui/time.js";
-import { Value, Values } from "../ui/values.js";
+import { bytes, count, figure, html, Section, Table, Time, Value, Values } from "../ui/ui.js";
 import { Fingerprints, metricNames, metricsOf, Run } from "./versions.js";
 
 /** @param {{model: any}} props */

@@ -1,8 +1,5 @@
 // The predictions of a model: probabilities of classes as bars with figures, everything else as JSON.
-import { html } from "../ui/html.js";
-import { count } from "../ui/numbers.js";
-import { duration } from "../ui/time.js";
-import { Code } from "../ui/values.js";
+import { Code, count, duration, html } from "../ui/ui.js";
 
 const NUM_SHOWN = 5;
 

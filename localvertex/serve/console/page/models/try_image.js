@@ -1,8 +1,7 @@
 // A model that is tried: with an image that is dropped or chosen, or with instances as JSON.
+import { useFileDrop } from "../creating/choose.js";
 import { get, post } from "../server/api.js";
-import { html, useEffect, useRef, useState } from "../ui/html.js";
-import { count } from "../ui/numbers.js";
-import { Notice, Problem } from "../ui/problem.js";
+import { count, html, Notice, Problem, useEffect, useRef, useState } from "../ui/ui.js";
 import { Predictions } from "./predictions.js";
 
 /** Vertex AI accepts requests of 1.5 MiB; base64 makes an image larger by a third. */
@@ -114,19 +113,12 @@ function Image({ onSend, isBusy }) {
     }
     onSend({ image: await base64(file) });
   };
-  const over = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    setIsOver(event.type === "dragover");
-  };
-  const drop = (/** @type {DragEvent} */ event) => {
-    over(event);
-    if (!isBusy) take(event.dataTransfer?.files);
-  };
+  useFileDrop((files) => isBusy || take(files), setIsOver);
   const choose = (/** @type {any} */ event) => {
     take(event.target.files);
     event.target.value = "";
   };
-  return html`<div class=${`try-drop ${isOver ? "over" : ""}`} onDragOver=${over} onDragLeave=${over} onDrop=${drop}>
+  return html`<div class=${`try-drop ${isOver ? "over" : ""}`}>
       ${chosen && html`<img src=${chosen.url} alt=${`The image ${chosen.name}`} />`}
       <div>
         <label class="button">Choose an image

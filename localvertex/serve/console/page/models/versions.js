@@ -1,11 +1,7 @@
 // The versions of a model side by side, and what all views show of versions.
 
 import { link } from "../routes.js";
-import { html, useState } from "../ui/html.js";
-import { figure } from "../ui/numbers.js";
-import { Section } from "../ui/page.js";
-import { Table } from "../ui/table.js";
-import { Time } from "../ui/time.js";
+import { figure, html, Section, Table, Time, useState } from "../ui/ui.js";
 import { CompareVersions } from "./compare_versions.js";
 
 const NUM_SHOWN = 25;

@@ -3,10 +3,7 @@
 import { go, link } from "../routes.js";
 import { post, remove } from "../server/api.js";
 import { useAction } from "../server/load.js";
-import { Confirm, Dialog } from "../ui/dialog.js";
-import { html, useState } from "../ui/html.js";
-import { Notice, Problem } from "../ui/problem.js";
-import { isFinal, plain } from "../ui/state.js";
+import { Confirm, Dialog, html, isFinal, Notice, Problem, plain, useState } from "../ui/ui.js";
 
 /** @typedef {"" | "stop" | "retry" | "delete"} Asked */
 
@@ -35,6 +32,7 @@ function Stop({ run, onClose }) {
     await post(`/local/runs/${run.id}:stop`, { at_once });
     onClose();
   });
+  if (run.is_ending) return html`<${Ending} run=${run} onClose=${onClose} />`;
   if (!run.is_running_here) return html`<${Elsewhere} run=${run} onClose=${onClose} />`;
   const actions = html`
     <button onClick=${onClose}>Cancel</button>
@@ -46,6 +44,14 @@ function Stop({ run, onClose }) {
     <p><strong>At once</strong>: its processes are killed. Work since the last checkpoint is lost.</p>
     <p class="muted">Finished steps are kept. Retry resumes the run later.</p>
     ${error && html`<${Problem} error=${error} />`}
+  <//>`;
+}
+
+/** A run of a server that was killed. @param {{run: any, onClose: () => void}} props */
+function Ending({ run, onClose }) {
+  return html`<${Dialog} title="This run is ending" onClose=${onClose}>
+    <p>The server that ran <bdi class="mono">${run.id}</bdi> was killed.</p>
+    <p>The last processes of the run end by themselves, within the grace time.</p>
   <//>`;
 }
 

@@ -1,10 +1,7 @@
 // One artifact: its content where the page can show it, its metadata, and its files to download.
 
 import { useLoad } from "../server/load.js";
-import { html, useState } from "../ui/html.js";
-import { bytes, figure } from "../ui/numbers.js";
-import { Frame, Loading } from "../ui/page.js";
-import { Values } from "../ui/values.js";
+import { bytes, Frame, figure, html, Loading, useState, Values } from "../ui/ui.js";
 import { markup } from "./markup.js";
 
 const MOST_IMAGES = 12;

@@ -1,9 +1,7 @@
 // The facts of a run below its title, and why it failed.
 
 import { link } from "../routes.js";
-import { html } from "../ui/html.js";
-import { isFinal } from "../ui/state.js";
-import { Duration, Time } from "../ui/time.js";
+import { Duration, html, isFinal, Time } from "../ui/ui.js";
 
 /** @param {{run: any, description?: string}} props */
 export function Facts({ run, description }) {
@@ -13,14 +11,14 @@ export function Facts({ run, description }) {
     ["Pipeline", run.pipeline_name],
     ["Created", html`<${Time} at=${run.create_time} />`],
     ["Ended", run.end_time && html`<${Time} at=${run.end_time} />`],
-    ["Duration", html`<${Duration} seconds=${run.seconds} since=${since} />`],
+    ["Duration", html`<${Duration} seconds=${run.seconds} since=${since} idle=${run.idle_seconds} />`],
     ["Region", run.region],
     ["Run ID", run.id !== run.name && run.id],
     ["Schedule", run.schedule && html`<a href=${link(["schedules"])}>${run.schedule.split("/").at(-1)}</a>`],
     ["Resumed", timesOf(run.resume_times?.length ?? 0)],
   ];
   return html`
-    ${description && html`<p class="description">${description}</p>`}
+    ${description && html`<p class="description" tabindex=${description.length > 1000 ? 0 : undefined}>${description}</p>`}
     <dl class="facts">
       ${facts.map(([name, value]) => value && html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
     </dl>`;

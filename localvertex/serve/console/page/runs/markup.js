@@ -1,5 +1,5 @@
 // The HTML of a Markdown text as elements of this page: only the tags below, and no attribute but https links.
-import { html } from "../ui/html.js";
+import { html } from "../ui/ui.js";
 
 const TAGS = new Set(
   "P H1 H2 H3 H4 H5 H6 UL OL LI A EM STRONG S CODE PRE BLOCKQUOTE HR BR TABLE THEAD TBODY TR TH TD".split(" "),

@@ -1,18 +1,15 @@
 // One run while it runs and afterwards: what it is doing, its graph and steps, and everything about the chosen step.
 
 import { Graph, useGraph } from "../graph/graph.js";
-import { Log } from "../logs/log.js";
+import { Log, offsetIn } from "../logs/log.js";
 import { go, link } from "../routes.js";
 import { get } from "../server/api.js";
 import { useLoad } from "../server/load.js";
 import { html, useEffect, useMemo, useState } from "../ui/html.js";
-import { Frame, Loading, Page, Section } from "../ui/page.js";
-import { Problem } from "../ui/problem.js";
-import { isFinal, State } from "../ui/state.js";
-import { Tabs } from "../ui/tabs.js";
+import { Frame, isFinal, Loading, Page, Problem, Section, State, Tabs } from "../ui/ui.js";
 import { Actions } from "./actions.js";
 import { Facts, Failure } from "./header.js";
-import { useRun } from "./record.js";
+import { useRun } from "./live_run.js";
 import { Step } from "./step.js";
 import { Steps } from "./steps.js";
 import { Summary } from "./summary.js";
@@ -48,14 +45,21 @@ export default function Run({ params, query }) {
   <//>`;
 }
 
-/** @param {{live: import("./record.js").Live, run: any, entry: any, query: URLSearchParams}} props */
+/** @param {{live: import("./live_run.js").Live, run: any, entry: any, query: URLSearchParams}} props */
 function LogOf({ live, run, entry, query }) {
-  const onFile = (/** @type {string} */ file) =>
-    go(link(["runs", run.id, entry.path], { ...Object.fromEntries(query), file }), { replace: true });
+  const addressOf = (/** @type {Record<string, string>} */ change) =>
+    link(["runs", run.id, entry.path], { ...Object.fromEntries(query), ...change });
   return html`<${Section} title=${html`Log of <bdi>${entry.display_name}</bdi>`}>
-    <${Log} key=${`${entry.path} ${query.get("file") ?? ""}`} run=${run.id} task=${entry.path}
-      log=${live.log} setLog=${live.setLog} onFile=${onFile} />
+    <${Log} key=${`${entry.path} ${query.get("file") ?? ""}`} path=${`/local/runs/${run.id}/log`} task=${entry.path}
+      log=${live.log} setLog=${live.setLog} at=${offsetIn(query)} addressOf=${addressOf}
+      none=${withoutLog(entry)} />
   <//>`;
+}
+
+/** Why a step has no log. @param {any} entry */
+function withoutLog(entry) {
+  if (entry.cache_hit) return "No log: the outputs came from the cache.";
+  return entry.end_time ? "This step wrote no log." : "No log yet.";
 }
 
 /**
@@ -105,7 +109,7 @@ function GraphOf({ run, tasks, selected, onSelect }) {
 function JobOf(props) {
   const [Job, setJob] = useState(/** @type {any} */ (null));
   useEffect(() => {
-    import("../jobs/job.js").then((part) => setJob(() => part.Job));
+    import("../jobs/replicas.js").then((part) => setJob(() => part.Job));
   }, []);
   return Job && html`<${Job} ...${props} />`;
 }

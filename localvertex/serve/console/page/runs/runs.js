@@ -2,13 +2,21 @@
 
 import { go, link } from "../routes.js";
 import { useEvents, useLoad } from "../server/load.js";
-import { html, useEffect, useRef, useState } from "../ui/html.js";
-import { Empty, Loading, Page } from "../ui/page.js";
-import { Problem } from "../ui/problem.js";
-import { label } from "../ui/state.js";
-import { Table } from "../ui/table.js";
-import { Tabs } from "../ui/tabs.js";
-import { LISTS, PAGE_SIZE } from "./rows.js";
+import {
+  Empty,
+  html,
+  Loading,
+  label,
+  Page,
+  Problem,
+  Select,
+  Table,
+  Tabs,
+  useEffect,
+  useRef,
+  useState,
+} from "../ui/ui.js";
+import { LISTS, PAGE_SIZE } from "./lists.js";
 
 const TYPING_MS = 200;
 
@@ -78,7 +86,7 @@ function Rows({ tab, query, selected, onSelect }) {
 }
 
 /**
- * @param {{list: import("./rows.js").List, text: string, state: string,
+ * @param {{list: import("./lists.js").List, text: string, state: string,
  *   onChange: (values: Record<string, string>) => void}} props
  */
 function Filter({ list, text, state, onChange }) {
@@ -100,13 +108,10 @@ function Filter({ list, text, state, onChange }) {
     return () => clearTimeout(timer);
   }, [typed]);
   const type = (/** @type {any} */ event) => setTyped(event.target.value);
-  const choose = (/** @type {any} */ event) => onChange({ state: event.target.value });
   return html`<div class="toolbar" role="search">
     <input type="search" placeholder="Filter by name" aria-label="Filter by name" value=${typed} onInput=${type} />
-    <select aria-label="State" value=${state} onChange=${choose}>
-      <option value="">All states</option>
-      ${list.states.map((each) => html`<option key=${each} value=${each}>${label(each)}</option>`)}
-    </select>
+    <${Select} aria-label="State" value=${state} onChoose=${(/** @type {string} */ chosen) => onChange({ state: chosen })}
+      choices=${[["", "All states"], ...list.states.map((each) => [each, label(each)])]} />
   </div>`;
 }
 

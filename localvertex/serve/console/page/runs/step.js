@@ -2,11 +2,9 @@
 
 import { link } from "../routes.js";
 import { useLoad } from "../server/load.js";
-import { html, useState } from "../ui/html.js";
-import { State } from "../ui/state.js";
-import { Duration, Time } from "../ui/time.js";
-import { Code, Values } from "../ui/values.js";
+import { Code, Duration, html, State, Time, useState, Values } from "../ui/ui.js";
 import { Artifact } from "./artifact.js";
+import { quoted } from "./shell.js";
 import { remark } from "./steps.js";
 
 /** Artifacts whose content is shown at once: the first of those that the page can show. */
@@ -86,6 +84,3 @@ function Command({ run, entry }) {
     ${data?.command.length > 0 && html`<${Code} text=${data.command.map(quoted).join(" ")} />`}
   </details>`;
 }
-
-/** A word as a shell takes it. @param {string} word */
-const quoted = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);

@@ -1,9 +1,7 @@
 // The steps of a run as a table: the same as the graph for narrow screens and screen readers.
 
 import { link } from "../routes.js";
-import { html } from "../ui/html.js";
-import { State } from "../ui/state.js";
-import { Duration } from "../ui/time.js";
+import { Duration, html, State } from "../ui/ui.js";
 
 const MOST_ROWS = 1000;
 
@@ -31,7 +29,7 @@ function Row({ run, entry, depth, isSelected, view }) {
   const since = entry.state === "RUNNING" ? entry.start_time : null;
   const name = entry.kind === "iteration" ? `Item ${entry.path.split("/").at(-1)}` : entry.display_name;
   return html`<tr class=${isSelected ? "selected" : ""}>
-    <th scope="row" style=${{ paddingLeft: `${12 + 16 * Math.min(depth, 8)}px` }}>
+    <th scope="row" style=${{ "--depth": Math.min(depth, 8) }}>
       <a href=${link(["runs", run.id, entry.path], { view })} aria-current=${isSelected ? "true" : undefined}>
         <bdi>${name}</bdi></a>
     </th>

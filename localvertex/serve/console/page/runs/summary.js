@@ -1,10 +1,7 @@
 // What a run received and gave, shown while no step is chosen.
 
 import { link } from "../routes.js";
-import { html } from "../ui/html.js";
-import { figure } from "../ui/numbers.js";
-import { Notice } from "../ui/problem.js";
-import { Value, Values } from "../ui/values.js";
+import { figure, html, Name, Notice, Value, Values } from "../ui/ui.js";
 
 const MOST = 200;
 
@@ -54,7 +51,7 @@ function Metrics({ metrics }) {
   const pairs = metrics
     .slice(0, MOST)
     .map((each) => [
-      html`<bdi>${each.name}</bdi><div class="muted small">${last(each.task)}</div>`,
+      html`<${Name} text=${each.name} /><div class="muted small">${last(each.task)}</div>`,
       figure(each.value),
     ]);
   return html`<dl class="values figures">
@@ -74,7 +71,7 @@ function Parameters({ values, defaults }) {
   return html`<dl class="values">${names.map((name) => {
     const isGiven = defaults && !(name in defaults);
     return html`<div key=${name}>
-      <dt><bdi>${name}</bdi>${changed(name) && html` <span class="tag">${isGiven ? "given" : "changed"}</span>`}</dt>
+      <dt><${Name} text=${name} />${changed(name) && html` <span class="tag">${isGiven ? "given" : "changed"}</span>`}</dt>
       <dd>
         <${Value} value=${values[name]} />
         ${changed(name) && !isGiven && html`<p class="muted small">Default: <${Value} value=${defaults[name]} /></p>`}

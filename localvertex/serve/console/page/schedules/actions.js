@@ -3,9 +3,7 @@
 import { go, link } from "../routes.js";
 import { post, remove } from "../server/api.js";
 import { useAction } from "../server/load.js";
-import { Confirm, Dialog } from "../ui/dialog.js";
-import { html, useState } from "../ui/html.js";
-import { Problem } from "../ui/problem.js";
+import { Confirm, Dialog, html, Problem, useState } from "../ui/ui.js";
 
 /** @typedef {{name: string, displayName: string, state: string}} Schedule */
 

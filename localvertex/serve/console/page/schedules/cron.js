@@ -2,8 +2,7 @@
 
 import { Field } from "../creating/field.js";
 import { post } from "../server/api.js";
-import { html, useEffect, useState } from "../ui/html.js";
-import { figure } from "../ui/numbers.js";
+import { figure, html, Select, useEffect, useState } from "../ui/ui.js";
 
 const TYPING_MS = 200;
 
@@ -99,7 +98,6 @@ export function CronFields({ expression, zone, onExpression, onZone, cron }) {
   const meaning = cron.meaning && html`<${CronMeaning} meaning=${cron.meaning} />`;
   const after = html`${examples}<div aria-live="polite">${meaning}</div>`;
   const type = (/** @type {any} */ event) => onExpression(event.target.value);
-  const choose = (/** @type {any} */ event) => onZone(event.target.value);
   return html`
     <${Field} id="cron" name="Cron" error=${cron.error} after=${after}
       hint="Five fields: minute, hour, day of the month, month, day of the week.">
@@ -107,9 +105,8 @@ export function CronFields({ expression, zone, onExpression, onZone, cron }) {
         autocomplete="off" onInput=${type} />`}
     <//>
     <${Field} id="zone" name="Time zone">
-      ${(/** @type {object} */ aria) => html`<select ...${aria} value=${zone} onChange=${choose}>
-        ${zones(zone).map((each) => html`<option key=${each} value=${each} selected=${each === zone}>${each}</option>`)}
-      </select>`}
+      ${(/** @type {object} */ aria) =>
+        html`<${Select} ...${aria} value=${zone} choices=${zones(zone)} onChoose=${onZone} />`}
     <//>`;
 }
 

@@ -1,50 +1,40 @@
 // Create a schedule: choose a compiled pipeline, its times, and fill in its form as for a single run.
 
 import { MachineCheck, Refusals } from "../creating/checks.js";
-import { Choose } from "../creating/choose.js";
-import { useOverview } from "../creating/create.js";
+import { prepared, useChecks, useDraft } from "../creating/draft_state.js";
 import { Field } from "../creating/field.js";
 import { Form } from "../creating/form.js";
+import { usePipeline } from "../creating/pipeline.js";
 import { Settings } from "../creating/settings.js";
-import { prepared, useChecks, useDraft } from "../creating/state.js";
 import { go, link } from "../routes.js";
 import { post } from "../server/api.js";
-import { useAction, useLoad } from "../server/load.js";
-import { html, useState } from "../ui/html.js";
-import { Loading, Page, Section } from "../ui/page.js";
-import { Problem } from "../ui/problem.js";
+import { useAction } from "../server/load.js";
+import { html, Page, Problem, Section, Select, useState } from "../ui/ui.js";
 import { idOf } from "./actions.js";
 import { CronFields, FastClock, useCron } from "./cron.js";
 
+const AT_LIMIT = [
+  ["false", "skip the run"],
+  ["true", "wait until another run ends"],
+];
+
 /** @param {{query: URLSearchParams}} props */
 export default function NewSchedule({ query }) {
-  const [dropped, setDropped] = useState(/** @type {{name: string, content: string} | null} */ (null));
-  const [problem, setProblem] = useState("");
-  const named = ["run", "file"].find((kind) => query.get(kind)) ?? "";
-  const source = named ? { [named]: query.get(named) } : dropped;
-  const { overview, error } = useOverview(source);
-  const { data: server } = useLoad("/local/server");
-  const take = (/** @type {{name: string, content: string}} */ file) => {
-    setProblem("");
-    setDropped(file);
-  };
-  const failed = problem || error;
+  const { overview, server, key, choice } = usePipeline(query, "#/schedules/new");
   const title = overview ? `Schedule ${overview.pipeline}` : "Create schedule";
   return html`<${Page} title=${title} parent=${{ title: "Schedules", href: link(["schedules"]) }}>
-    ${failed && html`<${Problem} title="This file cannot be used" error=${failed} />`}
-    ${source && !overview && !failed && html`<${Loading} />`}
-    ${(!source || error) && html`<${Choose} onDrop=${take} onProblem=${setProblem} view="#/schedules/new" />`}
-    ${overview && server && html`<${Draft} key=${JSON.stringify(source)} overview=${overview} server=${server} />`}
+    ${choice}
+    ${overview && html`<${Draft} key=${key} overview=${overview} server=${server} />`}
   <//>`;
 }
 
-/** @param {{overview: Overview, server: ServerInfo}} props */
+/** @param {{overview: Overview, server: ServerInfo | null}} props */
 function Draft({ overview, server }) {
   const [draft, change] = useDraft(overview);
   const [times, setTimes] = useState({
     name: overview.pipeline,
     expression: "0 3 * * *",
-    zone: server.time_zone,
+    zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
     limit: "1",
     isQueued: false,
   });
@@ -105,11 +95,8 @@ function Times({ times, setTimes, cron }) {
           onInput=${(/** @type {any} */ event) => set({ limit: event.target.value })} />`}
       <//>
       <${Field} id="queued" name="When the limit is reached">
-        ${(/** @type {object} */ aria) => html`<select ...${aria} value=${String(times.isQueued)}
-            onChange=${(/** @type {any} */ event) => set({ isQueued: event.target.value === "true" })}>
-          <option value="false" selected=${!times.isQueued}>skip the run</option>
-          <option value="true" selected=${times.isQueued}>wait until another run ends</option>
-        </select>`}
+        ${(/** @type {object} */ aria) => html`<${Select} ...${aria} value=${String(times.isQueued)} choices=${AT_LIMIT}
+          onChoose=${(/** @type {string} */ text) => set({ isQueued: text === "true" })} />`}
       <//>
     </div>
   <//>`;

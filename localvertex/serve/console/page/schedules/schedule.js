@@ -1,14 +1,9 @@
 // One schedule: when it fires, what it runs, and the runs that it has started.
 
 import { go, link } from "../routes.js";
-import { LISTS, PAGE_SIZE } from "../runs/rows.js";
+import { LISTS, PAGE_SIZE } from "../runs/lists.js";
 import { useEvents, useLoad } from "../server/load.js";
-import { html } from "../ui/html.js";
-import { Empty, Loading, Page, Section } from "../ui/page.js";
-import { Problem } from "../ui/problem.js";
-import { Table } from "../ui/table.js";
-import { Time } from "../ui/time.js";
-import { Values } from "../ui/values.js";
+import { Empty, html, Loading, Page, Problem, Section, Table, Time, Values } from "../ui/ui.js";
 import { idOf, ScheduleActions } from "./actions.js";
 import { CronMeaning, FastClock } from "./cron.js";
 import { LastRun, nextRun, ScheduleState } from "./schedules.js";

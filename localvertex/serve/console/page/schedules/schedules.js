@@ -2,11 +2,7 @@
 
 import { link } from "../routes.js";
 import { useEvents, useLoad } from "../server/load.js";
-import { html } from "../ui/html.js";
-import { Empty, Loading, Page } from "../ui/page.js";
-import { Problem } from "../ui/problem.js";
-import { State } from "../ui/state.js";
-import { Table } from "../ui/table.js";
+import { Empty, html, Loading, Page, Problem, State, Table } from "../ui/ui.js";
 import { idOf, ScheduleActions } from "./actions.js";
 import { FastClock, inZone } from "./cron.js";
 

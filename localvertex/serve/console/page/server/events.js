@@ -4,15 +4,26 @@
 
 const RETRY_MS = 2000;
 
+/** Without a heartbeat, which comes every 15 s, the connection or the server hangs. */
+const SILENT_MS = 40000;
+
+/** Between two attempts when the server has too many streams. */
+const BUSY_RETRY_MS = 10000;
+
+const LOST = "Connection lost: this page shows old data. Trying to reconnect.";
+
+const BUSY = "Too many tabs of the console are open: this page shows old data. Close some of them.";
+
 /** @type {(() => void) | null} */
 let closeCurrent = null;
 
-/** @type {Set<(isConnected: boolean) => void>} */
+/** @type {Set<(problem: string) => void>} */
 const listeners = new Set();
 
 /**
- * Call a listener when the stream is lost or there again. What is shown may be out of date in between.
- * @param {(isConnected: boolean) => void} listener
+ * Call a listener with a text when the stream is lost, and with an empty one when it is there again. What is shown may
+ * be out of date in between.
+ * @param {(problem: string) => void} listener
  * @returns {() => void} Ends this.
  */
 export function onConnection(listener) {
@@ -20,9 +31,9 @@ export function onConnection(listener) {
   return () => listeners.delete(listener);
 }
 
-/** @param {boolean} isConnected */
-function report(isConnected) {
-  for (const each of listeners) each(isConnected);
+/** @param {string} problem */
+function report(problem) {
+  for (const each of listeners) each(problem);
 }
 
 /**
@@ -36,6 +47,10 @@ export function follow(query, handlers) {
   /** @type {EventSource | null} */
   let source = null;
   let timer = 0;
+  const later = (/** @type {() => void} */ call, /** @type {number} */ ms) => {
+    clearTimeout(timer);
+    timer = setTimeout(call, ms);
+  };
   const shut = () => {
     clearTimeout(timer);
     source?.close();
@@ -45,18 +60,24 @@ export function follow(query, handlers) {
     shut();
     if (document.hidden) return;
     source = listen(query, handlers, close);
-    source.onerror = () => {
-      shut();
-      report(false);
-      timer = setTimeout(open, RETRY_MS);
-    };
+    source.onerror = lost;
+    source.addEventListener("alive", () => later(lost, SILENT_MS));
+    later(lost, SILENT_MS);
   };
+  async function lost() {
+    shut();
+    later(open, RETRY_MS);
+    report(LOST);
+    if (!(await hasTooMany(query)) || source || closeCurrent !== close) return;
+    report(BUSY);
+    later(open, BUSY_RETRY_MS);
+  }
   function close() {
     shut();
     document.removeEventListener("visibilitychange", open);
     if (closeCurrent === close) {
       closeCurrent = null;
-      report(true);
+      report("");
     }
   }
   closeCurrent = close;
@@ -66,14 +87,27 @@ export function follow(query, handlers) {
 }
 
 /**
+ * Whether the server has too many streams; an `EventSource` does not see why it was refused.
+ * @param {Record<string, string>} query
+ */
+const hasTooMany = (query) =>
+  fetch(address(query), { method: "HEAD" }).then(
+    (answer) => answer.status === 503,
+    () => false,
+  );
+
+/** @param {Record<string, string>} query */
+const address = (query) => `/local/events?${new URLSearchParams(query)}`;
+
+/**
  * Open one connection.
  * @param {Record<string, string>} query
  * @param {Handlers} handlers
  * @param {() => void} end
  */
 function listen(query, handlers, end) {
-  const source = new EventSource(`/local/events?${new URLSearchParams(query)}`);
-  source.onopen = () => report(true);
+  const source = new EventSource(address(query));
+  source.onopen = () => report("");
   for (const name of new Set([...Object.keys(handlers), "end"])) {
     source.addEventListener(name, (event) => {
       if (name === "end") end();

@@ -1,6 +1,7 @@
 // The frame of all views: navigation, the view of the address, and a line while the server does not answer.
 
 import { route } from "../routes.js";
+import { get } from "../server/api.js";
 import { onConnection } from "../server/events.js";
 import { useLoad } from "../server/load.js";
 import { html, useEffect, useErrorBoundary, useRef, useState } from "./html.js";
@@ -101,12 +102,19 @@ function Navigation({ current, isOpen, onLeave }) {
 
 /** A line that warns while the shown data may be out of date. */
 function Connection() {
-  const [isConnected, setIsConnected] = useState(true);
-  useEffect(() => onConnection(setIsConnected), []);
-  return html`<div aria-live="polite">
-    ${!isConnected && html`<${Notice} kind="warn">Connection lost: this page shows old data. Trying to reconnect.<//>`}
-  </div>`;
+  const [problem, setProblem] = useState("");
+  useEffect(() => onConnection(setProblem), []);
+  return html`<div aria-live="polite">${problem && html`<${Notice} kind="warn">${problem}<//>`}</div>`;
 }
+
+const MISSING = "Its scripts could not be loaded. Is the server running?";
+
+/** Load the whole page again if there is a server; browsers may keep that a script could not be loaded. */
+const reload = () =>
+  get("/local/server").then(
+    () => location.reload(),
+    () => {},
+  );
 
 /**
  * The view of a place; its file is loaded when it is first shown.
@@ -114,13 +122,17 @@ function Connection() {
  */
 function View({ place }) {
   const [Loaded, setLoaded] = useState(/** @type {any} */ (null));
-  const [problem, setProblem] = useState(/** @type {any} */ (null));
+  const [isMissing, setIsMissing] = useState(false);
   const [failure] = useErrorBoundary((error) => console.error(error));
   useEffect(() => {
-    place.load().then((module) => setLoaded(() => module.default), setProblem);
+    place.load().then(
+      (module) => setLoaded(() => module.default),
+      () => setIsMissing(true),
+    );
   }, []);
-  const reason = failure ?? problem;
-  if (reason) return html`<${Problem} title="This page cannot be shown" error=${reason} />`;
+  const title = "This page cannot be shown";
+  if (failure) return html`<${Problem} title=${title} error=${failure} />`;
+  if (isMissing) return html`<${Problem} title=${title} error=${MISSING} onRetry=${reload} />`;
   if (!Loaded) return html`<${Loading} />`;
   return html`<${Loaded} params=${place.params} query=${place.query} />`;
 }

@@ -43,11 +43,12 @@ export function clock(seconds) {
 
 /**
  * How long something took, or how long it has been running, which grows each second.
- * @param {{seconds?: number | null, since?: string | null}} props - `since` of what is running.
+ * @param {{seconds?: number | null, since?: string | null, idle?: number}} props - `since` of what is running; `idle`
+ *   seconds of it do not count.
  */
-export function Duration({ seconds, since }) {
+export function Duration({ seconds, since, idle = 0 }) {
   const now = useNow(Boolean(since));
-  const shown = since ? Math.max(0, Math.floor((now - Date.parse(since)) / 1000)) : seconds;
+  const shown = since ? Math.max(0, Math.floor((now - Date.parse(since)) / 1000 - idle)) : seconds;
   return html`<span class="duration">${since ? duration(shown).replace(/\.\d/, "") : duration(shown)}</span>`;
 }
 

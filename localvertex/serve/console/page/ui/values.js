@@ -1,7 +1,7 @@
 // Values of records as text: names with values, JSON, and text that can be copied.
 
 import { isValidElement } from "../vendor/preact.js";
-import { html, useEffect, useState } from "./html.js";
+import { Fragment, html, useEffect, useState } from "./html.js";
 
 /** Characters up to which JSON is shown as one line. */
 const SHORT = 80;
@@ -9,11 +9,20 @@ const SHORT = 80;
 /** Characters from which JSON text is shown as it is. */
 const LONG = 100_000;
 
+/** A name that is broken after `_` and `/` where it is too long. @param {{text: string}} props */
+export function Name({ text }) {
+  const parts = text.split(/(?<=[_/])/);
+  return html`<bdi>${parts.map((part, index) => html`<${Fragment} key=${index}>${part}<wbr /><//>`)}</bdi>`;
+}
+
 /** Names with their values, in the order given. @param {{values: Record<string, any> | [string, any][]}} props */
 export function Values({ values }) {
   const pairs = Array.isArray(values) ? values : Object.entries(values ?? {});
   return html`<dl class="values">
-    ${pairs.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd><${Value} value=${value} /></dd></div>`)}
+    ${pairs.map(
+      ([name, value]) =>
+        html`<div key=${name}><dt><${Name} text=${name} /></dt><dd><${Value} value=${value} /></dd></div>`,
+    )}
   </dl>`;
 }
 
@@ -61,13 +70,15 @@ function indented(text) {
   return isSame ? JSON.stringify(found, null, 2) : text;
 }
 
-/** Text with a button that copies it. @param {{text: string}} props */
+/** Text with a button that copies it; no line begins within the name of an option. @param {{text: string}} props */
 export function Code({ text }) {
-  return html`<div class="code"><pre tabindex="0">${text}</pre><${Copy} text=${text} /></div>`;
+  const parts = text.split(/((?<=^|\s)--[\w-]{1,40})/);
+  const shown = parts.map((part, index) => (index % 2 ? html`<span key=${index} class="nowrap">${part}</span>` : part));
+  return html`<div class="code"><pre tabindex="0">${shown}</pre><${Copy} text=${text} /></div>`;
 }
 
-/** A button that copies text. @param {{text: string}} props */
-function Copy({ text }) {
+/** A button that copies text. @param {{text: string, title?: string}} props */
+export function Copy({ text, title = "Copy" }) {
   const [done, setDone] = useState("");
   useEffect(() => {
     if (!done) return;
@@ -79,5 +90,5 @@ function Copy({ text }) {
       () => setDone("Copied"),
       () => setDone("Not copied"),
     );
-  return html`<button class="copy" onClick=${copy}><span aria-live="polite">${done || "Copy"}</span></button>`;
+  return html`<button class="copy" onClick=${copy}><span aria-live="polite">${done || title}</span></button>`;
 }

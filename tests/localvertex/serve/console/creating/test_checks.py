@@ -1,5 +1,6 @@
 """What the form of a new run says before anything starts, for real compiled files and for broken ones."""
 
+import ast
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -12,7 +13,10 @@ from localvertex import engine
 from localvertex.errors import Refused
 from localvertex.serve.api.errors import ApiError
 from localvertex.serve.api.store import Store
+from localvertex.serve.console.creating import source
 from localvertex.serve.console.creating.creating import Creating
+from localvertex.serve.console.creating.equivalents import Equivalents
+from localvertex.serve.console.creating.request import Settings
 from localvertex.serve.console.local_route import LocalCall
 from localvertex.serve.service import Service
 from vertex_gpu_training.userinput.errors import UserError
@@ -163,6 +167,51 @@ def test_the_request_has_the_values_that_were_written(check: Check) -> None:
     assert all(each["cachingOptions"] == {"enableCache": False} for each in tasks)
 
 
+def test_the_program_creates_each_input_artifact_once(tmp_path: Path) -> None:
+    found = source.read({"content": pipeline({}), "name": "p.json"}, tmp_path)
+    files = {name: ("system.Dataset", f"/{name}") for name in ("data", "Data", "da-ta", "da_ta", "known")}
+    of_form: dict[str, Any] = {"source": found, "values": {}, "settings": Settings(), "region": "us-central1"}
+    ids = {"known": "7"}
+    program = Equivalents(files=files, ids=ids, has_store=True, work_dir=tmp_path, **of_form).program
+    (call,) = [each for each in ast.walk(ast.parse(program)) if isinstance(each, ast.Call) and each.keywords[2:]]
+    (given,) = [each.value for each in call.keywords if each.arg == "input_artifacts"]
+    assert isinstance(given, ast.Dict)
+    written = {
+        ast.literal_eval(key): ast.unparse(each) for key, each in zip(given.keys, given.values, strict=True) if key
+    }
+    assert written.pop("known") == "'7'"
+    assert len(written) == 4
+    assert all(f"uri='/{name}'" in each for name, each in written.items())
+
+
+def test_labels_of_a_file_are_written_as_it_has_them(check: Check) -> None:
+    job = {"pipelineSpec": json.loads(pipeline({})), "labels": {"a": "b", "none": None, "n": 1, "is": True}}
+    assert check(content=json.dumps(job))["settings"]["labels"] == {"a": "b", "n": "1", "is": "true"}
+
+
+def test_the_values_of_a_job_are_changes_of_the_defaults(check: Check) -> None:
+    """The SDK sends a whole number as a double, and the record of a run that it started has the job."""
+    declared = {"n": number(defaultValue=20.0), "m": number(defaultValue=1.0), "r": number()}
+    spec = json.loads(pipeline(declared))
+    config = {"parameterValues": {"n": 60.0, "r": 7.0}}
+    job = json.dumps({"pipelineSpec": spec.get("pipelineSpec", spec), "runtimeConfig": config})
+    fields = check(content=job, name="p.json")["parameters"]
+    assert {each["name"]: (each["default"], each["value"], each["is_required"]) for each in fields} == {
+        "n": ("20", "60", False),
+        "m": ("1", None, False),
+        "r": (None, "7", True),
+    }
+    for texts, values, words in (
+        ({"n": "60", "r": "7"}, {"n": 60, "r": 7}, "--parameter n=60 --parameter r=7"),
+        ({"r": "8"}, {"n": 20, "r": 8}, "--parameter r=8 --parameter n=20"),
+    ):
+        found = check(content=job, name="p.json", parameters=texts, is_start=True)
+        assert found["request"]["runtimeConfig"]["parameterValues"] == values
+        assert f" {words} " in found["command"]
+    (missing,) = check(content=job, name="p.json", parameters={"n": "60"})["errors"]
+    assert missing["field"] == "parameters.r"
+
+
 def test_wrong_settings_are_named(check: Check) -> None:
     content = pipeline({})
     found = check(content=content, parameters={}, labels={"Not": "valid"}, display_name="x" * 200)
@@ -193,6 +242,9 @@ def test_wrong_settings_are_named(check: Check) -> None:
         ("wörkflow.yaml", "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\n", "this is not a compiled pipeline"),
         ("big.json", '{"a": "' + "x" * 10_000_000 + '"}', "this is not a compiled pipeline"),
         ("a\nb.json", "{", "'a\\nb.json' is not"),
+        ("p.json", '{"a\\nb": 1}', "found 'a\\nb'"),
+        ("p.json", pipeline({"x": {"parameterType": "x" * 5000}}), "is not one of NUMBER_DOUBLE"),
+        ("p.json", pipeline({"x" * 5000: number()}), "is not a usable name"),
     ],
     ids=lambda each: each[:20] if isinstance(each, str) else "",
 )

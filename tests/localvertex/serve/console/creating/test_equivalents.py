@@ -15,7 +15,7 @@ from tests.support.server import Server, wait_until
 pytestmark = pytest.mark.slow
 
 TEXTS = {
-    "text": "a 'b' \"c\" $HOME $(false) `false` \\n ü\n--work-dir x; # {{$.pipeline_root}}",
+    "text": "a 'b' \"c\" $HOME $(false) `false` \\n ü\n--work-dir x; # {{$.pipeline_root}}\x15\x1b[201~\t!1\u202e",
     "count": "-7",
     "rate": "1e-05",
     "is_on": "true",
@@ -83,6 +83,8 @@ def test_the_command_and_the_program_run_what_the_form_says(
     other.write_text("x")
     form |= {"artifacts": {"data": str(other)}}
     answer = server.request("POST", "/local/check", json=form).json()
+    # A terminal carries out control characters of a text that is pasted.
+    assert answer["command"].isprintable()
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     for words in (["bash", "-c", answer["command"]], [sys.executable, "-c", answer["program"]]):
         subprocess.run(words, check=True, cwd=compiled.parent, env=environment, capture_output=True, timeout=300)

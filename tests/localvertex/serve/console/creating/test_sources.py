@@ -14,6 +14,7 @@ from localvertex.serve.console.creating.creating import Creating
 from localvertex.serve.console.local_route import LocalCall
 from localvertex.serve.service import Service
 from tests.support.run_records import run_record
+from vertex_gpu_training.userinput.errors import UserError
 
 COMPILED = Path("tests/localvertex/constructs/compiled").absolute()
 
@@ -96,6 +97,16 @@ def test_only_compiled_files_of_the_folder_are_listed(creating: Creating, tmp_pa
     listed = [each["path"] for each in creating.files(LocalCall())["files"]]
     assert listed == ["build/ü b.yaml", "build/a.json"]
     assert checked(creating, file="build/a.json")["path"] == "build/a.json"
+
+
+def test_a_file_in_utf_16_is_read_and_other_bytes_are_refused(creating: Creating, tmp_path: Path) -> None:
+    (tmp_path / "build").mkdir()
+    text = (COMPILED / "only_a_pipeline.json").read_text()
+    (tmp_path / "build" / "a.json").write_bytes(text.encode("utf-16"))
+    assert checked(creating, file="build/a.json")["content"] == text
+    (tmp_path / "build" / "b.json").write_bytes('{"a": "é"}'.encode("latin-1"))
+    with pytest.raises(UserError, match="expected JSON or YAML in UTF-8"):
+        checked(creating, file="build/b.json")
 
 
 def test_what_differs_from_the_service_is_said(creating: Creating) -> None:

@@ -44,8 +44,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield found
 
 
-def upload(page: Page, name: str, content: str) -> None:
-    page.set_input_files("#pipeline-file", {"name": name, "mimeType": "text/plain", "buffer": content.encode()})
+def upload(page: Page, name: str, content: str | bytes) -> None:
+    data = content.encode() if isinstance(content, str) else content
+    page.set_input_files("#pipeline-file", {"name": name, "mimeType": "text/plain", "buffer": data})
 
 
 def drop(page: Page, name: str, content: str, *, num_bytes: int = 0) -> None:
@@ -152,9 +153,24 @@ def test_changed_values_are_marked_and_reset(browser: Browser, server: Server, c
         assert page.evaluate("location.hash") == "#/create", "only one button starts a run"
 
 
-def test_what_is_not_a_pipeline_is_one_line_on_the_page(browser: Browser, server: Server) -> None:
-    files = {
-        "photo.png": "\x89PNG\r\n\x1a\n\x00",
+def test_long_texts_of_a_file_leave_room_for_the_form(browser: Browser, server: Server, content: str) -> None:
+    long = json.loads(content)
+    long["pipelineInfo"] = {"name": "n" * 5000, "description": "long description\n" * 20_000}
+    long["root"]["inputDefinitions"]["parameters"]["epochs"]["description"] = "word " * 10_000
+    with opened(browser, server, "#/create", width=390) as page:
+        upload(page, "long.json", json.dumps(long))
+        expect(field(page, "epochs")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        for selector in ("h1", ".description", "#parameter-epochs-hint"):
+            assert page.locator(selector).bounding_box()["height"] <= 240  # type: ignore[index]
+        assert problems_of(page) == []
+
+
+def test_what_is_not_a_pipeline_is_one_line_on_the_page(browser: Browser, server: Server, repository: Path) -> None:
+    compiled = repository / "tests/localvertex/constructs/compiled"
+    files: dict[str, str | bytes] = {
+        "photo.png": b"\x89PNG\r\n\x1a\n\x00",
+        "latin-1.json": '{"a": "é"}'.encode("latin-1"),
         "nothing.json": "",
         "twice.json": '{"a": 1, "a": 2}',
         "nan.json": '{"root": NaN}',
@@ -173,6 +189,9 @@ def test_what_is_not_a_pipeline_is_one_line_on_the_page(browser: Browser, server
         drop(page, "huge.json", "", num_bytes=20 * 2**20 + 1)
         expect(page.get_by_role("alert")).to_contain_text("huge.json is larger than 20 MiB")
         assert page.title() != "1"
+        # As Windows PowerShell writes the output of a program.
+        upload(page, "utf-16.json", (compiled / "accelerators.json").read_text().encode("utf-16"))
+        expect(page.get_by_role("heading", level=1)).to_have_text("Create run: accelerators")
 
 
 def test_the_machine_check_follows_the_region_and_refusals_prevent_the_start(

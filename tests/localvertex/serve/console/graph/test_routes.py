@@ -57,6 +57,43 @@ def test_a_text_that_is_no_pipeline_is_refused_in_one_line(graphs: Graphs, conte
     assert "tmp" not in str(refused.value)
 
 
+TASK = {"componentRef": {"name": "comp-step"}}
+
+
+def text(tasks: dict[str, Any], component: dict[str, Any] | None = None) -> str:
+    """Return a compiled file with these tasks."""
+    return json.dumps(
+        {
+            "pipelineInfo": {"name": "drawn"},
+            "schemaVersion": "2.1.0",
+            "root": {"dag": {"tasks": tasks}},
+            "components": {"comp-step": component or {"executorLabel": "exec-step"}},
+            "deploymentSpec": {"executors": {"exec-step": {"container": {"image": "python:3.11"}}}},
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (text({}), "the pipeline has no tasks"),
+        (text({"a": TASK | {"dependentTasks": ["a"]}}), "root: tasks wait for each other: a -> a"),
+        (text({"a": TASK}, {"dag": {"tasks": {"b": TASK}}}), "components contain each other: comp-step -> comp-step"),
+    ],
+)
+def test_a_file_without_an_order_of_tasks_has_no_graph_for_a_reason(graphs: Graphs, content: str, reason: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        graphs.of_content(LocalCall(body={"content": content}))
+    assert str(refused.value) == reason
+
+
+def test_a_task_without_its_component_is_a_step(graphs: Graphs) -> None:
+    tasks = {"a": TASK | {"dependentTasks": ["gone"]}, "b": {"componentRef": {"name": "gone"}, "dependentTasks": ["a"]}}
+    drawn = graphs.of_content(LocalCall(body={"content": text(tasks)}))
+    assert [(each["id"], each["kind"]) for each in drawn["boxes"]] == [("a", "step"), ("b", "step")]
+    assert len(drawn["lines"]) == 1
+
+
 @pytest.mark.parametrize("run_id", ["gone", "..", ".", "api", "nested/../nested", "a\0"])
 def test_only_a_run_of_the_work_directory_has_a_graph(graphs: Graphs, run_id: str) -> None:
     with pytest.raises(ApiError, match="does not exist"):

@@ -170,11 +170,12 @@ def test_a_record_of_an_earlier_version_is_shown() -> None:
     assert found["status"]["replicas"][0]["condition"] == "done"
 
 
-def test_trials_have_timelines_but_no_common_goodput(log: Path, at: Any) -> None:
+def test_trials_that_log_no_steps_have_timelines_but_no_goodput(log: Path, at: Any) -> None:
     at(8.0)
     trials = [replica(f"trials/{n}/{PRIMARY}", log, (float(n), None, None), event_log=None) for n in (2, 1)]
     found = job_of(LiveJob().poll(status(*trials), is_running=True))
-    assert found["goodput"] == {}
+    goodput = found["goodput"]
+    assert (goodput["num_trials"], goodput["fraction"], goodput["total_seconds"]) == (2, None, 13.0)
     assert found["timeline"][f"trials/2/{PRIMARY}"][0][:2] == ["running", 1.0]
 
 

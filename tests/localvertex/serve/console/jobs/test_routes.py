@@ -15,7 +15,7 @@ from localvertex.serve.api.store import Store
 from localvertex.serve.console.jobs.routes import JobRoutes
 from localvertex.serve.console.local_route import LocalCall
 from localvertex.serve.console.runs.record import Records
-from localvertex.serve.custom_jobs import CustomJobs
+from localvertex.serve.custom_jobs.custom_jobs import CustomJobs
 from localvertex.state import run_folder
 from tests.support import run_records
 

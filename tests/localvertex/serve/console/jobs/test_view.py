@@ -85,6 +85,16 @@ def test_a_job_of_the_api_is_accessible_and_fits_a_phone(browser: Browser, serve
         assert problems_of(page) == []
         page.get_by_role("link", name=WORKER).click()
         expect(page.get_by_role("combobox", name="Log")).to_have_value(f"{WORKER}.log")
+        (log,) = server.work_dir.glob(f"**/{watch.number}/{WORKER}.log")
+        with log.open("a") as file:
+            file.write("a needle\n")
+        page.get_by_role("searchbox", name="Search the log").fill("NEEDLE")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("search")).to_contain_text("1 of 1")
+        expect(page.locator(".line")).to_contain_text("a needle")
+        with page.expect_download() as download:
+            page.get_by_role("link", name="Download").click()
+        assert "a needle" in Path(download.value.path()).read_text()
         page.get_by_role("button", name="Cancel").click()
         page.get_by_role("dialog").get_by_role("button", name="Cancel the job").click()
         expect(page.get_by_role("button", name="Delete")).to_be_visible()

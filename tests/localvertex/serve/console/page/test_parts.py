@@ -111,6 +111,28 @@ def test_values_are_text_whatever_they_are(page: Page) -> None:
     assert HOSTILE.replace('"', '\\"') in page.locator("details[open] pre").inner_text()
 
 
+def test_long_names_break_between_words_and_lines_of_a_command_before_options(page: Page) -> None:
+    names = {"boot_disk_size_gigabytes": 1, "_" * 60: 2, "x" * 60: 3}
+    command = " ".join(f"--parameter-{n} a=b--c" for n in range(30))
+    script = """
+        place.style.width = "300px";
+        render(html`<div><${Values} values=${value[0]} /><${Code} text=${value[1]} /></div>`, place);
+        const tops = (node) => [...node.childNodes].map((each) => {
+          const range = document.createRange();
+          range.selectNodeContents(each);
+          return new Set([...range.getClientRects()].map((box) => box.top)).size;
+        });
+        return [tops(document.querySelector("dt bdi")), [...document.querySelectorAll("pre .nowrap")].map(tops),
+          place.scrollWidth <= place.clientWidth];
+    """
+    lines, options, is_inside = run(page, script, [names, command])
+    assert is_inside
+    assert sorted(set(lines)) == [0, 1]
+    assert options == [[1]] * 30
+    assert page.locator("pre").text_content() == command
+    assert page.locator("dt").all_text_contents() == list(names)
+
+
 def test_long_json_text_is_folded_and_no_number_of_it_changes(page: Page) -> None:
     content = {"text": 'a  b \\" c', "list": list(range(40))}
     texts = [json.dumps(content), f"[{'1234567890' * 10}]", "[" * 100, '{"short": 1}']
@@ -182,7 +204,8 @@ def test_an_address_leads_back_to_its_values_whatever_they_contain(page: Page) -
     assert found == [["run", name, name] for name in names]
     for fragment in ("#/runs/%E0%A4%A", "#/runs/a/b/c", "#/other"):
         assert run(page, "return route(value).name;", fragment) == "not found"
-    assert run(page, "return route('').name;") == "runs"
+    for fragment in ("", "#", "#/"):
+        assert run(page, "return route(value).name;", fragment) == "runs"
 
 
 def test_a_tab_has_one_stream_and_none_while_it_is_hidden(page: Page) -> None:
@@ -220,5 +243,12 @@ def test_a_view_that_fails_shows_why_and_the_others_still_work(browser: Browser,
         page.route("**/console/models/models.js", lambda route: route.abort())
         page.goto(f"{server.url}/#/models")
         expect(page.get_by_role("alert")).to_contain_text("This page cannot be shown")
+        expect(page.get_by_role("alert")).to_contain_text("Is the server running?")
         page.get_by_role("link", name="Runs", exact=True).click()
         expect(page.locator("tbody tr")).to_have_count(1)
+        page.get_by_role("link", name="Models").click()
+        again = page.get_by_role("button", name="Try again")
+        expect(again).to_be_visible()
+        page.unroute("**/console/models/models.js")
+        again.click()
+        expect(page.get_by_role("heading", name="Models", exact=True)).to_be_visible()

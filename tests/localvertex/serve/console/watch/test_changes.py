@@ -10,7 +10,7 @@ import pytest
 
 from localvertex.serve.api.store import Store
 from localvertex.serve.console.events.changes import LogChanges, RunChanges
-from localvertex.serve.console.runs import logs
+from localvertex.serve.console.runs import log_text, logs, record as runs_record
 from localvertex.serve.console.runs.record import Records
 from localvertex.state import record, run_folder
 from localvertex.state.journal import Journal
@@ -174,7 +174,9 @@ def piece(log: Path, **place: int) -> logs.Piece:
 
 def test_any_bytes_are_a_log_of_2_gb_without_a_line_end(log: Path) -> None:
     log.write_bytes(b"\xff\xfeA" * 10)
-    assert piece(log).text == "��A" * 10
+    # Invalid bytes are one character each, which the page shows as a replacement character: offsets stay right.
+    text = piece(log).text
+    assert (len(text.encode()), log_text.shown(text)) == (30, "��A" * 10)
     with log.open("r+b") as file:
         file.truncate(2 << 30)
         file.seek(0, 2)
@@ -184,7 +186,7 @@ def test_any_bytes_are_a_log_of_2_gb_without_a_line_end(log: Path) -> None:
     assert set(last.text) == {"ö"}
     before = piece(log, before=last.offset)
     assert (before.end, before.end - before.offset) == (last.offset, logs.MOST_BYTES)
-    assert piece(log, offset=1, before=7).text == "�A��A�"
+    assert log_text.shown(piece(log, offset=1, before=7).text) == "�A��A�"
     assert piece(log, offset=5 << 30).text == ""
 
 
@@ -211,10 +213,27 @@ def test_no_path_of_a_log_leads_out_of_its_run(log: Path, tmp_path: Path) -> Non
     run_dir = log.parents[1]
     assert logs.files(run_dir, "train") == ["log.txt"]
     for name in ("workerpool0-0.log", "workerpool1-0.log", "../../api/log.txt", "/etc/passwd", "log.txt/../log.txt"):
-        assert logs.answer(run_dir, "train", name, "", "")["text"] == ""
+        assert logs.answer(run_dir, "train", {"file": name})["text"] == ""
     for task in ("", "..", "../../api", "outside", "train/../..", "/etc", ".hidden", "a\0b"):
         with pytest.raises(Exception, match="is not found"):
-            logs.answer(run_dir, task, "", "", "")
+            logs.answer(run_dir, task, {})
     with pytest.raises(Exception, match="expected a number of bytes"):
-        logs.answer(run_dir, "train", "", "-1", "")
-    assert json.dumps(logs.answer(run_dir, "train", "", "1", ""))
+        logs.answer(run_dir, "train", {"offset": "-1"})
+    assert json.dumps(logs.answer(run_dir, "train", {"offset": "1"}))
+
+
+def test_a_large_record_is_not_read_again_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # All records are large, and the pause has no end, until it has no length.
+    monkeypatch.setattr(runs_record, "_LARGE_SECONDS", -1.0)
+    monkeypatch.setattr(runs_record, "_PAUSE", 1e9)
+    rewrite(tmp_path, state="FAILED")
+    records = Records(Store(tmp_path))
+    watched = records.watched(tmp_path / NAME)
+    first = watched.read()
+    rewrite(tmp_path, state="SUCCEEDED")
+    assert watched.read() is first
+    monkeypatch.setattr(runs_record, "_PAUSE", 0)
+    watched = Records(Store(tmp_path)).watched(tmp_path / NAME)
+    assert watched.read().content["state"] == "SUCCEEDED"
+    rewrite(tmp_path, state="CANCELLED", tasks=[])
+    assert watched.read().content["state"] == "CANCELLED"

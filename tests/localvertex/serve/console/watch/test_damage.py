@@ -24,7 +24,7 @@ from localvertex.serve.console.runs.graph import Graphs
 from localvertex.serve.console.runs.listing import RunList
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.console.runs.routes import RunRoutes
-from localvertex.serve.custom_jobs import CustomJobs
+from localvertex.serve.custom_jobs.custom_jobs import CustomJobs
 from localvertex.state import record, run_folder
 from localvertex.state.journal import Journal
 from tests.support import run_records

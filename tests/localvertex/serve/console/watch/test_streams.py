@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 import requests
 
+from localvertex.serve.console.events.stream import MAX_STREAMS
 from tests.support import run_records
 from tests.support.server import Server, wait_until
 
@@ -75,7 +77,7 @@ class Stream:
     def names(self) -> Iterator[str]:
         """Yield the names of the events."""
         while line := self._response.readline():
-            if line.startswith(b"event: "):
+            if line.startswith(b"event: ") and line != b"event: alive\n":
                 yield line.removeprefix(b"event: ").decode().strip()
 
     def close(self) -> None:
@@ -136,6 +138,33 @@ def test_clients_that_do_not_read_cost_no_memory(server: Server, tab: Tab) -> No
     assert memory_bytes(server) - before < 16 << 20
     for each in connections:
         each.close()
+
+
+def test_200_streams_that_are_opened_and_dropped_leave_nothing(server: Server) -> None:
+    process = psutil.Process(server.process.pid)
+
+    def fill() -> None:
+        """Open as many streams as there may be, be refused, and drop all of them."""
+        connections = [unread(server) for _ in range(MAX_STREAMS)]
+        # A stream is counted before its first byte is sent.
+        for each in connections:
+            wait_until(lambda each=each: each.recv(1, socket.MSG_PEEK))
+        refused = server.request("GET", QUERY)
+        assert (refused.status_code, refused.json()["error"]["status"]) == (503, "UNAVAILABLE")
+        assert "close tabs of the console" in refused.json()["error"]["message"]
+        for each in connections:
+            each.close()
+        wait_until(lambda: server.request("HEAD", QUERY).status_code == 200)
+        wait_until(lambda: process.num_fds() <= num_files + 2)
+
+    server.request("GET", "/local/runs/run-00001").raise_for_status()
+    num_files, num_threads = process.num_fds(), process.num_threads()
+    fill()
+    before = memory_bytes(server)
+    fill()
+    assert memory_bytes(server) - before < 8 << 20
+    # 40 for requests and 8 for streams, however many there are.
+    assert process.num_threads() <= num_threads + 48
 
 
 def test_a_stream_ends_with_its_run(server: Server, tab: Tab) -> None:

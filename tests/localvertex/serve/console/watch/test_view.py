@@ -128,12 +128,26 @@ def test_a_log_of_100_000_lines_is_a_window_that_follows_searches_and_loads_earl
         wait_until(lambda: box.evaluate(place) < 32)
         search = page.get_by_role("searchbox", name="Search the log")
         search.fill("MORE 8990")
-        expect(page.get_by_role("status").filter(has_text="1 in the lines shown")).to_be_visible()
+        expect(page.get_by_role("status").filter(has_text="1 match")).to_be_visible()
         search.press("Enter")
         expect(page.locator("mark.current")).to_have_text("more 8990")
         box.evaluate("each => { each.scrollTop = 0 }")
         page.get_by_role("button", name="Load earlier lines").click()
         expect(box).to_contain_text("line 99000 <script>")
+
+
+def test_the_page_of_a_step_without_a_log_shows_why(browser: Browser, start_server: Callable[..., Server]) -> None:
+    server = start_server()
+    reasons = {"cached": "outputs came from the cache", "silent": "wrote no log", "running": "No log yet"}
+    tasks = [run_records.TASK | {"name": name, "path": name, "display_name": name} for name in reasons]
+    tasks[0]["cache_hit"], tasks[2]["end_time"], tasks[2]["state"] = True, None, "RUNNING"
+    content = run_records.run_record(server.work_dir, "quiet", "2026-01-01T00:01:00.000Z", tasks=tasks)
+    run_records.write(server.work_dir / "quiet" / "run.json", content)
+    with opened(browser, server, "#/runs/quiet") as page:
+        for name, reason in reasons.items():
+            page.goto(f"{server.url}/#/runs/quiet/{name}")
+            expect(page.get_by_role("log", name=f"Log of {name}")).to_contain_text(reason)
+            assert page.get_by_role("link", name="Download").count() == 0
 
 
 def test_a_lost_connection_is_shown_until_the_server_is_back(

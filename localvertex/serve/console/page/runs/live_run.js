@@ -2,7 +2,7 @@
 
 import { added, EMPTY } from "../logs/window.js";
 import { useEvents } from "../server/load.js";
-import { useState } from "../ui/html.js";
+import { useState } from "../ui/ui.js";
 
 /**
  * @typedef {object} Live

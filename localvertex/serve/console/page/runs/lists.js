@@ -2,9 +2,7 @@
 
 import { link } from "../routes.js";
 import { vertex } from "../server/api.js";
-import { html } from "../ui/html.js";
-import { isFinal, State } from "../ui/state.js";
-import { Duration, Time } from "../ui/time.js";
+import { Duration, html, isFinal, State, Time } from "../ui/ui.js";
 
 export const PAGE_SIZE = 50;
 
@@ -49,7 +47,7 @@ const RUNS = {
       title: "Duration",
       isNumber: true,
       isWideOnly: true,
-      cell: (row) => took(row.state, row.start_time, row.end_time, row.seconds),
+      cell: (row) => took(row.state, row.start_time, row.end_time, row.seconds, row.idle_seconds),
     },
   ],
 };
@@ -106,10 +104,10 @@ function startedBy(row) {
   return row.is_own ? "Console or API" : "Terminal";
 }
 
-/** @param {string} state @param {string | null} start @param {string | null} end @param {number | null} seconds */
-function took(state, start, end, seconds) {
+/** @param {string} state @param {string?} start @param {string?} end @param {number?} seconds @param {number} idle */
+function took(state, start, end, seconds, idle = 0) {
   if (!start) return html`<span class="muted">–</span>`;
-  return html`<${Duration} seconds=${seconds} since=${isFinal(state) || end ? null : start} />`;
+  return html`<${Duration} seconds=${seconds} since=${isFinal(state) || end ? null : start} idle=${idle} />`;
 }
 
 /** @param {string | undefined} start @param {string | undefined} end */

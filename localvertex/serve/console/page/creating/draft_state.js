@@ -1,6 +1,6 @@
 // What is written in the form, and the server's checks of it.
 import { ApiError, post } from "../server/api.js";
-import { useCallback, useEffect, useMemo, useState } from "../ui/html.js";
+import { useCallback, useEffect, useMemo, useState } from "../ui/ui.js";
 
 const DELAY_MS = 250;
 

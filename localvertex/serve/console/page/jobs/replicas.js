@@ -1,13 +1,9 @@
 // A custom job: how its time was spent, each replica with its lane and the buttons that break it, events and curves.
 
 import { link } from "../routes.js";
-import { html } from "../ui/html.js";
-import { percent } from "../ui/numbers.js";
-import { Loading, Section } from "../ui/page.js";
-import { label, State } from "../ui/state.js";
-import { clock, duration } from "../ui/time.js";
+import { clock, count, duration, html, Loading, label, percent, Section, State } from "../ui/ui.js";
 import { Curves } from "./curves.js";
-import { FaultButtons } from "./fault.js";
+import { FaultButtons } from "./fault_buttons.js";
 import { Axis, Lane, Legend } from "./timeline.js";
 
 /** The state whose symbol a condition has, and its words. @type {Record<string, [string, string]>} */
@@ -31,7 +27,7 @@ export function Job({ run, task, job, steps }) {
  * @param {object} props
  * @param {any} props.job - The newest `job` event; null until the first.
  * @param {Map<string, any>} props.steps
- * @param {import("./fault.js").Target} props.target
+ * @param {import("./fault_buttons.js").Target} props.target
  * @param {(file: string) => string} props.logOf - The address of a log.
  */
 export function Replicas({ job, steps, target, logOf }) {
@@ -50,21 +46,25 @@ export function Replicas({ job, steps, target, logOf }) {
   return html`<div class="job">
     <${Section} title="Replicas">
       <${Facts} job=${job} />
-      <ul class="replicas ${status.is_running ? "live" : ""}">
+      ${
+        rows.length > 0 &&
+        html`<ul class="replicas ${status.is_running ? "live" : ""}">
         ${rows}
         <li class="replica below"><span></span><${Axis} total=${total} /></li>
-      </ul>
-      <${Legend} timeline=${timeline} seconds=${goodput.seconds ?? {}} total=${total} />
+      </ul>`
+      }
+      <${Legend} timeline=${timeline} seconds=${goodput.seconds ?? {}} total=${goodput.total_seconds ?? total} />
       <${Marks} marks=${marks} />
     <//>
     <${Curves} steps=${steps} start=${status.start ?? 0} names=${names} />
   </div>`;
 }
 
-/** Seconds that the timeline covers. @param {any} job */
+/** Seconds that the timeline covers; the trials of a tuning job add up to more. @param {any} job */
 function length({ goodput, timeline }) {
+  if (goodput.total_seconds && !goodput.num_trials) return goodput.total_seconds;
   const ends = Object.values(timeline).map((segments) => segments.at(-1)?.[2] ?? 0);
-  return goodput.total_seconds ?? Math.max(0.001, ...ends);
+  return Math.max(0.001, ...ends);
 }
 
 /** @param {{replica: any, logOf: (file: string) => string}} props */
@@ -96,7 +96,8 @@ function Facts({ job }) {
     ["Steps that count", goodput.num_steps ?? "–"],
     ["Steps lost", goodput.num_lost_steps ?? "–"],
     ["Restarts", `${status.num_restarts}${status.num_preemptions ? `, ${status.num_preemptions} by preemption` : ""}`],
-    ["Job time", goodput.total_seconds === undefined ? "–" : duration(goodput.total_seconds)],
+    goodput.num_trials && ["Trials", count(goodput.num_trials)],
+    [goodput.num_trials ? "Time of all trials" : "Job time", duration(goodput.total_seconds)],
     status.is_running && ["Time left", duration(left)],
     best && [
       "Best time between checkpoints",

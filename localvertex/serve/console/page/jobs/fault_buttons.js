@@ -1,7 +1,6 @@
 // The buttons that break a replica, each with what will happen.
 import { post } from "../server/api.js";
-import { Confirm } from "../ui/dialog.js";
-import { html, useState } from "../ui/html.js";
+import { Confirm, html, useState } from "../ui/ui.js";
 
 /** @typedef {{path: string, task?: string}} Target - Where requests go: a step of a run, or a job of the API. */
 

@@ -1,0 +1,64 @@
+// The lines of a block: matches of the search marked, and the line of the address. What is marked is text as well.
+import { html, useMemo } from "../ui/ui.js";
+import { columnOf, shown } from "./visible_text.js";
+import { indexOf } from "./window.js";
+
+/** Matches that are marked in one block. */
+const MOST_MATCHES = 100;
+
+/**
+ * One block; it is drawn again only when its text, the search or the place in it changes.
+ * @param {object} props
+ * @param {import("./window.js").Block} props.block
+ * @param {string} props.search
+ * @param {number} props.at - Offset of a byte in the block, whose line is marked; -1 for none.
+ */
+export function Lines({ block, search, at }) {
+  return useMemo(() => html`<pre>${drawn(block, search, at)}</pre>`, [block.text, search, at]);
+}
+
+/** @param {import("./window.js").Block} block @param {string} search @param {number} at */
+function drawn(block, search, at) {
+  const { text } = block;
+  if (at < 0) return marked(shown(text), search);
+  const index = indexOf(block, at);
+  const [start, end] = lineAt(text, index);
+  const line = text.slice(start, end);
+  // It is not cut, because a match may be anywhere in it.
+  return [
+    ...marked(shown(text.slice(0, start)), search),
+    html`<span class="line" aria-current="true">
+      ${marked(shown(line, true), search, columnOf(line, index - start))}
+    </span>`,
+    ...marked(shown(text.slice(end)), search),
+  ];
+}
+
+/**
+ * Return where the line of an index begins and ends.
+ * @param {string} text @param {number} index @returns {[number, number]}
+ */
+export function lineAt(text, index) {
+  const end = text.indexOf("\n", index);
+  return [index ? text.lastIndexOf("\n", index - 1) + 1 : 0, end < 0 ? text.length : end];
+}
+
+/**
+ * Return a text with the matches of a search marked, whatever their case.
+ * @param {string} text
+ * @param {string} search
+ * @param {number} [current] - Where the match is to which the user went.
+ * @returns {any[]}
+ */
+function marked(text, search, current = -1) {
+  if (!search) return [text];
+  const pattern = new RegExp(search.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "gi");
+  const parts = [];
+  let start = 0;
+  for (const { index, 0: found } of text.matchAll(pattern)) {
+    if (parts.length >= 2 * MOST_MATCHES && index !== current) continue;
+    parts.push(text.slice(start, index), html`<mark class=${index === current ? "current" : ""}>${found}</mark>`);
+    start = index + found.length;
+  }
+  return [...parts, text.slice(start)];
+}

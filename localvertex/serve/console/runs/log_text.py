@@ -1,0 +1,75 @@
+"""The text of a log: what its bytes are in the page, without escape sequences, and where a shown character is."""
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator
+
+_INVALID = "\x1a"
+"""A byte that is not UTF-8, shown as a replacement character. It has one byte, so that offsets in a text are right."""
+
+_ESCAPES = r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b[@-_]"
+
+_INVISIBLE = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+
+_SEQUENCES = re.compile(_ESCAPES)
+_CHARACTERS = re.compile(_INVISIBLE)
+_HIDDEN = re.compile(f"{_ESCAPES}|({_INVISIBLE})")
+"""These are those of page/logs/text.js, so that a search finds what is shown."""
+
+_CODES = (*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F)
+_WRITTEN = {each: f"\\u{each:04x}" for each in (*_CODES, *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+_WRITTEN[ord(_INVALID)] = "\N{REPLACEMENT CHARACTER}"
+"""What is shown for each character that would hide or reorder others."""
+
+
+def _substitute(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return _INVALID * (error.end - error.start), error.end
+
+
+codecs.register_error("localvertex.log", _substitute)
+
+
+def decoded(data: bytes, *, is_whole: bool) -> tuple[str, int]:
+    """Return the text, and the number of bytes in it; a character that is not complete is left out unless it is whole.
+
+    The text has as many bytes in UTF-8 as the data.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")("localvertex.log")
+    text = decoder.decode(data, is_whole)
+    return text, len(data) - len(decoder.getstate()[0])
+
+
+def shown(text: str) -> str:
+    """Return lines as the page shows them: no escape sequences, the last state of progress bars."""
+    if not _CHARACTERS.search(text):
+        return text
+    if "\r" in text:
+        text = "\n".join(line[slice(*_state(line))] if "\r" in line else line for line in text.split("\n"))
+    text = _SEQUENCES.sub("", text)
+    return text.translate(_WRITTEN) if _CHARACTERS.search(text) else text
+
+
+def indices(columns: Iterable[int], line: str) -> Iterator[int]:
+    """Yield the index in a line of each character that is shown at a column; the columns ascend."""
+    at, end = _state(line)
+    tokens = _HIDDEN.finditer(line, at, end)
+    shown_at, token, width = 0, next(tokens, None), 0
+    for column in columns:
+        while token and column >= shown_at + token.start() - at + (width := _width(token)):
+            shown_at, at = shown_at + token.start() - at + width, token.end()
+            token = next(tokens, None)
+        is_in_token = token and column >= shown_at + token.start() - at
+        yield token.start() if token and is_in_token else at + column - shown_at
+
+
+def _width(token: re.Match[str]) -> int:
+    """Return the number of characters that are shown for a hidden one; none for an escape sequence."""
+    return len(_WRITTEN[ord(token[1])]) if token[1] else 0
+
+
+def _state(line: str) -> tuple[int, int]:
+    """Return where the last state of a line is: what precedes a carriage return was overwritten."""
+    end = len(line.rstrip("\r"))
+    return line.rfind("\r", 0, end) + 1, end
