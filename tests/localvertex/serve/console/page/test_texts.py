@@ -16,7 +16,7 @@ WORDS = ["plain", "a 'b' $HOME", "\x15touch x\n\x1b[201~\ttouch y\n", "\\'\x03\u
 
 SHOWN = """async ([words, lines]) => {
   const [{ quoted }, { shown }] =
-    await Promise.all(["runs/shell", "logs/text"].map((each) => import(`/console/${each}.js`)));
+    await Promise.all(["runs/shell", "logs/visible_text"].map((each) => import(`/console/${each}.js`)));
   return [words.map(quoted), lines.map(shown)];
 }"""
 

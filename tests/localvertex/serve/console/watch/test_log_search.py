@@ -18,7 +18,7 @@ from localvertex.serve.console.local_route import LocalCall
 from localvertex.serve.console.runs import log_search, logs
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.console.runs.routes import RunRoutes
-from localvertex.serve.custom_jobs import CustomJobs
+from localvertex.serve.custom_jobs.custom_jobs import CustomJobs
 from tests.support import run_records
 
 NAME = "run-00001"
