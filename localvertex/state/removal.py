@@ -43,6 +43,8 @@ def plan(work_dir: Path, wanted: Iterable[Found], every: Iterable[Found]) -> Rem
         every: All runs of the folder.
     """
     wanted = list(wanted)
+    for each in wanted:
+        run_folder.wait_for_last_processes(each.run_dir)
     kept = {each.run_dir: "it is running" for each in wanted if record.is_running(each.run_dir)}
     removed = [each.run_dir for each in wanted if each.run_dir not in kept]
     texts = dict(_texts_of_registry(work_dir))

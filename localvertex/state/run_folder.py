@@ -6,12 +6,14 @@ import re
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 from uuid import uuid4
 
 from localvertex.state import record
+from localvertex.state.task import State
 from vertex_gpu_training.compiled.load import PipelineFile
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -158,3 +160,19 @@ def hold_when_free(run_dir: Path, *, timeout_seconds: float) -> IO[str]:
             time.sleep(_LOCK_POLL_SECONDS)
         except OSError as error:
             raise UserError(f"cannot use {run_dir}: {error.strerror}") from None
+
+
+def wait_for_last_processes(run_dir: Path) -> None:
+    """Wait until nothing holds a run whose end is recorded: supervisors report the end of a step before they end.
+
+    A run that is running is not waited for.
+    """
+    deadline = time.monotonic() + MARGIN_SECONDS
+    while record.is_running(run_dir) and _has_ended(run_dir) and time.monotonic() < deadline:
+        time.sleep(_LOCK_POLL_SECONDS)
+
+
+def _has_ended(run_dir: Path) -> bool:
+    with suppress(OSError, ValueError):
+        return State(record.read(run_dir)["state"]).is_final
+    return False

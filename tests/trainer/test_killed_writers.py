@@ -1,10 +1,9 @@
 """A killed prepare or export leaves nothing behind once it has been started again."""
 
+import json
 import os
 import shutil
 import signal
-import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,23 +11,20 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.support.modules import run_module, start_module
+from tests.support import kill_point
+from tests.support.modules import run_module
 
 pytestmark = pytest.mark.slow
 
 
-def kill_while_it_writes(process: "subprocess.Popen[str]", folder: Path) -> None:
-    """Kill a process as soon as it has made its temporary folder."""
-    try:
-        deadline = time.monotonic() + 240
-        while len(list(folder.glob(".out.*.partial"))) < 2:
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
-        process.send_signal(signal.SIGKILL)
-    finally:
-        process.kill()
-        process.communicate()
+def run_until_it_publishes(folder: Path, program: str, *words: str) -> int:
+    """Run a program that kills itself when its files are written, before they are published; return its exit code."""
+    code = folder / "code"
+    code.mkdir()
+    shutil.copy(Path(*kill_point.__path__) / "sitecustomize.py", code)
+    point = {"module": "trainer.files.publication", "name": "_flush_to_disk", "when": "before", "is_run": False}
+    (folder / "point.json").write_text(json.dumps(point))
+    return run_module(program, *words, PYTHONPATH=str(code)).returncode
 
 
 @pytest.mark.parametrize("program", ["prepare", "export"])
@@ -49,8 +45,8 @@ def test_the_next_start_removes_what_a_killed_one_left(
     else:
         trained = request.getfixturevalue("trained_directory")
         words = [f"--dataset={digits_directory}", f"--checkpoint-directory={trained}", str(out)]
-    kill_while_it_writes(start_module(f"trainer.{program}", *words), folder)
-    assert len(os.listdir(folder)) == 2
+    assert run_until_it_publishes(tmp_path, f"trainer.{program}", *words) == -signal.SIGKILL
+    assert (len(list(folder.glob(".out.*.partial"))), out.exists()) == (2, False)
     done = run_module(f"trainer.{program}", *words)
     assert done.returncode == 0, done.stderr
     assert set(os.listdir(folder)) <= {".out.backup.partial", "out", "out.html"}

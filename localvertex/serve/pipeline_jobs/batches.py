@@ -9,7 +9,7 @@ from localvertex.serve.api.errors import ApiError, Status, invalid
 from localvertex.serve.api.operations import TYPES, Operations
 from localvertex.serve.api.store import Store
 from localvertex.serve.pipeline_jobs.pipeline_jobs import COLLECTION, PipelineJobs
-from localvertex.state import record
+from localvertex.state import record, run_folder
 
 _MAX_JOBS = 32
 
@@ -31,6 +31,8 @@ class PipelineJobBatches:
 
     def delete(self, call: Call) -> dict[str, Any]:
         """Delete the jobs, of which none may be running."""
+        for each in self._calls(call, "BatchDeletePipelineJobsRequest"):
+            run_folder.wait_for_last_processes(self._store.folder.parent / each.resource_id)
         with self._store.lock:
             calls = self._calls(call, "BatchDeletePipelineJobsRequest")
             running = [each.resource_id for each in calls if self._is_running(each)]

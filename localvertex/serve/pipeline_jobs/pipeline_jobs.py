@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from localvertex import engine
@@ -142,7 +143,6 @@ class PipelineJobs:
         Raises:
             ApiError: It is running, something else needs its files, or a file cannot be deleted.
         """
-        self._threads.wait_for_page(run_id)
         with self._store.lock:
             check_removable(self.work_dir / run_id)
             self._remove(run_id)
@@ -256,11 +256,9 @@ class PipelineJobs:
 
     def delete(self, call: Call) -> dict[str, Any]:
         """Delete a job that has ended, with all its files; a deletion that was interrupted is completed."""
-        self._threads.wait_for_page(call.resource_id)
+        run_folder.wait_for_last_processes(self._folder_of(call))
         with self._store.lock:
-            run_dir = self.work_dir / call.resource_id
-            with suppress(Damaged):
-                self._find(call, is_enough=run_dir.is_dir())
+            run_dir = self._folder_of(call)
             if record.is_running(run_dir):
                 raise ApiError(Status.FAILED_PRECONDITION, f"{call.resource_id} is running; cancel it first")
             self._remove(call.resource_id)
@@ -279,6 +277,13 @@ class PipelineJobs:
     def _ended(self, run_id: str) -> None:
         self.on_end()
         self.on_end_of(run_id)
+
+    def _folder_of(self, call: Call) -> Path:
+        """Return the folder of a job, whose record may be damaged."""
+        run_dir = self.work_dir / call.resource_id
+        with suppress(Damaged):
+            self._find(call, is_enough=run_dir.is_dir())
+        return run_dir
 
     def _find(self, call: Call, *, is_enough: bool = False) -> dict[str, Any]:
         """Return the stored part of a job whose run exists; with `is_enough` it need not."""

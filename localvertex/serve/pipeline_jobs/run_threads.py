@@ -8,7 +8,7 @@ from functools import partial
 from localvertex.errors import RecordNotWritten
 from localvertex.runner.pipeline_run import PipelineRun
 from localvertex.serve.api.errors import ApiError, Status, rpc_error
-from localvertex.serve.api.store import UNUSABLE, Damaged, Store
+from localvertex.serve.api.store import Damaged, Store
 from localvertex.serve.pipeline_jobs.request import NUM_RESUMES
 from localvertex.serve.pipeline_jobs.run_files import write_end
 from localvertex.state import record
@@ -64,17 +64,6 @@ class RunThreads:
             raise ApiError(Status.FAILED_PRECONDITION, f"{run_id} is being started already")
         if thread is not None:
             thread.join()
-
-    def wait_for_page(self, run_id: str) -> None:
-        """Wait for what follows the last record of a run, such as its page; return at once while it is running."""
-        with self._store.lock:
-            run, thread, number = self._running.get(run_id, (None, None, 0))
-        if run is None or thread is None:
-            return
-        with suppress(OSError, *UNUSABLE):
-            content = record.read(run.run_dir)
-            if State(content["state"]).is_final and len(content.get("resume_times", [])) == number:
-                thread.join()
 
     def forget_end(self, run_id: str, num_resumes: int) -> None:
         """Remove from the stored part of a job why it was stopped; it runs again, resumed for the given time."""

@@ -1,11 +1,11 @@
 """A small synchronous trainer: chief and workers synchronise over sockets, and write event logs as in docs/events.md.
 
 `python trainer.py NUM_STEPS SECONDS_PER_STEP SAVE_EVERY [PATIENCE [STAYS]]`; the seconds may be the path of a file that
-has them. The last step is then repeated until the file has 0, so that the training does not end before. While the file
-PATIENCE exists, processes wait for a peer that is silent. With STAYS, such as `8,20`, the first process of each replica
-trains up to step 8 and the second up to step 20, and a notice permits 5 steps more; there they stay, in contact with
-their peers. The chief saves the step in the checkpoint directory; all restore it. A process that loses a peer exits
-with 134, like the real trainer. The "weights" are the sum of squares of all steps that were trained and kept.
+has them, and the last step waits until it has 0. While the file PATIENCE exists, processes wait for a peer that is
+silent. With STAYS, such as `8,20`, the first process of each replica trains up to step 8 and the second up to step 20,
+and a notice permits 5 steps more; there they stay, in contact with their peers. The chief saves the step in the
+checkpoint directory; all restore it. A process that loses a peer exits with 134, like the real trainer. The "weights"
+are the sum of squares of all steps that were trained and kept.
 """
 
 import json
@@ -81,7 +81,7 @@ def heard(peer: socket.socket) -> bytes:
 
 
 def meet(peers: list[socket.socket], *, is_held: bool) -> bool:
-    """Return when all processes are at the same step, and whether it counts: the chief does not hold the training."""
+    """Return when all processes are at the same step, and whether the chief holds the training there."""
     answer = b"h" if is_held else b"x"
     for peer in peers:
         if not is_chief:
@@ -92,7 +92,7 @@ def meet(peers: list[socket.socket], *, is_held: bool) -> bool:
         answer = answer if is_chief else word
     for peer in peers if is_chief else []:
         peer.sendall(answer)
-    return answer == b"x"
+    return answer == b"h"
 
 
 signal.signal(signal.SIGTERM, leave)
@@ -109,9 +109,8 @@ try:
     while step < num_steps:
         begin = time.time()
         time.sleep(pace())
-        if not meet(peers, is_held="/" in sys.argv[2] and step == num_steps - 1 and pace() > 0):
-            continue
-        stays_here = step >= last_step
+        is_last = "/" in sys.argv[2] and step == num_steps - 1
+        stays_here = meet(peers, is_held=is_last and pace() > 0) or step >= last_step
         if not stays_here:
             step, weights = step + 1, weights + (step + 1) ** 2
             took = time.time() - begin

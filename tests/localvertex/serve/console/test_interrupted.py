@@ -1,14 +1,14 @@
 """Deletions at odd times: one that its server did not complete, and one right after the last record of a run."""
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from localvertex.engine import Options
-from localvertex.serve.api.call import Location
+from localvertex.serve.api.call import Call, Location
 from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Store
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
@@ -40,8 +40,9 @@ def test_what_is_left_of_a_deleted_run_goes_and_everything_else_stays(tmp_path: 
     assert elsewhere.is_dir()
 
 
+@pytest.mark.parametrize("is_api", [False, True])
 def test_a_run_is_deleted_although_its_page_is_still_being_written(
-    tmp_path: Path, light_pipeline: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, light_pipeline: dict[str, Any], monkeypatch: pytest.MonkeyPatch, is_api: bool
 ) -> None:
     """The record shows the end of the run, so clients delete it."""
     may_write, write = threading.Event(), report.write
@@ -52,11 +53,13 @@ def test_a_run_is_deleted_although_its_page_is_still_being_written(
 
     monkeypatch.setattr(report, "write", late)
     _, jobs = started(tmp_path)
-    jobs.start(Location(project="p", region="us-central1"), {"pipelineSpec": light_pipeline}, "one")
+    location = Location(project="p", region="us-central1")
+    jobs.start(location, {"pipelineSpec": light_pipeline}, "one")
+    call = Call(version="v1", location=location, resource_id="one")
     wait_until(lambda: record.read(tmp_path / "one")["state"] == "SUCCEEDED")
     with ThreadPoolExecutor(1) as pool:
-        deletion = pool.submit(jobs.remove, "one")
+        deletion: Future[Any] = pool.submit(jobs.delete, call) if is_api else pool.submit(jobs.remove, "one")
         # A deletion that does not wait is refused long before.
         threading.Timer(0.3, may_write.set).start()
-        deletion.result(60)
+        deletion.result(300)
     assert not (tmp_path / "one").exists()

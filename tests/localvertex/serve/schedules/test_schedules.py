@@ -84,24 +84,36 @@ def test_a_schedule_that_makes_no_sense_is_refused(
 def test_two_schedules_fire_concurrently_and_keep_their_limits(
     start_server: Callable[..., Server], schedule: Any
 ) -> None:
-    """A minute of the schedules is two real seconds, and each run takes far longer."""
+    """A minute of the schedules is two real seconds, and no run ends by itself."""
     server = start_server("--time-factor", "30")
-    skips = schedule(server, display_name="skips", parameter_values={"seconds": 300})
-    queues = schedule(
-        server, display_name="queues", parameter_values={"seconds": 5}, allow_queueing=True, max_concurrent_run_count=2
-    )
+    long = {"parameter_values": {"seconds": 3600}}
+    skips = schedule(server, display_name="skips", **long)
+    queues = schedule(server, display_name="queues", allow_queueing=True, max_concurrent_run_count=2, **long)
     wait_until(lambda: "SKIPPED" in resource(skips).last_scheduled_run_response.run_response)
     assert resource(skips).started_run_count == len(runs(skips)) == 1
     # Two run at a time, and the third starts late as soon as one of them has ended.
-    wait_until(lambda: resource(queues).started_run_count >= 3)
+    running, cancelled = "PIPELINE_STATE_RUNNING", "PIPELINE_STATE_CANCELLED"
+    wait_until(lambda: states(queues) == [running] * 2)
+    due = resource(queues).next_run_time.timestamp()
+    wait_until(lambda: clock(server, schedule) > due + 60)
+    assert (resource(queues).started_run_count, resource(queues).next_run_time.timestamp()) == (2, due)
+    runs(queues)[0].cancel()
+    wait_until(lambda: states(queues) == [cancelled, running, running])
     queues.pause()
     jobs = runs(queues)
+    for job in jobs[1:]:
+        job.cancel()
     active = [
         sum(a.start_time <= b.start_time < (a.end_time or datetime.max) for a in ended(jobs)) for b in ended(jobs)
     ]
     assert max(active) == 2
     instants = scheduled_minutes(jobs)
     assert [b - a for a, b in pairwise(instants)] == [60] * (len(instants) - 1)
+
+
+def states(schedule: Any) -> list[str]:
+    """Return the states of its runs, the oldest first."""
+    return [each.state.name for each in runs(schedule)]
 
 
 def ended(jobs: list[Any]) -> list[Any]:

@@ -49,6 +49,7 @@ export function Log({ path, task, log: end, setLog, at, addressOf, none = "No lo
     if (at !== null) show({ at: "" });
   };
   useEffect(height, [log.blocks[0]?.offset]);
+  const file = `${path}/file?${new URLSearchParams({ task, file: end.file })}`;
   return html`<div class="log" onKeyDown=${keys(found)}>
     <div class="toolbar">
       <${Files} log=${end} onFile=${(/** @type {string} */ file) => show({ file, at: "" })} />
@@ -56,7 +57,7 @@ export function Log({ path, task, log: end, setLog, at, addressOf, none = "No lo
       <label class="check"><input type="checkbox" checked=${isWrapped}
         onChange=${() => setIsWrapped(!isWrapped)} />Wrap</label>
       <span class="end"><${Place} log=${log} at=${at} addressOf=${addressOf} />
-        <a href=${`${path}/file?${new URLSearchParams({ task, file: end.file })}`} download>Download</a></span>
+        ${end.isRead && html`<a href=${file} download>Download</a>`}</span>
     </div>
     <div class="lines ${isWrapped ? "wrapped" : ""}" ref=${box} onScroll=${onScroll} onClick=${click} tabindex="0"
       role="log" aria-label=${`Log of ${task}`} aria-live="off">

@@ -23,7 +23,7 @@ def report(
     print("waiting for <b>permission</b>", flush=True)
     number = 0
     while not os.path.exists(there):
-        time.sleep(0.05)
+        time.sleep(0.02)
         number += 1
         print(f"line {number}", flush=True)
     Path(page.path).write_text("<h1>A page</h1><p>with <b>markup</b></p>")

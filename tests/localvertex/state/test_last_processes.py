@@ -1,0 +1,83 @@
+"""A run whose end is recorded can be removed at once: the supervisor of its last step may still be ending."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from kfp import dsl
+
+from localvertex.serve.api.call import Call, Location
+from localvertex.serve.service import Service
+from localvertex.state import run_folder
+from tests.support.runs import Command, Execute
+
+LOCATION = Location(project="local-project", region="us-central1")
+
+
+@dsl.pipeline(name="light")
+def light() -> None:
+    dsl.importer(artifact_uri="/tmp", artifact_class=dsl.Dataset)
+
+
+@contextmanager
+def ending(run_dir: Path) -> Iterator[None]:
+    """Hold a run for a moment, as the supervisor of its last step does."""
+    hold = run_folder.lock(run_dir)
+    end = threading.Timer(0.3, hold.close)
+    end.start()
+    try:
+        yield
+    finally:
+        end.join()
+
+
+def test_clean_removes_it(execute: Execute, command: Command, work_dir: Path) -> None:
+    execute(light, run_id="one")
+    with ending(work_dir / "one"):
+        done = command("clean", "one", "--yes")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (work_dir / "one").exists()
+
+
+def by_delete(service: Service) -> None:
+    service.pipeline_jobs.delete(Call(version="v1", location=LOCATION, resource_id="one", body={}, query={}))
+
+
+def by_batch(service: Service) -> None:
+    body = {"names": [f"{LOCATION.name}/pipelineJobs/one"]}
+    call = Call(version="v1", location=LOCATION, resource_id="", body=body, query={})
+    service.collections["pipelineJobs"]["batchDelete"][2](call)
+
+
+def by_console(service: Service) -> None:
+    service.pipeline_jobs.remove("one")
+
+
+@pytest.mark.parametrize("remove", [by_delete, by_batch, by_console])
+def test_the_server_removes_it(
+    execute: Execute, work_dir: Path, tmp_path: Path, remove: Callable[[Service], None]
+) -> None:
+    execute(light, run_id="one")
+    service = Service(work_dir, time_factor=1, log=print)
+    job = {"name": f"{LOCATION.name}/pipelineJobs/one", "createTime": "2026-01-01T00:00:00Z", "pipelineSpec": {}}
+    path = work_dir / "api" / "pipelineJobs" / "one.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(job))
+    with ending(work_dir / "one"):
+        remove(service)
+    assert not (work_dir / "one").exists()
+
+
+def test_a_run_that_is_running_is_not_waited_for(
+    execute: Execute, command: Command, work_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = json.loads(json.dumps(execute(light, run_id="one"))) | {"state": "RUNNING"}
+    (work_dir / "one" / "run.json").write_text(json.dumps(content))
+    monkeypatch.setattr(run_folder, "MARGIN_SECONDS", 3600)
+    with run_folder.lock(work_dir / "one"):
+        done = command("clean", "one", "--yes")
+    assert done.returncode == 2
+    assert "it is running" in done.stderr
