@@ -1,10 +1,10 @@
 """A run whose end is recorded can be removed at once: the supervisor of its last step may still be ending."""
 
 import json
-import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from kfp import dsl
@@ -22,24 +22,20 @@ def light() -> None:
     dsl.importer(artifact_uri="/tmp", artifact_class=dsl.Dataset)
 
 
-@contextmanager
-def ending(run_dir: Path) -> Iterator[None]:
-    """Hold a run for a moment, as the supervisor of its last step does."""
-    hold = run_folder.lock(run_dir)
-    end = threading.Timer(0.3, hold.close)
-    end.start()
-    try:
-        yield
-    finally:
-        end.join()
-
-
-def test_clean_removes_it(execute: Execute, command: Command, work_dir: Path) -> None:
+@pytest.fixture
+def ending(execute: Execute, work_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return the folder of a run that is held, as by the supervisor of its last step, until it is waited for."""
     execute(light, run_id="one")
-    with ending(work_dir / "one"):
-        done = command("clean", "one", "--yes")
+    with run_folder.lock(work_dir / "one") as hold:
+        clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda seconds: hold.close())
+        monkeypatch.setattr(run_folder, "time", clock)
+        yield work_dir / "one"
+
+
+def test_clean_removes_it(ending: Path, command: Command) -> None:
+    done = command("clean", "one", "--yes")
     assert (done.returncode, done.stderr) == (0, "")
-    assert not (work_dir / "one").exists()
+    assert not ending.exists()
 
 
 def by_delete(service: Service) -> None:
@@ -57,18 +53,14 @@ def by_console(service: Service) -> None:
 
 
 @pytest.mark.parametrize("remove", [by_delete, by_batch, by_console])
-def test_the_server_removes_it(
-    execute: Execute, work_dir: Path, tmp_path: Path, remove: Callable[[Service], None]
-) -> None:
-    execute(light, run_id="one")
+def test_the_server_removes_it(ending: Path, work_dir: Path, remove: Callable[[Service], None]) -> None:
     service = Service(work_dir, time_factor=1, log=print)
     job = {"name": f"{LOCATION.name}/pipelineJobs/one", "createTime": "2026-01-01T00:00:00Z", "pipelineSpec": {}}
     path = work_dir / "api" / "pipelineJobs" / "one.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(job))
-    with ending(work_dir / "one"):
-        remove(service)
-    assert not (work_dir / "one").exists()
+    remove(service)
+    assert not ending.exists()
 
 
 def test_a_run_that_is_running_is_not_waited_for(
