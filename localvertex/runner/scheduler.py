@@ -173,7 +173,7 @@ class Scheduler:
 
     def open(self, task: Task) -> None:
         """Open a dag or a loop: its tasks become pending."""
-        task.state, task.started_at = State.RUNNING, task.started_at or time.time()
+        task.begin()
         if task.is_loop:
             try:
                 task.children = iterations(task, self._context.scope)
@@ -187,8 +187,8 @@ class Scheduler:
     def start(self, task: Task) -> None:
         """Prepare an attempt at a step for `launch`."""
         task.attempts += 1
-        task.state, task.retry_at, task.note = State.RUNNING, None, ""
-        task.started_at = task.started_at or time.time()
+        task.retry_at, task.note = None, ""
+        task.begin()
         try:
             task.folder.mkdir(parents=True, exist_ok=True)
             task.log = task.folder / executor_files.LOG

@@ -76,7 +76,7 @@ def seconds_of(content: dict[str, Any]) -> float:
     """Return how long a run took, or has taken until now if it is running."""
     started = record.seconds_of(content.get("start_time"))
     if content["state"] == State.RUNNING and started is not None:
-        return max(time.time() - started - float(content.get("idle_seconds", 0)), 0.0)
+        return max(time.time() - started - float(content.get("idle_seconds", 0.0)), 0.0)
     return float(content["seconds"])
 
 

@@ -268,7 +268,8 @@ def _in_order(entries: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
 def is_running(run_dir: Path) -> bool:
     """Return whether a process is running this run."""
     try:
-        with (run_dir / LOCK).open("r+") as lock:
+        # For reading: the file system may be read-only by now.
+        with (run_dir / LOCK).open() as lock:
             # Shared, so that two that look at the same time do not see each other.
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -73,6 +73,8 @@ class Task:
     """Monotonic time of the next attempt while one is pending."""
     started_at: float | None = None
     """Seconds since the epoch."""
+    begun: tuple[float, float] | None = None
+    """The same of its start in this process, and the monotonic time."""
     ended_at: float | None = None
     idle_seconds: float = 0.0
     """Of the run itself: the time between an end and the next resume."""
@@ -134,14 +136,25 @@ class Task:
         """Return how long it has run in seconds, without idle time, 0 if it has not started."""
         if self.started_at is None:
             return 0.0
-        return max((self.ended_at or time.time()) - self.started_at - self.idle_seconds, 0.0)
+        return max((self.ended_at or self._now()) - self.started_at - self.idle_seconds, 0.0)
 
     def walk(self) -> list["Task"]:
         """Return this task and all tasks below it, parents first."""
         return [self, *(task for child in self.children.values() for task in child.walk())]
 
+    def begin(self) -> None:
+        """Move to RUNNING; a start in an earlier process counts."""
+        self.state = State.RUNNING
+        self.begun = self.begun or (time.time(), time.monotonic())
+        self.started_at = self.started_at or self.begun[0]
+
     def finish(self, state: State, *, error: str = "", note: str = "") -> None:
         """Move to a final state."""
         self.state, self.error, self.note, self.retry_at = state, error, note, None
         if self.started_at is not None:
-            self.ended_at = time.time()
+            self.ended_at = self._now()
+
+    def _now(self) -> float:
+        """Return the present in seconds since the epoch; a clock that is set back while this runs does not count."""
+        since, monotonic = self.begun or (0.0, time.monotonic())
+        return max(time.time(), since + time.monotonic() - monotonic)

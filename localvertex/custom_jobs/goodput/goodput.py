@@ -33,7 +33,8 @@ def goodput(
     timelines = {name: timeline(own, events.of(name), end) for name, own in spans.items()}
     own = timelines[primary]
     seconds = {kind: sum(each.seconds for each in own.segments if each.kind is kind) for kind in Kind}
-    has_steps = own.num_steps + own.num_lost_steps > 0
+    # When the clock was set back, there may be no time in which the steps were trained.
+    has_steps = own.num_steps + own.num_lost_steps > 0 and end > start
     return {
         "fraction": round(seconds[Kind.PRODUCTIVE] / total, 4) if has_steps else None,
         "seconds": {str(kind): round(value, 3) for kind, value in seconds.items() if value or kind is not Kind.RUNNING},
@@ -43,7 +44,7 @@ def goodput(
         "num_failures": num_failures,
         **checkpointing(events.of(primary), num_failures=num_failures, total_seconds=total),
         "timeline": {name: _drawn(each, start, total) for name, each in timelines.items()},
-        "marks": [[round(time - start, 3), text] for time, text in marks],
+        "marks": [[round(max(time - start, 0.0), 3), text] for time, text in marks],
     }
 
 

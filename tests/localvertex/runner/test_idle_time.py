@@ -2,10 +2,12 @@
 
 import json
 import re
+import time
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from kfp import dsl
 
 import localvertex
@@ -15,6 +17,8 @@ from localvertex.serve.console.local_route import LocalCall
 from localvertex.serve.console.runs.listing import RunList
 from localvertex.serve.console.runs.record import Records
 from localvertex.state import journal, record
+from localvertex.state.task import State, Task
+from tests.support.journal import Listener
 from tests.support.runs import STEP, Compile
 
 NIGHT = 12 * 3600.0
@@ -67,6 +71,29 @@ def test_a_night_between_a_failure_and_its_retry_is_no_part_of_the_duration(comp
     page = Records(store).answer(work_dir / "slept")
     assert (page["seconds"], page["idle_seconds"]) == (content["seconds"], content["idle_seconds"])
     assert f"after {content['seconds']:.1f} s" in " ".join((work_dir / "slept" / record.PAGE).read_text().split())
+
+
+def test_a_clock_that_is_set_back_makes_no_duration_zero(
+    compiled: Compile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = time.time
+
+    def set_back(task: Task) -> None:
+        if task.is_step and task.state is State.RUNNING:
+            monkeypatch.setattr(time, "time", lambda: clock() - 3600)
+
+    (tmp_path / "there").touch()
+    content = localvertex.run(
+        compiled(needing),
+        parameters={"there": str(tmp_path / "there")},
+        options=Options(work_dir=tmp_path / "runs"),
+        display=Listener(set_back),
+    )
+    assert content["state"] == "SUCCEEDED"
+    assert time.time() < clock() - 3000
+    for each in (content, *content["tasks"]):
+        assert each["seconds"] > 0
+        assert each["start_time"] < each["end_time"]
 
 
 def test_a_journal_counts_as_the_end_does(compiled: Compile, tmp_path: Path) -> None:

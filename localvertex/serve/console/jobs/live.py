@@ -52,7 +52,8 @@ class LiveJob:
         has_trained = self._events.poll()
         now = time.time()
         shown = (is_running, status["state"], len(status.get("marks", [])), _processes(status))
-        is_due = now - self._shown_at >= (_SECONDS if has_trained else _IDLE_SECONDS) and is_running
+        # A clock that was set back makes the time since then negative.
+        is_due = is_running and not 0 <= now - self._shown_at < (_SECONDS if has_trained else _IDLE_SECONDS)
         messages: list[Message] = []
         if shown != self._shown or is_due:
             self._shown, self._shown_at = shown, now

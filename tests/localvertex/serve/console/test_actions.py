@@ -260,10 +260,11 @@ def test_a_run_whose_server_was_killed_while_it_stopped_is_stopping_and_then_can
 ) -> None:
     server = start_server()
     create(server, compiled(counted), "left", folder=str(waiting.folder), stays=True)
-    supervisors = [each for each in psutil.Process(waiting.pid()).parents() if each.pid != server.process.pid]
+    step = psutil.Process(waiting.pid())
+    supervisors = [each for each in step.parents() if each.pid != server.process.pid]
     supervisors = supervisors[: [each.ppid() for each in supervisors].index(server.process.pid) + 1]
     act(server, "left", "stop").raise_for_status()
-    # They keep the lock of the run until the grace time is over; here until the test continues them.
+    # They keep the lock of the run until the step ends or the grace time is over; here until the test continues them.
     for each in supervisors:
         each.suspend()
     server.end(signal.SIGKILL)
@@ -272,6 +273,7 @@ def test_a_run_whose_server_was_killed_while_it_stopped_is_stopping_and_then_can
     assert "was killed; the last processes of the run end by themselves" in reason(act(server, "left", "stop"))
     assert server.request("GET", "/local/runs/left").json()["is_ending"] is True
     assert "is running" in reason(act(server, "left", "delete"))
+    step.kill()
     for each in supervisors:
         each.resume()
     wait_until(lambda: shown(server, "left") == {"CANCELLED"})

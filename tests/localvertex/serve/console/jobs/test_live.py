@@ -182,3 +182,20 @@ def test_trials_that_log_no_steps_have_timelines_but_no_goodput(log: Path, at: A
 def test_without_a_job_there_is_nothing() -> None:
     assert LiveJob().poll(None, is_running=True) == []
     assert LiveJob().poll({}, is_running=False) == []
+
+
+def test_a_clock_that_is_set_back_by_an_hour_stops_no_messages(log: Path, at: Any) -> None:
+    events(log, ("start", 1.0, {}), steps(3.0, 1, 10, 1.0))
+    entry, live = status(replica(PRIMARY, log, (0.0, None, None)), marks=[[START + 2.0, "a fault"]]), LiveJob()
+    at(8.0)
+    assert job_of(live.poll(entry, is_running=True))["goodput"]["fraction"] > 0
+    assert live.poll(entry, is_running=True) == []
+    at(-3600.0)
+    found = job_of(live.poll(entry, is_running=True))
+    # What cannot be measured is not shown as zero.
+    assert (found["goodput"]["num_steps"], found["goodput"]["fraction"]) == (10, None)
+    at(-3594.0)
+    assert "job" in dict(live.poll(entry, is_running=True))
+    ended = status(replica(PRIMARY, log, (0.0, -3590.0, 0)), marks=[[START - 3590.0, "exit"]])
+    found = job_of(LiveJob().poll(ended, is_running=False))
+    assert all(time >= 0 for time, _ in found["marks"])

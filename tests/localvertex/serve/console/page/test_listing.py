@@ -73,6 +73,7 @@ def test_runs_of_the_api_of_schedules_and_of_a_terminal_are_listed(tmp_path: Pat
         "start_time": TIME,
         "end_time": TIME.replace("T0", "T1"),
         "seconds": 2.5,
+        "idle_seconds": 0.0,
         "error": None,
         "resource": None,
         "schedule": None,
@@ -108,8 +109,9 @@ def test_a_run_whose_process_was_killed_is_failed_and_one_that_is_stopping_says_
     with run_folder.lock(tmp_path / "run-00001"), run_folder.lock(tmp_path / "run-00002"):
         assert [each["state"] for each in page()["runs"]] == ["CANCELLING", "RUNNING"]
         assert [each["error"] for each in page()["runs"]] == [None, None]
-    assert [each["state"] for each in page()["runs"]] == ["FAILED", "FAILED"]
-    assert page()["runs"][0]["error"] == "the process that ran it was killed"
+    # What the user asked for was done all the same: the supervisors ended the steps.
+    assert [each["state"] for each in page()["runs"]] == ["CANCELLED", "FAILED"]
+    assert [each["error"] for each in page()["runs"]] == [None, "the process that ran it was killed"]
 
 
 def test_pages_follow_each_other_while_runs_arrive_and_go(tmp_path: Path, page: Page) -> None:
