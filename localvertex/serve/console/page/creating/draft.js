@@ -2,6 +2,7 @@
 
 import { useAction } from "../server/load.js";
 import { html, useEffect, useState } from "../ui/html.js";
+import { LongText } from "../ui/page.js";
 import { Notice, Problem } from "../ui/problem.js";
 import { MachineCheck, Refusals } from "./checks.js";
 import { useFileDrop } from "./choose.js";
@@ -60,7 +61,7 @@ function About({ overview }) {
   const { description, path, steps, warnings } = overview;
   const count = `${steps.length} step${steps.length === 1 ? "" : "s"}`;
   return html`<div class="about">
-    ${description && html`<p class="description" tabindex=${description.length > 1000 ? 0 : undefined}>${description}</p>`}
+    ${description && html`<${LongText} look="description" text=${description} />`}
     <p class="muted"><code>${path}</code> · <span title=${steps.join(", ")}>${count}</span></p>
     ${warnings.map((each) => html`<${Notice} key=${each} kind="warn">${each}<//>`)}
   </div>`;

@@ -2,6 +2,7 @@
 
 import { link } from "../routes.js";
 import { html } from "../ui/html.js";
+import { LongText } from "../ui/page.js";
 import { isFinal } from "../ui/state.js";
 import { Duration, Time } from "../ui/time.js";
 
@@ -20,7 +21,7 @@ export function Facts({ run, description }) {
     ["Resumed", timesOf(run.resume_times?.length ?? 0)],
   ];
   return html`
-    ${description && html`<p class="description" tabindex=${description.length > 1000 ? 0 : undefined}>${description}</p>`}
+    ${description && html`<${LongText} look="description" text=${description} />`}
     <dl class="facts">
       ${facts.map(([name, value]) => value && html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
     </dl>`;
