@@ -3,7 +3,7 @@
 import { Graph, useGraph } from "../graph/graph.js";
 import { post } from "../server/api.js";
 import { useAction } from "../server/load.js";
-import { Code, html, Loading, Notice, Problem, Section, Tabs, useEffect, useState } from "../ui/ui.js";
+import { Code, html, Loading, LongText, Notice, Problem, Section, Tabs, useEffect, useState } from "../ui/ui.js";
 import { MachineCheck, Refusals } from "./checks.js";
 import { useFileDrop } from "./choose.js";
 import { start, useChecks, useDraft } from "./draft_state.js";
@@ -64,7 +64,7 @@ function About({ overview }) {
   const { description, path, steps, warnings } = overview;
   const count = `${steps.length} step${steps.length === 1 ? "" : "s"}`;
   return html`<div class="about">
-    ${description && html`<p class="description" tabindex=${description.length > 1000 ? 0 : undefined}>${description}</p>`}
+    ${description && html`<${LongText} look="description" text=${description} />`}
     <p class="muted"><code>${path}</code> · <span title=${steps.join(", ")}>${count}</span></p>
     ${warnings.map((each) => html`<${Notice} key=${each} kind="warn">${each}<//>`)}
   </div>`;

@@ -1,5 +1,5 @@
 // One field of a form: its name and description, its control, and what is wrong with it.
-import { html } from "../ui/ui.js";
+import { html, LongText } from "../ui/ui.js";
 
 /**
  * @typedef {object} FieldProps
@@ -19,7 +19,7 @@ export function Field({ id, name, hint = "", error = "", tags, after, children }
   return html`<div class="field ${error ? "wrong" : ""}">
     <div class="field-name">
       <label for=${id}>${name}</label>${tags}
-      ${hint && html`<p id=${`${id}-hint`} class="muted small">${withCode(hint)}</p>`}
+      ${hint && html`<${LongText} id=${`${id}-hint`} look="muted small" text=${hint}>${withCode(hint)}<//>`}
     </div>
     <div class="field-control">
       ${children(aria)}

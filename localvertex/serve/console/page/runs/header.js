@@ -1,7 +1,7 @@
 // The facts of a run below its title, and why it failed.
 
 import { link } from "../routes.js";
-import { Duration, html, isFinal, Time } from "../ui/ui.js";
+import { Duration, html, isFinal, LongText, Time } from "../ui/ui.js";
 
 /** @param {{run: any, description?: string}} props */
 export function Facts({ run, description }) {
@@ -18,7 +18,7 @@ export function Facts({ run, description }) {
     ["Resumed", timesOf(run.resume_times?.length ?? 0)],
   ];
   return html`
-    ${description && html`<p class="description" tabindex=${description.length > 1000 ? 0 : undefined}>${description}</p>`}
+    ${description && html`<${LongText} look="description" text=${description} />`}
     <dl class="facts">
       ${facts.map(([name, value]) => value && html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
     </dl>`;

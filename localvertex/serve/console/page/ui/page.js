@@ -46,3 +46,12 @@ export function Empty({ title, children }) {
 export function Frame({ src, title, hasScripts = false }) {
   return html`<iframe class="frame" src=${src} title=${title} sandbox=${hasScripts ? "allow-scripts" : ""}></iframe>`;
 }
+
+/**
+ * A text of a file, which scrolls if it is long.
+ * @param {{text: string, look: string, id?: string, children?: any}} props
+ */
+export function LongText({ text, look, id, children = text }) {
+  const isLong = text.length > 500 || text.split("\n", 11).length > 10;
+  return html`<p id=${id} class="long-text ${look}" tabindex=${isLong ? 0 : undefined}>${children}</p>`;
+}

@@ -158,7 +158,7 @@ def test_long_texts_of_a_file_leave_room_for_the_form(browser: Browser, server: 
     long["pipelineInfo"] = {"name": "n" * 5000, "description": "long description\n" * 20_000}
     long["root"]["inputDefinitions"]["parameters"]["epochs"]["description"] = "word " * 10_000
     with opened(browser, server, "#/create", width=390) as page:
-        upload(page, "long.json", json.dumps(long))
+        upload(page, "long_" * 40 + ".json", json.dumps(long))
         expect(field(page, "epochs")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         for selector in ("h1", ".description", "#parameter-epochs-hint"):
