@@ -63,6 +63,8 @@ def serve(
     service.hold()
     if run_folder.is_open_to_others(work_dir):
         log(f"warning: other users of this machine can open {work_dir}; to prevent it: chmod 700 {work_dir}")
+    if foreign := run_folder.of_other_user(work_dir):
+        log(f"warning: {foreign} belongs to another user, who can run code as you; use a work directory of your own")
     token = token_file.prepare(work_dir, log) if needs_token else ""
     access = Access(token, steps=steps)
     with _listen(port) as listener:

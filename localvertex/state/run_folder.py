@@ -117,6 +117,12 @@ def is_open_to_others(work_dir: Path) -> bool:
     return found.st_uid == os.geteuid() and bool(found.st_mode & 0o077)
 
 
+def of_other_user(work_dir: Path) -> Path | None:
+    """Return the work directory, or its folder of the API's records, when another user but root owns it, else None."""
+    folders = (each for each in (work_dir, work_dir / "api") if each.exists())
+    return next((each for each in folders if each.stat().st_uid not in (0, os.geteuid())), None)
+
+
 def pipeline_copy(run_dir: Path) -> Path:
     """Return the path of the compiled file that the run was started with.
 

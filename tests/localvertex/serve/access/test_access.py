@@ -24,6 +24,7 @@ from localvertex import client
 from localvertex.serve.access.access import REFUSAL, Access
 from localvertex.serve.app import application
 from localvertex.serve.service import Service
+from tests.localvertex.serve.access.test_token import NOBODY, as_root
 from tests.support.server import PARENT, Server, wait_until
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -134,6 +135,17 @@ def test_what_is_open_to_others_is_said_once(start_server: Callable[..., Server]
     assert server.text.count("can be read by other users; it is replaced by a new token") == 1
     assert "t" * 43 not in server.headers["Authorization"]
     assert stat.S_IMODE((tmp_path / "runs").stat().st_mode) == 0o755
+
+
+@as_root
+@pytest.mark.parametrize("name", [".", "api"])
+def test_a_work_directory_of_another_user_is_named(
+    start_server: Callable[..., Server], tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "runs" / "api").mkdir(parents=True)
+    os.chown(tmp_path / "runs" / name, NOBODY, -1)
+    expected = f"warning: {tmp_path / 'runs' / name} belongs to another user, who can run code as you"
+    assert start_server().text.count(expected) == 1
 
 
 def test_a_server_without_a_token_warns_and_answers_everybody(start_server: Callable[..., Server], sdk: Any) -> None:

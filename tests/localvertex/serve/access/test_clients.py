@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,19 +55,27 @@ def test_connections_without_a_token_leave_files_to_runs(start_server: Callable[
     for port in (port_of(server), grpc):
         go = tmp_path / str(port)
         created = server.call("POST", "customJobs", job(go)).json()["name"].rpartition("/")[2]
-        wait_until(lambda created=created: server.call("GET", f"customJobs/{created}").json().get("startTime"))
+        wait_until(partial(_is_running, server, created))
         with flooded(port):
             go.touch()
             # The server cannot be asked now.
             file = server.work_dir / "api" / "customJobs" / f"{created}.json"
-            wait_until(lambda file=file: "JOB_STATE_SUCCEEDED" in file.read_text())
+            wait_until(partial(_has_succeeded, file))
         wait_until(lambda: _is_answering(server))
     assert "Too many open files" not in server.text
 
 
+def _is_running(server: Server, number: str) -> bool:
+    return "startTime" in server.call("GET", f"customJobs/{number}").json()
+
+
+def _has_succeeded(file: Path) -> bool:
+    return "JOB_STATE_SUCCEEDED" in file.read_text()
+
+
 def _is_answering(server: Server) -> bool:
     with suppress(requests.ConnectionError):
-        return server.get().status_code == 200
+        return bool(server.get().status_code == 200)
     return False
 
 

@@ -25,11 +25,14 @@ const UNKNOWN = /** @type {[string, Kind, string]} */ (["Unknown", "idle", "M8 8
 /** The state without Vertex's prefix, such as PIPELINE_STATE_. @param {string} state */
 export const plain = (state) => String(state ?? "").replace(/^[A-Z]+_STATE_/, "");
 
+/** A state may be any text, such as the name of a method of all objects. @param {string} state */
+const described = (state) => (Object.hasOwn(STATES, plain(state)) ? STATES[plain(state)] : UNKNOWN);
+
 /** The word of a state. @param {string} state */
-export const label = (state) => (STATES[plain(state)] ?? UNKNOWN)[0];
+export const label = (state) => described(state)[0];
 
 /** The kind of a state, which is also the class of its colours. @param {string} state */
-export const kind = (state) => (STATES[plain(state)] ?? UNKNOWN)[1];
+export const kind = (state) => described(state)[1];
 
 /** Whether something can still change. @param {string} state */
 export const isFinal = (state) => !["RUNNING", "PENDING", "QUEUED", "CANCELLING"].includes(plain(state));
@@ -41,7 +44,7 @@ export function State({ state, text }) {
 
 /** The symbol alone; the word must be beside it. @param {{state: string}} props */
 export function StateSymbol({ state }) {
-  const [, of, path] = STATES[plain(state)] ?? UNKNOWN;
+  const [, of, path] = described(state);
   return html`<svg class="symbol ${of}" width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">
     <circle cx="8" cy="8" r="7" />
     <path d=${path || "M8 1a7 7 0 0 1 7 7"} />

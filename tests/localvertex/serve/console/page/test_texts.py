@@ -15,9 +15,9 @@ pytestmark = [needs_chromium, pytest.mark.slow]
 WORDS = ["plain", "a 'b' $HOME", "\x15touch x\n\x1b[201~\ttouch y\n", "\\'\x03\u202e\u00fc!", ""]
 
 SHOWN = """async ([words, lines]) => {
-  const [{ quoted }, { shown }] =
-    await Promise.all(["runs/shell", "logs/visible_text"].map((each) => import(`/console/${each}.js`)));
-  return [words.map(quoted), lines.map(shown)];
+  const [{ quoted }, { shown }, { label, kind }] =
+    await Promise.all(["runs/shell", "logs/visible_text", "ui/state"].map((each) => import(`/console/${each}.js`)));
+  return [words.map(quoted), lines.map(shown), [label, kind].map((each) => each("constructor"))];
 }"""
 
 
@@ -28,7 +28,8 @@ def test_texts_of_a_run_act_neither_on_a_terminal_nor_on_the_page(
     lines = {"\r" * (1 << 20) + "x": "x", "1%\r2%\r\r": "2%", "\r\r": "", "a": "a"}
     with opened(browser, start_server(), "#/no/view") as page:
         expect(page.locator(".empty")).to_be_visible()
-        words, texts = page.evaluate(SHOWN, [WORDS, [*lines]])
+        words, texts, state = page.evaluate(SHOWN, [WORDS, [*lines]])
+    assert state == ["Unknown", "idle"]
     assert texts == [*lines.values()]
     assert all(character in "\n\t" or character.isprintable() for each in words for character in each)
     assert words[:2] == ["plain", "'a '\\''b'\\'' $HOME'"]
