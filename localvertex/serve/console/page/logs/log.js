@@ -71,7 +71,7 @@ function Search({ search, onInput, found, isCut }) {
       onInput=${(/** @type {any} */ event) => onInput(event.target.value)} />
     ${
       search &&
-      html`<span class="muted nowrap" role="status">${count ? `${number}${count}${where}` : `None${where}`}</span>
+      html`<span class="muted" role="status">${count ? `${number}${count}${where}` : `None${where}`}</span>
       <button class="icon" aria-label="Previous match" disabled=${!count} onClick=${() => move(-1)}>↑</button>
       <button class="icon" aria-label="Next match" disabled=${!count} onClick=${() => move(1)}>↓</button>`
     }
