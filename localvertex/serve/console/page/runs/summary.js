@@ -70,8 +70,9 @@ function Parameters({ values, defaults }) {
   if (!names.length) return html`<p class="muted">The pipeline has no parameters.</p>`;
   return html`<dl class="values">${names.map((name) => {
     const isGiven = defaults && !(name in defaults);
+    const tag = changed(name) && html` <span class="tag">${isGiven ? "given" : "changed"}</span>`;
     return html`<div key=${name}>
-      <dt><${Name} text=${name} />${changed(name) && html` <span class="tag">${isGiven ? "given" : "changed"}</span>`}</dt>
+      <dt><${Name} text=${name} />${tag}</dt>
       <dd>
         <${Value} value=${values[name]} />
         ${changed(name) && !isGiven && html`<p class="muted small">Default: <${Value} value=${defaults[name]} /></p>`}

@@ -53,7 +53,7 @@ function Times({ schedule }) {
 function Facts({ schedule }) {
   const { data } = useLoad(`/v1/${schedule.name}`);
   const job = data?.createPipelineJobRequest?.pipelineJob;
-  const parameters = job?.runtimeConfig?.parameterValues;
+  const parameters = job?.runtimeConfig?.parameterValues ?? {};
   const limit = schedule.maxConcurrentRunCount;
   return html`<${Values} values=${{
     Pipeline: job ? (job.pipelineSpec?.pipelineInfo?.name ?? job.displayName) : "",
@@ -65,7 +65,7 @@ function Facts({ schedule }) {
     </span>`,
     "At the same time": limit ? `at most ${limit}; others ${schedule.allowQueueing ? "wait" : "are skipped"}` : "",
     Created: html`<${Time} at=${schedule.createTime} />`,
-    Parameters: parameters && Object.keys(parameters).length ? parameters : "the defaults of the pipeline",
+    Parameters: Object.keys(parameters).length ? parameters : job && "the defaults of the pipeline",
   }} />`;
 }
 

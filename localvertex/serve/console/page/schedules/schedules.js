@@ -33,7 +33,7 @@ function List({ schedules, onChange }) {
     { title: "Status", cell: (/** @type {any} */ each) => html`<${ScheduleState} schedule=${each} />` },
     { title: "Next run", isWideOnly: true, cell: nextRun },
     { title: "Last run", isWideOnly: true, cell: (/** @type {any} */ each) => html`<${LastRun} schedule=${each} />` },
-    { title: "Runs", isNumber: true, isWideOnly: true, cell: (/** @type {any} */ each) => each.startedRunCount ?? "–" },
+    { title: "Runs started", isNumber: true, isWideOnly: true, cell: started },
     {
       title: "Actions",
       isWideOnly: true,
@@ -43,8 +43,12 @@ function List({ schedules, onChange }) {
     },
   ];
   const keyOf = (/** @type {any} */ each) => each.name;
-  return html`<${Table} caption="Schedules" columns=${columns} rows=${schedules} keyOf=${keyOf} />`;
+  return html`<${Table} caption="Schedules" columns=${columns} rows=${schedules} keyOf=${keyOf} />
+    <p class="small muted wide-only">Runs started does not count Run now.</p>`;
 }
+
+/** @param {any} schedule */
+const started = (schedule) => schedule.startedRunCount ?? "–";
 
 /** @param {{schedule: any}} props */
 function Name({ schedule }) {

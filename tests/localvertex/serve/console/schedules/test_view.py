@@ -76,6 +76,10 @@ def test_a_schedule_is_created_run_paused_resumed_and_deleted(
         expect(page.get_by_role("heading", level=1)).to_contain_text("Active")
         assert server.schedules()[0]["catchUp"] is True
 
+        page.get_by_role("link", name="Schedules").first.click()
+        expect(page.get_by_role("columnheader", name="Runs started")).to_be_visible()
+        expect(page.get_by_text("Runs started does not count Run now.")).to_be_visible()
+        page.goto(here)
         page.get_by_role("button", name=re.compile("^Delete")).click()
         page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
         assert len(server.schedules()) == 1
