@@ -1,8 +1,9 @@
 // One artifact: its content where the page can show it, its metadata, and its files to download.
 
+import { shown } from "../logs/text.js";
 import { useLoad } from "../server/load.js";
 import { html, useState } from "../ui/html.js";
-import { bytes, figure } from "../ui/numbers.js";
+import { bytes, count, figure } from "../ui/numbers.js";
 import { Frame, Loading } from "../ui/page.js";
 import { Values } from "../ui/values.js";
 import { markup } from "./markup.js";
@@ -46,9 +47,17 @@ function Content({ view, href }) {
           html`<img key=${each.name} src=${href(each.name, false)} alt=${each.name || view.name} loading="lazy" />`,
       )}</div>`
     }
+    ${view.text && html`<${Preview} text=${view.text} name=${view.name} />`}
+    ${view.note && !metadata.length && !view.matrix && !view.roc && html`<p class="muted">${view.note}</p>`}
     ${metadata.length > 0 && html`<${Values} values=${metadata} />`}
     <${Files} view=${view} href=${href} />`;
 }
+
+/** The begin of a file of text. @param {{text: {text: string, is_cut: boolean}, name: string}} props */
+const Preview = ({ text: { text, is_cut }, name }) => html`<div class="code">
+  <pre tabindex="0" role="region" aria-label=${`Content of ${name}`}>${shown(text)}</pre>
+  ${is_cut && html`<p class="small muted">This is the begin of the file; download it to see all.</p>`}
+</div>`;
 
 /** The files with their sizes. @param {{view: any, href: (file: string, isDownload: boolean) => string}} props */
 function Files({ view, href }) {
@@ -65,7 +74,7 @@ function Files({ view, href }) {
         <span class="muted">${bytes(each.size)}</span>
       </li>`,
       )}
-      ${view.num_more > 0 && html`<li class="muted">and ${view.num_more} more files</li>`}
+      ${view.num_more > 0 && html`<li class="muted">${view.has_uncounted ? "and at least" : "and"} ${count(view.num_more)} more files</li>`}
     </ul>`
     }`;
 }
