@@ -59,6 +59,9 @@ const Preview = ({ text: { text, is_cut }, name }) => html`<div class="code">
   ${is_cut && html`<p class="small muted">This is the begin of the file; download it to see all.</p>`}
 </div>`;
 
+/** The files that are not listed, in words. @param {any} view */
+const others = ({ num_more, has_uncounted }) => `and ${has_uncounted ? "at least " : ""}${count(num_more)} more files`;
+
 /** The files with their sizes. @param {{view: any, href: (file: string, isDownload: boolean) => string}} props */
 function Files({ view, href }) {
   const place = view.link
@@ -74,7 +77,7 @@ function Files({ view, href }) {
         <span class="muted">${bytes(each.size)}</span>
       </li>`,
       )}
-      ${view.num_more > 0 && html`<li class="muted">${view.has_uncounted ? "and at least" : "and"} ${count(view.num_more)} more files</li>`}
+      ${view.num_more > 0 && html`<li class="muted">${others(view)}</li>`}
     </ul>`
     }`;
 }
