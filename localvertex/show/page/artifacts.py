@@ -58,6 +58,8 @@ class Artifacts:
     run_dir: Path
     buckets: Buckets = field(default_factory=Buckets)
     """The folders of the buckets."""
+    most_classes: int = classification.MAX_CLASSES
+    """Of a confusion matrix that is drawn."""
     frames: list[Frame] = field(default_factory=list)
     _bytes_left: int = _MAX_TEXT_BYTES
 
@@ -82,7 +84,7 @@ class Artifacts:
         if view.kind == "system.Markdown":
             text = self._text(view.uri, _MAX_MARKDOWN_BYTES)
             return replace(view, markdown=None if text is None else markdown(text))
-        return _classified(view) if view.kind == "system.ClassificationMetrics" else view
+        return _classified(view, self.most_classes) if view.kind == "system.ClassificationMetrics" else view
 
     def _add_frame(self, view: View, step: str) -> str:
         text = self._text(view.uri, _MAX_TEXT_BYTES)
@@ -104,9 +106,9 @@ class Artifacts:
             return None
 
 
-def _classified(view: View) -> View:
+def _classified(view: View, most_classes: int) -> View:
     """Return a view of ClassificationMetrics with its drawings instead of their numbers."""
-    matrix = classification.matrix(view.metadata.get("confusionMatrix"))
+    matrix = classification.matrix(view.metadata.get("confusionMatrix"), most_classes)
     roc = classification.roc(view.metadata.get("confidenceMetrics"))
     drawn = {"confusionMatrix": matrix, "confidenceMetrics": roc}
     rest = {name: value for name, value in view.metadata.items() if drawn.get(name) is None}

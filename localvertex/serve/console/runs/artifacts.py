@@ -1,7 +1,9 @@
 """The artifacts of a step: what the page shows of each, and its files, which are those of the work directory only."""
 
+import codecs
 import itertools
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -19,7 +21,18 @@ from localvertex.values.buckets import Buckets, OutsideBucket
 _MAX_FILES = 200
 """Of the list of an artifact's files."""
 
-_MAX_COUNTED = 5000
+_MAX_COUNTED = 20_000
+
+_MAX_SHOWN_BYTES = 64 << 20
+"""Of a page or an image; a larger file is downloaded."""
+
+_MAX_TEXT_BYTES = 64 << 10
+"""Of the text that is shown of a file."""
+
+_MAX_CLASSES = 100
+"""Of a confusion matrix; the page of the run has smaller ones."""
+
+_SVG = re.compile(rb"\s*(<(\?|!--|!DOCTYPE svg)[^>]*>\s*)*<svg[\s>]")
 
 _IMAGES = {
     b"\x89PNG\r\n\x1a\n": "image/png",
@@ -59,17 +72,29 @@ class ArtifactOf:
     def view(self) -> dict[str, Any]:
         """Return what the page shows: Markdown as HTML without scripts, matrix and ROC as run.html has them."""
         path = self.path()
-        shown = Artifacts(run_dir=self._run_dir, buckets=self._buckets)
+        shown = Artifacts(run_dir=self._run_dir, buckets=self._buckets, most_classes=_MAX_CLASSES)
         values = {self._name: [self._artifact]}
         # The content of a file elsewhere is not read; what is in the metadata needs no file.
         (view,) = shown.outputs(values, "") if path or not self._has_text else shown.inputs(values)
+        is_page = bool(view.frame) and path is not None and path.is_file() and _is_shown(path)
         known = {name: value for name, value in asdict(view).items() if name not in ("frame", "link")}
         return {
             **known,
             "link": view.link if view.link.startswith("https://") else "",
-            "is_page": bool(view.frame) and path is not None and path.is_file(),
+            "is_page": is_page,
+            "text": _text(path) if path and view.markdown is None and not is_page else None,
+            "note": "" if path else self._note(),
             **_files(path),
         }
+
+    def _note(self) -> str:
+        """Return why it has no files here."""
+        uri = str(self._artifact["uri"])
+        if not uri:
+            return ""
+        if "://" in uri and not (uri.startswith("gs://") and self._buckets.root):
+            return "It is not on this machine. The console contacts no other host."
+        return "It does not exist, or it is outside the work directory and the folders of buckets."
 
     @property
     def _has_text(self) -> bool:
@@ -89,6 +114,8 @@ class ArtifactOf:
             return file_responses.download(path)
         is_page = self._artifact["type"].get("schemaTitle") == "system.HTML"
         kind = "text/html" if is_page and not name else _image_kind(path)
+        if not _is_shown(path):
+            raise ApiError(Status.INVALID_ARGUMENT, f"{path.name} is larger than {_MAX_SHOWN_BYTES} bytes; download it")
         if not kind:
             raise ApiError(Status.INVALID_ARGUMENT, f"{path.name} is neither a page nor an image; download it")
         return file_responses.shown(path, kind)
@@ -124,12 +151,12 @@ class ArtifactOf:
 def _files(path: Path | None) -> dict[str, Any]:
     """Return the files of an artifact with their sizes."""
     if path is None:
-        return {"files": [], "num_more": 0}
+        return {"files": [], "num_more": 0, "has_uncounted": False}
     if path.is_file():
-        return {"files": [_described(path, "")], "num_more": 0}
+        return {"files": [_described(path, "")], "num_more": 0, "has_uncounted": False}
     every = list(itertools.islice(_below(path), _MAX_COUNTED))
     files = [_described(each, each.relative_to(path).as_posix()) for each in sorted(every)[:_MAX_FILES]]
-    return {"files": files, "num_more": len(every) - len(files)}
+    return {"files": files, "num_more": len(every) - len(files), "has_uncounted": len(every) == _MAX_COUNTED}
 
 
 def _below(folder: Path) -> Iterator[Path]:
@@ -143,7 +170,26 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def _described(path: Path, name: str) -> dict[str, Any]:
-    return {"name": name, "size": path.stat().st_size, "is_image": bool(_image_kind(path))}
+    return {"name": name, "size": path.stat().st_size, "is_image": _is_shown(path) and bool(_image_kind(path))}
+
+
+def _is_shown(path: Path) -> bool:
+    """Return whether a browser may load a file to show it."""
+    return path.stat().st_size <= _MAX_SHOWN_BYTES
+
+
+def _text(path: Path) -> dict[str, Any] | None:
+    """Return the begin of a file that is text, such as CSV or JSON; None for a folder, an image and any other file."""
+    if not path.is_file() or _image_kind(path):
+        return None
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_TEXT_BYTES + 1)
+        # A character at the end may be cut.
+        text = codecs.getincrementaldecoder("utf-8")().decode(data[:_MAX_TEXT_BYTES], len(data) <= _MAX_TEXT_BYTES)
+    except (OSError, UnicodeDecodeError):
+        return None
+    return {"text": text, "is_cut": len(data) > _MAX_TEXT_BYTES} if text.strip() and "\0" not in text else None
 
 
 def _image_kind(path: Path) -> str:
@@ -153,4 +199,9 @@ def _image_kind(path: Path) -> str:
             begin = file.read(16)
     except OSError:
         return ""
+    if begin.startswith(b"RIFF") and begin[8:12] != b"WEBP":
+        return ""  # a sound or a film
+    if begin.lstrip()[:1] == b"<":
+        with path.open("rb") as file:
+            return "image/svg+xml" if _SVG.match(file.read(2048)) else ""
     return next((kind for magic, kind in _IMAGES.items() if begin.startswith(magic)), "")

@@ -74,7 +74,9 @@ function Curve({ runs, title, steps, values }) {
         <span class="muted">${index === null ? "last" : `step ${steps[index]}`}</span>
       </span>
     </figcaption>
-    <div ref=${box} role="img" aria-label=${`${title} by step; last: ${label}`}></div>
+    <div ref=${box} role="slider" tabindex="0" aria-label=${`${title} by step`} aria-valuemin="0"
+      aria-valuemax=${steps.length - 1} aria-valuenow=${index ?? steps.length - 1}
+      aria-valuetext=${`${index === null ? "last" : `step ${steps[index]}`}: ${label}`}></div>
   </figure>`;
 }
 

@@ -44,7 +44,9 @@ export function Chart({ title, series, resumes, format, isTime }) {
       <h3>${title}</h3>
       <span><strong>${readout}</strong> <span class="muted">${where}</span></span>
     </figcaption>
-    <div ref=${box} role="img" aria-label=${`${title} over time, last ${readout} at ${where || "no step yet"}`}></div>
+    <div ref=${box} class="plot" role="slider" tabindex="0" aria-label=${`${title} over time`} aria-valuemin="0"
+      aria-valuemax=${Math.max(0, series.times.length - 1)} aria-valuenow=${Math.max(0, shown)}
+      aria-valuetext=${`${readout} at ${where || "no step yet"}`}></div>
   </figure>`;
 }
 

@@ -35,8 +35,8 @@ export default function Job({ params, query }) {
     ${resource.error && html`<${Problem} title="The job failed" error=${resource.error.message} />`}
     ${job && html`<${Replicas} job=${job} steps=${steps} target=${target} logOf=${logOf} />`}
     <${Section} title="Log">
-      <${Log} key=${query.get("file") ?? ""} path=${`/local/jobs/${id}/log`} task=${id} log=${live.log} setLog=${live.setLog}
-        at=${offsetIn(query)} addressOf=${addressOf} />
+      <${Log} key=${query.get("file") ?? ""} path=${`/local/jobs/${id}/log`} task=${id}
+        log=${live.log} setLog=${live.setLog} at=${offsetIn(query)} addressOf=${addressOf} />
     <//>
   <//>`;
 }

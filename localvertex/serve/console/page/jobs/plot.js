@@ -39,15 +39,36 @@ export function usePlot(plot) {
     const scheme = matchMedia("(prefers-color-scheme: dark)");
     const sizes = new ResizeObserver(() => drawn.current.setSize({ width: element.clientWidth, height }));
     sizes.observe(element);
+    const move = (/** @type {KeyboardEvent} */ event) => moved(drawn.current, event);
+    const leave = () => drawn.current.setCursor({ left: -10, top: -10 });
+    element.addEventListener("keydown", move);
+    element.addEventListener("blur", leave);
     scheme.addEventListener("change", draw);
     return () => {
       sizes.disconnect();
       scheme.removeEventListener("change", draw);
+      element.removeEventListener("keydown", move);
+      element.removeEventListener("blur", leave);
       drawn.current.destroy();
     };
   }, []);
   useEffect(() => drawn.current.setData(data), [data]);
   return box;
+}
+
+/**
+ * Move the cursor to another value by keyboard. Values at the same x are one: the pointer cannot part them either.
+ * @param {any} plot @param {KeyboardEvent} event
+ */
+function moved(plot, event) {
+  const xs = [...new Set(plot.data[0])];
+  const present = plot.cursor.left < 0 ? xs.length - 1 : xs.indexOf(plot.data[0][plot.cursor.idx]);
+  const far = Math.max(1, Math.round(xs.length / 10));
+  const next = { ArrowLeft: present - 1, ArrowRight: present + 1, PageUp: present - far, PageDown: present + far };
+  const index = { ...next, Home: 0, End: xs.length - 1 }[event.key];
+  if (index === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  plot.setCursor({ left: plot.valToPos(xs[Math.min(Math.max(index, 0), xs.length - 1)], "x"), top: 0 });
 }
 
 /** @param {HTMLElement} element @param {{current: Plot}} newest @returns {any} */

@@ -1,7 +1,8 @@
 // One artifact: its content where the page can show it, its metadata, and its files to download.
 
+import { shown } from "../logs/visible_text.js";
 import { useLoad } from "../server/load.js";
-import { bytes, Frame, figure, html, Loading, useState, Values } from "../ui/ui.js";
+import { bytes, count, Frame, figure, html, Loading, useState, Values } from "../ui/ui.js";
 import { markup } from "./markup.js";
 
 const MOST_IMAGES = 12;
@@ -43,9 +44,20 @@ function Content({ view, href }) {
           html`<img key=${each.name} src=${href(each.name, false)} alt=${each.name || view.name} loading="lazy" />`,
       )}</div>`
     }
+    ${view.text && html`<${Preview} text=${view.text} name=${view.name} />`}
+    ${view.note && !metadata.length && !view.matrix && !view.roc && html`<p class="muted">${view.note}</p>`}
     ${metadata.length > 0 && html`<${Values} values=${metadata} />`}
     <${Files} view=${view} href=${href} />`;
 }
+
+/** The begin of a file of text. @param {{text: {text: string, is_cut: boolean}, name: string}} props */
+const Preview = ({ text: { text, is_cut }, name }) => html`<div class="code">
+  <pre tabindex="0" role="region" aria-label=${`Content of ${name}`}>${shown(text)}</pre>
+  ${is_cut && html`<p class="small muted">This is the begin of the file; download it to see all.</p>`}
+</div>`;
+
+/** The files that are not listed, in words. @param {any} view */
+const others = ({ num_more, has_uncounted }) => `and ${has_uncounted ? "at least " : ""}${count(num_more)} more files`;
 
 /** The files with their sizes. @param {{view: any, href: (file: string, isDownload: boolean) => string}} props */
 function Files({ view, href }) {
@@ -62,7 +74,7 @@ function Files({ view, href }) {
         <span class="muted">${bytes(each.size)}</span>
       </li>`,
       )}
-      ${view.num_more > 0 && html`<li class="muted">and ${view.num_more} more files</li>`}
+      ${view.num_more > 0 && html`<li class="muted">${others(view)}</li>`}
     </ul>`
     }`;
 }

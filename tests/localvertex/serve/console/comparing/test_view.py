@@ -61,7 +61,9 @@ def test_two_runs_are_compared(start_server: Any, browser: Browser) -> None:
         expect(row(page, "epochs")).to_be_hidden()
         page.get_by_text("2 equal parameters").click()
         expect(row(page, "epochs").get_by_role("cell")).to_have_text(["3"])
-        expect(page.get_by_role("img", name="Loss by step; last: run A 0.5, run B 0.4")).to_be_visible()
+        expect(page.get_by_role("slider", name="Loss by step")).to_have_attribute(
+            "aria-valuetext", "last: run A 0.5, run B 0.4"
+        )
         groups = page.get_by_role("table", name="Images by which runs are right").get_by_role("row")
         expect(groups).to_have_count(3)
         expect(groups.nth(2).get_by_role("cell")).to_contain_text(["30", "93.8%", "30", "Show"])

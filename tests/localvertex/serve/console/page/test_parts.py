@@ -161,6 +161,39 @@ def test_a_new_process_breaks_the_lines_of_its_pace_and_its_first_guesses_are_le
     assert few[3]["series"]["kept"] == [9000.0, 58.0], "there is nothing but guesses"
 
 
+def test_the_values_of_a_chart_are_read_by_keyboard(page: Page) -> None:
+    script = """
+      const { Curves } = await import("/console/jobs/curves.js");
+      render(html`<${Curves} steps=${new Map([["a", value]])} start=${10} names=${["a", "b"]} />`, place);
+    """
+    losses = [0.5, 0.25, 9.0, None, 0.125]
+    curve = {"points": [[n + 1, 10.0 + min(n, 3), loss, None, None, None] for n, loss in enumerate(losses)]}
+    run(page, script, curve | {"resumes": []})
+    chart = page.get_by_role("slider", name="Loss over time")
+    expect(chart).to_have_attribute("aria-valuetext", "0.125 at step 5, 3.0 s")
+    chart.focus()
+    for key, text in (
+        ("ArrowLeft", "9 at step 3, 2.0 s"),
+        ("ArrowLeft", "0.25 at step 2, 1.0 s"),
+        ("Home", "0.5 at step 1, 0.0 s"),
+        ("ArrowLeft", "0.5 at step 1, 0.0 s"),
+        ("PageDown", "0.25 at step 2, 1.0 s"),
+        ("ArrowRight", "9 at step 3, 2.0 s"),
+    ):
+        page.keyboard.press(key)
+        expect(chart).to_have_attribute("aria-valuetext", text)
+    expect(page.locator("figcaption", has_text="Loss")).to_contain_text("9 step 3, 2.0 s")
+    page.keyboard.press("Tab")
+    expect(chart).to_have_attribute("aria-valuetext", "0.125 at step 5, 3.0 s")
+    assert problems_of(page) == []
+    # One point, and a training of many days.
+    run(page, script, {"points": [[1, 10.0, 0.5, None, None, 4e7]], "resumes": []})
+    expect(chart).to_have_attribute("aria-valuetext", "0.5 at step 1, 0.0 s")
+    expect(page.get_by_role("slider", name="Time left")).to_have_attribute(
+        "aria-valuetext", "462 d 23 h at step 1, 0.0 s"
+    )
+
+
 def test_a_frame_has_no_origin_and_only_run_pages_have_scripts(page: Page) -> None:
     found = run(
         page,

@@ -1,6 +1,7 @@
 """Artifacts: only files of the work directory and its buckets, nothing that could run, and what run.html shows."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,101 @@ def test_a_folder_lists_its_files_and_none_of_another_folder(
     assert shown.media_type == "image/png"
     with pytest.raises(ApiError, match="neither a page nor an image"):
         found.file("text.txt", is_download=False)
+
+
+def test_text_is_previewed_whatever_its_size_and_nothing_else_is(
+    artifact: Callable[..., ArtifactOf], tmp_path: Path
+) -> None:
+    path = tmp_path / "work" / "run" / "table.csv"
+    path.write_text("name,n\n<b>ü</b>,1\n")
+    assert artifact(path).view()["text"] == {"text": "name,n\n<b>ü</b>,1\n", "is_cut": False}
+    path.write_text("ü" * 40_000)
+    shown = artifact(path, "system.Dataset").view()["text"]
+    assert (shown["text"], shown["is_cut"]) == ("ü" * 32_768, True)
+    path.write_text("x" + "ü" * 40_000)
+    assert artifact(path).view()["text"]["text"] == "x" + "ü" * 32_767
+    with path.open("r+b") as file:
+        file.truncate(2 << 30)
+    view = artifact(path).view()
+    assert (view["text"]["is_cut"], view["files"][0]["size"]) == (True, 2 << 30)
+    for content in (b"", b" \n", b"a\0b", b"\xff\xfe", b"text \xc3", PNG, b"<svg xmlns='x'/>"):
+        path.write_bytes(content)
+        assert artifact(path).view()["text"] is None, content
+
+
+def test_a_page_or_an_image_of_2_gb_is_only_downloaded(artifact: Callable[..., ArtifactOf], tmp_path: Path) -> None:
+    path = tmp_path / "work" / "run" / "large"
+    for kind, content in (("system.HTML", b"<h1>"), ("system.Artifact", PNG)):
+        path.write_bytes(content)
+        found = artifact(path, kind)
+        assert found.file("", is_download=False).status_code == 200
+        with path.open("r+b") as file:
+            file.truncate(2 << 30)
+        view = found.view()
+        assert (view["is_page"], view["files"][0]["is_image"]) == (False, False)
+        with pytest.raises(ApiError, match="larger than 67108864 bytes; download it"):
+            found.file("", is_download=False)
+        assert found.file("", is_download=True).headers["Content-Length"] == str(2 << 30)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b"\xff\xd8\xff\xe0", "image/jpeg"),
+        (b"RIFF\0\0\0\0WEBPVP8 ", "image/webp"),
+        (b"RIFF\0\0\0\0WAVEfmt ", None),
+        (b"<svg onload='alert(1)'><script>alert(1)</script></svg>", "image/svg+xml"),
+        (b'<?xml version="1.0"?>\n<!-- made by -->\n<!DOCTYPE svg PUBLIC "x"\n "y">\n<svg>', "image/svg+xml"),
+        (b"<html><svg></svg></html>", None),
+        (b"<" * 5000, None),
+        (b"<!--" * 500, None),
+    ],
+)
+def test_images_are_known_by_their_content_and_svg_runs_nothing(
+    artifact: Callable[..., ArtifactOf], tmp_path: Path, content: bytes, kind: str | None
+) -> None:
+    path = tmp_path / "work" / "run" / "picture"
+    path.write_bytes(content)
+    found = artifact(path)
+    assert found.view()["files"][0]["is_image"] == bool(kind)
+    if not kind:
+        with pytest.raises(ApiError, match="neither a page nor an image"):
+            found.file("", is_download=False)
+        return
+    headers = found.file("", is_download=False).headers
+    assert headers["Content-Type"] == kind
+    assert headers["Content-Security-Policy"].startswith("sandbox; default-src 'none';")
+
+
+def test_what_is_not_on_this_machine_is_explained(artifact: Callable[..., ArtifactOf], tmp_path: Path) -> None:
+    notes = [artifact(uri).view()["note"] for uri in ("gs://bucket/x", "https://example.com/x", "", "/etc/hostname")]
+    assert notes[0] == notes[1] == "It is not on this machine. The console contacts no other host."
+    assert notes[2:] == ["", "It does not exist, or it is outside the work directory and the folders of buckets."]
+    assert artifact("gs://bucket/x", gcs_root=str(tmp_path)).view()["note"] == notes[3]
+    (tmp_path / "work" / "run" / "here").write_text("here")
+    assert artifact(tmp_path / "work" / "run" / "here").view()["note"] == ""
+
+
+def test_all_files_of_a_large_folder_are_counted(artifact: Callable[..., ArtifactOf], tmp_path: Path) -> None:
+    folder = tmp_path / "work" / "run" / "many"
+    folder.mkdir()
+    first = folder / "0"
+    first.write_text("")
+    for number in range(1, 10_000):
+        os.link(first, folder / str(number))
+    view = artifact(folder).view()
+    assert (len(view["files"]), view["num_more"], view["has_uncounted"]) == (200, 9_800, False)
+
+
+def test_a_confusion_matrix_of_100_classes_is_drawn(artifact: Callable[..., ArtifactOf]) -> None:
+    def view(num_classes: int) -> dict[str, Any]:
+        specs = [{"displayName": f"class {number}"} for number in range(num_classes)]
+        rows = [{"row": [1.0] * num_classes} for _ in specs]
+        metadata = {"confusionMatrix": {"annotationSpecs": specs, "rows": rows}}
+        return artifact("/missing", "system.ClassificationMetrics", metadata=metadata).view()
+
+    assert len(view(100)["matrix"]["rows"]) == 100
+    assert (view(101)["matrix"], "confusionMatrix" in view(101)["metadata"]) == (None, True)
 
 
 def test_a_page_gets_no_script_and_a_download_is_never_shown(

@@ -93,6 +93,44 @@ def test_a_failed_run_shows_why_also_on_a_narrow_screen(
         assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_files_of_artifacts_are_shown_as_text_or_as_images_and_others_are_explained(
+    browser: Browser, start_server: Callable[..., Server]
+) -> None:
+    server = start_server()
+    run_dir = server.work_dir / run_records.write_job(server.work_dir, 1)
+    (run_dir / "table.csv").write_text("name,n\n<b>cat</b>,1\x1b[31m\n")
+    (run_dir / "drawing").write_text(
+        "<svg xmlns='http://www.w3.org/2000/svg' width='40' height='30'><script>window.isHit = true</script></svg>"
+    )
+    given = {
+        "table": ("system.Dataset", run_dir / "table.csv"),
+        "drawing": ("system.Artifact", run_dir / "drawing"),
+        "away": ("system.Model", "gs://bucket/model"),
+    }
+    artifacts = {
+        name: [{"name": "", "type": {"schemaTitle": kind}, "uri": str(uri), "metadata": {}}]
+        for name, (kind, uri) in given.items()
+    }
+    task = run_records.TASK | {"outputs": {"parameters": {}, "artifacts": artifacts}}
+    content = run_records.run_record(server.work_dir, run_dir.name, "2026-01-01T00:01:00.000Z", tasks=[task])
+    run_records.write(run_dir / "run.json", content)
+    with opened(browser, server, f"#/runs/{run_dir.name}/train?view=steps", width=390) as page:
+        parts = {name: page.locator("details.artifact", has=page.locator("bdi", has_text=name)) for name in given}
+        for part in parts.values():
+            expect(part).to_have_count(1)
+            if part.get_attribute("open") is None:
+                part.locator("summary").first.click()
+        expect(parts["table"].get_by_role("region", name="Content of table")).to_have_text("name,n\n<b>cat</b>,1\n")
+        drawing = parts["drawing"].get_by_role("img", name="drawing")
+        drawing.scroll_into_view_if_needed()
+        expect(drawing).to_have_js_property("naturalWidth", 40)
+        assert page.evaluate("window.isHit") is None
+        expect(parts["away"]).to_contain_text("It is not on this machine.")
+        expect(parts["away"]).to_contain_text("gs://bucket/model")
+        assert problems_of(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_a_log_of_100_000_lines_is_a_window_that_follows_searches_and_loads_earlier_lines(
     browser: Browser, start_server: Callable[..., Server]
 ) -> None:
