@@ -5,6 +5,7 @@ The format is in docs/localvertex.md, that of the journal in docs/journal.md.
 
 import fcntl
 import json
+import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,9 @@ PRIVATE = ".localvertex"
 """Folder of the work directory for caches and environments."""
 
 FORMAT = 1
+
+MAX_BYTES = 2 << 30
+"""Of a snapshot: four times that of a run with 100,000 tasks, and less than the memory of a laptop."""
 
 UNRESTORED = "unrestored"
 """The field with the finished steps that a resumed run has not reached again."""
@@ -196,11 +200,23 @@ def read(run_dir: Path) -> dict[str, Any]:
     return content
 
 
+def _text(path: Path) -> str:
+    """Return the content of a snapshot.
+
+    Raises:
+        ValueError: It is too large for the memory of a laptop.
+    """
+    with path.open() as file:
+        if os.fstat(file.fileno()).st_size > MAX_BYTES:
+            raise ValueError("it is larger than 2 GiB")
+        return file.read()
+
+
 def _present(run_dir: Path) -> dict[str, Any]:
     """Return the snapshot with the changes since then."""
     text = ""
     while True:
-        last, text = text, (run_dir / FILE).read_text()
+        last, text = text, _text(run_dir / FILE)
         try:
             content = _checked(json.loads(text))
         except RecursionError:

@@ -144,6 +144,7 @@ def _texts_of_registry(work_dir: Path) -> Iterator[tuple[str, str]]:
 def _text_of(run_dir: Path) -> str:
     """Return the text of the files that may name other files, whole, because a record may be damaged."""
     paths = [each for each in run_dir.iterdir() if each.suffix in _TEXTS and each.is_file()]
+    paths = [each for each in paths if each.stat().st_size <= record.MAX_BYTES]
     return "\n".join(path.read_text(errors="replace") for path in paths)
 
 
