@@ -72,7 +72,7 @@ def circles(pipeline: Pipeline) -> list[str]:
 
 
 def _circle(graph: Mapping[str, list[str]]) -> str:
-    """Return the names of a circle, the middle left out if there are many; empty if there is none."""
+    """Return the names in a circle, without the middle if there are many; empty without a circle."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

@@ -52,10 +52,10 @@ _ERROR = re.compile(
 def tail(log: Path, num_lines: int) -> list[str]:
     """Return the last lines of a log, read from its end, without the dump of the step's input.
 
-    Of a progress bar, only its last state counts. A link or a pipe that a step has put in its place has no lines.
+    Of a progress bar, only its last state counts. A link or a pipe that a step put in place of the log has no lines.
     """
     try:
-        # The lines become a part of the error, which later steps get: a link could lead to any file of the user.
+        # The lines become part of the error, which later steps get: a link could lead to any file of the user.
         file = os.fdopen(os.open(log, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
     except OSError:
         return []

@@ -45,7 +45,7 @@ def opened(log: Path, secrets: list[str], hold: int | None) -> Iterator[Sink]:
         hold: A file descriptor to keep open until everything is in the log.
 
     Raises:
-        OSError: It cannot be opened, or a step has put a link or a pipe in its place.
+        OSError: The log cannot be opened, or a step put a link or a pipe in its place.
     """
     with logs.opened(log) as file:
         if not secrets:

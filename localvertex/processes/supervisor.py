@@ -63,11 +63,11 @@ def fork_command(lifeline: int) -> int:
 
 
 def _make_group(child: int) -> None:
-    """Give the command its process group, unless it was faster."""
+    """Give the command its process group, unless it has already made it."""
     try:
         os.setpgid(child, child)
     except OSError:
-        pass  # It executes its program, or has ended.
+        pass  # The command executes its program, or has ended.
 
 
 def execute(command: list[str]) -> None:

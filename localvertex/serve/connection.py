@@ -18,10 +18,10 @@ REQUEST_SECONDS = 30.0
 """Time for the head of a request, and between two parts of its body."""
 
 BACKLOG, MAX_CONNECTIONS = 100, 200
-"""Connections that are accepted at once, and open ones: they need no token, and programs of runs need files, too."""
+"""Connections that wait, and open ones: they need no token, and the server needs file descriptors for its runs."""
 
 _LEAVE_SECONDS = 5.0
-"""Time for clients when the server stops; one that does not read its response would keep the server for ever."""
+"""Time for clients when the server stops; one that does not read its response would delay the end forever."""
 
 
 def listen(option: str, port: int, host: str = HOST) -> socket.socket:
@@ -65,7 +65,7 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """Finish the response when the server stops; an endless one is cut off, and one that its client delays."""
+        """Finish the response when the server stops; cut off an endless one, and one that its client delays."""
         is_endless = self.cycle is not None and self.cycle.scope["path"] == EVENTS
         super().shutdown()
         self.loop.call_later(0 if is_endless else _LEAVE_SECONDS, self.transport.abort)

@@ -118,7 +118,7 @@ def is_open_to_others(work_dir: Path) -> bool:
 
 
 def of_other_user(work_dir: Path) -> Path | None:
-    """Return the work directory, or its folder of the API's records, when another user but root owns it, else None."""
+    """Return the work directory or its folder `api` if another user, who is not root, owns it, else None."""
     folders = (each for each in (work_dir, work_dir / "api") if each.exists())
     return next((each for each in folders if each.stat().st_uid not in (0, os.geteuid())), None)
 
@@ -169,9 +169,9 @@ def hold_when_free(run_dir: Path, *, timeout_seconds: float) -> IO[str]:
 
 
 def wait_for_last_processes(run_dir: Path) -> None:
-    """Wait until nothing holds a run whose end is recorded: supervisors report the end of a step before they end.
+    """Wait until no process holds a run whose end is recorded: supervisors report the end of a step before they end.
 
-    A run that is running is not waited for.
+    This does not wait for a run that is still running.
     """
     deadline = time.monotonic() + MARGIN_SECONDS
     while record.is_running(run_dir) and _has_ended(run_dir) and time.monotonic() < deadline:

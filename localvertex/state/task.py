@@ -74,10 +74,10 @@ class Task:
     started_at: float | None = None
     """Seconds since the epoch."""
     begun: tuple[float, float] | None = None
-    """The same of its start in this process, and the monotonic time."""
+    """Of its start in this process: seconds since the epoch, and the monotonic time."""
     ended_at: float | None = None
     idle_seconds: float = 0.0
-    """Of the run itself: the time between an end and the next resume."""
+    """Of the run itself: the time between its ends and the next resumes."""
     exit_code: int | None = None
     log: Path | None = None
     uuid: str = field(default_factory=lambda: str(uuid4().int >> 66))
@@ -155,6 +155,6 @@ class Task:
             self.ended_at = self._now()
 
     def _now(self) -> float:
-        """Return the present in seconds since the epoch; a clock that is set back while this runs does not count."""
+        """Return the present in seconds since the epoch; setting the clock back while this runs has no effect."""
         since, monotonic = self.begun or (0.0, time.monotonic())
         return max(time.time(), since + time.monotonic() - monotonic)

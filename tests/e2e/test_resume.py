@@ -24,7 +24,7 @@ from trainer.checkpoints import checkpoints, manifest
 pytestmark = pytest.mark.slow
 SEED = int(os.environ.get("RESUME_TEST_SEED", "20261121"))
 WATCHDOG_SECONDS = 900
-"""Without progress a worker ends after this time; one that has lost a peer ends long before."""
+"""A worker without progress ends after this time; one that has lost a peer ends long before."""
 
 NewJob = Callable[..., Job]
 Results = Callable[[int], dict[str, Any]]

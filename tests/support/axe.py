@@ -14,7 +14,7 @@ _RUN = """async (rules) => {
 _TO_BE_FIXED = ("serious", "critical")
 
 _OF_COLOURS = ["color-contrast", "link-in-text-block"]
-"""The rules that can find something else in the dark."""
+"""The rules that can have other results in the dark colours."""
 
 
 def problems_of(page: Page) -> list[tuple[str, str, str, list[str]]]:

@@ -14,7 +14,7 @@ from vertex_gpu_training.userinput.reading import parse_json
 from vertex_gpu_training.userinput.spelling import quoted
 
 PLACEHOLDER = re.compile(r"\{\{\$((?:[^{}]|\}(?!\})|\{(?!\{\$))*)\}\}")
-"""One without an end reaches to the next one at most, so that text with many of these is read in a short time."""
+"""One without an end reaches at most to the next one, so that a text with many of them is read in a short time."""
 INPUT_PARAMETER = re.compile(r"\{\{\$\.inputs\.parameters\['([^']+)'\]\}\}")
 _INPUT_NAME = re.compile(r'"InputName":\s*"([^"]*)"')
 _STRUCTURES = ('{"Concat":', '{"IfPresent":')

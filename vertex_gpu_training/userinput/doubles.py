@@ -17,7 +17,7 @@ def as_doubles(value: Any) -> Any:
     """
     if isinstance(value, int) and abs(value) > MAX_EXACT:
         rounded = float(value)
-        # As `restore_integers` reads it where the value came as a double.
+        # As `restore_integers` returns it if the value arrives as a double.
         return rounded if abs(rounded) > MAX_EXACT else int(rounded)
     if isinstance(value, list):
         return [as_doubles(item) for item in value]

@@ -123,7 +123,7 @@ def complete(declared: Declared, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def restore_integers(value: Any) -> Any:
-    """Return the value with the integral floats in it turned back into integers, at any depth; -0.0 is not one."""
+    """Return the value with the integral floats in it turned back into integers, at any depth; -0.0 stays a float."""
     if isinstance(value, float) and value.is_integer() and abs(value) <= MAX_EXACT:
         return int(value) if value or math.copysign(1, value) > 0 else value
     if isinstance(value, list):

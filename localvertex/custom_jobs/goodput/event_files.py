@@ -11,10 +11,10 @@ from localvertex.custom_jobs.goodput import thinning
 from localvertex.custom_jobs.goodput.progress import LARGEST, LARGEST_FIGURE, Event, Progress
 
 _CHUNK_BYTES, _MAX_CHUNKS = 4 << 20, 256
-"""Read at a time, and of one replica by one call: a file may have any size, and grow faster than it is read."""
+"""Bytes per read, and reads per replica and call: a file may have any size, and grow faster than it is read."""
 
 _MAX_LINE_BYTES = 1 << 20
-"""Of an event; a longer line is none, and is not kept."""
+"""Of an event; a longer line is not an event, and is not kept."""
 
 
 @dataclass(frozen=True, kw_only=True)

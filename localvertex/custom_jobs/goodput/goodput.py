@@ -49,7 +49,7 @@ def goodput(
 
 
 def added(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Add up the goodput of the trials of a tuning job, and of such sums; empty without a trial.
+    """Add up the goodput of the trials of a tuning job, or of sums of trials; empty without a trial.
 
     The seconds are those of all trials together. They have no common timeline.
     """

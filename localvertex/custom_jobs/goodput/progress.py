@@ -10,7 +10,7 @@ LARGEST = 1e15
 """Of times, sizes and counts."""
 
 LARGEST_FIGURE = 1e100
-"""Of finite ones. Sums and products of figures up to this are finite; an event with a larger one is not read."""
+"""Of finite figures. Their sums and products are finite; an event with a larger figure is not read."""
 
 
 @dataclass(frozen=True, kw_only=True)

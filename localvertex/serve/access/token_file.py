@@ -79,7 +79,7 @@ def publish(work_dir: Path, url: str) -> None:
 
 
 def address(work_dir: Path) -> str:
-    """Return the address of the last server, empty if there was none, or if it is none of this machine."""
+    """Return the address of the last server, empty if there was none, or if it is not on this machine."""
     try:
         text = private_files.read(work_dir / _ADDRESS, max_bytes=1000).strip()
     except (OSError, ValueError, Unusable):

@@ -27,7 +27,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 def opened(file: Path) -> BinaryIO:
-    """Open a file; a pipe in its place would wait for its writer, and a link could lead elsewhere.
+    """Open a regular file: a pipe would wait for its writer, and a link could lead elsewhere.
 
     Raises:
         OSError: It cannot be read, or is not a regular file.

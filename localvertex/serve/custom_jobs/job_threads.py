@@ -45,8 +45,8 @@ class JobThreads:
 
         Args:
             number: Its id.
-            job: What to run.
-            workspace: Where.
+            job: The job to run.
+            workspace: Its folders.
             write: Writes its first record.
         """
         cancel = threading.Event()

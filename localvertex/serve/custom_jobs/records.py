@@ -54,7 +54,7 @@ class JobRecords:
                 self._store.keep(COLLECTION, number, job | changes | {"updateTime": record.now()})
 
     def current(self, job: Resource, here: Container[str]) -> Resource:
-        """Return a job, which is FAILED when the server that ran it and the last process of the job have ended.
+        """Return a job; it becomes FAILED or CANCELLED when its server and its last process have ended.
 
         Args:
             job: Its record.

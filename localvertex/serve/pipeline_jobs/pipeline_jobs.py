@@ -127,7 +127,7 @@ class PipelineJobs:
         return run_id in self._threads or run_id in self._starting
 
     def is_left(self, run_id: str) -> bool:
-        """Return whether a killed server was the last to start a run: its supervisors end what it ran."""
+        """Return whether a killed server was the last to start a run, whose supervisors end its processes."""
         with suppress(Damaged, OSError, ValueError):
             job, content = self._store.read(COLLECTION, run_id) or {}, record.read(self.work_dir / run_id)
             return was_started_here(job, content) and not self.is_here(run_id)

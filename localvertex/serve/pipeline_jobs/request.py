@@ -30,7 +30,7 @@ INPUT_FIELDS = (
 """Fields that a user may set; the service sets the others."""
 
 NUM_RESUMES = "numResumes"
-"""Field of the stored part: how often the run had been resumed when a server last started it; missing: not yet."""
+"""Field of the stored part: how often the run had been resumed when a server last started it; 0 if missing."""
 
 
 def new_resource(name: str, body: dict[str, Any], schedule_name: str) -> dict[str, Any]:

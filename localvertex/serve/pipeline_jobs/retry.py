@@ -42,7 +42,7 @@ def prepare_retry(content: dict[str, Any], options: engine.Options) -> PipelineR
 
     Raises:
         ApiError: The run cannot be resumed here; the message is one line.
-        OSError: The record of its resume cannot be written.
+        OSError: The record of the resume cannot be written.
     """
     run_id = content["run_id"]
     try:

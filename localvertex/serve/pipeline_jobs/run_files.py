@@ -47,7 +47,7 @@ def write_end(run_dir: Path, content: dict[str, Any]) -> None:
     """Write the complete record of a run, unless the run was removed or resumed meanwhile.
 
     Raises:
-        OSError: It cannot be written yet; also while another process looks at the lock of the run, or resumes it.
+        OSError: It cannot be written yet; also while another process checks the lock of the run, or resumes the run.
     """
     try:
         hold = run_folder.lock(run_dir)

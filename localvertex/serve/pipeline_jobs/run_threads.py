@@ -66,7 +66,7 @@ class RunThreads:
             thread.join()
 
     def forget_end(self, run_id: str, num_resumes: int) -> None:
-        """Remove from the stored part of a job why it was stopped; it runs again, resumed for the given time."""
+        """Remove from the stored part of a job why it was stopped; it runs again, after this number of resumes."""
         with self._store.lock, suppress(Damaged):
             if job := self._store.read(self._collection, run_id):
                 present = {key: value for key, value in job.items() if key not in ("state", "error")}

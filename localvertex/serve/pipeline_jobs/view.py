@@ -70,7 +70,7 @@ def state_and_error(job: dict[str, Any], content: dict[str, Any], run_id: str) -
     if wanted == "PIPELINE_STATE_CANCELLING" and state in (State.RUNNING, State.PENDING):
         return "CANCELLING", text
     if wanted == "PIPELINE_STATE_CANCELLING" and not content.get("end_time"):
-        # The server was killed meanwhile, and the supervisors of its steps have completed what it began.
+        # The server was killed meanwhile, and the supervisors of its steps have ended them.
         return State.CANCELLED, None
     return state, text
 

@@ -59,7 +59,7 @@ class Artifacts:
     buckets: Buckets = field(default_factory=Buckets)
     """The folders of the buckets."""
     most_classes: int = classification.MAX_CLASSES
-    """Of a confusion matrix that is drawn."""
+    """In a confusion matrix; a larger one is not drawn."""
     frames: list[Frame] = field(default_factory=list)
     _bytes_left: int = _MAX_TEXT_BYTES
 

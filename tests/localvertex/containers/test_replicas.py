@@ -141,13 +141,13 @@ while [ ! -e workerpool0-0.log ]; do sleep 0.02; done
 target=$(echo "$TARGET" | rev)
 ln -sf "$target" workerpool0-0.log; touch linked; sleep 100
 """
-"""The second replica replaces the log of the first one; the reversed path is none that the user has named."""
+"""The second replica replaces the log of the first one; the path is reversed, so that the user has not named it."""
 
 FAIL = "while [ ! -e linked ]; do sleep 0.02; done; exit 1"
 
 
 @pytest.mark.usefixtures("sandbox")
-def test_the_error_of_a_replica_is_no_line_of_a_file_outside_of_the_sandbox(execute: Execute, home: Path) -> None:
+def test_the_error_of_a_replica_has_no_line_of_a_file_outside_of_the_sandbox(execute: Execute, home: Path) -> None:
     (home / "secret").write_text("secret words\n")
     pools = [pool("sh", "-c", FAIL), pool("sh", "-c", LINK, TARGET=str(home / "secret")[::-1])]
     record = execute(jobs, {"pools": pools}, containers=ContainerOptions(allow_network=True))

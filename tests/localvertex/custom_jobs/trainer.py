@@ -1,8 +1,8 @@
 """A small synchronous trainer: chief and workers synchronise over sockets, and write event logs as in docs/events.md.
 
 `python trainer.py NUM_STEPS SECONDS_PER_STEP SAVE_EVERY [PATIENCE [STAYS]]`; the seconds may be the path of a file that
-has them, and the last step waits until it has 0. While the file PATIENCE exists, processes wait for a peer that is
-silent. With STAYS, such as `8,20`, the first process of each replica trains up to step 8 and the second up to step 20,
+contains them, and the last step waits until they are 0. While the file PATIENCE exists, processes wait for a silent
+peer. With STAYS, such as `8,20`, the first process of each replica trains up to step 8 and the second up to step 20,
 and a notice permits 5 steps more; there they stay, in contact with their peers. The chief saves the step in the
 checkpoint directory; all restore it. A process that loses a peer exits with 134, like the real trainer. The "weights"
 are the sum of squares of all steps that were trained and kept.

@@ -122,7 +122,7 @@ runpy.run_path(file, run_name="__main__")
 @pytest.mark.parametrize(
     ("where", "number"),
     [
-        # It would have its group after the signal to the group, and before the signals to all outside the group.
+        # Its group would exist after the signal to the group, and before the signals to all outside the group.
         (("os", "setpgid"), signal.SIGKILL),
         # It would ignore what its supervisor ignores.
         (("_signal", "signal"), signal.SIGTERM),

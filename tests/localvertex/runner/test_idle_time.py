@@ -1,4 +1,4 @@
-"""A run takes the time in which it was running: a night between its failure and its retry does not count."""
+"""The duration of a run is the time in which it was running: a night between failure and retry does not count."""
 
 import json
 import re
@@ -55,7 +55,7 @@ def resumed(compiled: Compile, work_dir: Path, there: Path) -> dict[str, Any]:
     return localvertex.resume("slept", options=Options(work_dir=work_dir))
 
 
-def test_a_night_between_a_failure_and_its_retry_is_no_part_of_the_duration(compiled: Compile, tmp_path: Path) -> None:
+def test_a_night_between_a_failure_and_its_retry_is_not_part_of_the_duration(compiled: Compile, tmp_path: Path) -> None:
     work_dir = tmp_path / "runs"
     content = resumed(compiled, work_dir, tmp_path / "there")
     assert content["state"] == "SUCCEEDED"

@@ -96,7 +96,7 @@ def test_a_job_that_ended_with_the_server_is_failed(start_server: Callable[..., 
     left = psutil.Process(server.process.pid).children(recursive=True)
     server.end(signal.SIGKILL)
     again = start_server()
-    # It is running as long as one of its processes.
+    # It is running as long as one of its processes is.
     wait_until(lambda: again.call("GET", f"customJobs/{job.name}").json()["state"] == "JOB_STATE_FAILED")
     answer = again.call("GET", f"customJobs/{job.name}").json()
     assert "create it again" in answer["error"]["message"]

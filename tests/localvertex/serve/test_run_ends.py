@@ -1,4 +1,4 @@
-"""The end of a run that met a full disk reaches its record, whoever looks at the run meanwhile."""
+"""The end of a run on a full disk reaches its record, even if another process looks at the run meanwhile."""
 
 import fcntl
 from collections.abc import Callable

@@ -24,7 +24,7 @@ def light() -> None:
 
 @pytest.fixture
 def ending(execute: Execute, work_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return the folder of a run that is held, as by the supervisor of its last step, until it is waited for."""
+    """Return the folder of a run that is held, as by a supervisor, until a caller waits for it."""
     execute(light, run_id="one")
     with run_folder.lock(work_dir / "one") as hold:
         clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda seconds: hold.close())

@@ -101,7 +101,7 @@ class Equivalents:
 
 
 def _quoted(word: str) -> str:
-    """Return a word for a shell; a terminal carries out control characters of a text that is pasted, also in quotes."""
+    """Return a word for a shell; control characters in pasted text act on the terminal, even in quotes."""
     if word.isprintable():
         return shlex.quote(word)
     return f"$'{''.join(map(_escaped, word))}'"

@@ -53,7 +53,7 @@ def _text_or_none(value: Any, kind: ParameterType) -> str | None:
 def read_parameters(source: Source, texts: Mapping[str, Any]) -> tuple[dict[str, Any], Details]:
     """Return the values of the texts in the form, and what is wrong with them.
 
-    A default is among the values where the file has a value, too, because it is a PipelineJob.
+    For a PipelineJob, a parameter without a text gets its default, not the value that the file has.
     """
     declared, values, wrong = source.pipeline.root.input_parameters, dict[str, Any](), Details()
     for name, text in texts.items():

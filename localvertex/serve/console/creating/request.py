@@ -80,7 +80,7 @@ def pipeline_job(
 
     Args:
         source: The compiled file.
-        values: All values that the run gets; others are defaults.
+        values: The values of the run; parameters without a value get their defaults.
         artifacts: Ids of artifacts by the name of the input.
         settings: The rest of the form.
     """

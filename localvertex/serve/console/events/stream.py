@@ -21,7 +21,7 @@ LAST = "end"
 """The event after which nothing can follow."""
 
 MAX_STREAMS = 100
-"""Of a server: more tabs than a user looks at."""
+"""Per server: more tabs than a user has open."""
 
 _NUM_THREADS = 8
 """For all streams: the other routes have threads of their own."""
@@ -29,7 +29,7 @@ _NUM_THREADS = 8
 _POLL_SECONDS, _HEARTBEAT_SECONDS = 0.5, 15.0
 
 _HEARTBEAT: Event = ("alive", {})
-"""An event, because pages see no comments: a page without it knows that its connection or the server hangs."""
+"""An event, because pages do not see comments. Without it, a page knows that the connection or the server hangs."""
 
 
 class Streams:
@@ -45,7 +45,7 @@ class EventStream(Response):
 
     Args:
         poll: Returns the events since its last call; called in a thread.
-        streams: All of them.
+        streams: What this stream shares with all others.
     """
 
     media_type = "text/event-stream"
@@ -94,7 +94,7 @@ class EventStream(Response):
 
 
 def _refusal() -> Response:
-    """Return the answer to a client for which there is no room."""
+    """Return the answer to a client that exceeds the maximum."""
     status = Status.UNAVAILABLE
     text = f"{MAX_STREAMS} event streams are open, which is the maximum; close tabs of the console, and try again"
     body = error_body(status.http_code, status.name, text)

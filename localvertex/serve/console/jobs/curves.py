@@ -10,13 +10,13 @@ Point = list[float | None]
 """Step, seconds since the epoch, loss, accuracy, images per second, seconds left."""
 
 MAX_POINTS = 2000
-"""Beyond these, points that no one would see between others are left out; a screen has fewer columns."""
+"""Beyond these, points that would be hidden between others are left out; a screen has fewer columns."""
 
 _EXTREMES = (2, 3, 4)
 """The figures in a point whose extremes are kept."""
 
 _FULL = 0.75
-"""The part of the most points that may be left, so that few points are left out one by one."""
+"""The part of `MAX_POINTS` that may remain, so that points are not left out one by one."""
 
 _MILLISECOND = 0.001
 
@@ -26,14 +26,14 @@ class Curve:
 
     def __init__(self) -> None:
         self._points: list[tuple[int, Point]] = []
-        """With the number of points before each, also of those that were left out."""
+        """Each with the number of points before it, including those that were left out."""
         self._num_points = 0
         self._stride = 1
         self._sent: list[Point] = []
         self._has_new = False
         self._started_at: float | None = None
         self._resumes: list[tuple[float, int, int]] = []
-        """Time, step, and the number of points before it, also of those that were left out."""
+        """Time, step, and the number of points before it, including those that were left out."""
 
     def add(self, event: Event) -> None:
         """Take the next event of the replica."""
@@ -57,9 +57,9 @@ class Curve:
         self._started_at = None
 
     def _thin(self) -> None:
-        """Leave out points, but none that is the largest or smallest of its neighbours: a spike stays.
+        """Leave out points, but never the largest or smallest one of a group of neighbours: a spike stays.
 
-        The neighbours are equally many in the whole curve, so that its first part is as exact as its last.
+        All groups have the same size, so the first part of the curve is as exact as the last.
         """
         while True:
             buckets = itertools.groupby(self._points, lambda each: each[0] // self._stride)
@@ -84,7 +84,7 @@ class Curve:
         return {"points": new, "resumes": resumes, "is_first": is_first}
 
     def _in_order(self) -> tuple[list[Point], list[tuple[float, int]]]:
-        """Return points and resumes with times that ascend: when a clock goes back, what was before is not later."""
+        """Return points and resumes with ascending times, also when the clock was set back."""
         latest = math.inf
         points, resumes, left = [], [], list(self._resumes)
         for before, (last_step, point_time, *figures) in reversed(self._points):
@@ -100,7 +100,7 @@ class Curve:
 
 
 def _kept(points: list[tuple[int, Point]]) -> list[tuple[int, Point]]:
-    """Return the points that are kept: the extremes of each figure, the last, and one without a loss, as NaN is."""
+    """Return the points to keep: the extremes of each figure, the last one, and one without a loss, such as NaN."""
     found = {len(points) - 1}
     for figure in _EXTREMES:
         values = [(value, index) for index, (_, point) in enumerate(points) if (value := point[figure]) is not None]

@@ -52,7 +52,7 @@ class LiveJob:
         has_trained = self._events.poll()
         now = time.time()
         shown = (is_running, status["state"], len(status.get("marks", [])), _processes(status))
-        # A clock that was set back makes the time since then negative.
+        # If the clock was set back, the time since then is negative.
         is_due = is_running and not 0 <= now - self._shown_at < (_SECONDS if has_trained else _IDLE_SECONDS)
         messages: list[Message] = []
         if shown != self._shown or is_due:
@@ -85,7 +85,7 @@ class LiveJob:
             restarts = status.get("num_restarts", 0)
             every = goodput(spans, self._events, num_failures=restarts, marks=marks, end=end)
             trials = self._trials(spans, end)
-            # Trials have the axis of the timeline in common. The record has the sum of those that have ended.
+            # All trials share the axis of the timeline. The record has the sum of the trials that have ended.
             found = added([found, *trials] if found else trials) | {"timeline": every["timeline"]} if trials else every
         timeline, shown_marks = found.pop("timeline", {}), found.pop("marks", [])
         state = status["state"] if is_running or status["state"] in FINAL_STATES else JobState.FAILED

@@ -55,7 +55,7 @@ class JobRoutes:
 
     @local_route("GET", "/local/jobs/{id:id}/log/file")
     def log_file_of_api(self, call: LocalCall) -> Response:
-        """Return a log of a job of the API to save."""
+        """Return a whole log of a job of the API, to save."""
         return logs.download(*self._folder_of_api(call), call.query)
 
     @local_route("POST", "/local/runs/{id:id}:fault")
@@ -76,7 +76,7 @@ class JobRoutes:
         return _request(folder, status_file.read(folder), call)
 
     def _folder_of_api(self, call: LocalCall) -> tuple[Path, str]:
-        """Return the folder of all jobs of the API, and the name of one's own in it."""
+        """Return the folder of all jobs of the API, and the name of the folder of one job in it."""
         folder = self._custom_jobs.find(call.path["id"])[1]
         return folder.parent, folder.name
 

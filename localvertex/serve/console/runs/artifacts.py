@@ -27,10 +27,10 @@ _MAX_SHOWN_BYTES = 64 << 20
 """Of a page or an image; a larger file is downloaded."""
 
 _MAX_TEXT_BYTES = 64 << 10
-"""Of the text that is shown of a file."""
+"""Of a text file, whose beginning is shown."""
 
 _MAX_CLASSES = 100
-"""Of a confusion matrix; the page of the run has smaller ones."""
+"""Of a confusion matrix; `run.html` has smaller ones."""
 
 _SVG = re.compile(rb"\s*(<(\?|!--|!DOCTYPE svg)[^>]*>\s*)*<svg[\s>]")
 
@@ -179,7 +179,7 @@ def _is_shown(path: Path) -> bool:
 
 
 def _text(path: Path) -> dict[str, Any] | None:
-    """Return the begin of a file that is text, such as CSV or JSON; None for a folder, an image and any other file."""
+    """Return the beginning of a text file, such as CSV or JSON; None for a folder, an image and any other file."""
     if not path.is_file() or _image_kind(path):
         return None
     try:

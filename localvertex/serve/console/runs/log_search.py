@@ -1,4 +1,4 @@
-"""Searches a log as the page shows it: in blocks, so that a file of any size takes little memory and time."""
+"""Searches a log as the page shows it, in blocks: a file of any size takes little memory, and an answer little time."""
 
 import contextlib
 import itertools
@@ -19,7 +19,7 @@ _MAX_CHARACTERS = 200
 _BLOCK_BYTES = 256 << 10
 
 _OVERLAP_BYTES = 8 << 10
-"""Read beyond the end of a block in a line that is longer than a block, for a match that begins before it."""
+"""Read beyond the end of a block, for a match that begins in it, if a line is longer than a block."""
 
 _ENOUGH_MATCHES, _ENOUGH_SECONDS = 1000, 0.25
 """After these, an answer has no further block."""
@@ -35,13 +35,13 @@ class _Block:
     """Where the next block begins; matches in a line that may still grow are beyond it."""
     matches: list[int]
     is_last: bool
-    """Whether it reaches the begin of the file, or its end."""
+    """Whether it reaches the beginning of the file, or its end."""
 
 
 def answer(run_dir: Path, task: str, query: Any) -> dict[str, Any]:
-    """Return the offsets of the matches in a part of a log: before an offset, from one, or by default before the end.
+    """Return the offsets of the matches in a part of a log: before an offset, after one, or by default before the end.
 
-    `begin` and `end` are where the search continues in both directions, and `is_last` whether there is no more to read.
+    The search continues before `begin` and after `end`; `is_last` is whether nothing more is to be read.
 
     Raises:
         ApiError: The step, the text or an offset is wrong.
@@ -91,7 +91,7 @@ def _backward(file: BinaryIO, pattern: re.Pattern[str], before: int) -> Iterator
         size = min(len(data), before - start)
         begin = start and _begin(data, size)
         matches = [start + each for each in _matches(data, begin, size, pattern)]
-        # Zero, and thereby the begin of the block, in a line that is longer.
+        # Zero in a longer line: the next search then begins where this block begins.
         line = data.rfind(b"\n", begin, size) + 1
         yield _Block(begin=start + begin, end=start + max(begin, line), matches=matches, is_last=start == 0)
         if not start:

@@ -1,11 +1,11 @@
-"""The text of a log: what its bytes are in the page, without escape sequences, and where a shown character is."""
+"""The text of a log as the page shows it, without escape sequences, and the index of each character that is shown."""
 
 import codecs
 import re
 from collections.abc import Iterable, Iterator
 
 _INVALID = "\x1a"
-"""A byte that is not UTF-8, shown as a replacement character. It has one byte, so that offsets in a text are right."""
+"""Replaces a byte that is not UTF-8, and is one byte, so that offsets stay right; shown as a replacement character."""
 
 _ESCAPES = r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b[@-_]"
 
@@ -14,12 +14,12 @@ _INVISIBLE = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066
 _SEQUENCES = re.compile(_ESCAPES)
 _CHARACTERS = re.compile(_INVISIBLE)
 _HIDDEN = re.compile(f"{_ESCAPES}|({_INVISIBLE})")
-"""These are those of page/logs/text.js, so that a search finds what is shown."""
+"""The same as in page/logs/visible_text.js, so that a search finds what is shown."""
 
 _CODES = (*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F)
 _WRITTEN = {each: f"\\u{each:04x}" for each in (*_CODES, *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
 _WRITTEN[ord(_INVALID)] = "\N{REPLACEMENT CHARACTER}"
-"""What is shown for each character that would hide or reorder others."""
+"""What is shown in place of each character that would hide or reorder others."""
 
 
 def _substitute(error: UnicodeError) -> tuple[str, int]:
@@ -32,7 +32,7 @@ codecs.register_error("localvertex.log", _substitute)
 
 
 def decoded(data: bytes, *, is_whole: bool) -> tuple[str, int]:
-    """Return the text, and the number of bytes in it; a character that is not complete is left out unless it is whole.
+    """Return the text and its number of bytes; unless the data is whole, an incomplete last character is left out.
 
     The text has as many bytes in UTF-8 as the data.
     """
@@ -42,7 +42,7 @@ def decoded(data: bytes, *, is_whole: bool) -> tuple[str, int]:
 
 
 def shown(text: str) -> str:
-    """Return lines as the page shows them: no escape sequences, the last state of progress bars."""
+    """Return lines as the page shows them: without escape sequences, and progress bars in their last state."""
     if not _CHARACTERS.search(text):
         return text
     if "\r" in text:
@@ -65,11 +65,11 @@ def indices(columns: Iterable[int], line: str) -> Iterator[int]:
 
 
 def _width(token: re.Match[str]) -> int:
-    """Return the number of characters that are shown for a hidden one; none for an escape sequence."""
+    """Return the number of characters that are shown in place of a hidden one; 0 for an escape sequence."""
     return len(_WRITTEN[ord(token[1])]) if token[1] else 0
 
 
 def _state(line: str) -> tuple[int, int]:
-    """Return where the last state of a line is: what precedes a carriage return was overwritten."""
+    """Return where the last state of a line begins and ends: a carriage return overwrites what precedes it."""
     end = len(line.rstrip("\r"))
     return line.rfind("\r", 0, end) + 1, end

@@ -63,7 +63,7 @@ def opened(path: Path) -> BinaryIO:
 def piece(
     path: Path, *, offset: int | None = None, before: int | None = None, around: int | None = None
 ) -> Piece | None:
-    """Read a part of a log: from, before or around an offset, by default the end; None when there is no such file."""
+    """Read a part of a log: from, before or around an offset, by default the end; None without such a file."""
     try:
         with opened(path) as file:
             status = os.fstat(file.fileno())
@@ -126,12 +126,12 @@ def number(name: str, text: str) -> int | None:
 
 
 def num_continuation(data: bytes) -> int:
-    """Return how many bytes at the begin of the data belong to the character before them."""
+    """Return how many bytes at the beginning of the data belong to the character before them."""
     begin = data[:_MAX_CONTINUATION]
     return len(begin) - len(begin.lstrip(_CONTINUATION))
 
 
 def _from_line(data: bytes, within: int) -> bytes:
-    """Return the data from the first whole line on that begins within a number of bytes, or from a whole character."""
+    """Return the data from its first whole line, if that begins within a number of bytes, or whole character."""
     line = data.find(b"\n", 0, within) + 1
     return data[line if 0 < line < len(data) else num_continuation(data) :]

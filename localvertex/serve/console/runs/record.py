@@ -26,10 +26,10 @@ _LOCK_SECONDS = 2.0
 """Time between two looks at the lock of a run, which shows whether its process is alive."""
 
 _PAUSE = 5
-"""Times the processor time of reading a large record: a run of 100,000 tasks is read less often while it changes."""
+"""A factor of the time that a large record took: a run of 100,000 tasks is read less often while it changes."""
 
 _LARGE_SECONDS = 0.1
-"""Processor time of reading a large record."""
+"""A record is large if reading it takes more processor time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class Watched:
         self._next_reading = 0.0
 
     def read(self) -> Reading:
-        """Return the record: the same object until one of its files changes; for a large one also for a while."""
+        """Return the record: the same object until one of its files changes, if it is large for a while longer."""
         with self._lock:
             if time.monotonic() < self._next_reading:
                 return self._reading

@@ -39,7 +39,7 @@ class RunRoutes:
 
     @local_route("GET", "/local/runs/{id:id}/log/file")
     def log_file(self, call: LocalCall) -> Response:
-        """Return a log to save."""
+        """Return a whole log, to save."""
         return logs.download(*self._step(call), call.query)
 
     @local_route("GET", "/local/runs/{id:id}/command")
@@ -59,7 +59,7 @@ class RunRoutes:
         return self._artifact(call).file(call.query.get("file", ""), is_download="download" in call.query)
 
     def _step(self, call: LocalCall) -> tuple[Path, str]:
-        """Return the folder of a run, and the path of the step that is asked for."""
+        """Return the folder of the run and the path of the step in a call."""
         return find_run(self._work_dir, call.path["id"]), call.query.get("task", "")
 
     def _artifact(self, call: LocalCall) -> ArtifactOf:

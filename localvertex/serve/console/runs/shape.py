@@ -1,4 +1,4 @@
-"""Whether a record has the types that the console relies on; a user may have edited it, or a disk has damaged it.
+"""Whether a record has the types that the console relies on: a user may have edited it, or a disk damaged it.
 
 A shape is a type, a set of texts, a list `[items]`, a list of fixed length `(first, second)`, an object
 `{str: values}`, or an object with fields: `name!` must be there, and `name?` may be None.
@@ -81,15 +81,15 @@ _RUN = {
 
 
 class _Wrong(Exception):
-    """A value without its shape; `{place}` of the text is where it is.
+    """A value does not have its shape; `{place}` in the text becomes its path.
 
-    The place is put together only here: a large record has millions of values.
+    The path is put together only here, because a large record has millions of values.
     """
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.path: list[str | int] = []
-        """Names and indexes that lead to the value, the innermost first."""
+        """Names and indices that lead to the value, the innermost first."""
 
     def __str__(self) -> str:
         steps = [f"[{each}]" if isinstance(each, int) else f".{each}" for each in reversed(self.path)]

@@ -69,7 +69,7 @@ def test_a_wrong_fault_is_one_line_with_what_is_expected(text: str, message: str
 
 @pytest.fixture
 def patience(tmp_path: Path) -> Path:
-    """Return the file whose presence lets the processes of a job wait for a peer that is silent."""
+    """Return a file; while it exists, the processes of a job wait for a silent peer."""
     (tmp_path / "patience").touch()
     return tmp_path / "patience"
 

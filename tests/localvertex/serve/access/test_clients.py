@@ -1,4 +1,4 @@
-"""Clients that only hold connections need no token: they neither stop a run nor keep the server from ending."""
+"""Clients that only hold connections need no token; they can neither stop a run nor keep the server from ending."""
 
 import resource
 import socket
@@ -107,7 +107,7 @@ def test_no_client_keeps_the_server_from_ending(start_server: Callable[..., Serv
 
 
 def _drip(connection: socket.socket, is_over: threading.Event) -> None:
-    """Send a byte of a body now and then."""
+    """Send a byte of a body from time to time."""
     with suppress(OSError):
         while not is_over.wait(0.5):
             connection.sendall(b"x")

@@ -281,7 +281,7 @@ def test_a_run_whose_server_was_killed_while_it_stopped_is_stopping_and_then_can
     assert (page["error"], page["is_ending"]) == (None, False)
     assert [each["state"] for each in page["tasks"]] == ["SUCCEEDED", "CANCELLED"]
     assert "numResumes" not in server.call("GET", "pipelineJobs/left").text
-    # A terminal resumes it: that the server stopped it once has no effect any more.
+    # A terminal resumes it: that the server once stopped it no longer has an effect.
     waiting.lead("")
     resumed = start_run(None, "--resume", "left", "--work-dir", str(server.work_dir))
     waiting.pid()

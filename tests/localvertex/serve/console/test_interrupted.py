@@ -59,7 +59,7 @@ def test_a_run_is_deleted_although_its_page_is_still_being_written(
     wait_until(lambda: record.read(tmp_path / "one")["state"] == "SUCCEEDED")
     with ThreadPoolExecutor(1) as pool:
         deletion: Future[Any] = pool.submit(jobs.delete, call) if is_api else pool.submit(jobs.remove, "one")
-        # A deletion that does not wait is refused long before.
+        # A deletion that does not wait is refused before that.
         threading.Timer(0.3, may_write.set).start()
         deletion.result(300)
     assert not (tmp_path / "one").exists()

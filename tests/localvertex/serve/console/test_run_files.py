@@ -140,7 +140,7 @@ def test_what_components_wrote_gets_no_script_and_downloads_keep_their_bytes(
     assert (model.status_code, model.headers["Location"]) == (303, "/#/models/digits/3")
 
 
-def test_a_page_that_is_no_file_or_too_large_is_not_read(start_server: Callable[..., Server]) -> None:
+def test_a_page_that_is_not_a_file_or_too_large_is_not_read(start_server: Callable[..., Server]) -> None:
     server = start_server()
     for run_id in ("pipe", "large"):
         (server.work_dir / run_id).mkdir()

@@ -111,7 +111,7 @@ def test_damaged_schedules_are_shown_and_hurt_no_other(
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a record at once: the server, which reads it at any time, would find an empty one as well."""
+    """Write a record atomically: the server may read it at any time and would find an empty one."""
     part = path.with_suffix(".part")
     part.write_bytes(content)
     part.replace(path)

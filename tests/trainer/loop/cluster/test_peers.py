@@ -44,7 +44,7 @@ class Server:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait long for a peer that answers, and shortly for one that `freeze` makes silent."""
+    """Wait long for a peer that answers, and briefly for one that `freeze` makes silent."""
     monkeypatch.setattr(peers, "_ANSWER_SECONDS", 60.0)
     monkeypatch.setattr(peers, "_LOOK_SECONDS", 0.02)
 

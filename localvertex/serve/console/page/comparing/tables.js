@@ -1,4 +1,4 @@
-// Parameters, metrics and steps: a column for each run, with what is the same folded.
+// Parameters, metrics and steps: a column for each run; what is the same in all runs is folded.
 
 import { link } from "../routes.js";
 import { duration, figure, html, Name, Section, State, signed, Table, Value } from "../ui/ui.js";

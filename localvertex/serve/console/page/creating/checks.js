@@ -29,7 +29,7 @@ const Lines = ({ texts }) => html`<ul>${texts.map((each) => html`<li key=${each}
 export function MachineCheck({ check, draft, server, onChange }) {
   return html`<section class="card machines">
     <h2>Machine check</h2>
-    <p class="muted small">Whether Vertex AI accepts the machines of this pipeline. Nothing leaves this computer.</p>
+    <p class="muted small">Whether Vertex AI accepts the machines of this pipeline. Nothing leaves this machine.</p>
     <label for="region">Region</label>
     <${Select} id="region" value=${draft.region} choices=${server?.regions ?? [draft.region]}
       onChoose=${(/** @type {string} */ text) => onChange({ part: "region", text })} />

@@ -78,7 +78,7 @@ function problemOf(files) {
   return "";
 }
 
-/** The text of a file; bytes that are no text are an error, and never replaced. @param {File} file */
+/** The text of a file; bytes that are not text are an error, and are never replaced. @param {File} file */
 async function textOf(file) {
   const bytes = new Uint8Array(await file.arrayBuffer());
   const encoding = { "255,254": "utf-16le", "254,255": "utf-16be" }[bytes.slice(0, 2).join()] ?? "utf-8";

@@ -82,7 +82,7 @@ export function useChecks(overview, draft) {
   const sent = useMemo(() => body(overview, draft), [overview, draft]);
   const { answer, error } = usePost("/local/check", sent, DELAY_MS);
   const errors = useMemo(() => errorsOf(answer), [answer]);
-  // What was known of the last form without errors stays, but not the command.
+  // What was known of the last form without errors stays, except the command and the program.
   const known = useRef(/** @type {CheckAnswer} */ (overview));
   if (answer) known.current = { ...known.current, command: "", program: "", no_program: "", ...answer };
   return { answer: known.current, errors, error };

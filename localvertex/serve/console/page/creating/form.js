@@ -32,7 +32,7 @@ export function Form({ overview, draft, errors, isTried, onChange }) {
     isOnlyChanged=${isOnlyChanged} onOnlyChanged=${setIsOnlyChanged} shown=${shown.length} total=${sorted.length} />`;
   const reset = html`<button type="button" disabled=${!draft.parameters.size}
     onClick=${() => onChange({ part: "parameters", text: null })}>Reset all</button>`;
-  const none = sorted.length ? "No parameter matches." : "This pipeline has none.";
+  const none = sorted.length ? "No parameter matches." : "The pipeline has no parameters.";
   return html`
     <${Artifacts} artifacts=${overview.artifacts} draft=${draft} errors=${errors} isTried=${isTried}
       onChange=${onChange} />

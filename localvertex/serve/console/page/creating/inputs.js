@@ -2,7 +2,7 @@
 import { html, Select } from "../ui/ui.js";
 import { Field } from "./field.js";
 
-/** Types as they are shown, and what a message says that it expected where the server has the name of kfp's type. */
+/** Each type as it is shown, and as a message shows it in place of the name of kfp's type. */
 const TYPES = /** @type {Record<string, [string, string]>} */ ({
   STRING: ["text", "text"],
   NUMBER_INTEGER: ["integer", "an integer"],

@@ -9,7 +9,7 @@ import { Choose } from "./choose.js";
  * @param {URLSearchParams} query - Names an earlier `run` or a compiled `file`; empty until the user chooses one.
  * @param {string} view - The address without a query.
  * @returns {{overview: Overview | null, server: ServerInfo | null, key: string, choice: any, leave: () => void}} `key`:
- *   another one is another pipeline. `choice`: what is shown until there is one. `leave` begins again.
+ *   differs for each pipeline. `choice`: what is shown until a pipeline is chosen. `leave`: begins again.
  */
 export function usePipeline(query, view) {
   const [dropped, setDropped] = useState(/** @type {Dropped | null} */ (null));

@@ -106,7 +106,7 @@ function Bar({ counts, viewport }) {
 }
 
 /**
- * The iteration of a loop whose states are shown, all of them at first.
+ * The choice of the item of a loop whose states are shown; at first, those of all items.
  * @param {{box: any, entries: import("./states.js").Places, chosen: Chosen,
  *   onChoose: (chosen: Chosen) => void}} props
  */
@@ -115,7 +115,7 @@ function Items({ box, entries, chosen, onChoose }) {
   if (!items.length) return null;
   const offered = items.slice(0, MAX_ITEMS).map(({ item, text }) => [item, text]);
   return html`<foreignObject x=${box.width - 140} y="3" width="134" height="24">
-    <${Select} aria-label=${`Iteration of ${box.name}`} value=${chosen.get(box.id) ?? ""}
+    <${Select} aria-label=${`Item of ${box.name}`} value=${chosen.get(box.id) ?? ""}
       choices=${[["", `All ${count(items.length)} items`], ...offered]}
       onChoose=${(/** @type {string} */ item) => onChoose(new Map(chosen).set(box.id, item))} />
   </foreignObject>`;

@@ -1,4 +1,4 @@
-// The states of the graph's boxes, from the entries of a record: each update changes them, and no place.
+// The states of the graph's boxes, from the entries of a record: updates change states, but move no box.
 import { count, duration, label } from "../ui/ui.js";
 
 /**

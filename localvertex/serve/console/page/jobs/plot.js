@@ -57,7 +57,7 @@ export function usePlot(plot) {
 }
 
 /**
- * Move the cursor to another value by keyboard. Values at the same x are one: the pointer cannot part them either.
+ * Move the cursor to another value by keyboard. Values at the same x count as one, as they do for the pointer.
  * @param {any} plot @param {KeyboardEvent} event
  */
 function moved(plot, event) {

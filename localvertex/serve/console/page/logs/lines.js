@@ -1,4 +1,4 @@
-// The lines of a block: matches of the search marked, and the line of the address. What is marked is text as well.
+// The lines of a block, with marks for matches of the search and the line of the address. All of it is text.
 import { html, useMemo } from "../ui/ui.js";
 import { columnOf, shown } from "./visible_text.js";
 import { indexOf } from "./window.js";
@@ -7,7 +7,7 @@ import { indexOf } from "./window.js";
 const MOST_MATCHES = 100;
 
 /**
- * One block; it is drawn again only when its text, the search or the place in it changes.
+ * One block; it is drawn again only when its text, the search or its marked line changes.
  * @param {object} props
  * @param {import("./window.js").Block} props.block
  * @param {string} props.search
@@ -24,7 +24,7 @@ function drawn(block, search, at) {
   const index = indexOf(block, at);
   const [start, end] = lineAt(text, index);
   const line = text.slice(start, end);
-  // It is not cut, because a match may be anywhere in it.
+  // The line is not cut, because a match may be anywhere in it.
   return [
     ...marked(shown(text.slice(0, start)), search),
     html`<span class="line" aria-current="true">
@@ -47,7 +47,7 @@ export function lineAt(text, index) {
  * Return a text with the matches of a search marked, whatever their case.
  * @param {string} text
  * @param {string} search
- * @param {number} [current] - Where the match is to which the user went.
+ * @param {number} [current] - Where the match is that the user chose.
  * @returns {any[]}
  */
 function marked(text, search, current = -1) {

@@ -118,7 +118,7 @@ function useFollowing(box, log, isAtEnd, at) {
 }
 
 /**
- * Bring the place into view when it changes; the lines that are loaded later do not move it.
+ * Bring the place into view when it changes; lines that are loaded later do not move it.
  * @param {Box} box @param {any} log @param {number | null} at
  */
 function usePlace(box, log, at) {

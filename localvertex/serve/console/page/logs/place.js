@@ -28,7 +28,7 @@ export function useWindow(path, task, log, setLog, at, onEarlier) {
     const isShown = blockWith(near ?? log, at);
     if (!isShown && blockWith(log, at)) setNear(null);
     else if (!isShown && tried.current !== at) load(at);
-    // Beyond the end of the log, it is not found there either.
+    // A place beyond the end of the log is asked for only once.
     tried.current = isShown ? null : at;
   }, [at, log.isRead, log.blocks[0]?.offset, near, isBusy]);
   const set = near ? (/** @type {any} */ change) => setNear((present) => present && change(present)) : setLog;
@@ -48,7 +48,7 @@ export function useWindow(path, task, log, setLog, at, onEarlier) {
     log: near ?? log,
     isAtEnd: !near,
     leave: () => {
-      tried.current = at; // it is in the address until the next drawing
+      tried.current = at; // the address has it until the next drawing
       setNear(null);
     },
     earlier: (near ?? log).blocks[0]?.offset > 0 ? earlier : null,
@@ -73,7 +73,7 @@ export function Place({ log, at, addressOf }) {
 }
 
 /**
- * Return the offset of the line that was clicked, null for a selection of text and for everything else.
+ * Return the offset of the line that was clicked; null if text was selected, or no line was clicked.
  * @param {HTMLElement} box @param {LogWindow} log
  */
 export function clickedLine(box, log) {

@@ -1,4 +1,4 @@
-// The search in the whole file: the server reads it from its end to its begin, and then what is added to it.
+// The search in the whole file: the server reads it from its end to its beginning, and then what is added to it.
 import { get } from "../server/api.js";
 import { count, html, useEffect, useRef, useState } from "../ui/ui.js";
 
@@ -7,7 +7,7 @@ import { count, html, useEffect, useRef, useState } from "../ui/ui.js";
  * @property {string} key - Of the search and the log to which these belong.
  * @property {number[]} offsets - In bytes, ascending.
  * @property {number | null} begin - The log before this offset has not been searched; null before the first answer.
- * @property {number} end - The log after this offset has to be searched again when it grows.
+ * @property {number} end - When the log grows, the search continues from this offset.
  * @property {number} size - Of the file at the last answer.
  * @property {string} error
  */
@@ -15,7 +15,7 @@ import { count, html, useEffect, useRef, useState } from "../ui/ui.js";
 /** @type {Matches} */
 const NONE = { key: "", offsets: [], begin: null, end: 0, size: 0, error: "" };
 
-/** Matches after which only the previous match continues the search. */
+/** After this number of matches, the search continues only on a request for the previous one. */
 const MOST = 10_000;
 
 /** Milliseconds without a key after which the server is asked. */
@@ -60,7 +60,7 @@ export function useSearch(path, task, log, at, onMatch) {
 }
 
 /**
- * Ask for one part after the other, until the whole log or enough of it is searched.
+ * Ask for one part after the other, until the whole log is searched or has enough matches.
  * @param {string} path @param {string} task @param {any} log @param {string} search @param {number} most
  * @returns {Matches}
  */
@@ -90,7 +90,7 @@ function useMatches(path, task, log, search, most) {
 }
 
 /**
- * Return what to ask for next: what was added, or what is before; null for nothing.
+ * Return what to ask for next: the part that was added, or the part before; null for nothing.
  * @param {Matches} matches @param {number} size @param {number} most
  * @returns {Record<string, string> | null}
  */
@@ -117,7 +117,7 @@ function merged(matches, answer, isLater) {
 }
 
 /**
- * Return the match to go to, null when it is not known yet: from nowhere, the newest one.
+ * Return the match to go to, by default the newest one; null when it is not known yet.
  * @param {Matches} matches @param {number | null} at @param {number} by - 1 or -1.
  */
 function target({ offsets, begin }, at, by) {

@@ -1,4 +1,4 @@
-// The text of a log as it is shown: no escape sequences, the last state of progress bars, no endless lines.
+// The text of a log as it is shown: without escape sequences, progress bars in their last state, long lines cut.
 import { count } from "../ui/ui.js";
 
 const MOST_CHARACTERS = 4000;
@@ -16,7 +16,7 @@ const INVALID = "\u001a";
 /**
  * Return a text as it is shown.
  * @param {string} text
- * @param {boolean} [isWhole] - Whether long lines are not cut.
+ * @param {boolean} [isWhole] - Long lines are not cut.
  */
 export const shown = (text, isWhole = false) =>
   text

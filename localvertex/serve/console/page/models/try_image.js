@@ -1,4 +1,4 @@
-// A model that is tried: with an image that is dropped or chosen, or with instances as JSON.
+// Try a model: with an image that is dropped or chosen, or with instances as JSON.
 import { useFileDrop } from "../creating/choose.js";
 import { get, post } from "../server/api.js";
 import { count, html, Notice, Problem, useEffect, useRef, useState } from "../ui/ui.js";
@@ -26,7 +26,7 @@ export function TryModel({ model }) {
       ${choice("image", "An image")} ${choice("json", "JSON, for models with other instances")}</fieldset>
     <p class="muted">${
       model.endpoints.length
-        ? `The endpoint ${model.endpoints[0].display_name} answers, where this version is deployed.`
+        ? `The endpoint ${model.endpoints[0].display_name}, where this version is deployed, answers.`
         : "The serving container of this version answers. It starts here, and ends after 5 minutes without a request."
     }</p>
     ${

@@ -50,14 +50,15 @@ function Content({ view, href }) {
     <${Files} view=${view} href=${href} />`;
 }
 
-/** The begin of a file of text. @param {{text: {text: string, is_cut: boolean}, name: string}} props */
+/** The beginning of a text file. @param {{text: {text: string, is_cut: boolean}, name: string}} props */
 const Preview = ({ text: { text, is_cut }, name }) => html`<div class="code">
   <pre tabindex="0" role="region" aria-label=${`Content of ${name}`}>${shown(text)}</pre>
-  ${is_cut && html`<p class="small muted">This is the begin of the file; download it to see all.</p>`}
+  ${is_cut && html`<p class="small muted">This is the beginning of the file; download it to see all of it.</p>`}
 </div>`;
 
 /** The files that are not listed, in words. @param {any} view */
-const others = ({ num_more, has_uncounted }) => `and ${has_uncounted ? "at least " : ""}${count(num_more)} more files`;
+const others = ({ num_more, has_uncounted }) =>
+  `and ${has_uncounted ? "at least " : ""}${count(num_more)} more ${num_more === 1 ? "file" : "files"}`;
 
 /** The files with their sizes. @param {{view: any, href: (file: string, isDownload: boolean) => string}} props */
 function Files({ view, href }) {

@@ -94,7 +94,7 @@ function Filter({ list, text, state, onChange }) {
   const [sent, newest] = [useRef(text), useRef(onChange)];
   newest.current = onChange;
   useEffect(() => {
-    // After what this field itself has sent, more may have been typed.
+    // More may have been typed after this field sent its text.
     if (text !== sent.current) setTyped(text);
     sent.current = text;
   }, [text]);
@@ -102,7 +102,7 @@ function Filter({ list, text, state, onChange }) {
     if (typed === text) return;
     const timer = setTimeout(() => {
       sent.current = typed;
-      // The state may have been chosen since.
+      // Another state may have been chosen since.
       newest.current({ text: typed });
     }, TYPING_MS);
     return () => clearTimeout(timer);

@@ -1,6 +1,6 @@
 // Words of a command as a shell takes them.
 
-/** A terminal carries out control characters of a text that is pasted, also in quotes; others hide or reorder text. */
+/** Control characters in pasted text act on the terminal, even in quotes; others hide or reorder text. */
 const UNSAFE = /(?![\n\t])[\p{Cc}\p{Cf}]/u;
 const ESCAPED = /[\\']|(?![\n\t])[\p{Cc}\p{Cf}]/gu;
 

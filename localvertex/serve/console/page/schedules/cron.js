@@ -16,7 +16,7 @@ const EXAMPLES = [
 ];
 
 /**
- * What a cron means, a moment after its last change. What was known of the last one stays while it is asked for.
+ * What a cron expression means, a moment after its last change. The last answer stays until the new one is here.
  * @param {string} cron - With its time zone: `TZ=Europe/Berlin 0 3 * * 1`.
  * @returns {{meaning: Meaning | null, error: string, isCurrent: boolean}} `isCurrent`: this is about the present cron.
  */

@@ -61,7 +61,7 @@ function Facts({ schedule }) {
     "Last run": html`<${LastRun} schedule=${schedule} />`,
     "Runs started": html`<span>
       ${schedule.startedRunCount ?? 0}${schedule.maxRunCount && ` of ${schedule.maxRunCount}`}
-      <span class="muted small"> (Run now does not count)</span>
+      <span class="muted small"> (without Run now)</span>
     </span>`,
     "At the same time": limit ? `at most ${limit}; others ${schedule.allowQueueing ? "wait" : "are skipped"}` : "",
     Created: html`<${Time} at=${schedule.createTime} />`,

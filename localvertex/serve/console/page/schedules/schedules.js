@@ -44,7 +44,7 @@ function List({ schedules, onChange }) {
   ];
   const keyOf = (/** @type {any} */ each) => each.name;
   return html`<${Table} caption="Schedules" columns=${columns} rows=${schedules} keyOf=${keyOf} />
-    <p class="small muted wide-only">Runs started does not count Run now.</p>`;
+    <p class="small muted wide-only">Runs started does not count runs of Run now.</p>`;
 }
 
 /** @param {any} schedule */

@@ -4,7 +4,7 @@
 
 const RETRY_MS = 2000;
 
-/** Without a heartbeat, which comes every 15 s, the connection or the server hangs. */
+/** After this time without a heartbeat, which comes every 15 s, the connection or the server hangs. */
 const SILENT_MS = 40000;
 
 /** Between two attempts when the server has too many streams. */
@@ -12,7 +12,7 @@ const BUSY_RETRY_MS = 10000;
 
 const LOST = "Connection lost: this page shows old data. Trying to reconnect.";
 
-const BUSY = "Too many tabs of the console are open: this page shows old data. Close some of them.";
+const BUSY = "Too many tabs of the console are open: this page shows old data. Close some tabs.";
 
 /** @type {(() => void) | null} */
 let closeCurrent = null;
@@ -21,8 +21,8 @@ let closeCurrent = null;
 const listeners = new Set();
 
 /**
- * Call a listener with a text when the stream is lost, and with an empty one when it is there again. What is shown may
- * be out of date in between.
+ * Call a listener with a text when the stream is lost, and with an empty one when it is back. In between, what is shown
+ * may be out of date.
  * @param {(problem: string) => void} listener
  * @returns {() => void} Ends this.
  */

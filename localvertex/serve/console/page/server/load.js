@@ -42,11 +42,11 @@ export function useLoad(path) {
 }
 
 /**
- * Post a body a moment after its last change. The answer about the last one stays until the new one is here.
+ * Post a body a moment after its last change. The answer to the last one stays until the new one is here.
  * @param {string} path
- * @param {object | null} body - Another object is another body. Null: nothing is asked.
+ * @param {object | null} body - Posted when it is another object. Null: nothing is posted.
  * @param {number} [delay] - Milliseconds without a change.
- * @returns {{answer: any, error: ApiError | null, isCurrent: boolean}} `isCurrent`: both are about this body.
+ * @returns {{answer: any, error: ApiError | null, isCurrent: boolean}} `isCurrent`: both belong to this body.
  */
 export function usePost(path, body, delay = 0) {
   const [found, setFound] = useState(/** @type {any} */ ({ answer: null, error: null, of: null }));

@@ -8,7 +8,7 @@ import { html, useEffect, useErrorBoundary, useRef, useState } from "./html.js";
 import { Loading } from "./page.js";
 import { Notice, Problem } from "./problem.js";
 
-/** Title, views, the first of which the entry shows, and icon. @type {Array<[string, string[], string]>} */
+/** Title, views and icon; an entry leads to the first of its views. @type {Array<[string, string[], string]>} */
 const ENTRIES = [
   ["Runs", ["runs", "run", "job"], "M3 4h12M3 9h12M3 14h8"],
   ["Create run", ["create"], "M9 3v12M3 9h12"],
@@ -98,7 +98,7 @@ function Connection() {
 
 const MISSING = "Its scripts could not be loaded. Is the server running?";
 
-/** Load the whole page again if there is a server; browsers may keep that a script could not be loaded. */
+/** Load the whole page again if the server answers: browsers may remember that a script could not be loaded. */
 const reload = () =>
   get("/local/server").then(
     () => location.reload(),

@@ -48,7 +48,7 @@ export function Frame({ src, title, hasScripts = false }) {
 }
 
 /**
- * A text of a file, which scrolls if it is long.
+ * A text from a file, which scrolls if it is long.
  * @param {{text: string, look: string, id?: string, children?: any}} props
  */
 export function LongText({ text, look, id, children = text }) {

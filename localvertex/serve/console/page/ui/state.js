@@ -25,7 +25,7 @@ const UNKNOWN = /** @type {[string, Kind, string]} */ (["Unknown", "idle", "M8 8
 /** The state without Vertex's prefix, such as PIPELINE_STATE_. @param {string} state */
 export const plain = (state) => String(state ?? "").replace(/^[A-Z]+_STATE_/, "");
 
-/** A state may be any text, such as the name of a method of all objects. @param {string} state */
+/** A state may be any text, even the name of a method that all objects have. @param {string} state */
 const described = (state) => (Object.hasOwn(STATES, plain(state)) ? STATES[plain(state)] : UNKNOWN);
 
 /** The word of a state. @param {string} state */

@@ -43,8 +43,8 @@ export function clock(seconds) {
 
 /**
  * How long something took, or how long it has been running, which grows each second.
- * @param {{seconds?: number | null, since?: string | null, idle?: number}} props - `since` of what is running; `idle`
- *   seconds of it do not count.
+ * @param {{seconds?: number | null, since?: string | null, idle?: number}} props - `since`: its start, if it is
+ *   running; `idle`: seconds since then that do not count.
  */
 export function Duration({ seconds, since, idle = 0 }) {
   const now = useNow(Boolean(since));

@@ -1,4 +1,4 @@
-// Everything of this folder that views use.
+// Everything in this folder that views use.
 export * from "./dialog.js";
 export * from "./html.js";
 export * from "./numbers.js";

@@ -9,7 +9,7 @@ const SHORT = 80;
 /** Characters from which JSON text is shown as it is. */
 const LONG = 100_000;
 
-/** A name that is broken after `_` and `/` where it is too long. @param {{text: string}} props */
+/** A name that breaks after `_` and `/` if it is too long. @param {{text: string}} props */
 export function Name({ text }) {
   const parts = text.split(/(?<=[_/])/);
   return html`<bdi>${parts.map((part, index) => html`<${Fragment} key=${index}>${part}<wbr /><//>`)}</bdi>`;
@@ -70,7 +70,7 @@ function indented(text) {
   return isSame ? JSON.stringify(found, null, 2) : text;
 }
 
-/** Text with a button that copies it; no line begins within the name of an option. @param {{text: string}} props */
+/** Text with a button that copies it; no line breaks within the name of an option. @param {{text: string}} props */
 export function Code({ text }) {
   const parts = text.split(/((?<=^|\s)--[\w-]{1,40})/);
   const shown = parts.map((part, index) => (index % 2 ? html`<span key=${index} class="nowrap">${part}</span>` : part));

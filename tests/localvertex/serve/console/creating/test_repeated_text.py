@@ -23,6 +23,6 @@ def test_a_hostile_file_does_not_occupy_the_server(start_server: Callable[..., S
     for unit in UNITS:
         executor["container"] |= {"command": ["sh", "-c", unit * (LENGTH // len(unit))], "args": ["x"]}
         body = {"name": "p.json", "content": json.dumps(content), "parameters": {}}
-        # With a search that begins again at each of them it would take hours, and the server does nothing else.
+        # A search that begins again at each of them would take hours, and would occupy the server.
         answer = server.request("POST", "/local/check", json=body)
         assert answer.status_code == 200, answer.text

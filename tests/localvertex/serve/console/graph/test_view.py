@@ -176,7 +176,7 @@ def test_the_keyboard_reaches_every_box_folds_and_selects(browser: Browser, serv
 def test_the_states_of_one_iteration_are_shown_when_it_is_chosen(browser: Browser, server: Server) -> None:
     with opened(browser, server, "#/runs/whole") as page:
         page.get_by_role("button", name="Fit").click()
-        choice = page.get_by_label("Iteration of each")
+        choice = page.get_by_label("Item of each")
         expect(choice).to_be_visible()
         expect(choice.locator("option")).to_have_text(["All 3 items", "0: 5", "1: 7", "2: 9"])
         choice.select_option("0")

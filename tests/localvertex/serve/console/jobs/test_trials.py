@@ -62,7 +62,7 @@ def test_the_goodput_of_running_and_ended_trials_is_added_up(
         try:
             wait_until(lambda: run.done() or trials_and_steps(run_dir) == (2, 10, names))
             (tmp_path / "end-1").touch()
-            # The first one has no lane any more, but its steps still count.
+            # The first one no longer has a lane, but its steps still count.
             wait_until(lambda: run.done() or trials_and_steps(run_dir) == (2, 10, names[1:]))
             assert not run.done(), run.result()["error"]
         finally:

@@ -101,7 +101,7 @@ def test_pages_and_filter_and_their_addresses(browser: Browser, server: Server) 
         page.reload()
         expect(page.locator("tbody tr")).to_have_count(2)
         expect(page.get_by_role("searchbox")).to_have_value("model 43")
-        # A state that is chosen before the text has its effect is kept with it.
+        # A state that is chosen before the text takes effect is kept.
         page.evaluate(TYPE_AND_CHOOSE)
         expect(page).to_have_url(re.compile(r"#/runs\?text=model\+1&state=SUCCEEDED$"))
         expect(page.get_by_role("combobox", name="State")).to_have_value("SUCCEEDED")

@@ -109,7 +109,7 @@ def test_a_run_whose_process_was_killed_is_failed_and_one_that_is_stopping_says_
     with run_folder.lock(tmp_path / "run-00001"), run_folder.lock(tmp_path / "run-00002"):
         assert [each["state"] for each in page()["runs"]] == ["CANCELLING", "RUNNING"]
         assert [each["error"] for each in page()["runs"]] == [None, None]
-    # What the user asked for was done all the same: the supervisors ended the steps.
+    # The supervisors ended the steps, as the user had asked.
     assert [each["state"] for each in page()["runs"]] == ["CANCELLED", "FAILED"]
     assert [each["error"] for each in page()["runs"]] == [None, "the process that ran it was killed"]
 

@@ -34,7 +34,7 @@ def add_run(work_dir: Path, name: str) -> None:
 
 @contextmanager
 def taken(server: Server) -> Iterator[None]:
-    """Take the room of all streams."""
+    """Open the maximum number of streams."""
     host, _, port = server.url.removeprefix("http://").partition(":")
     token = server.headers["Authorization"]
     request = f"GET /local/events HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: {token}\r\n\r\n".encode()
@@ -72,7 +72,7 @@ def test_a_page_without_a_stream_says_why_and_follows_when_there_is_room(browser
         page.reload()
         busy = page.get_by_text(re.compile("Too many tabs of the console are open: this page shows old data"))
         expect(busy).to_be_visible()
-        # What was loaded is there all the same.
+        # What was loaded is still shown.
         expect(page.locator("tbody tr").first).to_be_visible()
         left = stack.pop_all()
     with left:

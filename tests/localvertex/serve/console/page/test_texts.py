@@ -24,7 +24,7 @@ SHOWN = """async ([words, lines]) => {
 def test_texts_of_a_run_act_neither_on_a_terminal_nor_on_the_page(
     browser: Browser, start_server: Callable[..., Server]
 ) -> None:
-    # A search that begins again at each of the returns would take an hour.
+    # A search that begins again at each carriage return would take an hour.
     lines = {"\r" * (1 << 20) + "x": "x", "1%\r2%\r\r": "2%", "\r\r": "", "a": "a"}
     with opened(browser, start_server(), "#/no/view") as page:
         expect(page.locator(".empty")).to_be_visible()

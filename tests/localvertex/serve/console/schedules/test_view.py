@@ -59,7 +59,7 @@ def test_a_schedule_is_created_run_paused_resumed_and_deleted(
         (schedule,) = server.schedules()
         assert (schedule["displayName"], schedule["cron"]) == (HOSTILE, f"TZ=Europe/Berlin 0 3 * * {DAY:%w}")
         here = page.url
-        expect(page.locator(".values")).to_contain_text("0 (Run now does not count)")
+        expect(page.locator(".values")).to_contain_text("0 (without Run now)")
 
         page.get_by_role("button", name=re.compile("^Run now")).click()
         expect(page.get_by_role("heading", level=1)).to_contain_text("Succeeded")
@@ -78,7 +78,7 @@ def test_a_schedule_is_created_run_paused_resumed_and_deleted(
 
         page.get_by_role("link", name="Schedules").first.click()
         expect(page.get_by_role("columnheader", name="Runs started")).to_be_visible()
-        expect(page.get_by_text("Runs started does not count Run now.")).to_be_visible()
+        expect(page.get_by_text("Runs started does not count runs of Run now.")).to_be_visible()
         page.goto(here)
         page.get_by_role("button", name=re.compile("^Delete")).click()
         page.get_by_role("dialog").get_by_role("button", name="Cancel").click()

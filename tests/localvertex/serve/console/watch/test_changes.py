@@ -223,7 +223,7 @@ def test_no_path_of_a_log_leads_out_of_its_run(log: Path, tmp_path: Path) -> Non
 
 
 def test_a_large_record_is_not_read_again_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # All records are large, and the pause has no end, until it has no length.
+    # All records are large, and the pause never ends, until it is set to 0.
     monkeypatch.setattr(runs_record, "_LARGE_SECONDS", -1.0)
     monkeypatch.setattr(runs_record, "_PAUSE", 1e9)
     rewrite(tmp_path, state="FAILED")

@@ -1,4 +1,4 @@
-"""A stream without changes: heartbeats show that it is there, and it is left as soon as its client is gone."""
+"""A stream without changes: heartbeats show that it works, and it ends as soon as its client is gone."""
 
 import asyncio
 from typing import Any

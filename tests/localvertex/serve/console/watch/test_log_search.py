@@ -54,7 +54,7 @@ def ask(log: Path, text: str, **places: int) -> dict[str, Any]:
 
 
 def backward(log: Path, text: str) -> list[int]:
-    """Search from the end to the begin."""
+    """Search from the end to the beginning."""
     found: list[int] = []
     before: dict[str, int] = {}
     while True:
@@ -153,7 +153,7 @@ def test_each_answer_about_a_line_of_2_gb_reads_a_part_of_it(log: Path) -> None:
 
 
 def test_a_text_that_is_everywhere_takes_a_bounded_time_in_each_answer(log: Path) -> None:
-    # One line, with tokens and matches in alternation: the worst for finding offsets.
+    # One line, with tokens and matches in alternation: the worst case for finding offsets.
     log.write_text("\x1b[0ma" * 120_000)
     answer = ask(log, "a")
     assert len(answer["matches"]) < 70_000

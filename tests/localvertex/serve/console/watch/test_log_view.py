@@ -48,7 +48,7 @@ def log(server: Server) -> Path:
     lines = [f"line {number} <script>".encode() for number in range(60_000)]
     lines[3] = "\x1b[31mü nee\x1b[0mdle\x1b[0m one".encode()
     lines[20_000] = LONG.encode()
-    # What is not UTF-8 does not move what follows it.
+    # Bytes that are not UTF-8 do not move what follows them.
     lines[20_001] = lines[59_990] = b"\xff\xfe" * 300
     lines[59_995] = b"needle last"
     path.write_bytes(b"\n".join(lines) + b"\n")
@@ -81,7 +81,7 @@ def test_a_match_is_found_in_the_whole_file_and_shown_with_its_lines(
         expect(box).not_to_contain_text("needle last")
         assert problems_of(page) == []
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        # A log that grows is searched on, and what the user reads stays.
+        # The search continues when the log grows, and what the user reads stays.
         top = box.evaluate("each => each.scrollTop")
         with log.open("a") as file:
             file.write("another nee")
