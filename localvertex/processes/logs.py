@@ -3,9 +3,10 @@
 import os
 import re
 import signal
-import stat
 from pathlib import Path
 from typing import IO
+
+from vertex_gpu_training.userinput.regular_files import open_regular
 
 _MAX_LINE = 500
 
@@ -56,12 +57,10 @@ def tail(log: Path, num_lines: int) -> list[str]:
     """
     try:
         # The lines become part of the error, which later steps get: a link could lead to any file of the user.
-        file = os.fdopen(os.open(log, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
+        file = open_regular(log)
     except OSError:
         return []
     with file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            return []
         size = file.seek(0, 2)
         file.seek(max(0, size - 64 * 1024))
         text = file.read().decode("utf-8", "replace")

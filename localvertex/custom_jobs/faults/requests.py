@@ -16,6 +16,7 @@ from typing import Any
 from localvertex.custom_jobs.faults.faults import DEFAULT_GRACE_SECONDS, NOT_SPOT, Action, Fault
 from localvertex.custom_jobs.job import CustomJob
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.regular_files import open_regular
 
 FILE = "fault-requests.jsonl"
 
@@ -160,7 +161,7 @@ class Requests:
         try:
             if self._path.lstat().st_size <= self._offset:
                 return []
-            with os.fdopen(os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            with open_regular(self._path) as file:
                 file.seek(self._offset)
                 data = file.read(_MAX_BYTES)
         except OSError:

@@ -56,14 +56,15 @@ def added(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if not parts:
         return {}
     names = ("total_seconds", "num_steps", "num_lost_steps", "num_failures")
-    sums = {name: round(sum(each[name] for each in parts), 3) for name in names}
-    kinds = [kind for kind in map(str, Kind) if any(kind in each["seconds"] for each in parts)]
-    seconds = {kind: round(sum(each["seconds"].get(kind, 0.0) for each in parts), 3) for kind in kinds}
-    has_steps = sums["num_steps"] + sums["num_lost_steps"] > 0
+    # A user may have edited the sum in a record.
+    sums = {name: round(sum(each.get(name, 0) for each in parts), 3) for name in names}
+    every = [each.get("seconds", {}) for each in parts]
+    seconds = {str(kind): round(sum(each.get(kind, 0.0) for each in every), 3) for kind in Kind}
+    has_steps = any(each.get("fraction") is not None for each in parts) and sums["total_seconds"] > 0
     return {
         "num_trials": sum(each.get("num_trials", 1) for each in parts),
         "fraction": round(seconds[Kind.PRODUCTIVE] / sums["total_seconds"], 4) if has_steps else None,
-        "seconds": seconds,
+        "seconds": {kind: value for kind, value in seconds.items() if any(kind in each for each in every)},
         **sums,
         **checkpointing([], num_failures=sums["num_failures"], total_seconds=sums["total_seconds"]),
         "timeline": {},

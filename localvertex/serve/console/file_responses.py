@@ -1,13 +1,13 @@
 """Files that components wrote, as responses: for a frame or an image under the policy of a sandbox, or to save."""
 
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 from urllib.parse import quote
 
 from starlette.responses import Response, StreamingResponse
+
+from vertex_gpu_training.userinput.regular_files import open_regular
 
 COMMON = {
     "X-Content-Type-Options": "nosniff",
@@ -24,19 +24,6 @@ SANDBOX = {
 """No scripts at all, and an origin of its own, wherever it is opened."""
 
 _CHUNK_BYTES = 1 << 20
-
-
-def opened(file: Path) -> BinaryIO:
-    """Open a regular file: a pipe would wait for its writer, and a link could lead elsewhere.
-
-    Raises:
-        OSError: It cannot be read, or is not a regular file.
-    """
-    stream = os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
-    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-        stream.close()
-        raise FileNotFoundError
-    return stream
 
 
 def shown(file: Path, media_type: str) -> Response:
@@ -60,14 +47,14 @@ def download(file: Path) -> Response:
 
 def _content(file: Path, media_type: str, headers: dict[str, str]) -> Response:
     """Return the content of a file, as much as it has now: a log grows while it is sent."""
-    with opened(file) as stream:
+    with open_regular(file) as stream:
         size = os.fstat(stream.fileno()).st_size
     sent = {**SANDBOX, **headers, "Content-Length": str(size)}
     return StreamingResponse(_chunks(file, size), headers=sent, media_type=media_type)
 
 
 def _chunks(path: Path, size: int) -> Iterator[bytes]:
-    with opened(path) as file:
+    with open_regular(path) as file:
         while size and (chunk := file.read(min(size, _CHUNK_BYTES))):
             size -= len(chunk)
             yield chunk

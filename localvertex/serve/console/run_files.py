@@ -7,10 +7,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from localvertex.serve.console.file_responses import COMMON, SANDBOX, download, opened, shown
+from localvertex.serve.console.file_responses import COMMON, SANDBOX, download, shown
 from localvertex.show import report
 from localvertex.show.html import templates
 from localvertex.state import record
+from vertex_gpu_training.userinput.regular_files import open_regular
 
 _MAX_SHOWN_BYTES = 64 << 20
 
@@ -92,7 +93,7 @@ class RunFiles:
 def _page(file: Path, run_id: str, *, is_framed: bool) -> Response:
     """Return the page of a run; in a frame of the console, its links to the console would open in the frame."""
     links = f'<nav><a href="/">All runs</a><a href="/#/runs/{run_id}">This run</a><a href="/#/models">Models</a></nav>'
-    with opened(file) as stream:
+    with open_regular(file) as stream:
         page = stream.read(_MAX_SHOWN_BYTES).decode(errors="replace")
     return HTMLResponse(page if is_framed else page.replace(_NAVIGATION, links, 1), headers=_PAGE)
 

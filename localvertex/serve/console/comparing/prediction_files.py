@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from localvertex.serve.console.file_responses import opened
 from localvertex.serve.console.runs.artifacts import ArtifactOf
+from vertex_gpu_training.userinput.regular_files import open_regular
 
 _MAX_BYTES = 64 << 20
 """Larger files are not read."""
@@ -77,7 +77,7 @@ def find(run_dir: Path, content: dict[str, Any]) -> PredictionFile | None:
 def _begins(path: Path) -> bool:
     """Return whether the first line of a file is a prediction."""
     try:
-        with opened(path) as file:
+        with open_regular(path) as file:
             return _parsed(file.readline(1 << 20)) is not None
     except (OSError, ValueError, RecursionError):
         return False
@@ -88,7 +88,7 @@ def _read(path: Path) -> tuple[dict[Key, Prediction], str]:
     found: dict[Key, Prediction] = {}
     number = 0
     try:
-        with opened(path) as file:
+        with open_regular(path) as file:
             for number, line in enumerate(file, 1):
                 parsed = _parsed(line)
                 if parsed is None:

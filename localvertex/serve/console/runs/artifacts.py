@@ -17,6 +17,7 @@ from localvertex.serve.console.runs.folders import is_inside
 from localvertex.show.page.artifacts import Artifacts
 from localvertex.state.task import Artifact
 from localvertex.values.buckets import Buckets, OutsideBucket
+from vertex_gpu_training.userinput.regular_files import open_regular
 
 _MAX_FILES = 200
 """Of the list of an artifact's files."""
@@ -183,7 +184,7 @@ def _text(path: Path) -> dict[str, Any] | None:
     if not path.is_file() or _image_kind(path):
         return None
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             data = file.read(_MAX_TEXT_BYTES + 1)
         # A character at the end may be cut.
         text = codecs.getincrementaldecoder("utf-8")().decode(data[:_MAX_TEXT_BYTES], len(data) <= _MAX_TEXT_BYTES)
@@ -195,13 +196,12 @@ def _text(path: Path) -> dict[str, Any] | None:
 def _image_kind(path: Path) -> str:
     """Return the media type of an image, empty for any other file."""
     try:
-        with file_responses.opened(path) as file:
-            begin = file.read(16)
+        with open_regular(path) as file:
+            begin = file.read(2048)
     except OSError:
         return ""
     if begin.startswith(b"RIFF") and begin[8:12] != b"WEBP":
         return ""  # a sound or a film
-    if begin.lstrip()[:1] == b"<":
-        with path.open("rb") as file:
-            return "image/svg+xml" if _SVG.match(file.read(2048)) else ""
+    if begin[:16].lstrip()[:1] == b"<":
+        return "image/svg+xml" if _SVG.match(begin) else ""
     return next((kind for magic, kind in _IMAGES.items() if begin.startswith(magic)), "")

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 from localvertex.serve.api.errors import invalid
 from localvertex.serve.console.runs import log_text, logs
+from vertex_gpu_training.userinput.regular_files import open_regular
 
 _MAX_CHARACTERS = 200
 """Of the text that is searched for."""
@@ -56,7 +57,7 @@ def answer(run_dir: Path, task: str, query: Any) -> dict[str, Any]:
     size = inode = 0
     with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
         if path:
-            file = stack.enter_context(logs.opened(path))
+            file = stack.enter_context(open_regular(path))
             status = os.fstat(file.fileno())
             size, inode = status.st_size, status.st_ino
             end = size if before is None else min(before, size)

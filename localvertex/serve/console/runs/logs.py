@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from starlette.responses import Response
 
@@ -14,6 +14,7 @@ from localvertex.serve.console.runs import log_text
 from localvertex.serve.console.runs.folders import is_inside, step_folder
 from localvertex.state.executor_files import LOG
 from localvertex.state.steps import logs as step_logs
+from vertex_gpu_training.userinput.regular_files import open_regular
 
 MOST_BYTES = 256 << 10
 """Of one piece."""
@@ -51,21 +52,12 @@ def files(run_dir: Path, task: str) -> list[str]:
     return [each.relative_to(folder).as_posix() for each in step_logs.of_step(folder) if is_inside(each, run_dir)]
 
 
-def opened(path: Path) -> BinaryIO:
-    """Open a log to read; a step may have put a link or a pipe in its place.
-
-    Raises:
-        OSError: It cannot be read.
-    """
-    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
-
-
 def piece(
     path: Path, *, offset: int | None = None, before: int | None = None, around: int | None = None
 ) -> Piece | None:
     """Read a part of a log: from, before or around an offset, by default the end; None without such a file."""
     try:
-        with opened(path) as file:
+        with open_regular(path) as file:
             status = os.fstat(file.fileno())
             end = status.st_size if before is None else min(before, status.st_size)
             if around is not None:

@@ -36,6 +36,7 @@ _REPLICA = {
 
 _GOODPUT = {
     "total_seconds": _NUMBER,
+    **dict.fromkeys(("num_steps", "num_lost_steps", "num_failures", "num_trials"), int),
     "seconds": {str: _NUMBER},
     "timeline": {str: [(str, _NUMBER, _NUMBER)]},
     "marks": _MARKS,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from localvertex.custom_jobs.goodput.goodput import checkpointing
+from localvertex.custom_jobs.goodput.goodput import added, checkpointing
 from localvertex.custom_jobs.goodput.thinning import thinned
 from localvertex.custom_jobs.goodput.timeline import Kind, Span, Timeline, coarsened, timeline
 
@@ -150,3 +150,18 @@ def test_the_best_interval_between_saves_is_youngs() -> None:
     assert found["best_seconds_between_saves"] == pytest.approx(math.sqrt(2 * 0.1 * 7200), abs=1e-3)
     assert checkpointing(saves, num_failures=0, total_seconds=60)["best_seconds_between_saves"] is None
     assert checkpointing([], num_failures=2, total_seconds=60)["best_seconds_between_saves"] is None
+
+
+def test_the_goodput_of_trials_is_weighted_by_their_time() -> None:
+    """A user may have edited the sum in a record: what is missing counts as 0."""
+    short = {"fraction": 1.0, "seconds": {"productive": 2.0}, "total_seconds": 2.0, "num_steps": 4, "num_failures": 1}
+    long = {"fraction": 0.0, "seconds": {"productive": 0.0, "lost": 6.0}, "total_seconds": 6.0, "num_lost_steps": 3}
+    unknown = {"fraction": None, "seconds": {"running": 8.0}, "total_seconds": 8.0}
+    found = added([short, long])
+    assert (found["fraction"], found["seconds"]) == (0.25, {"productive": 2.0, "lost": 6.0})
+    assert (found["num_trials"], found["num_steps"], found["num_lost_steps"], found["num_failures"]) == (2, 4, 3, 1)
+    assert added([found, unknown])["num_trials"] == 3
+    assert added([found, unknown])["fraction"] == 0.125
+    assert added([unknown])["fraction"] is None
+    assert added([{"num_trials": 2}, {}])["num_trials"] == 3
+    assert added([]) == {}
