@@ -1,6 +1,7 @@
 """kfp.local gives the same values for every construct, except where the construct states what it does instead."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,9 @@ def expected(construct: Construct) -> Any:
 @pytest.mark.slow
 def test_kfp_local_differs_only_where_a_construct_says_so(repository: Path, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "tests.localvertex.constructs.kfp_local", tmp_path / "result.json"]
-    subprocess.run(words, cwd=repository, check=True, timeout=500)
+    # Some constructs write into the present folder.
+    environment = os.environ | {"PYTHONPATH": str(repository)}
+    subprocess.run(words, cwd=tmp_path, env=environment, check=True, timeout=500)
     found = json.loads((tmp_path / "result.json").read_text())
     constructs = all_constructs()
     wrong = {}
