@@ -16,8 +16,7 @@ _CHARACTERS = re.compile(_INVISIBLE)
 _HIDDEN = re.compile(f"{_ESCAPES}|({_INVISIBLE})")
 """The same as in page/logs/visible_text.js, so that a search finds what is shown."""
 
-_CODES = (*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F)
-_WRITTEN = {each: f"\\u{each:04x}" for each in (*_CODES, *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+_WRITTEN = {code: f"\\u{code:04x}" for code in range(0x2070) if _CHARACTERS.match(chr(code))}
 _WRITTEN[ord(_INVALID)] = "\N{REPLACEMENT CHARACTER}"
 """What is shown in place of each character that would hide or reorder others."""
 
