@@ -2,7 +2,6 @@
 import { get } from "../server/api.js";
 import { useAction } from "../server/load.js";
 import { Copy, html, useEffect, useRef, useState } from "../ui/ui.js";
-
 import { lineAt } from "./lines.js";
 import { shown } from "./visible_text.js";
 import { added, blockWith, elsewhere, indexOf, offsetOf, preceded } from "./window.js";
