@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 from trainer.models import models
+from trainer.models.metrics import ACCURACY, METRICS
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import quoted
 
@@ -79,6 +80,13 @@ class TrainConfig:
         " with a lower loss.",
         lowest=0.0,
         highest=1.0,
+        is_later=True,
+    )
+    metric: str = _hyperparameter(
+        ACCURACY,
+        "Metric of the validation split that chooses the best checkpoint, and of the test split that decides about the"
+        " model: accuracy, balanced-accuracy (mean recall of the classes) or macro-f1.",
+        choices=tuple(METRICS),
         is_later=True,
     )
     global_batch_size: int = _hyperparameter(

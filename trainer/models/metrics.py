@@ -1,0 +1,51 @@
+"""The metric that judges a model: in the best checkpoint, in early stopping, in the gate and in the comparison.
+
+Each is computed from a confusion matrix int64 [K, K]: rows are true classes, columns are predicted ones. Classes
+without examples do not count, as in scikit-learn's `balanced_accuracy_score`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Counts = npt.NDArray[np.int64]
+ACCURACY = "accuracy"
+
+
+def confusion_matrix(labels: npt.NDArray[Any], predicted: npt.NDArray[Any], num_classes: int) -> Counts:
+    """Count the pairs of a true class [N] and a predicted one [N]; return int64 [K, K]."""
+    cells = np.asarray(labels, np.int64) * num_classes + np.asarray(predicted, np.int64)
+    return np.bincount(cells, minlength=num_classes**2).reshape(num_classes, num_classes)
+
+
+def score(metric: str, confusion: Counts) -> float:
+    """Return the value of a metric, 0 to 1; 0 without any example."""
+    return float(METRICS[metric](confusion.diagonal(), confusion.sum(axis=1), confusion.sum(axis=0)))
+
+
+def _accuracy(right: Counts, num_examples: Counts, num_predicted: Counts) -> npt.NDArray[np.float64]:
+    return np.asarray(right.sum(axis=-1) / max(1, int(num_examples.sum())))
+
+
+def _balanced_accuracy(right: Counts, num_examples: Counts, num_predicted: Counts) -> npt.NDArray[np.float64]:
+    present = num_examples > 0
+    return _mean(right[..., present] / num_examples[present])
+
+
+def _macro_f1(right: Counts, num_examples: Counts, num_predicted: Counts) -> npt.NDArray[np.float64]:
+    present = num_examples > 0
+    return _mean(2 * right[..., present] / (num_examples[present] + num_predicted[..., present]))
+
+
+def _mean(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return values.mean(axis=-1) if values.shape[-1] else np.zeros(values.shape[:-1])
+
+
+METRICS: dict[str, Callable[[Counts, Counts, Counts], npt.NDArray[np.float64]]] = {
+    ACCURACY: _accuracy,
+    "balanced-accuracy": _balanced_accuracy,
+    "macro-f1": _macro_f1,
+}
+"""Each takes the number of right answers [..., K], of examples [K] and of predictions [..., K] per class."""

@@ -1,0 +1,98 @@
+"""Whether one model is better than another on the same images, by a test that can fail.
+
+Accuracy: McNemar's exact test. Other metrics: a paired permutation test, which exchanges both models' answers for each
+image with probability 1/2. Images with equal classes and equal pairs of answers are drawn together, as binomial counts.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trainer.models.metrics import ACCURACY, METRICS
+
+SIGNIFICANCE = 0.05
+_NUM_PERMUTATIONS = 9_999
+_SEED = 20_261_123
+_CELLS_AT_ONCE = 4_000_000
+"""Bounds the memory of the test to about 100 MB."""
+_ROUNDING = 1e-12
+Labels = npt.NDArray[Any]
+
+
+def p_better(metric: str, labels: Labels, answers: Labels, reference: Labels, num_classes: int) -> float:
+    """Return the one-sided p-value: a lead at least as large, if the reference were as good.
+
+    Args:
+        metric: One of `trainer.models.metrics.METRICS`.
+        labels: True classes [N], 0 to K - 1.
+        answers: Answers of the model [N]; K stands for an answer that is no class.
+        reference: Answers of the model that it has to beat [N].
+        num_classes: K.
+    """
+    if metric == ACCURACY:
+        is_right, was_right = answers == labels, reference == labels
+        return p_mcnemar(int((is_right & ~was_right).sum()), int((was_right & ~is_right).sum()))
+    observed, permuted = _leads(metric, labels, answers, reference, num_classes)
+    return float(1 + (permuted >= observed - _ROUNDING).sum()) / (1 + len(permuted))
+
+
+def p_differs(metric: str, labels: Labels, answers: Labels, reference: Labels, num_classes: int) -> float:
+    """Return the two-sided p-value of a difference; arguments as for `p_better`."""
+    if metric == ACCURACY:
+        is_right, was_right = answers == labels, reference == labels
+        lost_or_won = int((is_right & ~was_right).sum()), int((was_right & ~is_right).sum())
+        return min(1.0, 2 * p_mcnemar(max(lost_or_won), min(lost_or_won)))
+    observed, permuted = _leads(metric, labels, answers, reference, num_classes)
+    return float(1 + (np.abs(permuted) >= abs(observed) - _ROUNDING).sum()) / (1 + len(permuted))
+
+
+def p_mcnemar(num_won: int, num_lost: int) -> float:
+    """Return the one-sided p-value of McNemar's exact test.
+
+    Args:
+        num_won: Images that only the model classifies correctly.
+        num_lost: Images that only the reference classifies correctly.
+    """
+    from scipy import stats
+
+    return float(stats.binom.sf(num_won - 1, num_won + num_lost, 0.5)) if num_won + num_lost else 1.0
+
+
+def _leads(
+    metric: str, labels: Labels, answers: Labels, reference: Labels, num_classes: int
+) -> tuple[float, npt.NDArray[np.float64]]:
+    """Return the lead of the model in the metric, and its lead after each permutation."""
+    from scipy import sparse
+
+    def per_class(rows: npt.NDArray[np.int64], counted: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return np.bincount(rows, weights=counted, minlength=num_classes + 1)[:num_classes].astype(np.int64)
+
+    triples, counts = np.unique(np.stack([labels, answers, reference]).astype(np.int64), axis=1, return_counts=True)
+    true, first, second = triples
+    num_examples = per_class(true, counts)
+    right = [per_class(true, counts * (each == true)) for each in (first, second)]
+    predicted = [per_class(each, counts) for each in (first, second)]
+
+    def lead(moved_right: npt.NDArray[np.int64], moved: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        after = METRICS[metric](right[0] + moved_right, num_examples, predicted[0] + moved)
+        before = METRICS[metric](right[1] - moved_right, num_examples, predicted[1] - moved)
+        return after - before
+
+    differs = first != second
+    true, first, second, counts = true[differs], first[differs], second[differs], counts[differs]
+    shape, rows = (len(counts), num_classes + 1), np.arange(len(counts))
+    # One image exchanged: what the first model gains in right answers and in predictions per class.
+    gain = (second == true).astype(np.int64) - (first == true)
+    right_moves = sparse.csr_array((gain, (rows, true)), shape=shape)
+    ones = np.ones(len(counts), np.int64)
+    moves = sparse.csr_array((ones, (rows, second)), shape=shape) - sparse.csr_array((ones, (rows, first)), shape=shape)
+    random = np.random.default_rng(_SEED)
+    permuted, left = [], _NUM_PERMUTATIONS
+    while left:
+        size = min(left, max(1, _CELLS_AT_ONCE // max(len(counts), num_classes)))
+        exchanged = random.binomial(counts, 0.5, size=(size, len(counts)))
+        permuted.append(lead((exchanged @ right_moves)[:, :num_classes], (exchanged @ moves)[:, :num_classes]))
+        left -= size
+    zeros = np.zeros(num_classes, np.int64)
+    return float(lead(zeros, zeros)), np.concatenate(permuted)
