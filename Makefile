@@ -31,8 +31,8 @@ venv: .venv/ready ## Create .venv with the pinned packages (Python 3.11 to 3.13)
 demo: .venv/ready ## Compile the pipeline and run it locally; SOURCE=my/photos uses your own images
 	@$(PY) compile.py
 	@echo
-	@if [ "$$SOURCE" = digits ]; then set -- minimum_accuracy=0.95; \
-	else set -- minimum_accuracy=0 image_size=96 global_batch_size=16 augment=flip-and-shift; fi; \
+	@if [ "$$SOURCE" = digits ]; then set -- minimum_score=0.95; \
+	else set -- minimum_score=0 image_size=96 global_batch_size=16 augment=flip-and-shift; fi; \
 	if [ -d "$$SOURCE" ]; then SOURCE=$$(cd "$$SOURCE" && pwd); fi; \
 	$(PY) -m localvertex run build/image_training.json --work-dir "$$WORK_DIR" \
 	    --parameter "source=$$SOURCE" $$(printf -- '--parameter %s ' "$$@")

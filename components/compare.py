@@ -23,8 +23,18 @@ def compare(
     must_improve: bool,
     min_compared_images: int,
     force_promotion: bool,
+    deploy_endpoint: str,
 ) -> NamedTuple(  # type: ignore[valid-type]  # kfp takes the outputs from this call
-    "Comparison", [("is_promoted", bool), ("parent_model", str), ("registered_version", str), ("champion", str)]
+    "Comparison",
+    [
+        ("is_registered", bool),
+        ("is_promoted", bool),
+        ("aliases", list[str]),
+        ("deploy_endpoint", str),
+        ("parent_model", str),
+        ("registered_version", str),
+        ("champion", str),
+    ],
 ):
     """Compare the best checkpoint with the champion of the Model Registry; note the outcome next to the checkpoints.
 
@@ -42,10 +52,12 @@ def compare(
         max_regression: Largest loss of accuracy (0 to 1) with which the champion is replaced.
         must_improve: Replace the champion only by a significantly better model.
         min_compared_images: Fewest images that are enough for a comparison.
-        force_promotion: Replace the champion regardless of the comparison, also if none is possible.
+        force_promotion: Promote the model although it is not better than a constant answer or than the champion.
+        deploy_endpoint: Display name of the endpoint for a promoted model; empty for none.
 
     Returns:
-        Whether the model is to be registered, its parent model, its version if it is registered, and the champion.
+        Whether the model is to be registered, and promoted; the aliases and the endpoint of a promoted one; its parent
+        model, its version if it is registered, and the champion.
     """
     from training_job.release.comparison import compare as compare_models, reported
 
@@ -63,4 +75,5 @@ def compare(
         must_improve=must_improve,
         min_compared_images=min_compared_images,
         force_promotion=force_promotion,
+        deploy_endpoint=deploy_endpoint,
     )

@@ -25,7 +25,7 @@ def evaluate(
         predictions: Predictions on validation and test images, JSON Lines (docs/evaluation.md).
 
     Returns:
-        Accuracy on the test split, 0 to 1.
+        Score of the run's metric on the test split, 0 to 1.
     """
     from trainer.evaluate import evaluate as measure, reported
 
@@ -38,4 +38,4 @@ def evaluate(
     )
     metrics.metadata.update(result.metrics)
     confusion_matrix.log_confusion_matrix(list(result.class_names), result.confusion_matrix)
-    return result.accuracy
+    return result.score

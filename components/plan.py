@@ -46,7 +46,7 @@ def plan(
     default_persistent_resource_id: str,
     exact: bool,
     profile_steps: str,
-    minimum_accuracy: float,
+    minimum_score: float,
     serving_image: str,
     max_regression: float,
     must_improve: bool,
@@ -100,7 +100,7 @@ def plan(
         run_label=run_label,
         exact=exact,
         profile_steps=profile_steps,
-        minimum_accuracy=minimum_accuracy,
+        minimum_score=minimum_score,
         names={
             "model_name": model_name,
             "serving_image": serving_image,

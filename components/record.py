@@ -10,6 +10,7 @@ def record(
     registered_model: dsl.Input[dsl.Artifact],
     metrics: dsl.Input[dsl.Metrics],
     confusion_matrix: dsl.Input[dsl.ClassificationMetrics],
+    is_promoted: bool,
     checkpoint_directory: str,
     model_name: str,
     serving_image: str,
@@ -22,6 +23,7 @@ def record(
         registered_model: The registered model; its metadata has the resource name.
         metrics: Accuracy, loss and the number of examples, from `evaluate`.
         confusion_matrix: Rows are true classes, columns are predicted classes.
+        is_promoted: Whether the version is to be the champion.
         checkpoint_directory: Folder with the checkpoints of the training job, where `plan` reads the note.
         model_name: Display name in the Model Registry.
         serving_image: Prediction container image of the registered model; empty for this project's own server.
@@ -37,6 +39,7 @@ def record(
         resource_name=registered_model.metadata["resourceName"],
         metrics=metrics.metadata,
         confusion_matrix=confusion_matrix.metadata,
+        is_promoted=is_promoted,
         checkpoint_directory=checkpoint_directory,
         model_name=model_name,
         serving_image=serving_image,

@@ -74,7 +74,7 @@ def image_training(settings: Settings) -> Any:
         persistent_resource_id: str = machines.persistent_resource_id,
         exact: bool = False,
         profile_steps: str = "",
-        minimum_accuracy: float = 0.8,
+        minimum_score: float = 0.8,
         max_regression: float = 0.0,
         must_improve: bool = False,
         min_compared_images: int = 100,
@@ -140,11 +140,11 @@ def image_training(settings: Settings) -> Any:
             persistent_resource_id: Id of a persistent resource to train on; empty for the pipeline's own, if any.
             exact: Bit-identical weights on every run and after every restart, at some cost in speed.
             profile_steps: Training steps to profile for TensorBoard, e.g. 100-109; empty for none.
-            minimum_accuracy: Compare, export and register the model only at this test accuracy (0 to 1) or above.
-            max_regression: Largest loss of test accuracy (0 to 1) with which the model replaces the champion.
+            minimum_score: Register the model only at this test score (0 to 1) or above (formerly minimum_accuracy).
+            max_regression: Largest loss of test score (0 to 1) with which the model replaces the champion.
             must_improve: Replace the champion only by a significantly better model (McNemar, p < 0.05).
             min_compared_images: Fewest test images that neither model has seen and that are enough for a comparison.
-            force_promotion: Replace the champion regardless of the comparison, also if none is possible.
+            force_promotion: Promote the model although it is not better than a constant answer or than the champion.
             model_name: Display name in the Model Registry; each registered model is a version of it.
             serving_image: Prediction container image with a server of its own; empty for this project's own server.
             deploy_endpoint: Display name of the endpoint to deploy a new champion to; empty for none.
@@ -213,7 +213,7 @@ def image_training(settings: Settings) -> Any:
                     evaluate(checkpoint_directory=checkpoints, dataset=dataset).after(trained), settings.image
                 )
                 with_gpus(evaluated, settings.steps)
-                with dsl.If(evaluated.outputs["Output"] >= minimum_accuracy, name="good-enough"):
+                with dsl.If(evaluated.outputs["Output"] >= minimum_score, name="good-enough"):
                     release.release(checkpoints, dataset, settings, evaluated=evaluated.outputs, parameters=parameters)
 
     if settings.recipients is None:

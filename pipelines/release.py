@@ -1,4 +1,4 @@
-"""The end of the pipeline: what happens to a model that is accurate enough."""
+"""The end of the pipeline: what happens to a model whose score is high enough."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,6 @@ from pipelines import registered, training
 from pipelines.servable import servable
 from pipelines.settings import Settings
 from pipelines.steps import step, with_gpus
-from training_job.release.labels import ALIASES
 
 _HERE = {"region": training.LOCATION, "pipeline_root": dsl.PIPELINE_ROOT_PLACEHOLDER}
 
@@ -26,6 +25,7 @@ def new_version(
     parent_model: str,
     model_name: str,
     labels: dict[str, str],
+    aliases: list[str],
     kms_key: str,
 ) -> VertexModel:
     """Upload the model: an optional artifact, such as the parent, needs two branches."""
@@ -33,7 +33,7 @@ def new_version(
         "display_name": model_name,
         "location": training.LOCATION,
         "unmanaged_container_model": servable_model,
-        "version_aliases": list(ALIASES),
+        "version_aliases": aliases,
         "labels": labels,
         "encryption_spec_key_name": kms_key,
     }
@@ -64,7 +64,7 @@ def release(
     )
     with_gpus(compared, settings.steps)
     comparison = compared.outputs
-    with dsl.If(comparison["is_promoted"] == True, name="promoted"):  # noqa: E712 - this builds an expression
+    with dsl.If(comparison["is_registered"] == True, name="to-register"):  # noqa: E712 - this builds an expression
         with dsl.If(comparison["registered_version"] == "", name="not-registered"):
             checked = export(**model, model_name=parameters["model_name"], champion=comparison["champion"], **_HERE)
             exported = step(checked, settings.step_image).outputs
@@ -75,6 +75,7 @@ def release(
                 parent_model=comparison["parent_model"],
                 model_name=parameters["model_name"],
                 labels=exported["labels"],
+                aliases=comparison["aliases"],
                 kms_key=parameters["kms_key"],
             )
         with dsl.Else(name="registered"):
@@ -84,11 +85,12 @@ def release(
             registered_model=dsl.OneOf(uploaded.output, known),
             metrics=evaluated["metrics"],
             confusion_matrix=evaluated["confusion_matrix"],
+            is_promoted=comparison["is_promoted"],
             **_HERE,
             **_own(record, parameters),
         )
         step(recorded, settings.step_image)
-        with dsl.If(parameters["deploy_endpoint"] != "", name="asked-to-deploy"):
+        with dsl.If(comparison["deploy_endpoint"] != "", name="asked-to-deploy"):
             deployed = deploy(
                 **model,
                 registered_version=recorded.output,

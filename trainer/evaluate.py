@@ -13,7 +13,7 @@ from trainer.command_line import TrainingError, reported as reported  # a compon
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.files import storage
-from trainer.results import evaluation, predictions
+from trainer.results import baseline, evaluation, predictions
 from trainer.results.evaluation import Evaluation
 from trainer.results.label_errors import confident_learning
 from trainer.results.label_errors.confident_learning import LabelErrors
@@ -21,9 +21,13 @@ from trainer.results.predictions import Predictions
 from trainer.results.report import label_errors as section, page
 from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import quoted
 
 if TYPE_CHECKING:
     import keras
+
+_MAX_WARNINGS = 10
+"""Number of classes that are named; the report has all."""
 
 
 def evaluate(
@@ -41,7 +45,8 @@ def evaluate(
         checkpoint_directory: Folder with the checkpoints of the run, finished or not.
         report_path: File for the HTML report.
         predictions_path: File for the predictions on both splits, as JSON Lines; empty for none.
-        is_noted: Whether the accuracy is recorded next to the checkpoints (`trainer.checkpoints.outcome`).
+        is_noted: Whether the score is judged against a constant answer, and noted next to the checkpoints
+            (`trainer.checkpoints.outcome`).
 
     Raises:
         UserError: There is no validated checkpoint, or the run was trained on another dataset.
@@ -63,7 +68,14 @@ def evaluate(
     trained = restored.model_of(chosen, data)
     staged = staging.stage(data, "test")
     test = predictions.predict(trained.model, staged, "test")
-    result = evaluation.score(test.labels, test.probabilities, list(data.class_names))
+    result = evaluation.score(
+        test.labels,
+        test.probabilities,
+        list(data.class_names),
+        train_counts=data.counts("train"),
+        metric=trained.config.metric,
+    )
+    _warn(result)
     checked = _check_labels(trained.model, data, test, predictions_path)
     html = report.render(
         result, staged, test, label_errors=checked.section, trained=trained, checkpoint_directory=checkpoint_directory
@@ -73,11 +85,36 @@ def evaluate(
         lines = predictions.lines(staged, checked.predictions, checked.positions)
         storage.write_output_lines(predictions_path, lines)
     if is_noted:
-        outcome.note_evaluation(checkpoint_directory, step=trained.checkpoint.step, accuracy=result.accuracy)
+        judgement = baseline.judge(
+            result.metric,
+            test.labels,
+            test.probabilities.argmax(axis=1),
+            data.class_names.index(result.baseline_class),
+            result.class_names,
+        )
+        print(judgement.reason)
+        outcome.note_evaluation(
+            checkpoint_directory,
+            step=trained.checkpoint.step,
+            metric=result.metric,
+            score=result.score,
+            verdict=judgement.verdict,
+            reason=judgement.reason,
+        )
     if checked.positions is None:
         return result
-    counted = {"num_probable_label_errors": float(len(checked.positions))}
+    counted: dict[str, float | str] = {"num_probable_label_errors": float(len(checked.positions))}
     return dataclasses.replace(result, metrics=result.metrics | counted)
+
+
+def _warn(result: Evaluation) -> None:
+    """Name the classes that the model never answers."""
+    num_images = {each.class_name: each.num_examples for each in result.class_scores}
+    for name in result.never_predicted[:_MAX_WARNINGS]:
+        count = f"{num_images[name]:,} test image{'s' * (num_images[name] != 1)}"
+        print(f"warning: no test image is classified as {quoted(name)} ({count})", file=sys.stderr)
+    if num_more := len(result.never_predicted[_MAX_WARNINGS:]):
+        print(f"warning: {num_more:,} more classes are never predicted; the report marks them", file=sys.stderr)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -130,7 +167,7 @@ def main(arguments: list[str] | None = None) -> int:
         predictions_path=options.predictions,
     )
     for name, value in result.metrics.items():
-        print(f"{name}: {value:g}")
+        print(f"{name}: {value:g}" if isinstance(value, float) else f"{name}: {cli.one_line(value)}")
     print(f"report: {options.report}")
     return 0
 

@@ -17,7 +17,7 @@ from training_job.release.criteria import Criteria
 from training_job.release.outcomes import Release, conclusion
 from training_job.release.registry import Registry
 from training_job.release.serving_machines import ServingMachines, check_deployment
-from training_job.values import check_accuracy, check_names, check_together
+from training_job.values import check_names, check_score, check_together
 from vertex_gpu_training.userinput import paths
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -49,7 +49,7 @@ def plan(
     run_label: str,
     exact: bool,
     profile_steps: str,
-    minimum_accuracy: float,
+    minimum_score: float,
     names: dict[str, str],
     hyperparameters: dict[str, Any],
     machines: dict[str, Any],
@@ -69,7 +69,7 @@ def plan(
         run_label: Part of the run's identity, without any other meaning.
         exact: The trainer's `--exact`; an inexact run does not count as this one.
         profile_steps: The trainer's `--profile-steps`, which is not part of the identity either.
-        minimum_accuracy: Test accuracy that the model has to reach, 0 to 1.
+        minimum_score: Score on the test split that the model has to reach, 0 to 1.
         names: Values that Google's components receive later: model_name, serving_image, service_account, network,
             tensorboard, kms_key.
         hyperparameters: Fields of `TrainConfig`.
@@ -86,12 +86,12 @@ def plan(
         UserError: A value is wrong, or Vertex AI would refuse the machines.
     """
     check_names(names)
-    check_accuracy(minimum_accuracy)
+    check_score(minimum_score)
     release = Release(
         model_name=names["model_name"],
         serving_image=names["serving_image"],
         region=region,
-        minimum_accuracy=minimum_accuracy,
+        minimum_score=minimum_score,
         criteria=Criteria(**criteria or {}),
         endpoint=deploy_endpoint,
     )

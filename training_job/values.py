@@ -37,8 +37,8 @@ def check_values(given: Mapping[str, Any]) -> None:
     config, machines = TrainConfig(**_fields(TrainConfig, values)), machines_in(values)
     if machines:
         check_together(config, machines, exact=str(values.get("exact", "")).lower() == "true")
-    if "minimum_accuracy" in values:
-        check_accuracy(_number("minimum_accuracy", values["minimum_accuracy"], float))
+    if "minimum_score" in values:
+        check_score(_number("minimum_score", values["minimum_score"], float))
     Criteria(**_fields(Criteria, values))
     check_endpoint_name(str(values.get("deploy_endpoint", "")))
     replicas_in(values)
@@ -77,14 +77,14 @@ def check_together(config: TrainConfig, machines: Machines, *, exact: bool) -> N
         config.check_for_parameter_servers(exact=exact)
 
 
-def check_accuracy(minimum_accuracy: Any) -> None:
-    """Refuse a minimum accuracy that no model can be measured against.
+def check_score(minimum_score: Any) -> None:
+    """Refuse a minimum score that no model can be measured against.
 
     Raises:
         UserError: It is not a number from 0 to 1.
     """
-    if not isinstance(minimum_accuracy, int | float) or not 0 <= minimum_accuracy <= 1:
-        raise UserError(f"minimum_accuracy is {minimum_accuracy}; expected a number from 0 to 1, e.g. 0.9")
+    if not isinstance(minimum_score, int | float) or not 0 <= minimum_score <= 1:
+        raise UserError(f"minimum_score is {minimum_score}; expected a number from 0 to 1, e.g. 0.9")
 
 
 def check_names(names: Mapping[str, str]) -> None:

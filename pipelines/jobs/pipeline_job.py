@@ -131,7 +131,7 @@ def _check_own(job: dict[str, Any], region: str) -> list[Finding]:
     """
     pipeline = read_pipeline(job["pipelineSpec"])
     declared = pipeline.root.input_parameters
-    if not {"model", "learning_rate", "machine_type", "minimum_accuracy"} <= set(declared):
+    if not {"model", "learning_rate", "machine_type", "minimum_score"} <= set(declared):
         return []
     defaults = {name: spec.default for name, spec in declared.items() if spec.default is not None}
     values = defaults | job["runtimeConfig"]["parameterValues"]

@@ -89,7 +89,7 @@ def test_predict_names_the_class_of_an_image(demo: Run, python: str, tmp_path: p
 
 def test_a_second_run_trains_nothing_and_reports_that(demo: Run, run: Runner, work_dir: pathlib.Path) -> None:
     before = demo.events()
-    again = run(work_dir, "again", source="digits", minimum_accuracy=0.95)
+    again = run(work_dir, "again", source="digits", minimum_score=0.95)
     assert again.exit_code == 0, again.output
     assert again.parameter("plan", "is_finished") is True
     assert again.steps == {"plan", "prepare", "summary"}

@@ -22,7 +22,7 @@ PARAMETERS = {
     "epochs": 2,
     "global_batch_size": 32,
     "augment": "none",
-    "minimum_accuracy": 0.0,
+    "minimum_score": 0.0,
     "deploy_endpoint": "live",
 }
 

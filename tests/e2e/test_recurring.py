@@ -18,7 +18,7 @@ from tests.support.server import Server, wait_until
 
 pytestmark = pytest.mark.slow
 
-MINIMUM_ACCURACY = 0.9
+MINIMUM_SCORE = 0.9
 PARAMETERS = {"image_size": 16, "epochs": 10, "global_batch_size": 16, "augment": "none", "learning_rate": 0.005}
 
 
@@ -105,7 +105,7 @@ def test_new_images_are_trained_on_and_unchanged_ones_end_early(
         "enabled": False,
         "parameters": {
             "source": str(folder),
-            "minimum_accuracy": MINIMUM_ACCURACY,
+            "minimum_score": MINIMUM_SCORE,
             "min_compared_images": 10,
             **PARAMETERS,
         },
@@ -116,7 +116,7 @@ def test_new_images_are_trained_on_and_unchanged_ones_end_early(
 
     first = fire()
     assert first.steps == STEPS
-    assert first.accuracy >= MINIMUM_ACCURACY
+    assert first.accuracy >= MINIMUM_SCORE
     registered = first.registered
     assert registered.endswith("@1")
 
@@ -142,7 +142,7 @@ def test_new_images_are_trained_on_and_unchanged_ones_end_early(
     add({"0": noise[0], "1": noise[1]})
     fourth = fire()
     assert fourth.steps == STEPS - {"compare", "export", "importer", "model-upload", "record"}
-    assert fourth.accuracy < MINIMUM_ACCURACY
+    assert fourth.accuracy < MINIMUM_SCORE
     fifth = fire()
     assert fifth.steps == NOTHING_NEW
-    assert f"below minimum_accuracy {MINIMUM_ACCURACY:g}: not registered" in fifth.output
+    assert f"below minimum_score {MINIMUM_SCORE:g}: not registered" in fifth.output

@@ -23,7 +23,7 @@ COMMON = {
     "min_compared_images": 20,
     "global_batch_size": 32,
     "augment": "none",
-    "minimum_accuracy": 0.0,
+    "minimum_score": 0.0,
     "learning_rate": 0.005,
 }
 WEAK = COMMON | {"epochs": 1}

@@ -163,7 +163,7 @@ def test_the_pipeline_of_the_page_survives_the_loss_of_a_machine(
         "epochs=5",
         "image_size=16",
         "global_batch_size=32",
-        "minimum_accuracy=0.2",
+        "minimum_score=0.2",
         "exact=true",
     ]
     where = ["--work-dir", str(tmp_path), "--run-id", "faults"]

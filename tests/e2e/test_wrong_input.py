@@ -63,7 +63,7 @@ def test_a_corrupt_image_is_skipped_counted_and_named(run: Runner, tmp_path: pat
     write_images(source / "cats", 60, 0)
     write_images(source / "dogs", 60, 1)
     (source / "dogs" / "torn.jpg").write_bytes(b"\xff\xd8\xff\xe0 torn")
-    done = run(tmp_path / "runs", "torn", source=source, max_steps=2, global_batch_size=8, minimum_accuracy=1)
+    done = run(tmp_path / "runs", "torn", source=source, max_steps=2, global_batch_size=8, minimum_score=1)
     assert done.exit_code == 0, done.output
     assert done.artifact("prepare", "dataset")["metadata"]["num_bad_files"] == 1
     assert done.artifact("prepare", "dataset")["metadata"]["num_examples"] == 120

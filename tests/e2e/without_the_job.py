@@ -75,7 +75,7 @@ def without_the_job(
         default_persistent_resource_id="",
         exact=False,
         profile_steps="",
-        minimum_accuracy=0.5,
+        minimum_score=0.5,
         serving_image="example-docker.pkg.dev/serving:1",
         max_regression=0.0,
         must_improve=False,

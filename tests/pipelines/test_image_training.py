@@ -81,7 +81,7 @@ def test_the_rest_runs_only_for_something_new_and_the_registry_gets_only_what_is
     )
     assert dag(spec, "comp-condition-2")["condition-3"]["triggerPolicy"]["condition"] == (
         "inputs.parameter_values['pipelinechannel--evaluate-Output'] >= "
-        "inputs.parameter_values['pipelinechannel--minimum_accuracy']"
+        "inputs.parameter_values['pipelinechannel--minimum_score']"
     )
 
 
@@ -279,7 +279,7 @@ def test_the_first_step_gets_every_value_that_a_later_step_checks(spec: dict[str
     settings = dag(spec, "comp-exit-handler-1")["prepare"]["inputs"]["parameters"]["settings"]
     checked = {field.name for kind in (TrainConfig, Machines) for field in dataclasses.fields(kind)}
     assert checked | {
-        "minimum_accuracy",
+        "minimum_score",
         "max_regression",
         "min_compared_images",
         "model_name",

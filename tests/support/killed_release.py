@@ -37,7 +37,7 @@ _COMMON = {
     "max_regression": 1.0,
     "global_batch_size": 32,
     "augment": "none",
-    "minimum_accuracy": 0.0,
+    "minimum_score": 0.0,
     "epochs": 1,
     "deploy_endpoint": ENDPOINT,
 }

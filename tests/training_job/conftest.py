@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.finished import write_finished_run
+from tests.support.finished import note_evaluation, write_finished_run
 from tests.support.server import Server
-from trainer.checkpoints import outcome
 from training_job.release.registry import Registry
 from vertex_gpu_training.userinput import step_endpoint
 from vertex_gpu_training.userinput.step_endpoint import StepEndpoint
@@ -44,5 +43,5 @@ def run(tmp_path: Path) -> str:
     directory = str(tmp_path / "checkpoints")
     identity = {"global_batch_size": 8, "dataset_fingerprint": "d" * 64}
     write_finished_run(directory, run_id="0123456789abcdef", identity=identity, accuracy=0.9)
-    outcome.note_evaluation(directory, step=1, accuracy=0.9)
+    note_evaluation(directory, 0.9)
     return directory

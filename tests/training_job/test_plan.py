@@ -81,7 +81,7 @@ def make(dataset: str, tmp_path: pathlib.Path) -> Make:
             "run_label": "",
             "exact": False,
             "profile_steps": "",
-            "minimum_accuracy": 0.9,
+            "minimum_score": 0.9,
             **changes,
         }
         return plan(
@@ -192,8 +192,8 @@ def finish(made: TrainingPlan, config: TrainConfig, dataset: str, *starts: bool,
         *starts: Per start, whether it was exact.
         **changes: Other values of its identity.
     """
-    from tests.support.finished import write_finished_run
-    from trainer.checkpoints import identity, outcome
+    from tests.support.finished import note_evaluation, write_finished_run
+    from trainer.checkpoints import identity
     from trainer.data.dataset import load
     from trainer.files.event_log import EventLog
 
@@ -202,7 +202,7 @@ def finish(made: TrainingPlan, config: TrainConfig, dataset: str, *starts: bool,
         log.write("start", run_id=made.run_id, exact=exact)
     content = identity.identity(config, load(dataset).fingerprint, "") | changes
     write_finished_run(made.checkpoint_directory, run_id=made.run_id, identity=content, accuracy=0.1)
-    outcome.note_evaluation(made.checkpoint_directory, step=1, accuracy=0.1)
+    note_evaluation(made.checkpoint_directory, 0.1)
 
 
 def test_exact_after_an_inexact_run_is_not_nothing_new(make: Make, dataset: str) -> None:
@@ -260,21 +260,21 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_regis
         is_noted=True,
     ).accuracy
     # Not good enough for one minimum, but still to be registered for the other.
-    assert make(minimum_accuracy=1.0).has_nothing_new is True
-    assert f"test accuracy {accuracy:.4f}, below minimum_accuracy 1: not registered" in capsys.readouterr().out
-    assert make(minimum_accuracy=accuracy).has_nothing_new is False
+    assert make(minimum_score=1.0).has_nothing_new is True
+    assert f"test accuracy {accuracy:.4f}, below minimum_score 1: not registered" in capsys.readouterr().out
+    assert make(minimum_score=accuracy).has_nothing_new is False
     body = {"model": {"displayName": NAMES["model_name"], "labels": dict([PROJECT_LABEL])}}
     name = f"{server.call('POST', 'models:upload', body).json()['response']['model']}@1"
     given = {"model_name": NAMES["model_name"], "serving_image": NAMES["serving_image"]}
     note_registration(made.checkpoint_directory, resource_name=name, **given)
-    assert make(minimum_accuracy=accuracy).has_nothing_new is True
+    assert make(minimum_score=accuracy).has_nothing_new is True
     outcome = f"test accuracy {accuracy:.4f}, registered as {name}"
     assert f"nothing new: data and configuration are unchanged ({outcome});" in capsys.readouterr().out
     assert "nothing new" in (tmp_path / "plan.html").read_text()
     # With another name, serving image, region, label or trainer, something is left to do.
-    assert make(region="europe-west4", minimum_accuracy=0.0).has_nothing_new is False
-    assert make(names={"model_name": "other"}, minimum_accuracy=0.0).has_nothing_new is False
-    assert make(names={"serving_image": "us-docker.pkg.dev/p/r/other:1"}, minimum_accuracy=0.0).has_nothing_new is False
+    assert make(region="europe-west4", minimum_score=0.0).has_nothing_new is False
+    assert make(names={"model_name": "other"}, minimum_score=0.0).has_nothing_new is False
+    assert make(names={"serving_image": "us-docker.pkg.dev/p/r/other:1"}, minimum_score=0.0).has_nothing_new is False
     assert make(run_label="once more").has_nothing_new is False
     monkeypatch.setattr(identity, "TRAINER_VERSION", "another")
     assert make().has_nothing_new is False
@@ -322,7 +322,7 @@ def test_the_page_shows_machines_and_configuration(make: Make, tmp_path: pathlib
         ({"names": {"tensorboard": "projects/1/locations/r/tensorboards/2"}}, "tensorboard is set without service_acc"),
         ({"machines": {"max_wait_seconds": 0, "scheduling_strategy": "FLEX_START"}}, "wait forever"),
         ({"machines": {"reservation": "ANY"}, "default_persistent_resource_id": "own"}, "exclude each other"),
-        ({"minimum_accuracy": 2}, "minimum_accuracy is 2"),
+        ({"minimum_score": 2}, "minimum_score is 2"),
         (
             {"deploy_endpoint": "live", "replicas": {"deploy_machine_type": "n1-standard-64"}},
             "deployment to 'live': 'n1-standard-64' is not a machine type for prediction",

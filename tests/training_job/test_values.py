@@ -17,7 +17,7 @@ SOUND = {
     "accelerator_count": 1,
     "replica_count": 2,
     "timeout_seconds": 3600,
-    "minimum_accuracy": 0.9,
+    "minimum_score": 0.9,
     "model_name": "digits",
     "serving_image": "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
     "service_account": "",
@@ -34,8 +34,8 @@ WRONG = [
     ({"patience": 2, "parameter_server_count": "1"}, "patience=2 does not work with parameter servers"),
     ({"exact": "true", "parameter_server_count": "1"}, "exact does not work with parameter servers"),
     ({"exact": True, "parameter_server_count": 1}, "exact does not work with parameter servers"),
-    ({"minimum_accuracy": 95}, "minimum_accuracy is 95"),
-    ({"minimum_accuracy": "high"}, "minimum_accuracy is 'high'"),
+    ({"minimum_score": 95}, "minimum_score is 95"),
+    ({"minimum_score": "high"}, "minimum_score is 'high'"),
     ({"max_regression": -0.1}, "max_regression is -0.1; expected a number from 0 to 1"),
     ({"max_regression": "lots"}, "max_regression is 'lots'; expected a number"),
     ({"min_compared_images": "0"}, "min_compared_images is 0; expected a whole number from 1"),
@@ -77,9 +77,9 @@ def test_sound_values_pass_also_as_text() -> None:
 
 def test_the_first_step_refuses_before_it_reads_the_source(tmp_path: Path) -> None:
     """The source does not exist, and the error is about the value."""
-    with pytest.raises(UserError, match="minimum_accuracy is 95"):
+    with pytest.raises(UserError, match="minimum_score is 95"):
         prepare(
-            settings=SOUND | {"minimum_accuracy": 95},
+            settings=SOUND | {"minimum_score": 95},
             source=str(tmp_path / "none"),
             output_directory=str(tmp_path / "dataset"),
             report_path=str(tmp_path / "report.html"),

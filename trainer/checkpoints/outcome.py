@@ -26,10 +26,10 @@ _DEPLOYMENT_FILE = "deployment.json"
 class Notes:
     """What is known about the best checkpoint of a finished run; an empty mapping where there is no note."""
 
-    accuracy: float | None
-    """On the test split, 0 to 1; None: not evaluated yet."""
+    evaluation: Mapping[str, Any]
+    """metric, score (on the test split, 0 to 1), verdict and reason (`trainer.results.baseline.Judgement`)."""
     comparison: Mapping[str, Any]
-    """champion (a version's resource name, "" for none), is_promoted, reason, criteria."""
+    """champion (a version's resource name, "" for none), is_promoted, reason, criteria, promotion."""
     registration: Mapping[str, Any]
     """model_name, serving_image, resource_name."""
     deployment: Mapping[str, Any]
@@ -81,14 +81,32 @@ def write_result(
     storage.write_json(storage.join(checkpoint_directory, identity.RESULT_FILE), seal.sealed(content))
 
 
-def note_evaluation(checkpoint_directory: str, *, step: int, accuracy: float) -> None:
-    """Record the accuracy on the test split, 0 to 1, of the checkpoint of a step."""
-    content = {"checkpoint_sha256": _digest(checkpoint_directory, step), "step": step, "accuracy": accuracy}
+def note_evaluation(
+    checkpoint_directory: str, *, step: int, metric: str, score: float, verdict: str, reason: str
+) -> None:
+    """Record how the checkpoint of a step does on the test split.
+
+    Args:
+        checkpoint_directory: Checkpoint directory of the run.
+        step: Step of the checkpoint.
+        metric: One of `trainer.models.metrics.METRICS`.
+        score: Its value, 0 to 1.
+        verdict: One of `trainer.results.baseline.Verdict`.
+        reason: The sentence that belongs to it.
+    """
+    noted = {"step": step, "metric": metric, "score": score, "verdict": verdict, "reason": reason}
+    content = seal.sealed({"checkpoint_sha256": _digest(checkpoint_directory, step)} | noted)
     storage.write_json(storage.join(checkpoint_directory, _EVALUATION_FILE), content)
 
 
 def note_comparison(
-    checkpoint_directory: str, *, champion: str, is_promoted: bool, reason: str, criteria: Mapping[str, Any]
+    checkpoint_directory: str,
+    *,
+    champion: str,
+    is_promoted: bool,
+    reason: str,
+    criteria: Mapping[str, Any],
+    promotion: str,
 ) -> None:
     """Record how the run's best checkpoint compares with the champion.
 
@@ -99,9 +117,10 @@ def note_comparison(
         is_promoted: Whether it is to take the champion's place.
         reason: One sentence for users.
         criteria: What decided; a run with others compares again.
+        promotion: The version's label: by what it is promoted, or why it is registered all the same.
     """
     noted = {"champion": champion, "is_promoted": is_promoted, "reason": reason, "criteria": dict(criteria)}
-    _note(checkpoint_directory, _COMPARISON_FILE, noted)
+    _note(checkpoint_directory, _COMPARISON_FILE, noted | {"promotion": promotion})
 
 
 def note_registration(checkpoint_directory: str, *, model_name: str, serving_image: str, resource_name: str) -> None:
@@ -135,9 +154,9 @@ def note_deployment(checkpoint_directory: str, *, endpoint: str, resource_name: 
 def notes(checkpoint_directory: str) -> Notes:
     """Return what is noted about a run that `trainer.checkpoints.identity.is_finished`."""
     digest = best_digest(checkpoint_directory)
-    accuracy = _read(checkpoint_directory, _EVALUATION_FILE, digest).get("accuracy")
+    evaluation = _read(checkpoint_directory, _EVALUATION_FILE, digest)
     return Notes(
-        accuracy=accuracy if isinstance(accuracy, float) else None,
+        evaluation=evaluation if seal.is_sealed(evaluation) and seal.is_intact(evaluation) else {},
         comparison=_read(checkpoint_directory, _COMPARISON_FILE, digest),
         registration=_read(checkpoint_directory, _REGISTRATION_FILE, digest),
         deployment=_read(checkpoint_directory, _DEPLOYMENT_FILE, digest),

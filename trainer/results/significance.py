@@ -13,6 +13,7 @@ from trainer.models.metrics import ACCURACY, METRICS
 
 SIGNIFICANCE = 0.05
 _NUM_PERMUTATIONS = 9_999
+_NUM_SHUFFLES = 999
 _SEED = 20_261_123
 _CELLS_AT_ONCE = 4_000_000
 """Bounds the memory of the test to about 100 MB."""
@@ -35,6 +36,28 @@ def p_better(metric: str, labels: Labels, answers: Labels, reference: Labels, nu
         return p_mcnemar(int((is_right & ~was_right).sum()), int((was_right & ~is_right).sum()))
     observed, permuted = _leads(metric, labels, answers, reference, num_classes)
     return float(1 + (permuted >= observed - _ROUNDING).sum()) / (1 + len(permuted))
+
+
+def p_by_chance(metric: str, labels: Labels, answers: Labels, constant: Labels, num_classes: int) -> float:
+    """Return the p-value of a lead over a constant answer, if the model had learnt nothing.
+
+    A model that guesses beats a constant answer in macro F1: other metrics than accuracy also have to beat the model's
+    own answers, given to other images. Arguments are as for `p_better`.
+    """
+    p_value = p_better(metric, labels, answers, constant, num_classes)
+    if metric == ACCURACY:
+        return p_value
+    random = np.random.default_rng(_SEED)
+    num_examples = np.bincount(labels, minlength=num_classes)
+    num_predicted = np.bincount(answers, minlength=num_classes)
+
+    def value(given: Labels) -> float:
+        right = np.bincount(labels[given == labels], minlength=num_classes)
+        return float(METRICS[metric](right, num_examples, num_predicted))
+
+    reached = value(answers) - _ROUNDING
+    num_as_good = sum(value(random.permutation(answers)) >= reached for _ in range(_NUM_SHUFFLES))
+    return max(p_value, (1 + num_as_good) / (1 + _NUM_SHUFFLES))
 
 
 def p_differs(metric: str, labels: Labels, answers: Labels, reference: Labels, num_classes: int) -> float:

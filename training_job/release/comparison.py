@@ -1,6 +1,7 @@
 """The step `compare`: finds the champion in the Model Registry, and compares a new model with it."""
 
-from collections.abc import MutableMapping
+import dataclasses
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,17 +13,28 @@ from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.files import storage
 from trainer.learner import libraries
+from trainer.results.baseline import Verdict
 from trainer.results.comparison.decision import Comparison, decide
 from trainer.results.comparison.not_comparable import NotComparable
 from trainer.results.report import comparison as report
+from training_job.release import labels
 from training_job.release.criteria import Criteria
 from training_job.release.registry import Registry, Version
+from vertex_gpu_training.userinput.errors import UserError
+
+_FORCED = "by force_promotion; "
 
 
 class Outcome(NamedTuple):
     """The outputs of the step."""
 
+    is_registered: bool
+    """Whether the model becomes a version: if it is promoted, or if there are too few test images to tell."""
     is_promoted: bool
+    aliases: list[str]
+    """Aliases of the new version; empty if it is not promoted."""
+    deploy_endpoint: str
+    """Display name of the endpoint to deploy to; empty for no deployment."""
     parent_model: str
     """Resource name of the model that the new one becomes a version of; empty: it becomes the first."""
     registered_version: str
@@ -35,6 +47,8 @@ class Outcome(NamedTuple):
 class _Result:
     is_promoted: bool
     reason: str
+    promotion: str = ""
+    """The label of the version; empty: it does not become one."""
     champion: str = ""
     """Resource name of the version; empty if the model competed with none."""
     comparison: Comparison | None = None
@@ -54,6 +68,7 @@ def compare(
     serving_image: str,
     region: str,
     pipeline_root: str,
+    deploy_endpoint: str = "",
     **criteria: Any,
 ) -> Outcome:
     """Compare the best checkpoint with the champion, write a page, and note the outcome next to the checkpoints.
@@ -68,22 +83,36 @@ def compare(
         serving_image: Container image that the model is to be registered with; with another one it is a new version.
         region: Region of the Model Registry.
         pipeline_root: Folder or gs:// prefix of the run.
+        deploy_endpoint: Display name of the endpoint that a promoted model is to be deployed to; empty for none.
         **criteria: Fields of `Criteria`.
 
     Raises:
-        UserError: There is no validated checkpoint, the run was trained on another dataset, or the registry cannot be
-            asked.
+        UserError: There is no validated checkpoint, it was not evaluated, the run was trained on another dataset, or
+            the registry cannot be queried.
     """
     wanted, data = Criteria(**criteria), dataset.load(dataset_directory)
     chosen = best.find(checkpoint_directory, data)
+    evaluation = outcome.notes(checkpoint_directory).evaluation
+    if not evaluation:
+        raise UserError(
+            f"{checkpoint_directory!r} has no intact evaluation.json of its best checkpoint; run the pipeline again,"
+            " which evaluates it"
+        )
     registry = Registry(region=region, pipeline_root=pipeline_root)
     parent = registry.find(model_name)
     own = _version_of(registry, parent, chosen, checkpoint_directory) if parent else None
     champion = registry.champion(parent) if parent else None
-    if champion is None:
-        result = _Result(is_promoted=True, reason="there is no champion; the minimum accuracy alone decides")
-    elif own and own.name == champion.name:
-        result = _Result(is_promoted=True, reason=f"this checkpoint is the champion already: {own.name}")
+    if own and champion and own.name == champion.name:
+        result = _Result(
+            is_promoted=True,
+            reason=f"this checkpoint is the champion already: {own.name}",
+            promotion=own.labels.get(labels.PROMOTION, labels.BETTER),
+        )
+    elif evaluation["verdict"] != Verdict.BETTER and not wanted.force_promotion:
+        result = _not_better(evaluation)
+    elif champion is None:
+        alone = _Result(is_promoted=True, reason="there is no champion", promotion=labels.BETTER)
+        result = _with_evaluation(evaluation, alone)
     elif own and int(own.number) < int(champion.number):
         result = _Result(
             is_promoted=False,
@@ -92,7 +121,8 @@ def compare(
             " give it the alias champion",
         )
     else:
-        result = _against(champion, data, chosen, checkpoint_directory, source=source, criteria=wanted)
+        against = _against(champion, data, chosen, checkpoint_directory, source=source, criteria=wanted)
+        result = _with_evaluation(evaluation, against)
     _report(result, page_path, metrics)
     outcome.note_comparison(
         checkpoint_directory,
@@ -101,13 +131,42 @@ def compare(
         is_promoted=result.is_promoted,
         reason=result.reason,
         criteria=wanted.noted(),
+        promotion=result.promotion,
     )
+    if deploy_endpoint and result.promotion == labels.UNDECIDED and not result.is_promoted:
+        print(f"not deployed to {deploy_endpoint}: the model is not promoted")
     return Outcome(
-        result.is_promoted,
-        parent,
-        own.name if own and own.container_image == serving_image else "",
-        champion.name if champion else "",
+        is_registered=result.is_promoted or result.promotion == labels.UNDECIDED,
+        is_promoted=result.is_promoted,
+        aliases=list(labels.ALIASES) if result.is_promoted else [],
+        deploy_endpoint=deploy_endpoint if result.is_promoted else "",
+        parent_model=parent,
+        registered_version=own.name if own and own.container_image == serving_image else "",
+        champion=champion.name if champion else "",
     )
+
+
+def _not_better(evaluation: Mapping[str, Any]) -> _Result:
+    """Return the result of a model that a constant answer may be as good as."""
+    is_undecided = evaluation["verdict"] == Verdict.UNDECIDED
+    registered = "registered without the alias champion; " if is_undecided else ""
+    return _Result(
+        is_promoted=False,
+        reason=f"{evaluation['reason']}; {registered}force_promotion promotes it anyway",
+        promotion=labels.UNDECIDED if is_undecided else "",
+    )
+
+
+def _with_evaluation(evaluation: Mapping[str, Any], result: _Result) -> _Result:
+    """Return the result with the reason of the evaluation, which force_promotion overrules if it is unfavourable."""
+    if evaluation["verdict"] == Verdict.BETTER:
+        return result if result.champion else _because(result, evaluation["reason"])
+    forced = dataclasses.replace(result, promotion=labels.FORCED, reason=result.reason.removeprefix(_FORCED))
+    return _because(forced, f"{_FORCED}{evaluation['reason']}")
+
+
+def _because(result: _Result, reason: str) -> _Result:
+    return dataclasses.replace(result, reason=f"{reason}; {result.reason}")
 
 
 def _version_of(registry: Registry, model: str, chosen: BestCheckpoint, directory: str) -> Version | None:
@@ -138,10 +197,18 @@ def _against(
         )
     except NotComparable as error:
         is_promoted, reason, is_final = False, f"no comparison is possible: {error}", error.is_final
+    promotion = labels.BETTER
     if not is_promoted:
-        is_promoted = criteria.force_promotion
-        reason = f"by force_promotion; {reason}" if is_promoted else f"{reason}; force_promotion registers it anyway"
-    return _Result(is_promoted=is_promoted, reason=reason, champion=champion.name, comparison=found, is_final=is_final)
+        is_promoted, promotion = criteria.force_promotion, labels.FORCED if criteria.force_promotion else ""
+        reason = f"{_FORCED}{reason}" if is_promoted else f"{reason}; force_promotion registers it anyway"
+    return _Result(
+        is_promoted=is_promoted,
+        reason=reason,
+        promotion=promotion,
+        champion=champion.name,
+        comparison=found,
+        is_final=is_final,
+    )
 
 
 def _report(result: _Result, page_path: str, metrics: MutableMapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What a model has to show against the champion, before it takes its place."""
+"""Criteria of a promotion, which `compare` decides by."""
 
 import dataclasses
 from typing import Any
@@ -17,7 +17,7 @@ class Criteria:
     min_compared_images: int = 100
     """Smallest number of test images that neither model has seen."""
     force_promotion: bool = False
-    """Promote the model regardless of the comparison, also if none is possible."""
+    """Promote the model although it is not better than a constant answer, or whatever the comparison shows."""
 
     def __post_init__(self) -> None:
         """Refuse values that no comparison can be decided by.

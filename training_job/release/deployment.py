@@ -9,7 +9,7 @@ from trainer.command_line import TrainingError, reported as reported  # a compon
 from trainer.files import storage
 from training_job.release import live_prediction
 from training_job.release.endpoints import Deployed, Endpoints
-from training_job.release.labels import ALIASES
+from training_job.release.labels import ALIASES, CHAMPION, PROMOTION, UNDECIDED
 from training_job.release.live_prediction import Expected, WrongAnswerError
 from training_job.release.registry import Registry
 from training_job.release.serving_machines import ServingMachines, check_deployment
@@ -59,6 +59,8 @@ def deploy(
     service = Endpoints(region=region, pipeline_root=pipeline_root)
     registry = Registry(region=region, pipeline_root=pipeline_root)
     version = registry.get(registered_version)
+    if version.labels.get(PROMOTION) == UNDECIDED and CHAMPION not in version.aliases:
+        raise UserError(f"{version.name} is not deployed: it is not promoted; force_promotion=true promotes it")
     _refuse_replaced(registry, version.name)
     endpoint = service.find_or_create(endpoint_name)
     before = service.deployed(endpoint)
@@ -109,7 +111,7 @@ def _newer_champion(registry: Registry, version: str) -> str:
     """Return the number of a newer version that is the champion, which another run has registered; empty: none."""
     model, _, number = version.partition("@")
     found = registry.champion(model)
-    return found.number if int(found.number) > int(number) else ""
+    return found.number if found and int(found.number) > int(number) else ""
 
 
 def _refuse_replaced(registry: Registry, version: str) -> None:

@@ -6,8 +6,11 @@ CHAMPION = "champion"
 ALIASES = (CHAMPION, "default")
 """Of the version in use: `default` is the service's own, and cannot be taken from a model."""
 
-RUN_ID, CHECKPOINT, DATASET = "run-id", "checkpoint", "dataset"
-VERSION_KEYS = (RUN_ID, CHECKPOINT, DATASET)
+RUN_ID, CHECKPOINT, DATASET, PROMOTION = "run-id", "checkpoint", "dataset", "promotion"
+VERSION_KEYS = (RUN_ID, CHECKPOINT, DATASET, PROMOTION)
+BETTER, FORCED, UNDECIDED = "better", "forced", "undecided"
+"""Values of `promotion`: the model passed all tests, force_promotion overruled one, or there were too few test images
+to tell whether it has learnt anything. An undecided version is not promoted."""
 _DIGITS = 32
 """A label's value has at most 63 characters; 32 hexadecimal digits are enough to identify content."""
 

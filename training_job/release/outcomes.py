@@ -6,8 +6,9 @@ from typing import Any
 
 from trainer.checkpoints import outcome
 from trainer.checkpoints.outcome import Notes
+from trainer.results.baseline import Verdict
 from training_job.release.criteria import Criteria
-from training_job.release.labels import CHAMPION, CHECKPOINT, label_value
+from training_job.release.labels import CHAMPION, CHECKPOINT, UNDECIDED, label_value
 from training_job.release.registry import Registry, Version
 from training_job.release.vertex_clients import NotFoundError
 
@@ -21,8 +22,8 @@ class Release:
     serving_image: str
     """As the parameter gives it."""
     region: str
-    minimum_accuracy: float
-    """On the test split, 0 to 1."""
+    minimum_score: float
+    """Of the metric on the test split, 0 to 1."""
     criteria: Criteria
     endpoint: str = ""
     """Display name of the endpoint; empty for no deployment."""
@@ -40,16 +41,21 @@ def conclusion(checkpoint_directory: str, release: Release, registry: Callable[[
         UserError: The registry cannot be asked.
     """
     noted = outcome.notes(checkpoint_directory)
-    if noted.accuracy is None:
+    if not noted.evaluation:
         return ""
-    accuracy = f"test accuracy {noted.accuracy:.4f}"
+    value, is_forced = noted.evaluation["score"], release.criteria.force_promotion
+    score = f"test {noted.evaluation['metric']} {value:.4f}"
     if _is_of(noted.registration, release):
+        if is_forced and noted.comparison.get("promotion") == UNDECIDED:
+            return ""
         found = _registered(noted, release, registry(), label_value(outcome.best_digest(checkpoint_directory)))
-        return f"{accuracy}, {found}" if found else ""
-    if noted.accuracy < release.minimum_accuracy:
-        return f"{accuracy}, below minimum_accuracy {release.minimum_accuracy:g}: not registered"
+        return f"{score}, {found}" if found else ""
+    if value < release.minimum_score:
+        return f"{score}, below minimum_score {release.minimum_score:g}: not registered"
+    if noted.evaluation["verdict"] == Verdict.NOT_BETTER and not is_forced:
+        return f"{score}, not registered: {noted.evaluation['reason']}"
     refused = _refused(noted.comparison, release, registry)
-    return f"{accuracy}, {refused}" if refused else ""
+    return f"{score}, {refused}" if refused else ""
 
 
 def _is_of(registration: Any, release: Release) -> bool:
@@ -94,6 +100,8 @@ def _not_deployed(noted: Notes, endpoint: str, version: Version, versions: list[
     A version that is not the champion is deployed only if its own failed deployment gave the aliases back: a user who
     promoted another one by hand wants that one.
     """
+    if noted.comparison.get("promotion") == UNDECIDED and CHAMPION not in version.aliases:
+        return f"registered as {version.name}, not deployed: {noted.comparison.get('reason')}"
     champions = [each for each in versions if CHAMPION in each.aliases]
     if version in champions or not champions:
         return ""
@@ -118,7 +126,7 @@ def _refused(comparison: Any, release: Release, registry: Callable[[], Registry]
     if client.find(release.model_name) != model:
         return ""
     current = client.champion(model)
-    if current.name != champion:
+    if current is None or current.name != champion:
         print(f"notice: {champion} is no longer the champion; the model is compared again")
         return ""
     return f"not registered: {comparison.get('reason')}"

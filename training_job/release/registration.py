@@ -1,6 +1,6 @@
 """What `record` does after the upload: aliases, labels, description, evaluation and note; and the labels to upload."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer.checkpoints import outcome
@@ -20,6 +20,7 @@ def record(
     resource_name: str,
     metrics: Mapping[str, Any],
     confusion_matrix: Mapping[str, Any],
+    is_promoted: bool,
     checkpoint_directory: str,
     model_name: str,
     serving_image: str,
@@ -32,6 +33,7 @@ def record(
         resource_name: Version, projects/.../models/ID@VERSION.
         metrics: Metrics of `evaluate`, by name.
         confusion_matrix: Metadata of kfp's ClassificationMetrics.
+        is_promoted: Whether the version is to be the champion.
         checkpoint_directory: Checkpoint directory of the run.
         model_name: Display name in the registry.
         serving_image: Container image that serves the model, as the pipeline's parameter gives it.
@@ -48,17 +50,17 @@ def record(
     registry = Registry(region=region, pipeline_root=pipeline_root)
     version = registry.get(resource_name)
     of_run = _labels_of_run(checkpoint_directory)
-    registry.label_version(version.name, of_run)
+    registry.label_version(version.name, of_run | _promotion(checkpoint_directory))
     registry.label_model(version.model, dict([labels.PROJECT_LABEL]))
     registry.describe(version.name, description(metrics))
     _evaluate(registry, version, metrics, confusion_matrix)
-    champion = _repair_aliases(registry, version, of_run)
+    champion = _repair_aliases(registry, version, of_run, labels.ALIASES if is_promoted else ())
     outcome.note_registration(
         checkpoint_directory, model_name=model_name, serving_image=serving_image, resource_name=version.name
     )
     is_champion = champion == version.name
     aliases = f" with the aliases {' and '.join(labels.ALIASES)}" if is_champion else f"; the champion is {champion}"
-    print(f"registered as {version.name}{aliases}")
+    print(f"registered as {version.name}{aliases if champion else '; there is no champion'}")
     return version.name
 
 
@@ -80,7 +82,13 @@ def _labels_of_run(checkpoint_directory: str) -> dict[str, str]:
 
 def labels_at_upload(checkpoint_directory: str) -> dict[str, str]:
     """Return the labels to upload a version with; the project's label is repeated on the model by `record`."""
-    return dict([labels.PROJECT_LABEL]) | _labels_of_run(checkpoint_directory)
+    return dict([labels.PROJECT_LABEL]) | _labels_of_run(checkpoint_directory) | _promotion(checkpoint_directory)
+
+
+def _promotion(checkpoint_directory: str) -> dict[str, str]:
+    """Return the label that says by what the version is promoted, as `compare` noted it; empty without a comparison."""
+    noted = outcome.notes(checkpoint_directory).comparison.get("promotion")
+    return {labels.PROMOTION: str(noted)} if noted else {}
 
 
 def description(metrics: Mapping[str, Any]) -> str:
@@ -89,13 +97,15 @@ def description(metrics: Mapping[str, Any]) -> str:
     return f"{', '.join(shown)} ({metrics.get('num_test_examples', 0):g} test images)"
 
 
-def _repair_aliases(registry: Registry, version: Version, of_run: Mapping[str, str]) -> str:
-    """Give the version its aliases, which the upload should have moved, unless a newer one has them; return whose."""
+def _repair_aliases(registry: Registry, version: Version, of_run: Mapping[str, str], aliases: Sequence[str]) -> str:
+    """Give the version its aliases, which the upload should have moved, unless a newer one has them.
+
+    Returns:
+        The resource name of the champion; empty if there is none.
+    """
     versions = registry.versions(version.model)
     holders = {alias: each for each in versions for alias in each.aliases}
-    missing = [
-        alias for alias in labels.ALIASES if alias not in holders or int(holders[alias].number) < int(version.number)
-    ]
+    missing = [alias for alias in aliases if alias not in holders or int(holders[alias].number) < int(version.number)]
     if missing:
         print(f"notice: {version.name} did not have {' and '.join(missing)} after the upload")
         registry.merge_aliases(version.name, missing)
@@ -103,7 +113,9 @@ def _repair_aliases(registry: Registry, version: Version, of_run: Mapping[str, s
     if twins := [each for each in same if each.container_image == version.container_image]:
         # Two runs of one configuration were between `compare` and the upload at the same time.
         print(f"warning: {twins[0].name} has the same checkpoint; delete the one that you do not use")
-    return version.name if labels.CHAMPION in missing else holders[labels.CHAMPION].name
+    if labels.CHAMPION in missing:
+        return version.name
+    return holders[labels.CHAMPION].name if labels.CHAMPION in holders else ""
 
 
 def _evaluate(

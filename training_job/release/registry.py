@@ -72,21 +72,21 @@ class Registry:
         found = call(self._client.list_model_versions, {"name": model, "page_size": 100}, what=what)
         return sorted(map(_version, found), key=lambda each: int(each.number))
 
-    def champion(self, model: str) -> Version:
-        """Return the version that is in use: the champion, or the default version of a model without a champion.
+    def champion(self, model: str) -> Version | None:
+        """Return the version with the alias champion, or None.
+
+        A default version alone is not a champion: the service gives that alias to the first version, whatever it is.
 
         Raises:
             UserError: No version has one of these aliases, although the service always has a default version.
         """
         versions = self.versions(model)
-        for alias in (CHAMPION, _DEFAULT):
-            for each in versions:
-                if alias in each.aliases:
-                    return each
-        raise UserError(
-            f"no version of {model} has the alias {CHAMPION} or {_DEFAULT}, so its record is damaged; repair it, or"
-            " give another model_name"
-        )
+        if not any({CHAMPION, _DEFAULT} & set(each.aliases) for each in versions):
+            raise UserError(
+                f"no version of {model} has the alias {CHAMPION} or {_DEFAULT}, so its record is damaged; repair it, or"
+                " give another model_name"
+            )
+        return next((each for each in versions if CHAMPION in each.aliases), None)
 
     def version_of_run(self, model: str, run_id: str, checkpoint_sha256: str) -> Version | None:
         """Return the newest version that a run registered for a checkpoint, or None."""

@@ -190,8 +190,14 @@ def _float(number: int | float, found: Any) -> float:
 def _declaration(name: str, declared: Declared) -> ParameterSpec:
     if name not in declared:
         known = ", ".join(sorted(declared)) or "none"
-        raise UserError(f"the pipeline has no parameter {name!r}{did_you_mean(name, declared) or f'; it has {known}'}")
+        raise UserError(f"the pipeline has no parameter {name!r}{hint(name, declared) or f'; it has {known}'}")
     return declared[name]
+
+
+def hint(name: str, declared: Declared) -> str:
+    """Return the new name of a parameter, given in its description as "(formerly NAME)", or the nearest name."""
+    renamed = [each for each, spec in declared.items() if f"(formerly {name})" in spec.description]
+    return f"; it is named {renamed[0]} now" if renamed else did_you_mean(name, declared)
 
 
 def _from_file(path: str | Path) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def test_a_dry_run_prints_the_request_and_the_plan(pipelines_process: Any, compi
     [
         "model=resnet51",
         "learning_rate=-1",
-        "minimum_accuracy=95",
+        "minimum_score=95",
         "max_wait_seconds=0",
         "boot_disk_size_gb=50",
         "boot_disk_type=ssd",

@@ -1,5 +1,6 @@
 """The step `compare` with the registry of a server: what is promoted, why, and what the next run reads about it."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,10 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.support.finished import write_finished_run
+from tests.support.finished import note_evaluation, write_finished_run
 from tests.support.html import Page
 from tests.support.server import Server
-from trainer.checkpoints import outcome
+from trainer.checkpoints import outcome, seal
 from trainer.checkpoints.identity import identity, run_id
 from trainer.config import TrainConfig
 from trainer.data import dataset
@@ -31,6 +32,19 @@ from vertex_gpu_training.userinput.step_endpoint import StepEndpoint
 
 pytestmark = pytest.mark.slow
 CONFIG = TrainConfig(epochs=1, max_steps=1, global_batch_size=8)
+
+
+def expected(is_promoted: bool, parent_model: str, registered_version: str, champion: str) -> Outcome:
+    """Return the outcome of a model that is either promoted or refused, in a run without an endpoint."""
+    return Outcome(
+        is_registered=is_promoted,
+        is_promoted=is_promoted,
+        aliases=list(labels.ALIASES) if is_promoted else [],
+        deploy_endpoint="",
+        parent_model=parent_model,
+        registered_version=registered_version,
+        champion=champion,
+    )
 
 
 class Release:
@@ -60,6 +74,7 @@ class Release:
                 model={"class_names": list(self.data.class_names), "image_size": 8, "num_variables": len(arrays)},
             )
             assert seen.record(str(directory), self.data, []) == ""
+            note_evaluation(str(directory), 0.5)
         return directory
 
     def register(self, favourite: str, parent: str = "") -> tuple[str, Path]:
@@ -84,7 +99,9 @@ class Release:
         assert champion
         return name, Path(champion.artifact_uri)
 
-    def compare(self, favourite: str, *, serving_image: str = "serving:1", **criteria: Any) -> Outcome:
+    def compare(
+        self, favourite: str, *, serving_image: str = "serving:1", deploy_endpoint: str = "", **criteria: Any
+    ) -> Outcome:
         """Call the step for a run."""
         return compare(
             dataset_directory=str(self.folder / "dataset"),
@@ -96,6 +113,7 @@ class Release:
             serving_image=serving_image,
             region="us-central1",
             pipeline_root=str(self.folder),
+            deploy_endpoint=deploy_endpoint,
             **vars(Criteria(min_compared_images=10, **criteria)),
         )
 
@@ -134,7 +152,7 @@ def release(
 
 
 def test_the_first_model_has_no_champion(release: Release) -> None:
-    assert release.compare("few") == Outcome(True, "", "", "")
+    assert release.compare("few") == expected(True, "", "", "")
     assert "here is no champion" in release.page()
     assert outcome.notes(str(release.checkpoints("few"))).comparison["champion"] == ""
 
@@ -157,7 +175,7 @@ def test_a_champion_that_another_run_made_meanwhile_is_not_replaced_uncompared(r
 
 def test_a_worse_model_is_refused_with_its_table_and_noted_for_the_next_run(release: Release) -> None:
     model, _ = release.register("many")
-    assert release.compare("few") == Outcome(False, model, "", f"{model}@1")
+    assert release.compare("few") == expected(False, model, "", f"{model}@1")
     assert "Not promoted" in release.page()
     assert "worse by" in release.page()
     noted = outcome.notes(str(release.checkpoints("few"))).comparison
@@ -169,13 +187,13 @@ def test_a_worse_model_is_refused_with_its_table_and_noted_for_the_next_run(rele
     assert release.metrics["difference"] < 0
     assert release.metrics["num_left_out"] == 0
     forced = release.compare("few", force_promotion=True)
-    assert forced == Outcome(True, model, "", f"{model}@1")
+    assert forced == expected(True, model, "", f"{model}@1")
     assert "by force_promotion" in release.page()
 
 
 def test_a_better_model_becomes_a_version_of_the_same_model(release: Release) -> None:
     model, _ = release.register("few")
-    assert release.compare("many", must_improve=True) == Outcome(True, model, "", f"{model}@1")
+    assert release.compare("many", must_improve=True) == expected(True, model, "", f"{model}@1")
     assert release.metrics["p_value"] < 0.05
 
 
@@ -202,7 +220,7 @@ def test_a_champion_that_cannot_be_compared_stays_unless_a_user_decides_otherwis
     noted = outcome.notes(str(release.checkpoints("many"))).comparison
     assert message in noted["reason"]
     assert bool(noted["champion"]) == is_final
-    assert release.compare("many", force_promotion=True) == Outcome(True, model, "", f"{model}@1")
+    assert release.compare("many", force_promotion=True) == expected(True, model, "", f"{model}@1")
     assert message in release.page()
 
 
@@ -210,9 +228,9 @@ def test_a_run_does_not_compete_with_its_own_version(release: Release) -> None:
     """After a kill between upload and record, the version is found again; nothing of it is needed."""
     model, files = release.register("few")
     shutil.rmtree(files)
-    assert release.compare("few", must_improve=True) == Outcome(True, model, f"{model}@1", f"{model}@1")
+    assert release.compare("few", must_improve=True) == expected(True, model, f"{model}@1", f"{model}@1")
     # With another server it is another version, which competes with nothing.
-    assert release.compare("few", must_improve=True, serving_image="serving:2") == Outcome(
+    assert release.compare("few", must_improve=True, serving_image="serving:2") == expected(
         True, model, "", f"{model}@1"
     )
     assert "is the champion already" in release.page()
@@ -222,5 +240,65 @@ def test_a_run_does_not_compete_with_its_own_version(release: Release) -> None:
 def test_a_registered_run_that_a_better_one_has_replaced_does_not_come_back(release: Release) -> None:
     parent = release.register("few")[0]
     release.register("many", parent)
-    assert release.compare("few", force_promotion=True) == Outcome(False, parent, f"{parent}@1", f"{parent}@2")
+    assert release.compare("few", force_promotion=True) == expected(False, parent, f"{parent}@1", f"{parent}@2")
     assert "which version 2 has replaced" in release.page()
+
+
+def test_a_model_that_is_not_better_than_a_constant_answer_is_not_registered(release: Release) -> None:
+    directory = str(release.checkpoints("few"))
+    note_evaluation(directory, 0.5, verdict="not-better")
+    refused = release.compare("few", deploy_endpoint="live")
+    assert refused == expected(False, "", "", "")
+    assert "not-better, says the test; force_promotion promotes it anyway" in release.page()
+    forced = release.compare("few", deploy_endpoint="live", force_promotion=True)
+    assert forced == expected(True, "", "", "")._replace(deploy_endpoint="live")
+    assert "by force_promotion; not-better, says the test; there is no champion" in release.page()
+    assert labels_at_upload(directory)["promotion"] == "forced"
+    note_evaluation(directory, 0.5)
+    assert release.compare("few", force_promotion=True).is_promoted
+    assert labels_at_upload(directory)["promotion"] == "better"
+
+
+def test_a_better_model_than_the_champion_is_refused_if_it_is_not_better_than_a_constant_answer(
+    release: Release,
+) -> None:
+    model, _ = release.register("few")
+    note_evaluation(str(release.checkpoints("many")), 0.75, verdict="not-better")
+    assert release.compare("many") == expected(False, model, "", f"{model}@1")
+    assert release.compare("many", force_promotion=True).is_promoted
+    assert "by force_promotion; not-better, says the test; 79.41%" in release.page()
+    note_evaluation(str(release.checkpoints("many")), 0.75)
+    assert release.compare("many").is_promoted
+
+
+def test_with_few_test_images_a_model_is_registered_without_an_alias(
+    release: Release, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = str(release.checkpoints("few"))
+    note_evaluation(directory, 1.0, verdict="undecided")
+    found = release.compare("few", deploy_endpoint="live")
+    assert found == expected(False, "", "", "")._replace(is_registered=True)
+    assert "not deployed to live: the model is not promoted" in capsys.readouterr().out
+    assert "registered without the alias champion" in release.page()
+    assert labels_at_upload(directory)["promotion"] == "undecided"
+    forced = release.compare("few", deploy_endpoint="live", force_promotion=True)
+    assert (forced.is_promoted, forced.aliases) == (True, ["champion", "default"])
+
+
+@pytest.mark.parametrize("damage", ["missing", "edited", "without a seal", "of another checkpoint", "no JSON"])
+def test_without_an_intact_evaluation_nothing_is_promoted(release: Release, damage: str) -> None:
+    directory = release.checkpoints("few")
+    path = directory / "evaluation.json"
+    note_evaluation(str(directory), 0.5, verdict="not-better")
+    content = json.loads(path.read_text())
+    edited = {"checkpoint_sha256": "0" * 64} if "another" in damage else {"verdict": "better"}
+    path.write_text(json.dumps(seal.sealed(content | edited) if "another" in damage else content | edited))
+    if damage == "without a seal":
+        path.write_text(json.dumps(seal.without(content | edited)))
+    elif damage == "no JSON":
+        path.write_text("{" * 1000)
+    elif damage == "missing":
+        path.unlink()
+    with pytest.raises(UserError, match=r"has no intact evaluation\.json of its best checkpoint; run the"):
+        release.compare("few", force_promotion=True)
+    note_evaluation(str(directory), 0.5)

@@ -362,3 +362,16 @@ def test_machines_are_checked_before_anything_is_created(release: Release, serve
     with pytest.raises(UserError, match="3 x NVIDIA_TESLA_T4 on n1-standard-2; this machine type supports 1, 2 or 4"):
         release.deploy(version, accelerator_type="NVIDIA_TESLA_T4", accelerator_count=3)
     assert server.call("GET", "endpoints").json()["endpoints"] == []
+
+
+def test_a_version_that_is_not_promoted_is_not_deployed(release: Release) -> None:
+    version = release.upload()
+    release.registry.label_version(version, {"promotion": "undecided"})
+    release.registry.merge_aliases(version, ["-champion"])
+    with pytest.raises(UserError, match=f"{version} is not deployed: it is not promoted; force_promotion=true"):
+        release.deploy(version)
+    assert (release.deployed(), release.endpoints.find(NAME)) == ([], "")
+    # A user has promoted it by hand.
+    release.registry.merge_aliases(version, ["champion"])
+    release.deploy(version)
+    assert release.serving() == [(version, 100)]

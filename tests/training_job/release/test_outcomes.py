@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.finished import write_finished_run
+from tests.support.finished import note_evaluation, write_finished_run
 from tests.support.server import PARENT, Server
 from trainer.checkpoints import outcome
 from training_job.release import outcomes
@@ -17,7 +17,7 @@ from training_job.release.outcomes import Release
 from training_job.release.registry import Registry
 
 NAME, IMAGE = "pets", "example-docker.pkg.dev/p/serving:1"
-RELEASE = Release(model_name=NAME, serving_image=IMAGE, region="us-central1", minimum_accuracy=0.8, criteria=Criteria())
+RELEASE = Release(model_name=NAME, serving_image=IMAGE, region="us-central1", minimum_score=0.8, criteria=Criteria())
 
 
 @pytest.fixture
@@ -55,14 +55,14 @@ def register(run: str, name: str) -> None:
 
 
 def refuse(run: str, champion: str, criteria: Criteria | None = None) -> None:
-    noted = (criteria or Criteria()).noted()
-    outcome.note_comparison(run, champion=champion, is_promoted=False, reason="worse than version 1", criteria=noted)
+    noted, reason = (criteria or Criteria()).noted(), "worse than version 1"
+    outcome.note_comparison(run, champion=champion, is_promoted=False, reason=reason, criteria=noted, promotion="")
 
 
 def test_without_a_registration_or_a_comparison_the_registry_is_not_asked(run: str) -> None:
     assert outcomes.conclusion(run, RELEASE, no_call) == ""
-    strict = dataclasses.replace(RELEASE, minimum_accuracy=0.95)
-    expected = "test accuracy 0.9000, below minimum_accuracy 0.95: not registered"
+    strict = dataclasses.replace(RELEASE, minimum_score=0.95)
+    expected = "test accuracy 0.9000, below minimum_score 0.95: not registered"
     assert outcomes.conclusion(run, strict, no_call) == expected
     noted = Path(run) / "evaluation.json"
     noted.unlink()
@@ -81,7 +81,7 @@ def test_a_registered_version_is_nothing_new_until_it_is_deleted(
     register(run, second)
     assert concluded() == f"test accuracy 0.9000, registered as {second}"
     # Also if another version was promoted by hand, or the minimum is higher by now.
-    registered = concluded(minimum_accuracy=0.99)
+    registered = concluded(minimum_score=0.99)
     assert registered.endswith(second)
     assert concluded(model_name="other") == concluded(serving_image="") == concluded(region="europe-west4") == ""
     model = first.removeprefix(f"{PARENT}/").partition("@")[0]
@@ -167,7 +167,35 @@ def test_notes_about_another_checkpoint_do_not_count(run: str, upload: Callable[
     refuse(run, first)
     outcome.note_deployment(run, endpoint="pets", resource_name=first, is_live=True)
     found = outcome.notes(run)
-    assert (found.accuracy, found.registration["resource_name"]) == (0.9, first)
+    assert (found.evaluation["score"], found.registration["resource_name"]) == (0.9, first)
     identity = {"global_batch_size": 8, "dataset_fingerprint": "e" * 64}
     write_finished_run(run, run_id="fedcba9876543210", identity=identity, accuracy=0.9)
-    assert outcome.notes(run) == outcome.Notes(accuracy=None, comparison={}, registration={}, deployment={})
+    assert outcome.notes(run) == outcome.Notes(evaluation={}, comparison={}, registration={}, deployment={})
+
+
+def test_a_model_that_is_not_better_than_a_constant_answer_is_not_evaluated_again(run: str) -> None:
+    note_evaluation(run, 0.9, metric="macro-f1", verdict="not-better")
+    expected = "test macro-f1 0.9000, not registered: not-better, says the test"
+    assert outcomes.conclusion(run, RELEASE, no_call) == expected
+    lower = dataclasses.replace(RELEASE, minimum_score=0.0)
+    assert outcomes.conclusion(run, lower, no_call) == expected
+    forced = dataclasses.replace(RELEASE, criteria=Criteria(force_promotion=True))
+    assert outcomes.conclusion(run, forced, no_call) == ""
+
+
+def test_an_undecided_version_is_not_deployed_until_it_is_promoted(
+    run: str, upload: Callable[..., str], concluded: Callable[..., str], registry: Registry
+) -> None:
+    note_evaluation(run, 0.9, verdict="undecided")
+    noted = {"champion": "", "is_promoted": False, "reason": "too few", "criteria": {}, "promotion": "undecided"}
+    outcome.note_comparison(run, **noted)
+    assert concluded() == concluded(endpoint="pets") == ""
+    first = upload()
+    registry.merge_aliases(first, ["-champion"])
+    register(run, first)
+    assert concluded() == f"test accuracy 0.9000, registered as {first}"
+    assert concluded(endpoint="pets") == f"test accuracy 0.9000, registered as {first}, not deployed: too few"
+    assert concluded(criteria=Criteria(force_promotion=True)) == ""
+    # A user promotes it by hand.
+    registry.merge_aliases(first, ALIASES)
+    assert concluded(endpoint="pets") == ""

@@ -42,11 +42,12 @@ def upload(server: Server, registry: Registry) -> Callable[..., str]:
     return next_version
 
 
-def recorded(server: Server, run: str, name: str) -> str:
+def recorded(server: Server, run: str, name: str, *, is_promoted: bool = True) -> str:
     return record(
         resource_name=name,
         metrics=METRICS,
         confusion_matrix=MATRIX,
+        is_promoted=is_promoted,
         checkpoint_directory=run,
         model_name="pets",
         serving_image="",
@@ -65,6 +66,7 @@ def get(server: Server, name: str) -> dict[str, Any]:
 def test_a_version_gets_everything_and_a_repetition_changes_nothing(
     server: Server, registry: Registry, run: str, upload: Callable[..., str]
 ) -> None:
+    outcome.note_comparison(run, champion="", is_promoted=True, reason="", criteria={}, promotion="better")
     name = upload(labels_at_upload(run))
     model = name.partition("@")[0]
     assert recorded(server, run, name) == name
@@ -75,6 +77,7 @@ def test_a_version_gets_everything_and_a_repetition_changes_nothing(
         "run-id": "0123456789abcdef",
         "checkpoint": outcome.best_digest(run)[:32],
         "dataset": "d" * 32,
+        "promotion": "better",
     }
     assert all(len(value) <= 63 for value in once["labels"].values())
     (evaluation,) = registry.evaluations(name)
@@ -205,3 +208,30 @@ def test_the_evaluation_has_the_names_of_googles_schema() -> None:
     matrix = found["confusionMatrix"]
     assert matrix["annotationSpecs"] == [{"id": "0", "displayName": "cat"}, {"id": "1", "displayName": "dog"}]
     assert matrix["rows"] == [[9, 1], [1, 9]]
+
+
+def undecided(run: str) -> dict[str, str]:
+    """Note that there were too few test images; return the labels of the upload."""
+    outcome.note_comparison(run, champion="", is_promoted=False, reason="too few", criteria={}, promotion="undecided")
+    return labels_at_upload(run)
+
+
+def test_an_undecided_version_gets_no_alias_later(
+    server: Server, run: str, registry: Registry, upload: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = upload(undecided(run), ())
+    recorded(server, run, first, is_promoted=False)
+    recorded(server, run, first, is_promoted=False)
+    version = registry.get(first)
+    # The service makes the first version of a model its default.
+    assert (version.aliases, version.labels["promotion"]) == (("default",), "undecided")
+    assert registry.champion(version.model) is None
+    assert f"registered as {first}; there is no champion" in capsys.readouterr().out
+    second = upload(undecided(run), ())
+    recorded(server, run, second, is_promoted=False)
+    assert registry.get(second).aliases == ()
+    # Promoted by force_promotion, after the registration.
+    outcome.note_comparison(run, champion="", is_promoted=True, reason="", criteria={}, promotion="forced")
+    recorded(server, run, second)
+    assert sorted(registry.get(second).aliases) == ["champion", "default"]
+    assert registry.get(second).labels["promotion"] == "forced"

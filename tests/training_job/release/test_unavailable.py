@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.finished import write_finished_run
+from tests.support.finished import note_evaluation, write_finished_run
 from tests.support.unreliable import Answering, Received, refusal
 from trainer.checkpoints import outcome
 from trainer.checkpoints.identity import identity
@@ -61,6 +61,7 @@ class Steps:
         (first,) = data.records("test", [0])
         line = {"file_name": first.file_name, "predicted": "0", "probability": 0.5, "split": "test"}
         (folder / "predictions.jsonl").write_text(json.dumps(line) + "\n")
+        note_evaluation(self.checkpoints, 0.9)
         self._common = {"checkpoint_directory": self.checkpoints, "region": "us-central1", "pipeline_root": str(folder)}
         self._dataset = {"dataset_directory": str(dataset_directory)}
 
@@ -82,6 +83,7 @@ class Steps:
             resource_name=VERSION,
             metrics={"accuracy": 0.9, "loss": 0.25},
             confusion_matrix={},
+            is_promoted=True,
             model_name="pets",
             serving_image="",
             **self._common,
@@ -102,9 +104,9 @@ class Steps:
         """Read the outcome, as `plan` does, of a run that is registered."""
         outcome.note_registration(self.checkpoints, model_name="pets", serving_image="", resource_name=VERSION)
         release = Release(
-            model_name="pets", serving_image="", region="us-central1", minimum_accuracy=0.0, criteria=Criteria()
+            model_name="pets", serving_image="", region="us-central1", minimum_score=0.0, criteria=Criteria()
         )
-        outcome.note_evaluation(self.checkpoints, step=1, accuracy=0.9)
+        note_evaluation(self.checkpoints, 0.9)
         conclusion(self.checkpoints, release, lambda: Registry(region="us-central1", pipeline_root=str(self._folder)))
 
 

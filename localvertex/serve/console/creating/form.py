@@ -6,9 +6,8 @@ from typing import Any
 
 from localvertex.serve.console.creating.source import Source
 from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.parameters import EXAMPLES, ParameterSpec, ParameterType, from_text, typed
+from vertex_gpu_training.userinput.parameters import EXAMPLES, ParameterSpec, ParameterType, from_text, hint, typed
 from vertex_gpu_training.userinput.reading import parse_json
-from vertex_gpu_training.userinput.spelling import did_you_mean
 
 Details = list[dict[str, str]]
 """What is wrong, each with the field of the form: `parameters.NAME`, `artifacts.NAME` or the name of a setting."""
@@ -80,7 +79,7 @@ def _value(name: str, text: Any, declared: Mapping[str, ParameterSpec]) -> dict[
         UserError: It is wrong.
     """
     if name not in declared:
-        raise UserError(f"the pipeline has no parameter {name!r}{did_you_mean(name, declared)}")
+        raise UserError(f"the pipeline has no parameter {name!r}{hint(name, declared)}")
     if not isinstance(text, str):
         raise UserError(f"expected text as in the form, found {type(text).__name__}")
     kind = declared[name].type

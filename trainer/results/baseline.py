@@ -1,0 +1,92 @@
+"""Whether a model has learnt something: it has to beat a constant answer on the test split.
+
+The constant answer is the class that is most frequent in the training split. Few test images cannot show that a model
+is better, which is a verdict of its own: such a model is registered, but not promoted.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from trainer.models.metrics import confusion_matrix, score
+from trainer.results.significance import SIGNIFICANCE, Labels, p_by_chance, p_mcnemar
+
+
+class Verdict(StrEnum):
+    """What the test split shows about a model and a constant answer."""
+
+    BETTER = "better"
+    UNDECIDED = "undecided"
+    """There are too few test images to tell."""
+    NOT_BETTER = "not-better"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """The comparison of a model with the constant answer."""
+
+    verdict: Verdict
+    reason: str
+    """One sentence with both scores."""
+
+
+def judge(metric: str, labels: Labels, answers: Labels, constant: int, class_names: list[str]) -> Judgement:
+    """Compare a model with a constant answer on the test split.
+
+    Args:
+        metric: One of `trainer.models.metrics.METRICS`.
+        labels: True classes [N], 0 to K - 1.
+        answers: Answers of the model [N].
+        constant: The class that the constant answer names.
+        class_names: K names.
+    """
+    always = np.full_like(labels, constant)
+    own, baseline = (score(metric, confusion_matrix(labels, each, len(class_names))) for each in (answers, always))
+    p_value = p_by_chance(metric, labels, answers, always, len(class_names))
+    found = (
+        f"{metric} {own:.4f} against {baseline:.4f} by always answering {class_names[constant]!r}"
+        f" (p = {p_value:.2g}, {len(labels):,} test images)"
+    )
+    if own > baseline and p_value < SIGNIFICANCE:
+        return Judgement(verdict=Verdict.BETTER, reason=f"better than a constant answer: {found}")
+    num_others = int((labels != constant).sum())
+    enough = num_enough(num_others / max(1, len(labels)))
+    can_be_better = p_mcnemar(num_others, 0) < SIGNIFICANCE
+    if not can_be_better or (own > baseline and len(labels) < enough):
+        way_on = (
+            f"about {enough:,} would be enough for a model with half as many errors"
+            if enough
+            else f"all of them are of the class {class_names[constant]!r}"
+        )
+        return Judgement(
+            verdict=Verdict.UNDECIDED,
+            reason=f"too few test images to tell whether it has learnt anything: {found}; {way_on}",
+        )
+    return Judgement(verdict=Verdict.NOT_BETTER, reason=f"not better than a constant answer: {found}")
+
+
+def num_enough(error: float) -> int:
+    """Return about how many images show that a model is better which makes half of a constant answer's errors.
+
+    Args:
+        error: Fraction of the images that the constant answer gets wrong; the model's errors are spread evenly.
+
+    Returns:
+        The number of images, or 0 if no number is enough, because the constant answer makes no errors.
+    """
+    if error <= 0:
+        return 0
+
+    def is_enough(num_images: int) -> bool:
+        num_won, num_lost = (num_images * share * of for share, of in ((error, 1 - error / 2), (1 - error, error / 2)))
+        return p_mcnemar(round(num_won), round(num_lost)) < SIGNIFICANCE
+
+    highest = 1
+    while not is_enough(highest):
+        highest *= 2
+    lowest = highest // 2
+    while highest - lowest > 1:
+        middle = (lowest + highest) // 2
+        lowest, highest = (lowest, middle) if is_enough(middle) else (middle, highest)
+    return highest
