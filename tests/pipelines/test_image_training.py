@@ -91,20 +91,22 @@ def condition(spec: dict[str, Any], component: str, task: str) -> str:
 
 
 def test_a_version_is_uploaded_once_and_deployed_only_if_asked_for(spec: dict[str, Any]) -> None:
-    assert condition(spec, "comp-condition-3", "condition-4") == "compare-is_promoted == true"
+    assert condition(spec, "comp-condition-3", "condition-4") == "compare-is_registered == true"
     branches = "comp-condition-branches-5"
     assert condition(spec, branches, "condition-9") == "compare-registered_version == ''"
     assert condition(spec, branches, "condition-10") == "!(compare-registered_version == '')"
     # The known version takes the place of the upload.
     known = dag(spec, "comp-condition-10")["model"]["inputs"]["parameters"]
     assert known["resource_name"] == {"componentInputParameter": "pipelinechannel--compare-registered_version"}
-    assert condition(spec, "comp-condition-4", "condition-11") == "deploy_endpoint != ''"
+    assert condition(spec, "comp-condition-4", "condition-11") == "compare-deploy_endpoint != ''"
     defaults = spec["root"]["inputDefinitions"]["parameters"]
     assert defaults["deploy_endpoint"]["defaultValue"] == ""
     assert defaults["force_promotion"]["defaultValue"] is False
 
 
-def test_an_upload_takes_both_aliases_and_gets_the_parent_where_there_is_one(spec: dict[str, Any]) -> None:
+def test_an_upload_takes_the_aliases_of_the_comparison_and_gets_the_parent_where_there_is_one(
+    spec: dict[str, Any],
+) -> None:
     assert condition(spec, "comp-condition-branches-1", "condition-2") == "parent_model != ''"
     following, first = (
         dag(spec, "comp-condition-2-2")["model-upload"],
@@ -112,11 +114,12 @@ def test_an_upload_takes_both_aliases_and_gets_the_parent_where_there_is_one(spe
     )
     for upload in (following, first):
         given = upload["inputs"]["parameters"]
-        assert given["version_aliases"] == {"runtimeValue": {"constant": ["champion", "default"]}}
+        assert given["version_aliases"] == {"componentInputParameter": "pipelinechannel--aliases"}
         assert given["labels"] == {"componentInputParameter": "pipelinechannel--labels"}
     assert "parent_model" in following["inputs"]["artifacts"]
     assert "parent_model" not in first["inputs"]["artifacts"]
     wired = dag(spec, "comp-condition-9")["new-version"]["inputs"]["parameters"]
+    assert wired["aliases"] == {"componentInputParameter": "pipelinechannel--compare-aliases"}
     assert wired["labels"] == {"taskOutputParameter": {"producerTask": "export", "outputParameterKey": "labels"}}
 
 

@@ -46,8 +46,10 @@ def write_finished_run(
     )
 
 
-def note_evaluation(directory: str, score: float, *, metric: str = "accuracy", verdict: str = "better") -> None:
-    """Note the evaluation of the checkpoint of step 1 of a run."""
+def note_evaluation(
+    directory: str, score: float, *, metric: str = "accuracy", verdict: str = "better", step: int = 1
+) -> None:
+    """Note the evaluation of the checkpoint of a step of a run."""
     outcome.note_evaluation(
-        directory, step=1, metric=metric, score=score, verdict=verdict, reason=f"{verdict}, says the test"
+        directory, step=step, metric=metric, score=score, verdict=verdict, reason=f"{verdict}, says the test"
     )

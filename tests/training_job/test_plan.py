@@ -243,7 +243,8 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_regis
     server: Server,
     reachable: None,
 ) -> None:
-    from trainer.checkpoints import identity, seal
+    from tests.support.finished import note_evaluation
+    from trainer.checkpoints import checkpoints, identity, seal
     from trainer.evaluate import evaluate
 
     made = make()
@@ -259,6 +260,13 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_regis
         report_path=str(tmp_path / "e.html"),
         is_noted=True,
     ).accuracy
+    # A few steps teach it nothing, which another minimum does not change.
+    assert make(minimum_score=0.0).has_nothing_new is True
+    assert "not registered: not better than a constant answer" in capsys.readouterr().out
+    forced = {"criteria": {"force_promotion": True}}
+    assert make(minimum_score=0.0, **forced).has_nothing_new is False
+    best = checkpoints.best(made.checkpoint_directory).step
+    note_evaluation(made.checkpoint_directory, accuracy, step=best)
     # Not good enough for one minimum, but still to be registered for the other.
     assert make(minimum_score=1.0).has_nothing_new is True
     assert f"test accuracy {accuracy:.4f}, below minimum_score 1: not registered" in capsys.readouterr().out

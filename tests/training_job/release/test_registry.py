@@ -118,11 +118,12 @@ def test_changes_of_a_step_are_changes_of_the_registry(tmp_path: Path) -> None:
         assert [each.labels.get("refused") for each in found.versions(name)] == [None, "yes"]
         with pytest.raises(UserError, match=r"cannot be set: .*the service refused it"):
             found.merge_aliases(f"{name}@1", ["Not An Alias"])
-        # The default version is in use where there is no champion.
-        found.merge_aliases(f"{name}@1", ["-champion"])
+        # A default version alone is not a champion: the service gives this alias to any first version.
         champion = found.champion(name)
         assert champion is not None
-        assert champion.aliases == ("default",)
+        assert sorted(champion.aliases) == ["champion", "default"]
+        found.merge_aliases(f"{name}@1", ["-champion"])
+        assert found.champion(name) is None
 
 
 def test_two_models_of_the_pipeline_are_not_guessed_between(tmp_path: Path) -> None:
