@@ -21,9 +21,13 @@ from trainer.results.predictions import Predictions
 from trainer.results.report import label_errors as section, page
 from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import quoted
 
 if TYPE_CHECKING:
     import keras
+
+_MAX_WARNINGS = 10
+"""Number of classes that are named; the report has all."""
 
 
 def evaluate(
@@ -63,7 +67,14 @@ def evaluate(
     trained = restored.model_of(chosen, data)
     staged = staging.stage(data, "test")
     test = predictions.predict(trained.model, staged, "test")
-    result = evaluation.score(test.labels, test.probabilities, list(data.class_names))
+    result = evaluation.score(
+        test.labels,
+        test.probabilities,
+        list(data.class_names),
+        train_counts=data.counts("train"),
+        metric=trained.config.metric,
+    )
+    _warn(result)
     checked = _check_labels(trained.model, data, test, predictions_path)
     html = report.render(
         result, staged, test, label_errors=checked.section, trained=trained, checkpoint_directory=checkpoint_directory
@@ -76,8 +87,18 @@ def evaluate(
         outcome.note_evaluation(checkpoint_directory, step=trained.checkpoint.step, accuracy=result.accuracy)
     if checked.positions is None:
         return result
-    counted = {"num_probable_label_errors": float(len(checked.positions))}
+    counted: dict[str, float | str] = {"num_probable_label_errors": float(len(checked.positions))}
     return dataclasses.replace(result, metrics=result.metrics | counted)
+
+
+def _warn(result: Evaluation) -> None:
+    """Name the classes that the model never answers."""
+    num_images = {each.class_name: each.num_examples for each in result.class_scores}
+    for name in result.never_predicted[:_MAX_WARNINGS]:
+        count = f"{num_images[name]:,} test image{'s' * (num_images[name] != 1)}"
+        print(f"warning: no test image is classified as {quoted(name)} ({count})", file=sys.stderr)
+    if num_more := len(result.never_predicted[_MAX_WARNINGS:]):
+        print(f"warning: {num_more:,} more classes are never predicted; the report marks them", file=sys.stderr)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -130,7 +151,7 @@ def main(arguments: list[str] | None = None) -> int:
         predictions_path=options.predictions,
     )
     for name, value in result.metrics.items():
-        print(f"{name}: {value:g}")
+        print(f"{name}: {value:g}" if isinstance(value, float) else f"{name}: {cli.one_line(value)}")
     print(f"report: {options.report}")
     return 0
 

@@ -1,5 +1,6 @@
 """Evaluation, export and prediction agree, also in processes that know only the exported folder."""
 
+import html
 import json
 import os
 import shutil
@@ -174,6 +175,31 @@ def test_a_failed_look_for_label_errors_is_reported_and_changes_nothing_else(
     assert {(line["split"], line["is_probable_label_error"]) for line in predicted} == {("test", None)}
 
 
+def test_a_model_with_one_answer_is_no_better_than_the_baseline_and_each_other_class_is_a_warning(
+    digits: Dataset, digits_directory: Path, trained_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = {name: digits.statistics["counts"][name] for name in digits.class_names}
+    frequent = max(counts, key=lambda name: counts[name]["train"])
+    real = batches.predict
+
+    def predict(model: Any, loaded: Any) -> Any:
+        return np.roll(np.sort(real(model, loaded), axis=1), digits.class_names.index(frequent) + 1, axis=1)
+
+    monkeypatch.setattr(batches, "predict", predict)
+    words = [f"--dataset={digits_directory}", f"--checkpoint-directory={trained_directory}"]
+    done = call_module("trainer.evaluate", *words, f"--report={tmp_path}/report.html")
+    assert done.returncode == 0, done.stderr
+    tested = {name: each["test"] for name, each in counts.items() if each["test"] and name != frequent}
+    assert len(tested) == 9
+    for name, number in tested.items():
+        images = "1 test image" if number == 1 else f"{number} test images"
+        assert f"warning: no test image is classified as '{name}' ({images})\n" in done.stderr
+    accuracy = counts[frequent]["test"] / digits.num_examples["test"]
+    for line in (f"accuracy: {accuracy:g}", f"baseline_accuracy: {accuracy:g}", f"baseline_class: {frequent}"):
+        assert line in done.stdout.splitlines()
+    assert f"{accuracy:.2%} by always answering {frequent}" in html.unescape((tmp_path / "report.html").read_text())
+
+
 @pytest.mark.parametrize("split", ["validation", "test"])
 def test_predictions_that_are_not_finite_are_neither_judged_nor_scored(
     evaluation: tuple[Evaluation, Path],
@@ -197,7 +223,8 @@ def test_predictions_that_are_not_finite_are_neither_judged_nor_scored(
     words = [f"--dataset={digits_directory}", f"--checkpoint-directory={trained_directory}"]
     done = call_module("trainer.evaluate", *words, f"--report={tmp_path}/report.html")
     message = f"the model predicts values that are not finite for 1 of {digits.num_examples[split]} {split} images"
-    assert done.stderr.count("\n") == done.stderr.count(message) == 1
+    lines = [line for line in done.stderr.splitlines() if "no test image is classified as" not in line]
+    assert len(lines) == done.stderr.count(message) == 1
     assert done.returncode == (1 if split == "test" else 0)
     assert (f"accuracy: {evaluation[0].accuracy:g}" in done.stdout) == (split != "test")
 

@@ -43,6 +43,10 @@ class Dataset:
         """K."""
         return len(self.class_names)
 
+    def counts(self, split: str) -> list[int]:
+        """Return the number of a split's images per class, in the order of the class names."""
+        return [self.statistics["counts"][name][split] for name in self.class_names]
+
     def shard_paths(self, split: str) -> list[str]:
         """Return the paths of a split's shards, in order.
 

@@ -1,9 +1,12 @@
-"""How good predictions are: accuracy, loss, confusion matrix and scores per class."""
+"""How good predictions are: accuracy, loss, confusion matrix, scores per class, and those of a constant answer."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from trainer.models.metrics import ACCURACY, confusion_matrix, score as score_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,43 +33,77 @@ class Evaluation:
     confusion_matrix: list[list[int]]
     """K rows of K counts: rows are true classes, columns are predicted classes."""
     class_scores: list[ClassScore]
-    metrics: dict[str, float]
-    """All metrics that are a single number, by name."""
+    metric: str
+    """What decides about the model, one of `trainer.models.metrics.METRICS`."""
+    score: float
+    """Value of the metric, 0 to 1."""
+    baseline_class: str
+    """The most frequent class of the training split."""
+    baseline_accuracy: float
+    """Accuracy of answering `baseline_class` for every image."""
+    baseline_score: float
+    """Value of the metric of that answer."""
+    never_predicted: list[str]
+    """Classes with test images that the model never answers."""
+    metrics: dict[str, float | str]
+    """The metrics that are a single value, by name; all but the name of a class are numbers."""
 
 
-def score(labels: npt.NDArray[np.int32], probabilities: npt.NDArray[np.float32], class_names: list[str]) -> Evaluation:
+def score(
+    labels: npt.NDArray[np.int32],
+    probabilities: npt.NDArray[np.float32],
+    class_names: list[str],
+    *,
+    train_counts: Sequence[int],
+    metric: str = ACCURACY,
+) -> Evaluation:
     """Compute the metrics of predictions.
 
     Args:
         labels: True classes int32 [N].
         probabilities: Values float32 [N, K].
         class_names: K names.
+        train_counts: Number of training images per class [K]; of equally frequent classes, the first is the baseline.
+        metric: What decides about the model.
     """
     from sklearn import metrics
 
     classes = list(range(len(class_names)))
     predicted = probabilities.argmax(axis=1)
+    confusion = confusion_matrix(labels, predicted, len(classes))
+    baseline = int(np.argmax(train_counts))
+    constant = confusion_matrix(labels, np.full(len(labels), baseline), len(classes))
     loss = _cross_entropy(labels, probabilities)
-    accuracy = float(metrics.accuracy_score(labels, predicted))
     precision, recall, f1, support = metrics.precision_recall_fscore_support(
         labels, predicted, labels=classes, zero_division=0.0
     )
     # Classes without test images would count as misses.
     present = support > 0
-    averages = {"macro_precision": precision, "macro_recall": recall, "macro_f1": f1}
+    averages = {"macro_precision": precision, "balanced_accuracy": recall, "macro_f1": f1}
     columns = zip(class_names, precision, recall, support, strict=True)
+    baselines = {
+        f"baseline_{name.replace('-', '_')}": score_of(name, constant) for name in dict.fromkeys((ACCURACY, metric))
+    }
     return Evaluation(
-        accuracy=accuracy,
+        accuracy=score_of(ACCURACY, confusion),
         loss=loss,
         num_examples=len(labels),
         class_names=class_names,
-        confusion_matrix=metrics.confusion_matrix(labels, predicted, labels=classes).tolist(),
+        confusion_matrix=confusion.tolist(),
         class_scores=[
             ClassScore(class_name=name, precision=float(p), recall=float(r), num_examples=int(n))
             for name, p, r, n in columns
         ],
+        metric=metric,
+        score=score_of(metric, confusion),
+        baseline_class=class_names[baseline],
+        baseline_accuracy=score_of(ACCURACY, constant),
+        baseline_score=score_of(metric, constant),
+        never_predicted=[class_names[each] for each in np.flatnonzero(present & (confusion.sum(axis=0) == 0))],
         metrics={
-            "accuracy": accuracy,
+            "accuracy": score_of(ACCURACY, confusion),
+            **baselines,
+            "baseline_class": class_names[baseline],
             "loss": loss,
             **{name: float(values[present].mean()) for name, values in averages.items()},
             "num_test_examples": float(len(labels)),
