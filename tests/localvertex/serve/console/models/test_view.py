@@ -89,7 +89,7 @@ def test_versions_are_side_by_side_with_their_metrics_and_what_differs(
         for number in "12":
             page.get_by_label(f"Select version {number}").check()
         metrics = page.get_by_role("table", name="Metrics of both versions")
-        expect(metrics.get_by_role("row", name="accuracy")).to_contain_text("+0.18")
+        expect(metrics.get_by_role("row", name="accuracy 0.52")).to_contain_text("+0.18")
         expect(page.get_by_role("row", name="parameter epochs")).to_contain_text("20")
         expect(page.get_by_text("label team")).to_have_count(0)
         assert page.evaluate("document.documentElement.scrollWidth") == width
