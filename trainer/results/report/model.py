@@ -55,7 +55,7 @@ def render(
             ]
         ),
         *_never_predicted(evaluation),
-        *_curves(history),
+        *_curves(history, trained.config.metric),
         *_confusion(evaluation),
         _mistakes(evaluation, dataset, predictions),
         label_errors,
@@ -114,7 +114,7 @@ def _never_predicted(evaluation: Evaluation) -> list[page.Block]:
     ]
 
 
-def _curves(history: list[dict[str, Any]]) -> list[page.Block]:
+def _curves(history: list[dict[str, Any]], metric: str = ACCURACY) -> list[page.Block]:
     """Draw loss and accuracy over the steps; steps that were repeated after a stop appear once, as last trained."""
     training = _average({event["last_step"]: event for event in history if event["event"] == "steps"})
     validation = {event["step"]: event for event in history if event["event"] == "evaluate"}
@@ -132,9 +132,7 @@ def _curves(history: list[dict[str, Any]]) -> list[page.Block]:
         )
         for name, unit in (("loss", "cross-entropy (nats)"), ("accuracy", "fraction correct"))
     ]
-    if chosen := {step: event for step, event in validation.items() if "score" in event}:
-        points = [(step, event["score"]) for step, event in sorted(chosen.items())]
-        metric = next(iter(chosen.values()))["metric"]
+    if points := [(step, event["score"]) for step, event in sorted(validation.items()) if "score" in event]:
         svgs.append(charts.lines(metric.capitalize(), {"validation": points}, x_label="step", y_label=metric))
     note = "Training values include augmentation and dropout, so validation may look better."
     return [page.Chart(title="Training", svgs=svgs, note=note)]

@@ -37,7 +37,7 @@ def test_the_chosen_metric_has_a_curve_of_its_own(monkeypatch: pytest.MonkeyPatc
         "trainer.results.report.charts.lines", lambda title, series, **labels: drawn.update({title: series}) or ""
     )
     done = {"event": "evaluate", "loss": 3.0, "accuracy": 1, "metric": "macro-f1"}
-    model._curves([done | {"step": 4, "score": 0.5}, done | {"step": 2, "score": 0.25}])
+    model._curves([done | {"step": 4, "score": 0.5}, done | {"step": 2, "score": 0.25}], "macro-f1")
     assert drawn["Macro-f1"] == {"validation": [(2, 0.25), (4, 0.5)]}
 
 
