@@ -41,6 +41,7 @@ def image_training(settings: Settings) -> Any:
         max_steps: int = 0,
         patience: int = 0,
         minimum_accuracy_gain: float = 0.0,
+        metric: str = "accuracy",
         max_examples: int = 0,
         max_bad_fraction: float = 0.1,
         strict: str = "",
@@ -106,7 +107,8 @@ def image_training(settings: Settings) -> Any:
             epochs: Passes over the training split.
             max_steps: Maximum number of training steps, for a trial; 0 for no limit.
             patience: Stop early after this many validations (one per epoch) without an improvement; 0 for never.
-            minimum_accuracy_gain: Gain of validation accuracy (0 to 1) that counts as an improvement; 0 for any.
+            minimum_accuracy_gain: Gain of `metric` (0 to 1) on the validation split that counts; 0 for any.
+            metric: What models are judged by: `accuracy`, `balanced-accuracy` (mean recall of classes) or `macro-f1`.
             max_examples: Maximum number of images, for a trial; 0 uses all.
             max_bad_fraction: Fraction of unreadable images (0 to 1) above which the run fails.
             strict: Warnings about the images that are errors: comma-separated names, such as `leaks,label-conflicts`.

@@ -76,8 +76,8 @@ class TrainConfig:
     )
     minimum_accuracy_gain: float = _hyperparameter(
         0.0,
-        "Gain of validation accuracy (0 to 1) that counts as an improvement for patience; 0: any, or an equal accuracy"
-        " with a lower loss.",
+        "Gain of the validation metric (0 to 1; accuracy or the one of --metric) that counts as an improvement for"
+        " patience; 0: any, or an equal value with a lower loss.",
         lowest=0.0,
         highest=1.0,
         is_later=True,

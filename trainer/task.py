@@ -18,6 +18,7 @@ from trainer.checkpoints import exactness, identity, occupant, starting_weights
 from trainer.checkpoints.async_writer import SECONDS_BETWEEN_FAILURES
 from trainer.config import TrainConfig
 from trainer.data import dataset
+from trainer.data.dataset import Dataset
 from trainer.files import storage
 from trainer.learner import libraries
 from trainer.loop import before_start
@@ -72,7 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
         exact = options.exact and not exactness.is_exact_of_earlier_version(directory)
         run_identity = identity.identity(train_config, data.fingerprint, options.run_label, exact=exact)
         is_apart = cluster.is_evaluator and options.batch_size_per_replica > 0
-        if _is_finished(directory, run_identity, is_apart=is_apart):
+        if _is_finished(directory, run_identity, data, is_apart=is_apart):
             return 0
         storage.check_folder("--checkpoint-directory", directory)
         if not cluster.addresses:
@@ -105,7 +106,7 @@ def _ended_by(stop: StopRequest, *paths: str) -> contextlib.AbstractContextManag
     return stop.immediate(leave) if any(map(storage.is_remote, paths)) else contextlib.nullcontext()
 
 
-def _is_finished(directory: str, run_identity: dict[str, Any], *, is_apart: bool) -> bool:
+def _is_finished(directory: str, run_identity: dict[str, Any], data: Dataset, *, is_apart: bool) -> bool:
     """Refuse the result of another run; return whether this run is finished, and print its result."""
     if not (result := identity.read_result(directory)):
         return False
@@ -114,7 +115,8 @@ def _is_finished(directory: str, run_identity: dict[str, Any], *, is_apart: bool
     expected = identity.with_devices_of(found, run_identity) if is_apart else run_identity
     occupant.refuse_other_run(found, expected, directory)
     if is_finished := identity.is_finished(directory):
-        print(f"run {result['run_id']} is finished: {identity.summary(result)}; nothing to do")
+        summary = identity.summary(result, data.constant_answer("validation"))
+        print(f"run {result['run_id']} is finished: {summary}; nothing to do")
     return is_finished
 
 

@@ -59,6 +59,7 @@ def without_the_job(
         seed=1,
         patience=0,
         minimum_accuracy_gain=0.0,
+        metric="accuracy",
         run_label="",
         machine_type="n1-standard-8",
         accelerator_type="NVIDIA_TESLA_T4",

@@ -40,6 +40,7 @@ OF_RELEASE = {
 ADDED = (
     {
         "learning_rate_schedule",
+        "metric",
         "minimum_accuracy_gain",
         "optimizer",
         "patience",

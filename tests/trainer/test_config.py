@@ -50,6 +50,7 @@ def test_every_field_has_a_flag_with_help() -> None:
         ({"learning_rate": -0.1}, "learning_rate=-0.1"),
         ({"patience": -1}, "patience=-1 is out of range; expected a value from 0"),
         ({"patience": 1, "minimum_accuracy_gain": 1.5}, "minimum_accuracy_gain=1.5 is out of range"),
+        ({"metric": "recall"}, "metric='recall' is not known; choose one of: accuracy, balanced-accuracy, macro-f1"),
         ({"minimum_accuracy_gain": 0.1}, "minimum_accuracy_gain=0.1 has no effect without patience"),
         ({"global_batch_size": 0}, "global_batch_size=0"),
         ({"seed": 2**31}, "seed=2147483648"),

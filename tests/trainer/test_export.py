@@ -197,7 +197,9 @@ def test_a_model_with_one_answer_is_no_better_than_the_baseline_and_each_other_c
     accuracy = counts[frequent]["test"] / digits.num_examples["test"]
     for line in (f"accuracy: {accuracy:g}", f"baseline_accuracy: {accuracy:g}", f"baseline_class: {frequent}"):
         assert line in done.stdout.splitlines()
-    assert f"{accuracy:.2%} by always answering {frequent}" in html.unescape((tmp_path / "report.html").read_text())
+    assert f"test accuracy ({accuracy:.2%} by always answering '{frequent}')" in html.unescape(
+        (tmp_path / "report.html").read_text()
+    )
 
 
 @pytest.mark.parametrize("split", ["validation", "test"])

@@ -30,6 +30,8 @@ WRONG = [
     ({"learning_rate": "fast"}, "learning_rate"),
     ({"epochs": "0"}, "epochs=0 is out of range"),
     ({"patience": "-1"}, "patience=-1 is out of range"),
+    ({"metric": "auc"}, "metric='auc' is not known; choose one of: accuracy, balanced-accuracy, macro-f1"),
+    ({"metric": ""}, "metric='' is not known"),
     ({"minimum_accuracy_gain": 0.1}, "has no effect without patience"),
     ({"patience": 2, "parameter_server_count": "1"}, "patience=2 does not work with parameter servers"),
     ({"exact": "true", "parameter_server_count": "1"}, "exact does not work with parameter servers"),

@@ -34,10 +34,21 @@ class Best:
     step: int = 0
     accuracy: float = 0.0
     loss: float = float("inf")
+    score: float | None = None
+    """Value of the run's metric; None if that is the accuracy, which has no second name in a manifest."""
 
-    def is_beaten_by(self, accuracy: float, loss: float) -> bool:
-        """Return whether a newer score is better: by accuracy, and for equal accuracy by loss."""
-        return (accuracy, -loss) > (self.accuracy, -self.loss) or self.step == 0
+    @property
+    def value(self) -> float:
+        """What decides: the score, or the accuracy."""
+        return self.accuracy if self.score is None else self.score
+
+    def is_beaten_by(self, value: float, loss: float) -> bool:
+        """Return whether a newer value is better; an equal one is better with a lower loss."""
+        return (value, -loss) > (self.value, -self.loss) or self.step == 0
+
+    def to_dict(self) -> dict[str, int | float]:
+        """Return the fields that are set, for the manifest."""
+        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -90,11 +101,11 @@ def save(directory: str, checkpoint: Checkpoint) -> str:
 def _manifest(checkpoint: Checkpoint, files: dict[str, Any]) -> dict[str, Any]:
     return {
         "step": checkpoint.step,
-        "best": dataclasses.asdict(checkpoint.best) if checkpoint.best.step else None,
+        "best": checkpoint.best.to_dict() if checkpoint.best.step else None,
         "run_id": checkpoint.run_id,
         "identity": checkpoint.identity,
         "is_validated": checkpoint.is_validated,
-        "validations": [dataclasses.asdict(score) for score in checkpoint.validations],
+        "validations": [score.to_dict() for score in checkpoint.validations],
         "loss_scaling": checkpoint.loss_scaling,
         "files": files,
     }

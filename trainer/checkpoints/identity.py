@@ -93,13 +93,20 @@ def read_result(checkpoint_directory: str) -> dict[str, Any] | None:
     return result if isinstance(result, dict) and seal.is_intact(result) else None
 
 
-def summary(result: dict[str, Any]) -> str:
-    """Return the result in a few words."""
+def summary(result: dict[str, Any], constant_answer: tuple[str, float]) -> str:
+    """Return the result in a few words.
+
+    Args:
+        result: Content of `result.json`.
+        constant_answer: A class, and the validation accuracy of always answering it.
+    """
     steps = result["final_step"]
     # Results of earlier versions do not have the planned steps.
     planned = result.get("num_planned_steps", steps)
     early = "" if steps == planned else f" of {planned} (stopped early: {result['stop_reason']})"
+    other = f"{result['metric']} {result['score']:.4f} and " if "score" in result else ""
+    name, accuracy = constant_answer
     return (
-        f"{steps} steps{early}, best at step {result['best_step']} with validation accuracy"
-        f" {result['validation_accuracy']:.4f}"
+        f"{steps} steps{early}, best at step {result['best_step']} with validation {other}accuracy"
+        f" {result['validation_accuracy']:.4f} ({accuracy:.4f} by always answering {quoted(name)})"
     )

@@ -68,6 +68,7 @@ def write_result(
         "best_checkpoint": manifest.name(best.step),
         "validation_accuracy": best.accuracy,
         "validation_loss": best.loss,
+        **({"metric": run_identity["metric"], "score": best.score} if best.score is not None else {}),
         "weights_sha256": weights_sha256,
         "images_per_second": images_per_second,
         "images_per_second_per_device": images_per_second / num_devices,

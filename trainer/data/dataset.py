@@ -15,6 +15,7 @@ from trainer.data.stored.records import Record, parse
 from trainer.data.stored.shards import Shards
 from trainer.files import storage
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import quoted
 
 METADATA_FILE = "dataset.json"
 FORMAT_VERSION = 2
@@ -46,6 +47,12 @@ class Dataset:
     def counts(self, split: str) -> list[int]:
         """Return the number of a split's images per class, in the order of the class names."""
         return [self.statistics["counts"][name][split] for name in self.class_names]
+
+    def constant_answer(self, split: str) -> tuple[str, float]:
+        """Return the most frequent class of the training split, and the accuracy of always answering it for a split."""
+        train, asked = self.counts("train"), self.counts(split)
+        frequent = train.index(max(train))
+        return self.class_names[frequent], asked[frequent] / max(1, sum(asked))
 
     def shard_paths(self, split: str) -> list[str]:
         """Return the paths of a split's shards, in order.
@@ -126,6 +133,10 @@ def load(directory: str) -> Dataset:
             " make one with `python -m trainer.prepare`"
         )
     check_metadata(content, path, format_version=FORMAT_VERSION)
+    if unnamed := sorted({*content["class_names"]} ^ {*content["statistics"]["counts"]}):
+        raise UserError(
+            f"{path!r}: class {quoted(unnamed[0])} is not in both class_names and statistics; run prepare again"
+        )
     return Dataset(
         directory=directory,
         class_names=tuple(content["class_names"]),

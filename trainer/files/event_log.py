@@ -28,6 +28,7 @@ _NUMBERS = {
     "save": ("step",),
 }
 """Fields that have to be numbers, by event."""
+_OPTIONAL_NUMBERS = ("score",)
 _HUGE = 2.0**63
 """Neither times nor steps nor losses are larger; also false for NaN."""
 _URGENT = ("start", "notice", "exit")
@@ -204,7 +205,7 @@ def _parse(line: str) -> dict[str, Any] | None:
         return None
     if not isinstance(event, dict) or not isinstance(event.get("event"), str) or not _is_number(event.get("time")):
         return None
-    numbers = _NUMBERS.get(event["event"], ())
+    numbers = (*_NUMBERS.get(event["event"], ()), *_OPTIONAL_NUMBERS)
     return event if all(_is_number(event[name]) for name in numbers if name in event) else None
 
 

@@ -90,5 +90,6 @@ def _describe(event: str, fields: dict[str, Any]) -> str:
     if event == "evaluate":
         mark = "  best so far" if fields["is_best"] else ""
         score = f"validation loss {fields['loss']:.4f}  accuracy {fields['accuracy']:.4f}"
-        return f"epoch {fields['epoch']:.0f}  {score}{mark}"
+        other = f"  {fields['metric']} {fields['score']:.4f}" if "score" in fields else ""
+        return f"epoch {fields['epoch']:.0f}  {score}{other}{mark}"
     return str(fields["message"]) if event == "notice" else ""

@@ -20,6 +20,7 @@ from trainer.data.sampler import Sampler
 from trainer.learner import batch_digest, keras_internals, optimizers, precision, replica_step
 from trainer.learner.replica_step import ReplicaStep
 from trainer.models import applications, models
+from trainer.models.metrics import ACCURACY, METRICS
 
 EVALUATION_BATCH_SIZE = 256
 
@@ -32,6 +33,14 @@ class Score:
     """Mean cross-entropy in nats."""
     accuracy: float
     """Share of examples whose most probable class is the true one, 0 to 1."""
+    metric: str = ACCURACY
+    score: float | None = None
+    """Value of the metric; None if that is the accuracy."""
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of the event `evaluate`."""
+        own = {} if self.score is None else {"metric": self.metric, "score": self.score}
+        return {"loss": self.loss, "accuracy": self.accuracy, **own}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,6 +75,7 @@ class Learner:
         """
         keras_internals.check_version()
         self.config = config
+        self._num_counts = 0 if config.metric == ACCURACY else replica_step.NUM_COUNTS * num_classes
         self.distribution_strategy = distribution_strategy
         self.num_replicas = distribution_strategy.num_replicas_in_sync
         # Keras' own seed decides the initial weights.
@@ -214,23 +224,35 @@ class Learner:
                 return None
             rows.append(self._evaluate(iterator, tf.constant(rounds)).numpy())
         # Summed here, in double precision, so that the sum does not depend on the number of rounds per call.
-        loss, num_hits = (float(total) for total in np.concatenate(rows).sum(axis=0, dtype=np.float64))
-        return Score(loss=loss / examples.num_examples, accuracy=num_hits / examples.num_examples)
+        loss, num_hits, *counts = np.concatenate(rows).sum(axis=0, dtype=np.float64).tolist()
+        return Score(
+            loss=loss / examples.num_examples,
+            accuracy=num_hits / examples.num_examples,
+            metric=self.config.metric,
+            score=self._score_of(np.array(counts, np.int64)) if counts else None,
+        )
+
+    def _score_of(self, counts: npt.NDArray[np.int64]) -> float:
+        """Return the value of the metric from the counts of each class."""
+        return float(METRICS[self.config.metric](*counts.reshape(replica_step.NUM_COUNTS, -1)))
 
     def _evaluate_rounds(self, iterator: Any, num_rounds: tf.Tensor) -> tf.Tensor:
         def take() -> tf.Tensor:
             row = self.distribution_strategy.run(self._evaluate_replica, args=(next(iterator),))
             return self.distribution_strategy.reduce("SUM", row, axis=None)
 
-        return _repeated(take, num_rounds, row_size=2)
+        return _repeated(take, num_rounds, row_size=2 + self._num_counts)
 
     def _evaluate_replica(self, batch: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
         images, labels, weights = batch
         probabilities = self.model(images, training=False)
         losses = keras.losses.sparse_categorical_crossentropy(labels, probabilities)
-        return tf.stack(
-            [tf.reduce_sum(losses * weights), tf.reduce_sum(replica_step.hits(labels, probabilities) * weights)]
-        )
+        hits = replica_step.hits(labels, probabilities) * weights
+        row = tf.stack([tf.reduce_sum(losses * weights), tf.reduce_sum(hits)])
+        if not self._num_counts:
+            return row
+        # Exact: a round has far fewer than 2^24 examples, and the rounds are summed in double precision.
+        return tf.concat([row, replica_step.class_counts(labels, probabilities, weights)], axis=0)
 
     @property
     def replicas_per_worker(self) -> int:

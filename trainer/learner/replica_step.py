@@ -18,6 +18,8 @@ from trainer.data.augmentation import AUGMENTATIONS
 from trainer.learner import batch_digest
 from trainer.learner.keras_internals import is_seed
 
+NUM_COUNTS = 3
+"""Counts per class of `class_counts`."""
 _MAX_SEED_USES = 4096
 """Uses of a seed generator per step, by all layers that share it, before two steps would get the same numbers."""
 
@@ -122,3 +124,19 @@ class ReplicaStep:
 def hits(labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
     """Return float32 [B]: 1 where the most probable class is the true one, else 0."""
     return tf.cast(tf.argmax(probabilities, axis=-1, output_type=labels.dtype) == labels, tf.float32)
+
+
+def class_counts(labels: tf.Tensor, probabilities: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    """Return float32 [NUM_COUNTS * K]: right answers, examples and answers of each class, which give every metric.
+
+    Args:
+        labels: True classes [B].
+        probabilities: Values [B, K].
+        weights: 1 for an example and 0 for padding, float32 [B].
+    """
+    num_classes = probabilities.shape[-1]
+    answers = tf.argmax(probabilities, axis=-1, output_type=labels.dtype)
+    # One-hot rows, because counting by index is not deterministic on GPUs.
+    is_true = tf.one_hot(labels, num_classes) * weights[:, None]
+    is_answer = tf.one_hot(answers, num_classes) * weights[:, None]
+    return tf.reshape(tf.reduce_sum(tf.stack([is_true * is_answer, is_true, is_answer]), axis=1), [-1])

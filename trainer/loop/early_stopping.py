@@ -15,7 +15,7 @@ class EarlyStopping:
     patience: int = 0
     """Number of validations in a row without an improvement; 0: never."""
     minimum_accuracy_gain: float = 0.0
-    """Gain of accuracy that counts as an improvement; 0: any, or an equal accuracy with a lower loss."""
+    """Gain of the run's metric that counts as an improvement; 0: any, or an equal value with a lower loss."""
 
     def is_due(self, validations: Validations) -> bool:
         """Return whether the run ends after the last of these validations."""
@@ -32,8 +32,8 @@ class EarlyStopping:
 
     def _improves(self, reference: Best, score: Best) -> bool:
         if self.minimum_accuracy_gain and reference.step:
-            return score.accuracy >= reference.accuracy + self.minimum_accuracy_gain
-        return reference.is_beaten_by(score.accuracy, score.loss)
+            return score.value >= reference.value + self.minimum_accuracy_gain
+        return reference.is_beaten_by(score.value, score.loss)
 
 
 def with_score(validations: Validations, score: Best) -> Validations:

@@ -71,18 +71,18 @@ def _evaluate_step(
     score = learner.evaluate(validation, rounds)
     if score is None:
         return None
-    is_best = best.is_beaten_by(score.accuracy, score.loss)
+    found = Best(step=step, accuracy=score.accuracy, loss=score.loss, score=score.score)
+    is_best = best.is_beaten_by(found.value, found.loss)
     log_event(
         "evaluate",
         split="validation",
         step=step,
         epoch=_epoch(training, checkpoint),
-        loss=score.loss,
-        accuracy=score.accuracy,
+        **score.fields(),
         is_best=is_best,
         seconds=time.monotonic() - started,
     )
-    return Best(step=step, accuracy=score.accuracy, loss=score.loss) if is_best else best
+    return found if is_best else best
 
 
 def _epoch(training: Training, checkpoint: Checkpoint) -> float:

@@ -108,7 +108,7 @@ def train(
             improved, score = False, None
             if is_end_of_epoch and validated_step != step and not decision.stop:
                 if score := _validate(learner, validation, best, sampler, sync, log_event):
-                    improved, validated_step = best.is_beaten_by(score.accuracy, score.loss), step
+                    improved, validated_step = best.is_beaten_by(score.value, score.loss), step
                     history = with_score(history, score)
                 decision = sync.decide(pace, ends_early=run.early_stopping.is_due(history))
             # 4. Save the best at once, otherwise when a save is due. A stop request also triggers a save.
@@ -119,7 +119,7 @@ def train(
                 # A failed save loses the best step that was in it: only committed checkpoints count.
                 if writer.settle(wait=True):
                     best = writer.best
-                    improved = score is not None and best.is_beaten_by(score.accuracy, score.loss)
+                    improved = score is not None and best.is_beaten_by(score.value, score.loss)
                 if improved and score:
                     best = score
                 is_validated = validated_step == step or not is_end_of_epoch
@@ -179,17 +179,17 @@ def _validate(
             f"the validation loss after step {learner.step} is {score.loss}; lower the learning rate (now"
             f" {learner.config.learning_rate:g}) or check the data"
         )
+    found = Best(step=learner.step, accuracy=score.accuracy, loss=score.loss, score=score.score)
     log_event(
         "evaluate",
         split="validation",
         step=learner.step,
         epoch=learner.step / sampler.steps_per_epoch,
-        loss=score.loss,
-        accuracy=score.accuracy,
-        is_best=best.is_beaten_by(score.accuracy, score.loss),
+        **score.fields(),
+        is_best=best.is_beaten_by(found.value, found.loss),
         seconds=time.monotonic() - started,
     )
-    return Best(step=learner.step, accuracy=score.accuracy, loss=score.loss)
+    return found
 
 
 def _take(

@@ -259,4 +259,4 @@ class Training:
     def print_result(self) -> None:
         """Print the result of the run if it is finished."""
         if result := identity.read_result(self.directory):
-            print(f"run {self.run_id} is finished: {identity.summary(result)}")
+            print(f"run {self.run_id} is finished: {identity.summary(result, self.data.constant_answer('validation'))}")

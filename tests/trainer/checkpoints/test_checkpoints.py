@@ -1,5 +1,6 @@
 """Checkpoints are committed as a whole, verified when read, and skipped when damaged."""
 
+import dataclasses
 import hashlib
 import os
 import threading
@@ -28,6 +29,27 @@ def test_what_is_saved_comes_back(tmp_path: Path) -> None:
         assert one.dtype == other.dtype
         assert np.array_equal(one, other)
     assert checkpoints.digest(found.arrays) == checkpoints.digest(checkpoint(5).arrays)
+
+
+_SCORES = (Best(step=2, accuracy=0.5, loss=1.25), Best(step=4, accuracy=0.25, loss=1.5))
+
+
+def test_with_the_metric_accuracy_every_byte_is_that_of_earlier_versions(tmp_path: Path) -> None:
+    arrays = [np.arange(6, dtype=np.float32).reshape(2, 3)]
+    made = Checkpoint(step=4, best=_SCORES[0], identity={"seed": 0}, run_id="abc", arrays=arrays, validations=_SCORES)
+    folder = Path(checkpoints.save(str(tmp_path), made))
+    assert {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()} == {
+        "manifest.json": "8a64278d8db813436d084976cb00d8d1dc0494f8dc20553df7cf0f729db06564",
+        "variables.npz": "d6c91e90df8438a144dff7080c538139366dba73f9f9d49269d4d20e0dd8807c",
+    }
+
+
+def test_the_score_of_another_metric_comes_back(tmp_path: Path) -> None:
+    scores = tuple(dataclasses.replace(each, score=0.5 / each.step) for each in _SCORES)
+    made = dataclasses.replace(checkpoint(4, scores[0]), validations=scores)
+    checkpoints.save(str(tmp_path), made)
+    found = checkpoints.load(str(tmp_path), 4)
+    assert (found.best, found.validations) == (scores[0], scores)
 
 
 def test_more_than_ten_variables_keep_their_order(tmp_path: Path) -> None:
@@ -101,6 +123,13 @@ def test_best_is_by_accuracy_then_by_loss() -> None:
     assert best.is_beaten_by(0.6, 2.0)
     assert best.is_beaten_by(0.5, 0.9)
     assert not best.is_beaten_by(0.5, 1.0)
+    assert not best.is_beaten_by(0.4, 0.1)
+
+
+def test_the_best_by_another_metric_is_the_highest_score_whatever_its_accuracy() -> None:
+    best = Best(step=1, accuracy=0.9, loss=1.0, score=0.5)
+    assert best.is_beaten_by(0.6, 2.0)
+    assert best.is_beaten_by(0.5, 0.9)
     assert not best.is_beaten_by(0.4, 0.1)
 
 

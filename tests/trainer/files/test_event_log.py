@@ -107,6 +107,7 @@ def test_parts_have_their_number_in_the_name(name: str, expected: tuple[str, int
         b'{"time": 1, "event": "steps"}',
         b'{"time": 1, "event": "steps", "first_step": 1, "last_step": null, "num_steps": 1, "seconds": 1}',
         b'{"time": 1, "event": "evaluate", "step": [1]}',
+        b'{"time": 1, "event": "evaluate", "step": 1, "loss": 1, "accuracy": 1, "metric": "macro-f1", "score": "high"}',
         b"[" * 100_000,
         b"\0" * 100,
         b"\xff\xfe",

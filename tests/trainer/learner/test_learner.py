@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import tensorflow as tf
+from sklearn import metrics as sklearn_metrics
 
 from tests.support.learners import NUM_STEPS, make_learner
 from trainer.checkpoints import checkpoints, variables
@@ -181,6 +182,34 @@ def test_an_evaluation_does_not_depend_on_the_rounds_per_call(
     assert learner.evaluate(training, one_round) == whole
     assert left_before_each_call == list(range(-(-training.num_examples // 32), 0, -1))
     assert learner.evaluate(training, lambda left: 0) is None
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("balanced-accuracy", sklearn_metrics.balanced_accuracy_score),
+        ("macro-f1", lambda labels, answers: sklearn_metrics.f1_score(labels, answers, average="macro")),
+    ],
+)
+def test_a_chosen_metric_is_that_of_all_answers(
+    training: Examples, sampler: Sampler, monkeypatch: pytest.MonkeyPatch, metric: str, expected: Any
+) -> None:
+    """The last round is padded; padding is no example."""
+    monkeypatch.setattr("trainer.learner.learner.EVALUATION_BATCH_SIZE", 32)
+    assert training.num_examples % 32
+    learner, plain = make_learner(metric=metric), make_learner()
+    for each in (learner, plain):
+        each.train(each.batches(training, sampler, NUM_STEPS), 6)
+    found, usual = learner.evaluate(training, lambda _: 1), plain.evaluate(training, lambda _: 1)
+    assert found is not None
+    assert usual is not None
+    images, labels = (np.asarray(part) for part in (training.images, training.labels))
+    answers = np.asarray(learner.model(images, training=False)).argmax(axis=1)
+    assert found.score == pytest.approx(expected(labels, answers), abs=1e-12)
+    assert found.score != found.accuracy
+    assert found.fields() == {"loss": usual.loss, "accuracy": usual.accuracy, "metric": metric, "score": found.score}
+    assert usual.fields() == {"loss": usual.loss, "accuracy": usual.accuracy}
+    assert learner.evaluate(training) == found
 
 
 def test_regularisation_counts_once(training: Examples, sampler: Sampler) -> None:

@@ -1,5 +1,6 @@
 """A run that stops early stops at the same step with the same weights, whatever happens to it and its event log."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -52,6 +53,20 @@ def test_the_history_alone_decides(
     assert rule.is_due(history(*scores)) is is_due
 
 
+@pytest.mark.parametrize("gain", [0.0, 0.1])
+def test_with_another_metric_its_score_decides_and_not_the_accuracy(gain: float) -> None:
+    rule = EarlyStopping(patience=1, minimum_accuracy_gain=gain)
+    rising, falling = (
+        tuple(
+            dataclasses.replace(each, score=score)
+            for each, score in zip(history((0.5, 1.0), (other, 1.0)), (0.5, 1.1 - other), strict=True)
+        )
+        for other in (0.4, 0.7)
+    )
+    assert not rule.is_due(rising)
+    assert rule.is_due(falling)
+
+
 def test_a_repeated_validation_counts_once() -> None:
     done = history((0.5, 1.0), (0.4, 1.0))
     assert with_score(done, done[-1]) == done
@@ -77,11 +92,14 @@ def result(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("num_workers", "patience"), [(1, 2), (2, 1)])
+@pytest.mark.parametrize(
+    ("num_workers", "patience", "metric"),
+    [(1, 2, "accuracy"), (2, 1, "accuracy"), (1, 2, "macro-f1"), (2, 1, "macro-f1")],
+)
 def test_a_run_that_is_ended_at_every_validation_stops_as_an_undisturbed_one(
-    digits_directory: Path, tmp_path: Path, num_workers: int, patience: int
+    digits_directory: Path, tmp_path: Path, num_workers: int, patience: int, metric: str
 ) -> None:
-    flags = [f"--dataset={digits_directory}", *EXACT, f"--patience={patience}"]
+    flags = [f"--dataset={digits_directory}", *EXACT, f"--patience={patience}", f"--metric={metric}"]
     command = [sys.executable, "-m", "tests.support.killed_in_validation", str(num_workers), str(tmp_path), *flags]
     done = subprocess.run(command, capture_output=True, text=True, timeout=500)
     logs = "\n".join(f"--- {path.name}\n{path.read_text()[-3000:]}" for path in sorted(tmp_path.glob("*.log")))
@@ -98,6 +116,9 @@ def test_a_run_that_is_ended_at_every_validation_stops_as_an_undisturbed_one(
     assert len(attempts) == len(scores) > patience
     assert result(one)["final_step"] == scores[-1].step < PLANNED_STEPS == result(one)["num_planned_steps"]
     assert result(one)["best_step"] == scores[-1 - patience].step
+    of_best = {"metric": metric, "score": scores[-1 - patience].score} if metric != "accuracy" else {}
+    assert {name: result(one)[name] for name in ("metric", "score") if name in result(one)} == of_best
+    assert {score.score is None for score in scores} == {metric == "accuracy"}
     assert result(one)["stop_reason"].startswith("no improvement in ")
     # The event log in the same folder was damaged and deleted in turns; only measured values depend on it.
     measured = ("images_per_second", "images_per_second_per_device", "num_restarts", "num_skipped_lines", "seal")

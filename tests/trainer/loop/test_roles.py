@@ -48,6 +48,7 @@ def job(digits_directory: Path, tmp_path: Path) -> Callable[..., Job]:
 @pytest.mark.slow(first=True)
 def test_parameter_servers_survive_a_worker_that_is_lost_and_restarted(job: Callable[..., Job]) -> None:
     run = job(3, "ps", epochs=30)
+    run.arguments += ["--metric=balanced-accuracy"]
     run.start()
     run.wait(until=lambda: run.last_step() >= 20)
     run.workers[2].send_signal(signal.SIGKILL)
@@ -62,6 +63,8 @@ def test_parameter_servers_survive_a_worker_that_is_lost_and_restarted(job: Call
     assert ended["final_step"] == 30 * 7
     assert ended["batch_digests"] == []
     assert ended["validation_accuracy"] > 0.8
+    scores = [event["score"] for event in run.events() if event["event"] == "evaluate"]
+    assert (ended["metric"], ended["score"]) == ("balanced-accuracy", max(scores))
     assert "no two runs are equal" in run.notices()
 
 
@@ -101,8 +104,10 @@ def test_frozen_stopped_and_lost_machines_end_all_others_as_in_synchronous_train
     assert [event["step"] for event in run.events() if event["event"] == "restore"][-1] >= 15
 
 
-def test_an_evaluator_evaluates_every_checkpoint_and_exits_after_the_last(job: Callable[..., Job]) -> None:
+@pytest.mark.parametrize("metric", ["accuracy", "macro-f1"])
+def test_an_evaluator_evaluates_every_checkpoint_and_exits_after_the_last(job: Callable[..., Job], metric: str) -> None:
     run = job(1, "evaluator")
+    run.arguments += [f"--metric={metric}"]
     # No validation gains that much, so the run ends early, as it would without the evaluator.
     run.arguments += ["--patience=3", "--minimum-accuracy-gain=0.95"]
     run.run(max_attempts=1)
@@ -112,9 +117,10 @@ def test_an_evaluator_evaluates_every_checkpoint_and_exits_after_the_last(job: C
     assert [event["step"] for event in seen] == list(reversed(checkpoints.steps(str(run.folder))))
     # Both get the same result for a checkpoint; the training saves at the end of an epoch only if it was the best.
     validations = [event for event in run.events() if event["event"] == "evaluate"]
-    own = {event["step"]: event["accuracy"] for event in validations}
+    decides = "accuracy" if metric == "accuracy" else "score"
+    own = {event["step"]: event[decides] for event in validations}
     assert {event["step"] for event in validations if event["is_best"]} <= {event["step"] for event in seen}
-    assert all(own[event["step"]] == event["accuracy"] for event in seen if event["step"] in own)
+    assert all(own[event["step"]] == event[decides] for event in seen if event["step"] in own)
 
 
 def test_an_evaluator_may_have_fewer_devices_than_the_training(digits_directory: Path, tmp_path: Path) -> None:

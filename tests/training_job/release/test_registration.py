@@ -13,12 +13,20 @@ from trainer.checkpoints import outcome
 from trainer.command_line import TrainingError
 from training_job.release import vertex_clients
 from training_job.release.labels import ALIASES, PROJECT_LABEL, VERSION_KEYS
-from training_job.release.registration import in_google_schema, labels_at_upload, record
+from training_job.release.registration import description, in_google_schema, labels_at_upload, record
 from training_job.release.registry import Registry
 from vertex_gpu_training.userinput import step_endpoint
 from vertex_gpu_training.userinput.step_endpoint import StepEndpoint
 
-METRICS = {"accuracy": 0.9, "loss": 0.25, "macro_f1": 0.875, "num_test_examples": 20.0}
+METRICS = {
+    "accuracy": 0.9,
+    "baseline_accuracy": 0.5,
+    "baseline_class": "cat",
+    "loss": 0.25,
+    "balanced_accuracy": 0.9,
+    "macro_f1": 0.875,
+    "num_test_examples": 20.0,
+}
 MATRIX = {
     "confusionMatrix": {
         "annotationSpecs": [{"displayName": "cat"}, {"displayName": "dog"}],
@@ -72,7 +80,8 @@ def test_a_version_gets_everything_and_a_repetition_changes_nothing(
     assert recorded(server, run, name) == name
     once = get(server, name)
     assert once["versionAliases"] == list(ALIASES)
-    assert once["versionDescription"] == "accuracy 0.9000, loss 0.2500, macro_f1 0.8750 (20 test images)"
+    described = "accuracy 0.9000 (0.5000 by always answering 'cat'), loss 0.2500, macro_f1 0.8750 (20 test images)"
+    assert once["versionDescription"] == described
     assert {key: once["labels"][key] for key in VERSION_KEYS} == {
         "run-id": "0123456789abcdef",
         "checkpoint": outcome.best_digest(run)[:32],
@@ -95,6 +104,13 @@ def test_a_version_gets_everything_and_a_repetition_changes_nothing(
     found = registry.version_of_run(model, "0123456789abcdef", outcome.best_digest(run))
     assert found
     assert found.name == name
+
+
+def test_a_description_has_the_baseline_of_the_chosen_metric_and_none_for_an_evaluation_of_an_earlier_version() -> None:
+    chosen = description(METRICS | {"baseline_balanced_accuracy": 0.25})
+    assert ", balanced_accuracy 0.9000 (0.2500 by always answering 'cat'), loss" in chosen
+    earlier = {name: value for name, value in METRICS.items() if not name.startswith("b")}
+    assert description(earlier) == "accuracy 0.9000, loss 0.2500, macro_f1 0.8750 (20 test images)"
 
 
 @pytest.mark.slow

@@ -65,6 +65,11 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, str) and value.isprintable() and "/" not in value
 
 
+def _has_counts(value: Any) -> bool:
+    counts = value.get("counts") if isinstance(value, dict) else None
+    return isinstance(counts, dict) and all(map(_per_split(_is_natural), counts.values()))
+
+
 def _matches(pattern: str) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None
 
@@ -98,6 +103,6 @@ _FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "image_size": (lambda value: _is_natural(value) and 1 <= value <= _MAX_IMAGE_SIZE, "a number of pixels"),
     "num_examples": (_per_split(_is_natural), f"a number for each of {', '.join(SPLITS)}"),
     "shards": (_per_split(_are(_is_shard)), f"shards for each of {', '.join(SPLITS)}"),
-    "statistics": (lambda value: isinstance(value, dict), "an object"),
+    "statistics": (_has_counts, "an object with the counts of each class"),
 }
 """Field -> whether a value is valid, and what is."""

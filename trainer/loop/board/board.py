@@ -122,7 +122,10 @@ class Board(NoBoard):
         if step < min(self._next_step[event], self._num_steps):
             return
         self._next_step[event] = step + max(1, -(-self._num_steps // MAX_POINTS))
-        values = [value for name in self._SCALARS[event] for value in scalar_pb(name, fields[name]).value]
+        shown = {name: fields[name] for name in self._SCALARS[event]}
+        if "score" in fields:
+            shown[fields["metric"]] = fields["score"]
+        values = [value for name, number in shown.items() for value in scalar_pb(name, number).value]
         self.submit(lambda: self._write(self._folders[event], Summary(value=values), step, replaces_from=step))
 
     def _write_forever(self) -> None:

@@ -162,7 +162,8 @@ def _write(datasets: list[str], data: Dataset, *, report_path: str, predictions_
     if predictions_path:
         storage.write_output_lines(predictions_path, predictions.lines(whole, [every], positions))
     accuracy = float(np.mean(every.probabilities.argmax(axis=1) == every.labels))
-    print(f"accuracy on the labels: {accuracy:g}")
+    name, baseline = data.constant_answer("train")
+    print(f"accuracy on the labels: {accuracy:g} ({baseline:g} by always answering {quoted(name)})")
     print(errors.reason or f"num_probable_label_errors: {len(errors.indices)}")
     print(f"report: {report_path}")
 

@@ -8,9 +8,11 @@ from trainer.checkpoints import starting_weights
 from trainer.checkpoints.restored import TrainedModel
 from trainer.data.dataset import Dataset
 from trainer.files import event_log
+from trainer.models.metrics import ACCURACY
 from trainer.results.evaluation import Evaluation
 from trainer.results.predictions import Predictions
 from trainer.results.report import charts, page
+from vertex_gpu_training.userinput.spelling import quoted
 
 _NUM_MISTAKES = 24
 _MAX_DRAWN_CLASSES = 60
@@ -39,19 +41,21 @@ def render(
     # Every worker logs the same steps.
     events, _ = event_log.read_complete(checkpoint_directory)
     history = [event for event in events if event["replica"] == event_log.PRIMARY]
+    never = set(evaluation.never_predicted)
     checkpoint, start = trained.checkpoint, starting_weights.noted_start(checkpoint_directory)
     blocks: list[page.Block] = [
         page.Figures(
             figures=[
-                ("test accuracy", f"{evaluation.accuracy:.2%}"),
+                *_scores(evaluation),
                 ("test loss", f"{evaluation.loss:.4f}"),
                 ("test images", f"{evaluation.num_examples:,}"),
                 ("misclassified", f"{round(evaluation.num_examples * (1 - evaluation.accuracy)):,}"),
-                ("validation accuracy", f"{checkpoint.best.accuracy:.2%}"),
+                *_validation(trained, dataset),
                 ("best step", f"{checkpoint.step:,}"),
             ]
         ),
-        *_curves(history),
+        *_never_predicted(evaluation),
+        *_curves(history, trained.config.metric),
         *_confusion(evaluation),
         _mistakes(evaluation, dataset, predictions),
         label_errors,
@@ -59,6 +63,7 @@ def render(
             title="Classes",
             columns=["class", "precision", "recall", "test images"],
             rows=[[c.class_name, c.precision, c.recall, c.num_examples] for c in evaluation.class_scores],
+            states=["bad" if c.class_name in never else "" for c in evaluation.class_scores],
         ),
         page.Table(
             title="Run",
@@ -74,7 +79,42 @@ def render(
     return page.render(title="Model", subtitle=subtitle, blocks=blocks)
 
 
-def _curves(history: list[dict[str, Any]]) -> list[page.Block]:
+def _scores(evaluation: Evaluation) -> list[tuple[str, str]]:
+    """Return the test accuracy, and the chosen metric if it is another one, each beside the baseline."""
+    always = f"by always answering {quoted(evaluation.baseline_class)}"
+    found = {
+        ACCURACY: (evaluation.accuracy, evaluation.baseline_accuracy),
+        evaluation.metric: (evaluation.score, evaluation.baseline_score),
+    }
+    return [(f"test {metric} ({baseline:.2%} {always})", f"{score:.2%}") for metric, (score, baseline) in found.items()]
+
+
+def _validation(trained: TrainedModel, dataset: Dataset) -> list[tuple[str, str]]:
+    best = trained.checkpoint.best
+    name, accuracy = dataset.constant_answer("validation")
+    caption = f"validation accuracy ({accuracy:.2%} by always answering {quoted(name)})"
+    other = [(f"validation {trained.config.metric}", f"{best.score:.2%}")] if best.score is not None else []
+    return [(caption, f"{best.accuracy:.2%}"), *other]
+
+
+def _never_predicted(evaluation: Evaluation) -> list[page.Block]:
+    if not evaluation.never_predicted:
+        return []
+    return [
+        page.Table(
+            title="Classes that are never predicted",
+            columns=["class", "test images"],
+            rows=[
+                [each.class_name, each.num_examples]
+                for each in evaluation.class_scores
+                if each.class_name in evaluation.never_predicted
+            ],
+            states=["bad"] * len(evaluation.never_predicted),
+        )
+    ]
+
+
+def _curves(history: list[dict[str, Any]], metric: str = ACCURACY) -> list[page.Block]:
     """Draw loss and accuracy over the steps; steps that were repeated after a stop appear once, as last trained."""
     training = _average({event["last_step"]: event for event in history if event["event"] == "steps"})
     validation = {event["step"]: event for event in history if event["event"] == "evaluate"}
@@ -92,6 +132,8 @@ def _curves(history: list[dict[str, Any]]) -> list[page.Block]:
         )
         for name, unit in (("loss", "cross-entropy (nats)"), ("accuracy", "fraction correct"))
     ]
+    if points := [(step, event["score"]) for step, event in sorted(validation.items()) if "score" in event]:
+        svgs.append(charts.lines(metric.capitalize(), {"validation": points}, x_label="step", y_label=metric))
     note = "Training values include augmentation and dropout, so validation may look better."
     return [page.Chart(title="Training", svgs=svgs, note=note)]
 

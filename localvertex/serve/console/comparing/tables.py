@@ -73,7 +73,7 @@ def _shown(value: Any) -> Any:
 def direction(name: str) -> int:
     """Return 1 if a larger value of a metric is better, -1 if a smaller one is, 0 if its name does not show it."""
     words = set(re.findall(r"[a-z0-9]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower().replace("_", " ")))
-    return bool(words & _LARGER) - bool(words & _SMALLER)
+    return 0 if "baseline" in words else bool(words & _LARGER) - bool(words & _SMALLER)
 
 
 def _best(name: str, numbers: list[float | None]) -> list[int]:

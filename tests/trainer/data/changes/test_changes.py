@@ -55,7 +55,7 @@ def dataset(directory: Path, rows: Iterable[Row], class_names: list[str]) -> str
         "num_examples": dict.fromkeys(("train", "validation", "test"), 0),
         "shards": {split: [] for split in ("train", "validation", "test")},
         "source": "x",
-        "statistics": {},
+        "statistics": {"counts": {name: dict.fromkeys(("train", "validation", "test"), 0) for name in class_names}},
     }
     (directory / "dataset.json").write_text(json.dumps(content))
     return str(directory)

@@ -7,10 +7,22 @@ import { CompareVersions } from "./compare_versions.js";
 const NUM_SHOWN = 25;
 
 /** Metrics that come first where there is no room for all. */
-const FIRST = ["accuracy", "auPrc", "auRoc", "f1Score", "macro_f1", "logLoss", "loss", "rootMeanSquaredError"];
+const FIRST = [
+  ...["accuracy", "baseline_accuracy", "auPrc", "auRoc", "f1Score", "macro_f1"],
+  ...["logLoss", "loss", "rootMeanSquaredError"],
+];
 
-/** The metrics of a version: of its newest evaluation, or else of its run. @param {any} row */
-export const metricsOf = (row) => (Object.keys(row.metrics).length ? row.metrics : row.run_metrics);
+/**
+ * The metrics of a version: of its newest evaluation, or else of its run. Google's schema of evaluations has no field
+ * for the scores of a constant answer, so these are always the run's.
+ * @param {any} row
+ */
+export const metricsOf = (row) =>
+  Object.keys(row.metrics).length ? { ...row.metrics, ...baselines(row.run_metrics) } : row.run_metrics;
+
+/** @param {Record<string, any>} metrics */
+const baselines = (metrics) =>
+  Object.fromEntries(Object.entries(metrics).filter(([name]) => name.startsWith("baseline_")));
 
 /** The names of metrics, the usual ones first. @param {Record<string, any>[]} all */
 export function metricNames(all) {

@@ -74,6 +74,8 @@ def test_runs_of_one_pipeline_with_other_names_and_values_are_not_called_differe
         ("loss", [math.nan, 0.7, 0.6], [2]),
         ("auc", [math.inf, "high", True], []),
         ("accuracy", [0.5, 0.5, 0.5], []),
+        # The score of a constant answer: the data are easier, not the model better.
+        ("baseline_accuracy", [0.5, 0.7], []),
         ("num_images", [1, 2, 3], []),
         ("accuracy_loss", [1, 2, 3], []),
         ("glossary", [1, 2, 3], []),
