@@ -49,10 +49,7 @@ def run_attempt(task: Task, executor: Container | Importer, context: Context, ob
     try:
         _learn_secrets(task, executor, context)
         key = _cache_key(task, executor, context)
-        cached = (
-            step_cache.look_up(context.work_dir, key, context.buckets, context.credentials.secrets) if key else None
-        )
-        if cached is not None:
+        if key and (cached := _cached(task, key, context)) is not None:
             return Outcome(task=task, state=State.SKIPPED, outputs=cached)
         outputs = execute(task, executor, context, exit_codes, observe)
         if key:
@@ -75,6 +72,15 @@ def run_attempt(task: Task, executor: Container | Importer, context: Context, ob
     return Outcome(
         task=task, state=State.FAILED, outputs=Values(), error=failure, exit_code=code, is_retryable=is_retryable
     )
+
+
+def _cached(task: Task, key: str, context: Context) -> Values | None:
+    secrets = context.credentials.secrets
+
+    def warn(text: str) -> None:
+        context.warnings.add(f"{task.label}: {text}")
+
+    return step_cache.look_up(context.work_dir, key, context.buckets, secrets, warn)
 
 
 def _learn_secrets(task: Task, executor: Container | Importer, context: Context) -> None:
