@@ -285,8 +285,10 @@ def _command(options: argparse.Namespace) -> int:
         from localvertex import commands
         from localvertex.errors import Refused
     except ModuleNotFoundError as error:
+        from vertex_gpu_training import extras
+
         # The base install is what `accelerators` needs.
-        raise UserError(f"localvertex needs {error.name}: pip install 'vertex-gpu-training[localvertex]'") from None
+        raise UserError(f"localvertex needs {error.name}; {extras.install('localvertex')}") from None
     try:
         code: int = commands.COMMANDS[options.command](options)
     except Refused as error:

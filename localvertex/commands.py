@@ -14,6 +14,7 @@ from localvertex.state import record, removal, run_folder
 from localvertex.state.runs import Found, find, find_all, find_readable, find_steps
 from localvertex.state.steps import logs as step_logs
 from localvertex.state.task import State
+from vertex_gpu_training import extras
 from vertex_gpu_training.userinput.errors import UserError
 
 _MAX_TIME_FACTOR = 100_000.0
@@ -168,7 +169,7 @@ def _check_serve_is_installed(command: str) -> None:
     try:
         import localvertex.serve.server  # noqa: F401
     except ImportError as error:
-        raise UserError(f"{command} needs {error.name}; run pip install 'vertex-gpu-training[serve]'") from None
+        raise UserError(f"{command} needs {error.name}; {extras.install('serve')}") from None
 
 
 def _serve(options: argparse.Namespace, when_started: Callable[[str], object]) -> int:

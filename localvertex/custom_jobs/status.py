@@ -37,6 +37,11 @@ class Options:
     random_faults_seed: int | None = None
     """Adds random faults, the same for the same seed and replicas."""
 
+    @property
+    def has_faults(self) -> bool:
+        """Return whether jobs get faults."""
+        return bool(self.faults) or self.random_faults_seed is not None
+
     def new_ledger(self) -> FaultLedger:
         """Return a ledger in which no fault of these options has happened yet."""
         return FaultLedger(self.faults, has_random=self.random_faults_seed is not None)

@@ -71,9 +71,14 @@ def find(executor: Container | Importer) -> Executor | None:
     return next((each for each in _EXECUTORS if each.accepts(executor)), None)
 
 
+def has_replicas(executor: Container | Importer) -> bool:
+    """Return whether the step is a custom job or a tuning job, whose replicas get the faults of the run."""
+    return isinstance(find(executor), CustomJobExecutor | TuningJobExecutor)
+
+
 def runs_given_command(executor: Container | Importer) -> bool:
     """Return whether the command in the file would run, and not a local replacement of it."""
     return isinstance(find(executor), PythonStepExecutor | ContainerCommandExecutor)
 
 
-__all__ = ["Executor", "find", "runs_given_command"]
+__all__ = ["Executor", "find", "has_replicas", "runs_given_command"]

@@ -49,10 +49,7 @@ def run_attempt(task: Task, executor: Container | Importer, context: Context, ob
     try:
         _learn_secrets(task, executor, context)
         key = _cache_key(task, executor, context)
-        cached = (
-            step_cache.look_up(context.work_dir, key, context.buckets, context.credentials.secrets) if key else None
-        )
-        if cached is not None:
+        if key and (cached := _cached(task, key, context)) is not None:
             return Outcome(task=task, state=State.SKIPPED, outputs=cached)
         outputs = execute(task, executor, context, exit_codes, observe)
         if key:
@@ -77,6 +74,15 @@ def run_attempt(task: Task, executor: Container | Importer, context: Context, ob
     )
 
 
+def _cached(task: Task, key: str, context: Context) -> Values | None:
+    secrets = context.credentials.secrets
+
+    def warn(text: str) -> None:
+        context.warnings.add(f"{task.label}: {text}")
+
+    return step_cache.look_up(context.work_dir, key, context.buckets, secrets, warn)
+
+
 def _learn_secrets(task: Task, executor: Container | Importer, context: Context) -> None:
     """Note the secrets among a step's own variables, whether it runs or is taken from the cache."""
     scope = Scope(
@@ -94,6 +100,9 @@ def _learn_secrets(task: Task, executor: Container | Importer, context: Context)
 def _cache_key(task: Task, executor: Container | Importer, context: Context) -> str:
     """Return the step's cache key, empty when caching is off for it."""
     if not (context.use_cache and task.spec.enable_cache and isinstance(executor, Container)):
+        return ""
+    # A job from the cache would not have the faults that were asked for.
+    if context.custom_jobs.has_faults and executors.has_replicas(executor):
         return ""
     inputs = _received(task, executor, context)
     return step_cache.key_of(

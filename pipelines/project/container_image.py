@@ -1,13 +1,11 @@
 """The container images of the steps: their files, their tag, and their build with Cloud Build."""
 
 import hashlib
-from pathlib import Path
 from typing import Any
 
-from pipelines.project.gcloud import CloudError, Gcloud
+from pipelines.project.gcloud import ROOT, CloudError, Gcloud
 from pipelines.project.resources import Names
 
-_ROOT = Path(__file__).resolve().parents[2]
 _IMAGE_NAMES = {"_IMAGE": "image-training-python", "_CPU_IMAGE": "image-training-cpu"}
 """Substitution of cloudbuild.yaml -> name of the image."""
 _UNKNOWN_DIGEST = "sha256:" + "0" * 64
@@ -28,8 +26,8 @@ def build(gcloud: Gcloud, names: Names) -> tuple[str, str]:
     found = [_describe(gcloud, each) for each in tagged.values()]
     if None in found:
         images = ",".join(f"{name}={each}" for name, each in tagged.items())
-        flags = ("--config=cloudbuild.yaml", f"--substitutions={images}", names.in_project)
-        gcloud.change("gcloud", "builds", "submit", ".", *flags)
+        flags = (f"--config={ROOT / 'cloudbuild.yaml'}", f"--substitutions={images}", names.in_project)
+        gcloud.change("gcloud", "builds", "submit", str(ROOT), *flags)
         found = [_describe(gcloud, each) for each in tagged.values()]
     own, cpu = (_with_digest(gcloud, each, about) for each, about in zip(tagged.values(), found, strict=True))
     return own, cpu
@@ -54,7 +52,7 @@ def _with_digest(gcloud: Gcloud, tagged: str, found: dict[str, Any] | None) -> s
 
 def image_files() -> tuple[str, ...]:
     """Return the files and folders of the container images, and the files that decide how they are built."""
-    lines = (_ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     copied = (line.removeprefix("!") for line in lines if line.startswith("!"))
     return ("Dockerfile", ".dockerignore", "cloudbuild.yaml", *copied)
 
@@ -62,8 +60,8 @@ def image_files() -> tuple[str, ...]:
 def _fingerprint() -> str:
     """Return the tag of the images, 32 hexadecimal digits that depend on their files, so none is built twice."""
     digest = hashlib.sha256()
-    for path in sorted(each for name in image_files() for each in [_ROOT / name, *(_ROOT / name).rglob("*")]):
+    for path in sorted(each for name in image_files() for each in [ROOT / name, *(ROOT / name).rglob("*")]):
         if path.is_file() and "__pycache__" not in path.parts:
             content = hashlib.sha256(path.read_bytes()).hexdigest()
-            digest.update(f"{path.relative_to(_ROOT).as_posix()} {content}\n".encode())
+            digest.update(f"{path.relative_to(ROOT).as_posix()} {content}\n".encode())
     return digest.hexdigest()[:32]

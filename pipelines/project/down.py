@@ -1,12 +1,13 @@
 """`python cloud.py down`: lists the resources marked by `up`, asks, and removes them; keeps everything else."""
 
+import re
 import shlex
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipelines.project import roles
-from pipelines.project.gcloud import CloudError, Gcloud
+from pipelines.project.gcloud import CloudError, Gcloud, field as text_field
 from pipelines.project.resources import (
     Command,
     ForeignBucket,
@@ -18,6 +19,9 @@ from pipelines.project.resources import (
     is_marked,
     repository,
 )
+from vertex_gpu_training.userinput.errors import UserError
+
+_REPOSITORY = re.compile(r"projects/[^/]+/locations/([^/]+)/repositories/([^/]+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +65,7 @@ def down(gcloud: Gcloud, names: Names, *, with_bucket: bool, confirm: Callable[[
         confirm: Asks the user a question; not called in a dry run.
 
     Raises:
+        UserError: `up` left nothing in this region, and another region uses what would be removed.
         CloudError: The user did not confirm, or a command failed. The message states what was removed.
     """
     plan = _plan(gcloud, names, with_bucket=with_bucket)
@@ -80,18 +85,27 @@ def _plan(gcloud: Gcloud, names: Names, *, with_bucket: bool) -> _Plan:
     plan = _Plan()
     its_account, its_repository = account(names).find(gcloud), repository(names).find(gcloud)
     its_bucket, reason = _bucket(gcloud, names)
-    if is_marked(its_account):
-        # A role disappears with its resource, so only roles on resources that stay are removed.
-        staying = [roles.on_project(names), roles.on_project_for_dataflow(names)]
-        if its_bucket is not None and not (with_bucket and is_marked(its_bucket)):
-            staying.append(roles.on_bucket(names))
-        if its_repository is not None and not is_marked(its_repository):
-            staying.append(roles.on_repository(names))
-        plan.removals.extend(removal for grant in staying for removal in _roles(gcloud, names, grant))
-    plan.add(account(names), its_account)
+    bucket_region = names.region if its_bucket is None else text_field(its_bucket, "location", names.bucket).lower()
+    other = _other_region(gcloud, names, its_bucket, bucket_region)
+    has_own_bucket = is_marked(its_bucket) and bucket_region == names.region
+    if other and not is_marked(its_repository) and not has_own_bucket:
+        text = f"where `up` created nothing; region {other} uses {names.account} and its roles"
+        raise UserError(f"--region is {names.region}, {text}; expected: {_command(names, other, with_bucket)}")
+    if other:
+        last = f"to remove them last: {_command(names, other, with_bucket)}"
+        plan.kept.append(f"{account(names).title} and its roles are kept, since region {other} uses them; {last}")
+    else:
+        if is_marked(its_account):
+            # A role disappears with its resource, so only roles on resources that stay are removed.
+            stays = its_bucket is not None and not (with_bucket and has_own_bucket)
+            plan.removals.extend(_roles(gcloud, names, its_repository, bucket_stays=stays))
+        plan.add(account(names), its_account)
     plan.add(repository(names), its_repository, " with its container images")
     if reason:
         plan.kept.append(f"{reason}; it is kept")
+    elif is_marked(its_bucket) and bucket_region != names.region:
+        there = f"to remove it there: {_command(names, bucket_region, with_bucket=True)}"
+        plan.kept.append(f"{names.bucket} is kept, since it is in region {bucket_region}; {there}")
     elif with_bucket or not is_marked(its_bucket):
         plan.add(bucket(names), its_bucket, " with everything in it")
     else:
@@ -107,7 +121,41 @@ def _bucket(gcloud: Gcloud, names: Names) -> tuple[dict[str, Any] | None, str]:
         return None, str(error)
 
 
-def _roles(gcloud: Gcloud, names: Names, grant: roles.Grant) -> Iterator[_Removal]:
-    for role in grant.held(gcloud, names):
-        title = f"role {role} of {names.account} on {grant.resource}"
-        yield _Removal(title=title, command=grant.change("remove", role, names))
+def _other_region(gcloud: Gcloud, names: Names, its_bucket: dict[str, Any] | None, bucket_region: str) -> str:
+    """Return another region with a bucket or a repository of this name that uses the account; empty for none.
+
+    Raises:
+        CloudError: The repositories of all regions cannot be listed.
+    """
+    if bucket_region != names.region and (is_marked(its_bucket) or roles.on_bucket(names).held(gcloud, names)):
+        return bucket_region
+    for each in gcloud.read_list("gcloud", "artifacts", "repositories", "list", "--location=all", names.in_project):
+        name = text_field(each, "name", "a repository")
+        found = _REPOSITORY.fullmatch(name)
+        if found is None:
+            raise CloudError(f"gcloud shows repository {name!r}; expected projects/PROJECT/locations/REGION/...")
+        region = found[1]
+        if found[2] == names.name and region != names.region:
+            there = replace(names, region=region)
+            if is_marked(each) or roles.on_repository(there).held(gcloud, there):
+                return region
+    return ""
+
+
+def _command(names: Names, region: str, with_bucket: bool) -> str:
+    words = ("python", "cloud.py", "down", names.in_project, f"--region={region}", f"--name={names.name}")
+    return shlex.join((*words, "--with-bucket") if with_bucket else words)
+
+
+def _roles(
+    gcloud: Gcloud, names: Names, its_repository: dict[str, Any] | None, *, bucket_stays: bool
+) -> Iterator[_Removal]:
+    staying = [roles.on_project(names), roles.on_project_for_dataflow(names)]
+    if bucket_stays:
+        staying.append(roles.on_bucket(names))
+    if its_repository is not None and not is_marked(its_repository):
+        staying.append(roles.on_repository(names))
+    for grant in staying:
+        for role in grant.held(gcloud, names):
+            title = f"role {role} of {names.account} on {grant.resource}"
+            yield _Removal(title=title, command=grant.change("remove", role, names))

@@ -8,13 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-_ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[2]
+"""The folder of the project, where every command runs."""
 _SHOWN = 600
 """Maximum characters of a message from gcloud."""
 _MISSING = re.compile(
     r"^ERROR: \(gcloud[\w.-]*\) (NOT_FOUND: |gs://\S+ not found: 404|Image not found\.)", re.MULTILINE
 )
 """What gcloud 528 prints if the resource of a `describe` does not exist; any other failure proves nothing."""
+_INCOMPLETE = re.compile(r"^WARNING: (Failed to list .*)", re.MULTILINE)
+"""gcloud 528 leaves out a region that answers 503, prints this, and ends with 0."""
 _DENIED = re.compile(r"PERMISSION_DENIED|does not have permission")
 
 
@@ -52,9 +55,11 @@ class Gcloud:
         """Return the JSON list that a command prints.
 
         Raises:
-            CloudError: The command failed, or printed something else.
+            CloudError: The command failed, listed only a part, or printed something else.
         """
         done = _run([*words, "--format=json"], stdout=subprocess.PIPE)
+        if incomplete := _INCOMPLETE.search(done.stderr):
+            raise _failed(words, incomplete[1])
         found = _parsed(words, done)
         if isinstance(found, list):
             return found
@@ -103,7 +108,7 @@ def _run(words: Sequence[str], stdout: int | None = None) -> subprocess.Complete
     # Without a terminal gcloud asks nothing: its questions go to stderr, which is not shown.
     streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": stdout, "stderr": subprocess.PIPE}
     try:
-        return subprocess.run(words, **streams, encoding="utf-8", errors="replace", cwd=_ROOT, check=False)
+        return subprocess.run(words, **streams, encoding="utf-8", errors="replace", cwd=ROOT, check=False)
     except FileNotFoundError:
         raise CloudError(f"{words[0]} is not installed; see https://cloud.google.com/sdk/docs/install") from None
     except OSError as error:

@@ -2,12 +2,13 @@
 
 import shlex
 import sys
+from pathlib import Path
 from typing import Any
 
 from accelerators import load_catalogue
 from accelerators.commands.options import known_region
 from pipelines.project import container_image, roles
-from pipelines.project.gcloud import CloudError, Gcloud, field
+from pipelines.project.gcloud import ROOT, CloudError, Gcloud, field
 from pipelines.project.resources import (
     ForeignBucket,
     Names,
@@ -15,6 +16,7 @@ from pipelines.project.resources import (
     account,
     bucket,
     find_bucket,
+    is_as_created,
     is_marked,
     repository,
 )
@@ -46,7 +48,11 @@ def up(gcloud: Gcloud, names: Names, machines: Machines, steps: StepMachines, *,
     check_steps(steps, image=PLACEHOLDER_IMAGE, region=names.region)
     found = _usable_bucket(gcloud, names)
     _enable_apis(gcloud, names, (*_APIS, *_APIS_OF_DATAFLOW) if with_dataflow else _APIS)
-    _ensure(gcloud, bucket(names), found)
+    if found is not None and is_as_created(gcloud, names, found):
+        print(f"{bucket(names).title} was created by an `up` that stopped before marking it", flush=True)
+        gcloud.change(*bucket(names).adopt)
+    else:
+        _ensure(gcloud, bucket(names), found)
     for resource in (repository(names), account(names)):
         _ensure(gcloud, resource, resource.find(gcloud))
     for on in (roles.on_project, roles.on_bucket, roles.on_repository, roles.on_account):
@@ -55,9 +61,11 @@ def up(gcloud: Gcloud, names: Names, machines: Machines, steps: StepMachines, *,
         _give_roles(gcloud, names, roles.on_project_for_dataflow(names))
     image, cpu_image = container_image.build(gcloud, names)
     compile_flags = ("--image", image, "--cpu-image", cpu_image, "--region", names.region, *flags_of(machines, steps))
-    gcloud.change(sys.executable, "compile.py", *compile_flags)
+    compile_flags += ("--output-dir", str(ROOT / "build"))
+    gcloud.change(sys.executable, str(ROOT / "compile.py"), *compile_flags)
     flags = f"--project={names.project} --region={names.region} --pipeline-root={names.bucket}/pipelines"
-    print(f"Ready. Next:\n  python -m pipelines submit {flags} --service-account={names.account}")
+    enter = "" if Path.cwd() == ROOT else f"{shlex.join(['cd', str(ROOT)])} && "
+    print(f"Ready. Next:\n  {enter}python -m pipelines submit {flags} --service-account={names.account}")
 
 
 def _usable_bucket(gcloud: Gcloud, names: Names) -> dict[str, Any] | None:

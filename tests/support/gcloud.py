@@ -23,9 +23,11 @@ _FLAGS: dict[str, set[str]] = {
     "storage buckets create": {"location", "uniform-bucket-level-access", "public-access-prevention"},
     "storage buckets describe": {"raw"},
     "storage buckets update": {"update-labels"},
+    "storage objects list": {"limit"},
     "storage rm": {"recursive"},
     "artifacts repositories create": {"repository-format", "location", "labels", "description"},
     "artifacts repositories describe": {"location"},
+    "artifacts repositories list": {"location"},
     "artifacts repositories update": {"location", "update-labels", "description"},
     "artifacts repositories delete": {"location"},
     "artifacts docker images describe": set(),
@@ -98,6 +100,8 @@ class _Gcloud:
             "location": self.flags["location"].upper(),
             "labels": {},
             "objects": 0,
+            "metageneration": 1,
+            "flags": sorted(set(self.flags) - {"project", "location"}),
         }
 
     def storage_buckets_describe(self) -> Any:
@@ -105,10 +109,25 @@ class _Gcloud:
         shown = {"name": self.thing.removeprefix("gs://"), "location": found["location"]}
         # Labels are absent, not empty, where there are none; only --raw has the owner.
         shown |= {"labels": found["labels"]} if found["labels"] else {}
-        return shown | ({"projectNumber": NUMBERS[found["project"]]} if "raw" in self.flags else {})
+        if "raw" not in self.flags:
+            return shown
+        flags = found.get("flags", [])
+        access = {
+            "uniformBucketLevelAccess": {"enabled": "uniform-bucket-level-access" in flags},
+            "publicAccessPrevention": "enforced" if "public-access-prevention" in flags else "inherited",
+        }
+        shown |= {"iamConfiguration": access, "metageneration": str(found.get("metageneration", 2))}
+        return shown | {"projectNumber": NUMBERS[found["project"]]}
 
     def storage_buckets_update(self) -> None:
-        self.bucket()["labels"].update(_pairs(self.flags["update-labels"]))
+        found = self.bucket()
+        found["labels"].update(_pairs(self.flags["update-labels"]))
+        self.state["buckets"][self.thing] = found | {"metageneration": found.get("metageneration", 2) + 1}
+
+    def storage_objects_list(self) -> Any:
+        # gs://bucket alone lists only what is not in a folder.
+        self.thing, deep, _ = self.thing.partition("/**")
+        return [{"name": f"a/{number}"} for number in range(self.bucket()["objects"])] if deep else []
 
     def storage_rm(self) -> None:
         if self.bucket()["project"] != _MINE:
@@ -133,6 +152,21 @@ class _Gcloud:
             self.refuse("NOT_FOUND: Requested entity was not found.")
         project, location, name = self.repository.split("/")
         return {"name": f"projects/{project}/locations/{location}/repositories/{name}", "format": "DOCKER", **found}
+
+    def artifacts_repositories_list(self) -> Any:
+        if self.flags["location"] != "all":
+            self.refuse("this stand-in lists all locations only", code=2)
+        hidden = os.environ.get("GCLOUD_REGION_DOWN")
+        if hidden:
+            # So does gcloud itself, and ends with 0.
+            place = f"projects/{self.flags['project']}/locations/{hidden}"
+            print(f"WARNING: Failed to list repositories for project {place}", file=sys.stderr)
+        split = [(*key.split("/"), found) for key, found in self.state["repositories"].items()]
+        return [
+            {"name": f"projects/{project}/locations/{location}/repositories/{name}", "format": "DOCKER", **found}
+            for project, location, name, found in split
+            if project == self.flags["project"] and location != hidden
+        ]
 
     def artifacts_repositories_update(self) -> None:
         self.artifacts_repositories_describe()

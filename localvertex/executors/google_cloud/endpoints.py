@@ -9,6 +9,7 @@ from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.launcher import launcher_payload, without_empty, write_resource
 from localvertex.processes import logs
+from vertex_gpu_training import extras
 
 if TYPE_CHECKING:
     from localvertex.serve.api.call import Call
@@ -52,7 +53,7 @@ def local_endpoints(attempt: Attempt) -> Iterator["Endpoints"]:
         context.processes.check_stopped()
         raise TaskFailed(f"{error.status.name}: {error}", is_retryable=False) from None
     except ImportError as error:
-        text = f"the operations of endpoints need {error.name}; run pip install 'vertex-gpu-training[serve]'"
+        text = f"the operations of endpoints need {error.name}; {extras.install('serve')}"
         raise TaskFailed(text, is_retryable=False) from None
     except OSError as error:
         raise TaskFailed(f"the endpoints cannot be changed: {error}") from None

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from localvertex.containers.serving.machine import Machine
 from localvertex.serve.access.step_access import StepAccess
+from vertex_gpu_training import extras
 
 _HOST = "127.0.0.1"
 
@@ -66,9 +67,8 @@ class OwnEndpoint:
         except ImportError as error:
             from localvertex.runner.endpoint.missing import MissingServer
 
-            return MissingServer(
-                f"the endpoint of `localvertex run` needs {error.name}; run pip install 'vertex-gpu-training[serve]'"
-            )
+            advice = extras.install("serve")
+            return MissingServer(f"the endpoint of `localvertex run` needs {error.name}; {advice}")
         return Server(self._machine, self.access, self._log)
 
     def close(self) -> None:

@@ -7,16 +7,21 @@ As there, the content of a folder is not part of it.
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from localvertex.credentials.secrets import Secrets
-from localvertex.state import executor_files, registry
+from localvertex.state import executor_files, record, registry
 from localvertex.state.task import Artifact, Values
 from localvertex.values.buckets import Buckets
 from vertex_gpu_training.compiled.spec import Component, Container
 from vertex_gpu_training.userinput import files
+from vertex_gpu_training.userinput.unique_keys import RepeatedKey, load_json
+
+_DIGEST = "sha256"
+"""The field of a record with the digest of all others."""
 
 
 def key_of(
@@ -57,13 +62,24 @@ def key_of(
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def look_up(work_dir: Path, key: str, buckets: Buckets, secrets: Secrets) -> Values | None:
-    """Return the outputs under a key; None when there are none, or when an artifact or a secret in them is missing."""
+def look_up(work_dir: Path, key: str, buckets: Buckets, secrets: Secrets, warn: Callable[[str], None]) -> Values | None:
+    """Return the outputs under a key; None when there are none, or when an artifact or a secret in them is missing.
+
+    A damaged record counts as none, and `warn` receives one line.
+    """
+    path = _entry(work_dir, key)
     try:
-        content = secrets.restored(json.loads(_entry(work_dir, key).read_text()), key)
-        values = Values(parameters=content["parameters"], artifacts=content["artifacts"])
-    except (OSError, ValueError, KeyError, TypeError):
+        whole = _read(path)
+    except FileNotFoundError:
         return None
+    except (OSError, ValueError) as error:
+        warn(f"the record {path} of the step cache is damaged; the step runs again ({error})")
+        return None
+    try:
+        content = secrets.restored(whole, key)
+    except ValueError:
+        return None
+    values = Values(parameters=content["parameters"], artifacts=content["artifacts"])
     artifacts = [artifact for each in values.artifacts.values() for artifact in each]
     return values if all(_is_there(work_dir, artifact, buckets) for artifact in artifacts) else None
 
@@ -80,19 +96,49 @@ def keep(work_dir: Path, key: str, outputs: Values, origin: str, secrets: Secret
     path = _entry(work_dir, key)
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {"origin": origin, "parameters": outputs.parameters, "artifacts": outputs.artifacts}
-    files.write_text(path, json.dumps(secrets.hashed(content, key), indent=1))
+    _write(path, secrets.hashed(content, key))
 
 
 def remove_secrets(work_dir: Path, run_id: str, secrets: Secrets) -> None:
     """Put hashes in place of secrets that became known after steps of a run were stored."""
     for path in _entry(work_dir, "").parent.glob("*.json"):
         try:
-            content = json.loads(path.read_text())
-            is_own = str(content["origin"]).startswith(f"{run_id}/")
-        except (ValueError, KeyError, TypeError):
-            continue  # a torn entry of an earlier run
+            content = _read(path)
+        except ValueError:
+            continue  # damaged since an earlier run
+        is_own = content["origin"].startswith(f"{run_id}/")
         if is_own and (hashed := secrets.hashed(content, path.stem)) != content:
-            files.write_text(path, json.dumps(hashed, indent=1))
+            _write(path, hashed)
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    plain = json.loads(json.dumps(content))  # with the keys that are read back
+    files.write_text(path, json.dumps(plain | {_DIGEST: _digest(plain)}, indent=1))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return the content of a record as it was written.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is damaged.
+    """
+    try:
+        if path.stat().st_size > record.MAX_BYTES:
+            raise ValueError("it is larger than 2 GiB")
+        content: Any = load_json(path.read_bytes())
+        digest = content.pop(_DIGEST, "") if isinstance(content, dict) else ""
+        if digest and digest == _digest(content):
+            return dict(content)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except RepeatedKey as error:
+        raise ValueError(f"it has {error}") from None
+    raise ValueError("its content does not match its digest")
+
+
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _entry(work_dir: Path, key: str) -> Path:

@@ -72,6 +72,11 @@ def test_they_apply_to_the_custom_jobs_of_pipelines(server: Server, compile_pipe
     found = wait_until(lambda: (job := server.call("GET", "pipelineJobs/one").json()).get("endTime") and job)
     assert found["state"] == "PIPELINE_STATE_SUCCEEDED", server.text
     assert any("restart 2 of 5" in path.read_text() for path in logs.rglob("log.txt"))
+    # The same pipeline again: its job has the fault, too, so that it does not come from the cache.
+    assert server.call("POST", "pipelineJobs?pipelineJobId=two", body).status_code == 200
+    wait_until(lambda: server.call("GET", "pipelineJobs/two").json().get("endTime"))
+    record = json.loads((server.work_dir / "two" / "run.json").read_text())
+    assert [each["state"] for each in record["tasks"]] == ["SUCCEEDED"]
 
 
 def test_a_fault_for_a_replica_that_the_job_lacks_fails_the_job(

@@ -1,5 +1,6 @@
 """`cloud.py down`: what must never happen, then what it removes."""
 
+import json
 import shlex
 import subprocess
 from typing import Any
@@ -82,6 +83,89 @@ def test_without_a_terminal_and_without_yes_nothing_is_removed(
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: standard input is not a terminal; add --yes")
     assert kept(made, world)
+
+
+HERE, THERE = "us-central1", "europe-west4"
+MARK = {"created-by": "image-training-cloud-py"}
+
+
+@pytest.mark.parametrize("flags", [("--yes",), ("--yes", "--with-bucket"), ("--dry-run", "--with-bucket")])
+def test_another_region_never_loses_its_account_or_its_bucket(
+    cloud: Script, world: World, made: dict[str, Any], flags: tuple[str, ...]
+) -> None:
+    before = world.changes
+    done = cloud("down", "--region", THERE, *flags)
+    assert done.returncode == 2
+    assert (world.things, world.changes) == (made, before)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"error: --region is {THERE}, where `up` created nothing; region {HERE} uses {ACCOUNT}")
+    command = shlex.split(line.partition("expected: ")[2])
+    assert command[:3] == ["python", "cloud.py", "down"]
+    # The command works as pasted, and asks first.
+    pasted = cloud(*command[2:], "--yes")
+    assert pasted.returncode == 0, pasted.stderr
+    assert world.things["accounts"] == {}
+
+
+@pytest.mark.parametrize("has_mark", [True, False])
+def test_a_region_that_has_only_a_repository_left_keeps_its_account(
+    cloud: Script, world: World, made: dict[str, Any], has_mark: bool
+) -> None:
+    state = world.read()
+    del state["buckets"][BUCKET]
+    state["repositories"][REPOSITORY]["labels"] = MARK if has_mark else {}
+    world.file.write_text(json.dumps(state))
+    before = world.things
+    done = cloud(*EVERYTHING, "--yes", "--region", THERE)
+    assert (done.returncode, world.things) == (2, before)
+    assert f"region {HERE} uses {ACCOUNT}" in done.stderr
+
+
+def test_of_two_regions_the_first_loses_what_is_only_its_own_and_the_last_everything(
+    cloud: Script, world: World, made: dict[str, Any]
+) -> None:
+    world.add("repositories", f"my-project/{THERE}/image-training", labels=MARK)
+    first = cloud(*EVERYTHING, "--yes", "--region", THERE)
+    assert first.returncode == 0, first.stderr
+    assert world.things == made
+    kept_account, kept_bucket = [line for line in first.stdout.splitlines() if f"region {HERE}" in line]
+    assert kept_account.startswith(f"service account {ACCOUNT} and its roles are kept, since region {HERE} uses ")
+    assert kept_bucket.startswith(f"{BUCKET} is kept, since it is in region {HERE}")
+    last = cloud(*shlex.split(kept_bucket.partition("remove it there: ")[2])[2:], "--yes")
+    assert last.returncode == 0, last.stderr
+    assert not any(world.things[kind] for kind in ("buckets", "repositories", "accounts"))
+
+
+def test_a_repository_of_another_program_in_another_region_does_not_keep_the_account(
+    cloud: Script, world: World, made: dict[str, Any]
+) -> None:
+    world.add("repositories", f"my-project/{THERE}/image-training", labels={"team": "vision"})
+    world.add("repositories", f"my-project/{THERE}/production", labels=MARK)
+    assert cloud("down", "--yes").returncode == 0
+    assert world.things["accounts"] == {}
+    assert len(world.things["repositories"]) == 2
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"GCLOUD_FAILS": "repositories list"},
+        {"GCLOUD_REGION_DOWN": THERE},
+        {"GCLOUD_SAYS": "repositories list", "GCLOUD_TEXT": "{}"},
+        {"GCLOUD_SAYS": "repositories list", "GCLOUD_TEXT": "[1]"},
+        {"GCLOUD_SAYS": "repositories list", "GCLOUD_TEXT": '[{"name": "image-training"}]'},
+    ],
+)
+def test_a_list_of_the_regions_that_fails_is_not_taken_for_none(
+    cloud: Script, world: World, made: dict[str, Any], more: dict[str, str]
+) -> None:
+    world.add("repositories", f"my-project/{THERE}/image-training", labels=MARK)
+    before = world.things
+    done = cloud(*EVERYTHING, "--yes", **more)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "repositories list" in line or "gcloud shows" in line
+    assert kept(before, world)
 
 
 @pytest.mark.parametrize("typed", ["no\n", "\n", "y\n", "yes please\n", "\x04"])

@@ -10,8 +10,17 @@ from typing import Any
 
 import pytest
 
-from pipelines.project.gcloud import AccessDenied, Gcloud
-from pipelines.project.resources import ForeignBucket, Names, account, bucket, find_bucket, is_marked, repository
+from pipelines.project.gcloud import AccessDenied, CloudError, Gcloud
+from pipelines.project.resources import (
+    ForeignBucket,
+    Names,
+    account,
+    bucket,
+    find_bucket,
+    is_as_created,
+    is_marked,
+    repository,
+)
 from tests.pipelines.project.conftest import Script
 
 pytestmark = [
@@ -35,6 +44,22 @@ ACCOUNT = "image-training@my-project.iam.gserviceaccount.com"
 def answer(path: str) -> tuple[int, dict[str, Any]]:
     """Return what Google's APIs answer to a GET: of the names, only those with image-training exist."""
     missing = 404, {"error": {"code": 404, "message": "no such thing", "status": "NOT_FOUND"}}
+    _, _, place = path.partition("?")[0].partition("/projects/")
+    if place.endswith("/locations"):
+        return 200, {"locations": [{"locationId": each} for each in ("asia-east1", "europe-west4")]}
+    if place == "down1-project/locations/asia-east1/repositories":
+        return 503, {"error": {"code": 503, "message": "try later", "status": "UNAVAILABLE"}}
+    if place.endswith("/repositories"):
+        repository = {"name": f"projects/{place}/image-training", "format": "DOCKER", "labels": MARK}
+        return 200, {"repositories": [repository]} if "europe" in place else {}
+    if "/b/my-project-image-training2/o" in path:
+        return 200, {"kind": "storage#objects"}
+    if "/b/my-project-filled1/o" in path:
+        return 200, {"items": [{"name": "deep/file", "bucket": "my-project-filled1", "generation": "1", "size": "1"}]}
+    if "/b/my-project-image-training2" in path or "/b/my-project-filled1" in path:
+        access = {"uniformBucketLevelAccess": {"enabled": True}, "publicAccessPrevention": "enforced"}
+        new = {"projectNumber": "111", "location": "US", "metageneration": "1", "iamConfiguration": access}
+        return 200, new | {"name": path.partition("/b/")[2].partition("?")[0]}
     if "/b/my-project-denied1" in path:
         return 403, {"error": {"code": 403, "message": "me does not have storage.buckets.get access"}}
     if "denied1" in path:
@@ -90,6 +115,25 @@ def test_what_exists_what_is_missing_and_what_is_foreign() -> None:
         find_bucket(gcloud, denied)
     with pytest.raises(ForeignBucket, match="in another project, not in my-project"):
         find_bucket(gcloud, names("shared1"))
+
+
+@pytest.mark.usefixtures("google")
+def test_only_an_empty_bucket_is_as_created() -> None:
+    gcloud = Gcloud(dry_run=True)
+    found = {name: find_bucket(gcloud, names(name)) for name in ("image-training2", "filled1", "image-training")}
+    result = {name: is_as_created(gcloud, names(name), each) for name, each in found.items() if each is not None}
+    assert result == {"image-training2": True, "filled1": False, "image-training": False}
+
+
+@pytest.mark.usefixtures("google")
+def test_the_repositories_of_all_regions_are_listed_and_a_region_that_is_down_is_an_error() -> None:
+    words = ("gcloud", "artifacts", "repositories", "list", "--location=all")
+    found = Gcloud(dry_run=True).read_list(*words, "--project=my-project")
+    assert [each["name"] for each in found] == [
+        "projects/my-project/locations/europe-west4/repositories/image-training"
+    ]
+    with pytest.raises(CloudError, match=r"Failed to list repositories for project .*asia-east1"):
+        Gcloud(dry_run=True).read_list(*words, "--project=down1-project")
 
 
 @pytest.mark.usefixtures("google")

@@ -6,6 +6,7 @@ import pathlib
 import shlex
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import yaml
@@ -98,20 +99,59 @@ def test_a_failure_stops_it_and_the_next_run_continues(cloud: Script, world: Wor
 
 
 @pytest.mark.usefixtures("build_folder")
-def test_a_bucket_whose_mark_failed_is_kept_until_the_shown_command_marks_it(
-    cloud: Script, world: World, variables: dict[str, str]
-) -> None:
+def test_a_bucket_whose_mark_failed_is_marked_by_the_next_up(cloud: Script, world: World) -> None:
     assert cloud("up", GCLOUD_FAILS="buckets update").returncode == 1
     assert world.things["buckets"][BUCKET]["labels"] == {}
     again = cloud("up")
     assert again.returncode == 0, again.stderr
-    assert f"note: bucket {BUCKET} exists without the mark of `cloud.py up`, so `down` keeps it." in again.stdout
-    assert cloud("down", "--with-bucket", "--yes").returncode == 0
-    assert BUCKET in world.things["buckets"]
-    command = again.stdout.partition("mark it: ")[2].partition("\n")[0]
-    subprocess.run(shlex.split(command), env=variables, check=True)
+    assert f"bucket {BUCKET} was created by an `up` that stopped before marking it" in again.stdout
+    assert world.things["buckets"][BUCKET]["labels"] == {"created-by": "image-training-cloud-py"}
     assert cloud("down", "--with-bucket", "--yes").returncode == 0
     assert BUCKET not in world.things["buckets"]
+
+
+@pytest.mark.usefixtures("build_folder")
+@pytest.mark.parametrize(
+    "difference",
+    [{"objects": 1}, {"metageneration": 2}, {"labels": {"team": "vision"}}, {"flags": []}, {"flags": ["raw"]}],
+)
+def test_a_bucket_that_up_did_not_create_is_not_marked(cloud: Script, world: World, difference: dict[str, Any]) -> None:
+    assert cloud("up", GCLOUD_FAILS="buckets update").returncode == 1
+    other = world.things["buckets"][BUCKET] | difference
+    world.add("buckets", BUCKET, **other)
+    done = cloud("up")
+    assert done.returncode == 0, done.stderr
+    assert f"note: bucket {BUCKET} exists without the mark of `cloud.py up`, so `down` keeps it." in done.stdout
+    assert world.things["buckets"][BUCKET] == other
+
+
+@pytest.mark.usefixtures("build_folder")
+def test_a_bucket_whose_content_cannot_be_listed_is_not_marked(cloud: Script, world: World) -> None:
+    assert cloud("up", GCLOUD_FAILS="buckets update").returncode == 1
+    before = world.things
+    failed = cloud("up", GCLOUD_FAILS="objects list")
+    assert failed.returncode == 1
+    assert "storage objects list" in failed.stderr
+    assert world.things == before
+
+
+def test_up_in_another_folder_writes_only_into_the_project_and_prints_the_paths(
+    repository: pathlib.Path, variables: dict[str, str], build_folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    elsewhere = tmp_path / "else where"
+    elsewhere.mkdir()
+    words = [sys.executable, str(repository / "cloud.py"), "up", "--project", "my-project"]
+    done = subprocess.run(words, cwd=elsewhere, env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert list(elsewhere.iterdir()) == []
+    assert f"Wrote {build_folder / 'image_training.json'} and " in done.stdout
+    # Every printed command works where it is pasted.
+    build = next(shlex.split(line) for line in done.stdout.splitlines() if line.startswith("gcloud builds submit"))
+    assert build[3:5] == [str(repository), f"--config={repository / 'cloudbuild.yaml'}"]
+    compiles = next(shlex.split(line) for line in done.stdout.splitlines() if "compile.py" in line)
+    assert compiles[1] == str(repository / "compile.py")
+    (submits,) = [line for line in done.stdout.splitlines() if "pipelines submit" in line]
+    assert submits.strip().startswith(f"{shlex.join(['cd', str(repository)])} && python -m pipelines submit ")
 
 
 @pytest.mark.parametrize("command", ["buckets describe", "projects describe", "services list"])

@@ -23,6 +23,7 @@ from localvertex.state import registry
 from tests.support.own_endpoint import reachable, steps_endpoint
 from tests.support.runs import STEP, Compile, StartRun
 from tests.support.server import PARENT, wait_until
+from vertex_gpu_training import extras
 from vertex_gpu_training.userinput.step_endpoint import VARIABLE, StepEndpoint
 
 HEAVY = ("starlette", "uvicorn", "google.cloud.aiplatform_v1", "google.auth", "localvertex.serve.app")
@@ -159,7 +160,7 @@ def test_without_the_extra_the_first_call_is_answered_with_what_to_install(
         for method in ("GET", "POST"):
             answer = call(found, method=method)
             assert answer.status_code == 501
-            assert "pip install 'vertex-gpu-training[serve]'" in answer.json()["error"]["message"]
+            assert answer.json()["error"]["message"].endswith(f"; {extras.install('serve')}")
 
 
 def test_a_user_s_own_variable_and_proxy_do_not_lead_elsewhere(tmp_path: Path) -> None:
