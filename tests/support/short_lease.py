@@ -1,4 +1,4 @@
-"""`trainer.task` with short periods of its lease: `short_lease.py HEARTBEAT WATCH -- ARGUMENTS...`, in seconds.
+"""`trainer.task` with short periods of its lease, in seconds: `short_lease HEARTBEAT WATCH -- ARGUMENTS...`.
 
 With STOP_AT_SAVE it freezes itself in the first save at that step or later, when the files are written and the rename
 that commits them is missing. With WAIT_IN_SAVE it waits there, in the background, until that file exists.
@@ -23,6 +23,8 @@ def flush_and_wait(directory: Path) -> None:
     step = int(directory.name.split("-")[1].split(".")[0])
     if step >= int(os.environ.get("STOP_AT_SAVE", sys.maxsize)):
         os.kill(os.getpid(), signal.SIGSTOP)
+        # The signal may reach another thread first.
+        time.sleep(1)
     while (path := os.environ.get("WAIT_IN_SAVE")) and not os.path.exists(path):
         time.sleep(0.05)
 
