@@ -162,18 +162,23 @@ class Lease:
             self.check()
         return self._is_taken
 
-    def release(self) -> None:
-        """Give the directory back to any job, if this process holds the lease."""
+    def release(self, *, has_checkpoint: bool = False) -> None:
+        """Give the directory back to any job, if this process holds the lease.
+
+        Args:
+            has_checkpoint: Whether the file stays and names its last holder, which the machines of a former job read.
+        """
         self._closed.set()
         if not self._is_taken or not self._lock.acquire(timeout=_RELEASE_SECONDS):
             return
-        try:
-            versioned.remove(self._path, self._known)
-        except OSError:
-            # Another job then watches the heartbeat before it takes the lease.
-            pass
-        finally:
-            self._lock.release()
+        # Otherwise another job watches the heartbeat before it takes the lease.
+        with contextlib.suppress(OSError):
+            if has_checkpoint:
+                self._content["is_released"] = True
+                versioned.replace(self._path, self._encoded(), self._known)
+            else:
+                versioned.remove(self._path, self._known)
+        self._lock.release()
 
     def _encoded(self) -> bytes:
         return storage.encode_json(seal.sealed({**self._content, "beat": self._beat}))
@@ -184,6 +189,7 @@ class Lease:
         process = content.get("process")
         return (
             found.content is None
+            or content.get("is_released") is True
             or (bool(self._job) and content.get("holder") == self._job)
             or (isinstance(process, dict) and this_process.has_ended(process))
         )

@@ -61,7 +61,7 @@ def run(training: Training) -> int:
         # A mistake that was found before the start leaves nothing behind.
         if "start" in logged:
             log_event("exit", code=exit_code)
-        training.lease.release()
+        training.release_lease()
     return exit_code
 
 

@@ -1,6 +1,7 @@
 """The parts of a training run, assembled from flags, data and cluster."""
 
 import argparse
+import contextlib
 import dataclasses
 import functools
 import os
@@ -12,7 +13,7 @@ from typing import Any, NoReturn
 import keras
 import tensorflow as tf
 
-from trainer.checkpoints import identity, occupant
+from trainer.checkpoints import checkpoints, identity, occupant
 from trainer.checkpoints.lease import Followed, Lease, NotHolder
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
@@ -117,6 +118,12 @@ class Training:
         if self.cluster.is_chief and (found is None or found == self.identity):
             self.lease.watch()
 
+    def release_lease(self) -> None:
+        """Give the checkpoint directory back to any job, if this process holds the lease."""
+        if self.cluster.is_chief:
+            with contextlib.suppress(OSError):
+                self.lease.release(has_checkpoint=bool(checkpoints.steps(self.directory)))
+
     @functools.cached_property
     def may_write(self) -> Callable[[], bool]:
         """Whether this job may write into the event log now; a process whose job was replaced ends here."""
@@ -219,7 +226,7 @@ class Training:
     def _leave_unsaved(self, log_event: Observer) -> NoReturn:
         log_event("notice", message=f"{self.stop.signal_name}: stopped before the first step; there is nothing to save")
         log_event("exit", code=self.stop.exit_code)
-        self.lease.release()
+        self.release_lease()
         sys.stdout.flush()
         # Not by an exception, which would wait for threads that read from a bucket and for other workers.
         os._exit(self.stop.exit_code)

@@ -147,10 +147,11 @@ def test_a_damaged_lease_is_watched_before_it_is_taken(tmp_path: Path, damage: b
     assert said[0].startswith("another process holds ")
 
 
-def test_a_lease_that_is_released_while_it_is_watched_is_free(directory: str) -> None:
+@pytest.mark.parametrize("has_checkpoint", [True, False])
+def test_a_lease_that_is_released_while_it_is_watched_is_free(directory: str, *, has_checkpoint: bool) -> None:
     first = Lease(directory, "first")
     first.take({})
-    second = Lease(directory, "second", pause=lambda seconds: first.release())
+    second = Lease(directory, "second", pause=lambda seconds: first.release(has_checkpoint=has_checkpoint))
     second.take({})
     second.check()
     second.release()
@@ -249,10 +250,11 @@ def test_the_other_machines_of_a_job_follow_its_chief(tmp_path: Path) -> None:
     own = Lease(str(tmp_path), "job")
     own.take({})
     assert follower.may_write()
-    own.release()
+    own.release(has_checkpoint=True)
     assert follower.may_write()
     former = Lease(str(tmp_path), "another")
     former.take({})
+    former.release(has_checkpoint=True)
     assert unknown.may_write()
     with pytest.raises(NotHolder, match="job another"):
         follower.may_write()
