@@ -51,9 +51,11 @@ def _saves(model: str, folder: pathlib.Path) -> None:
     named = {f"v{index:05d}": variable.value for index, variable in enumerate(held)}
     baseline = tf.train.Checkpoint(**named)
     asynchronous = tf.train.CheckpointOptions(enable_async=True)
+    lease = Lease(str(folder / "trainer"))
+    lease.take({})
     writer = CheckpointWriter(
         str(folder / "trainer"),
-        Lease(str(folder / "trainer"), {}),
+        lease,
         keep=1,
         best=Best(),
         saved_step=0,

@@ -277,7 +277,7 @@ def _add_devices(group: argparse._ArgumentGroup) -> None:
     watchdog_help = "abort (134) after T seconds without progress; 0: never [%(default)g]"
     group.add_argument("--watchdog-seconds", type=float, default=900.0, metavar="T", help=watchdog_help)
     peer_help = "exit (134) if the other machines have not joined after T seconds [%(default)g]"
-    group.add_argument("--peer-timeout-seconds", type=float, default=3600.0, metavar="T", help=peer_help)
+    group.add_argument("--peer-timeout-seconds", type=float, default=300.0, metavar="T", help=peer_help)
     cpu_help = "split the CPU into N devices, to try several devices without GPUs [%(default)s]"
     group.add_argument("--logical-cpu-devices", type=int, default=1, metavar="N", help=cpu_help)
 

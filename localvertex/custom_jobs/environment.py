@@ -22,7 +22,10 @@ OUTPUT_FOLDERS = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints",
 _TRIAL_ID, _METRIC_FILE = "CLOUD_ML_TRIAL_ID", "CLOUD_ML_HP_METRIC_FILE"
 """The variables that Google's cloudml-hypertune reads (hypertune.py of 0.1.0.dev6)."""
 
-_SERVICE_ONLY = ("TF_CONFIG", "CLUSTER_SPEC", _TRIAL_ID, _METRIC_FILE, *OUTPUT_FOLDERS)
+_JOB_ID = "CLOUD_ML_JOB_ID"
+"""The job's id (google-cloud-aiplatform, training_utils), the same for all replicas and restarts."""
+
+_SERVICE_ONLY = ("TF_CONFIG", "CLUSTER_SPEC", _JOB_ID, _TRIAL_ID, _METRIC_FILE, *OUTPUT_FOLDERS)
 """Set by the service or not at all, so these are dropped from the user's own environment."""
 
 _PORTS = range(20_000, 32_000)
@@ -59,7 +62,8 @@ def service_environment(
     job: CustomJob, replica: Replica, *, addresses: dict[str, str], project: str, job_id: str
 ) -> dict[str, str]:
     """Return the variables that the service sets for a replica."""
-    env = {"CLOUD_ML_PROJECT_ID": project, "CLUSTER_SPEC": json.dumps(_cluster_spec(job, replica, addresses))}
+    spec = json.dumps(_cluster_spec(job, replica, addresses))
+    env = {"CLOUD_ML_PROJECT_ID": project, _JOB_ID: job_id, "CLUSTER_SPEC": spec}
     config = _tf_config(job, replica, addresses, job_id)
     if config:
         env |= {"TF_CONFIG": json.dumps(config)}

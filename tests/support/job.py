@@ -42,6 +42,8 @@ class Job:
         self.environment_of: Callable[[int], dict[str, str]] = lambda place: {}
         """Further environment variables of one worker, by its index."""
         self.module = "trainer.task"
+        self.script: list[str] = []
+        """A program with its first arguments instead of the module."""
         self.workers: list[subprocess.Popen[bytes]] = []
         self.exit_codes: list[list[int | None]] = []
         """Exit codes per attempt, in the order of the workers; None for one that was still running at the end."""
@@ -63,7 +65,8 @@ class Job:
             environment["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})
         environment.update(self.environment_of(place))
         with (self.folder.parent / f"{self.folder.name}-{place}.log").open("ab") as log:
-            command = [sys.executable, "-m", self.module, *self.arguments, *self.arguments_of(place)]
+            program = self.script or ["-m", self.module]
+            command = [sys.executable, *program, *self.arguments, *self.arguments_of(place)]
             return subprocess.Popen(command, env=environment, stdout=log, stderr=log)
 
     def wait(self, *, until: Callable[[], bool] = lambda: False, seconds: float = SECONDS) -> None:

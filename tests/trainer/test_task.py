@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.modules import call_module, run_module
 from tests.trainer.conftest import SHORT_RUN
+from trainer import task as trainer_task
 from trainer.checkpoints import checkpoints, occupant
 from trainer.files import event_log
 from trainer.models import models
@@ -175,3 +176,13 @@ def test_the_events_describe_the_run(trained_directory: Path) -> None:
     assert steps[-1]["last_step"] == history[0]["num_steps"]
     assert {event["replica"] for event in history} == {"workerpool0-0"}
     assert all(event["images_per_second"] > 0 and event["seconds"] > 0 for event in steps)
+
+
+def test_the_wait_for_other_machines_is_as_long_as_the_pages_say(repository: Path) -> None:
+    seconds = trainer_task.parser().get_default("peer_timeout_seconds")
+    minutes = f"{seconds / 60:g} minutes while the job starts"
+    dialog = "localvertex/serve/console/page/jobs/fault_buttons.js"
+    assert minutes in (repository / dialog).read_text()
+    assert minutes in (repository / "docs/console.md").read_text()
+    assert f"while the job starts: {seconds / 60:g} minutes" in (repository / "docs/faults.md").read_text()
+    assert f"`--peer-timeout-seconds` ({seconds:g})" in (repository / "docs/training.md").read_text()

@@ -64,7 +64,7 @@ class Checkpointing(Protocol):
         ...
 
     def close(self) -> None:
-        """Give the directory back if it has no checkpoint of this run."""
+        """Wait for a checkpoint that is being written."""
         ...
 
 
@@ -170,7 +170,7 @@ class CheckpointWriter:
         started, self._error, self._notice = time.monotonic(), None, ""
         try:
             self._lease.check()
-            checkpoints.save(self._directory, self._pending)
+            checkpoints.save(self._directory, self._pending, self._lease.fence)
             self._prune()
         except BaseException as error:
             self._error = error
@@ -196,9 +196,9 @@ class CheckpointWriter:
         return True
 
     def close(self) -> None:
-        """Give the directory back if it has no checkpoint of this run, and none is being written."""
-        if self._thread is None and not self.saved_step:
-            self._lease.release()
+        """Wait for a checkpoint that is being written, because the lease is released afterwards."""
+        if self._thread is not None:
+            self._thread.join()
 
     def _prune(self) -> None:
         self._lease.check()

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from trainer.checkpoints import identity, manifest
 from trainer.checkpoints.manifest import MANIFEST_FILE, TornCheckpoint, name
 from trainer.files import publication, storage
+from trainer.files.publication import UNFENCED, Fence
 from vertex_gpu_training.userinput.errors import UserError
 
 VARIABLES_FILE = "variables.npz"
@@ -74,8 +75,13 @@ class Checkpoint:
     """From `trainer.learner.learner.Learner.loss_scaling`."""
 
 
-def save(directory: str, checkpoint: Checkpoint) -> str:
+def save(directory: str, checkpoint: Checkpoint, fence: Fence = UNFENCED) -> str:
     """Write a checkpoint; if an intact one of this step exists, only replace its manifest.
+
+    Args:
+        directory: Checkpoint directory.
+        checkpoint: What to write.
+        fence: Refuses the commit to a process that another one has replaced.
 
     Returns:
         The path of the checkpoint's folder.
@@ -85,13 +91,14 @@ def save(directory: str, checkpoint: Checkpoint) -> str:
         try:
             load(directory, checkpoint.step)
             # The variables are the same; only the outcome of a validation that was due may be new.
-            manifest.write(final, _manifest(checkpoint, manifest.read(directory, checkpoint.step)["files"]))
+            manifest.write(final, _manifest(checkpoint, manifest.read(directory, checkpoint.step)["files"]), fence)
             return final
         except TornCheckpoint:
             # Also the remains of a writer that died before its last write.
+            fence.confirm()
             storage.remove_tree(final)
     data = _pack(checkpoint)
-    with publication.committed_directory(final, last=MANIFEST_FILE, own=_OWN) as folder:
+    with publication.committed_directory(final, last=MANIFEST_FILE, own=_OWN, fence=fence) as folder:
         (folder / VARIABLES_FILE).write_bytes(data)
         files = {VARIABLES_FILE: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}}
         manifest.write(folder, _manifest(checkpoint, files))

@@ -4,6 +4,7 @@ from typing import Any
 
 from trainer.checkpoints import seal
 from trainer.files import storage
+from trainer.files.publication import UNFENCED, Fence
 
 MANIFEST_FILE = "manifest.json"
 _FIELDS = {"step", "best", "run_id", "identity", "is_validated", "loss_scaling", "files"}
@@ -44,9 +45,9 @@ def verified(found: Any, step: int) -> dict[str, Any]:
     return content
 
 
-def write(folder: storage.Path, content: dict[str, Any]) -> None:
+def write(folder: storage.Path, content: dict[str, Any], fence: Fence = UNFENCED) -> None:
     """Seal and write a manifest."""
-    storage.write_json(storage.join(folder, MANIFEST_FILE), seal.sealed(content))
+    fence.write(storage.join(folder, MANIFEST_FILE), storage.encode_json(seal.sealed(content)))
 
 
 def name(step: int) -> str:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from trainer.checkpoints import checkpoints, identity, manifest, seal, starting_weights
 from trainer.checkpoints.checkpoints import Best
 from trainer.files import event_log, storage
+from trainer.files.publication import UNFENCED, Fence
 
 _EVALUATION_FILE = "evaluation.json"
 _COMPARISON_FILE = "comparison.json"
@@ -49,6 +50,7 @@ def write_result(
     batch_digests: npt.NDArray[np.uint64],
     num_devices: int,
     model: dict[str, Any] | None = None,
+    fence: Fence = UNFENCED,
 ) -> None:
     """Commit the result of a run whose last checkpoint is committed; docs/events.md describes every field."""
     events, num_skipped_lines = event_log.read_complete(checkpoint_directory)
@@ -79,7 +81,7 @@ def write_result(
         "started_from": noted if noted and noted.get("weights") == run_identity.get("weights") else None,
         "batch_digests": [f"{int(digest):016x}" for digest in batch_digests],
     }
-    storage.write_json(storage.join(checkpoint_directory, identity.RESULT_FILE), seal.sealed(content))
+    fence.write(storage.join(checkpoint_directory, identity.RESULT_FILE), storage.encode_json(seal.sealed(content)))
 
 
 def note_evaluation(

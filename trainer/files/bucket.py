@@ -96,6 +96,55 @@ def write_file(path: str, file: IO[bytes]) -> None:
         send(blob, file, file.seek(0, io.SEEK_END))
 
 
+def read_generation(path: str) -> tuple[bytes, int]:
+    """Return content and generation of an object.
+
+    Raises:
+        FileNotFoundError: The object does not exist.
+    """
+    from google.api_core.exceptions import PreconditionFailed
+
+    while True:
+        generation = int(identity(path)["generation"])
+        # Replaced between the two requests, it is read again.
+        with _object(path) as blob, contextlib.suppress(PreconditionFailed):
+            options = {"if_generation_match": generation, "retry": Patience(), "timeout": TIMEOUT_SECONDS}
+            return bytes(blob.download_as_bytes(**options)), generation
+
+
+def replace(path: str, data: bytes, generation: int) -> int:
+    """Write an object if it has a generation, 0 for none; return its new generation.
+
+    Raises:
+        Replaced: It has another one.
+    """
+    from google.api_core.exceptions import PreconditionFailed
+
+    patience = Patience()
+    with _new_object(path) as blob:
+        try:
+            blob.upload_from_string(
+                data, if_generation_match=generation, retry=patience, timeout=TIMEOUT_SECONDS, checksum="crc32c"
+            )
+            return int(blob.generation)
+        except PreconditionFailed:
+            pass
+    # After a failure it may be the first attempt that has written it.
+    with contextlib.suppress(FileNotFoundError):
+        content, found = read_generation(path) if patience.num_failures else (None, 0)
+        if content == data:
+            return found
+    raise bucket_errors.Replaced(path)
+
+
+def remove_generation(path: str, generation: int) -> None:
+    """Remove an object if it has a generation."""
+    from google.api_core.exceptions import NotFound, PreconditionFailed
+
+    with _new_object(path) as blob, contextlib.suppress(NotFound, PreconditionFailed):
+        blob.delete(if_generation_match=generation, retry=Patience(), timeout=TIMEOUT_SECONDS)
+
+
 def exists(path: str) -> bool:
     """Return whether an object exists; a prefix of other objects' names does not count."""
     try:

@@ -38,10 +38,25 @@ _URGENT = ("start", "notice", "exit")
 class EventLog:
     """Appends to `<checkpoint directory>/events/<replica>.jsonl`; docs/events.md describes every field."""
 
-    def __init__(self, checkpoint_directory: str, replica: str, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        checkpoint_directory: str,
+        replica: str,
+        *,
+        clock: Callable[[], float] = time.time,
+        may_write: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Find the end of the event log.
+
+        Args:
+            checkpoint_directory: Local or gs://; need not exist.
+            replica: Names the file.
+            clock: Returns the time of an event.
+            may_write: Asked before each write; False: the lines wait for a later one.
+        """
         folder = storage.join(checkpoint_directory, "events")
         self._clock = clock
-        self._lines: _Lines = (_Objects if storage.is_object_store(folder) else _LocalFile)(folder, replica)
+        self._lines: _Lines = (_Objects if storage.is_object_store(folder) else _LocalFile)(folder, replica, may_write)
 
     def write(self, event: str, **fields: Any) -> None:
         """Append one event with the present time; in a bucket it appears up to 15 seconds later."""
@@ -67,7 +82,8 @@ class _Lines(Protocol):
 class _LocalFile:
     """A file that grows line by line."""
 
-    def __init__(self, folder: str, replica: str) -> None:
+    def __init__(self, folder: str, replica: str, may_write: Callable[[], bool]) -> None:
+        self._may_write = may_write
         self._path = pathlib.Path(folder) / part_name(replica, 0)
         self._pending: list[str] = []
         # A killed predecessor may have left half a line, which the next line must not continue.
@@ -78,6 +94,8 @@ class _LocalFile:
         self._pending.append(line)
         # A full disk must not end a run because of its event log: the lines wait for the next write.
         with contextlib.suppress(OSError):
+            if not self._may_write():
+                return
             self._path.parent.mkdir(parents=True, exist_ok=True)
             size = self._path.stat().st_size if self._path.exists() else 0
             try:
@@ -97,8 +115,8 @@ class _Objects:
     that is slow or unavailable.
     """
 
-    def __init__(self, folder: str, replica: str) -> None:
-        self._folder, self._replica = folder, replica
+    def __init__(self, folder: str, replica: str, may_write: Callable[[], bool]) -> None:
+        self._folder, self._replica, self._may_write = folder, replica, may_write
         earlier = (split_name(name) for name in storage.names(folder))
         self._part = 1 + max((part for name, part in earlier if name == replica), default=-1)
         self._lines: list[str] = []
@@ -125,6 +143,8 @@ class _Objects:
             text = "\n".join([*lines, ""]).encode()
             # A full or unavailable bucket must not end a run because of its event log: the next write has all lines.
             with contextlib.suppress(OSError):
+                if not self._may_write():
+                    continue
                 storage.write_bytes(storage.join(self._folder, part_name(self._replica, self._part)), text)
                 self._note_written(len(lines), is_full=len(text) >= PART_BYTES)
 

@@ -1,11 +1,13 @@
-"""Folders that appear complete or not at all, locally and on gs://."""
+"""Folders that appear complete or not at all, locally and on gs://, and the fence against a former writer."""
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+import uuid
+from collections.abc import Callable, Iterator, Mapping
 
 from trainer.files import bucket, storage
 from trainer.files.overlap import begun, in_order
@@ -14,6 +16,49 @@ from vertex_gpu_training.userinput import asides
 
 _NUM_TRANSFERS = 8
 """Number of parallel uploads."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Fence:
+    """Refuses the last step of a write to a process whose successor has taken over its folder.
+
+    The writer prepares a partial file in the folder, calls `confirm`, and only then moves the file to its path. The
+    successor takes the lease, which `confirm` reads, and then removes all partial files. At whichever point the
+    writer freezes, `confirm` raises or the move fails. A bucket that is mounted has no moves, only `confirm`.
+    """
+
+    folder: str = ""
+    """Where partial files are prepared; empty: there is no fence."""
+    confirm: Callable[[], None] = lambda: None
+    """Raises an exception if this process may no longer write."""
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file atomically, or raise an exception if another process has taken over."""
+        if storage.is_remote(path) and self.folder:
+            self._copy(path, data)
+        elif storage.is_object_store(path) or not self.folder:
+            self.confirm()
+            storage.write_bytes(path, data)
+        else:
+            with asides.file(pathlib.Path(self.folder, os.path.basename(path)), 0o666) as (aside, descriptor):
+                with open(descriptor, "wb", closefd=False) as file:
+                    file.write(data)
+                os.fsync(descriptor)
+                self.confirm()
+                os.replace(aside, path)
+
+    def _copy(self, path: str, data: bytes) -> None:
+        """Copy a prepared object, which the service refuses once it has been removed."""
+        partial = storage.join(self.folder, f".{uuid.uuid4().hex[:8]}.partial")
+        generation = bucket.replace(partial, data, 0)
+        self.confirm()
+        bucket.copy(bucket.Version(path=partial, generation=generation, crc32c=""), path)
+        # The next start removes what stays.
+        with contextlib.suppress(OSError):
+            bucket.remove(partial)
+
+
+UNFENCED = Fence()
 
 
 def is_occupied(final: Path, *, last: str, own: re.Pattern[str]) -> bool:
@@ -37,6 +82,7 @@ def committed_directory(
     own: re.Pattern[str],
     copied: Mapping[str, bucket.Version] | None = None,
     is_checked: bool = False,
+    fence: Fence = UNFENCED,
 ) -> Iterator[pathlib.Path]:
     """Yield a local folder to write into; its content appears at `final` when the block succeeds, and not before.
 
@@ -50,6 +96,7 @@ def committed_directory(
         copied: Path of a file below a folder on gs:// -> the object that is copied there instead of the file; it may
             be filled within the block.
         is_checked: Whether the caller knows from `is_occupied` that the path is not occupied.
+        fence: Has the last word before the content appears.
 
     Raises:
         FileExistsError: The path is occupied.
@@ -59,7 +106,7 @@ def committed_directory(
     if storage.is_object_store(final):
         with storage.scratch("upload") as folder:
             yield folder
-            _upload(folder, final, last, copied or {}, own)
+            _upload(folder, final, last, copied or {}, own, fence)
         return
     target = pathlib.Path(final)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -67,6 +114,7 @@ def committed_directory(
     with asides.folder(target) as aside:
         yield aside
         _flush_to_disk(aside)
+        fence.confirm()
         # A rename to an existing empty folder replaces it atomically (POSIX rename).
         os.rename(aside, target)
 
@@ -89,7 +137,12 @@ def _tree(directory: Path) -> Iterator[str]:
 
 
 def _upload(
-    source: pathlib.Path, target: Path, last: str, copied: Mapping[str, bucket.Version], own: re.Pattern[str]
+    source: pathlib.Path,
+    target: Path,
+    last: str,
+    copied: Mapping[str, bucket.Version],
+    own: re.Pattern[str],
+    fence: Fence,
 ) -> None:
     """Copy all files of a folder, `last` after the others, and remove what else an interrupted writer left."""
     files = sorted(path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file())
@@ -111,7 +164,10 @@ def _upload(
         for _ in in_order(write, others, num_threads=_NUM_TRANSFERS):
             pass
         remove_all()
-    _upload_file(source / last, storage.join(target, last))
+    if fence.folder:
+        fence.write(storage.join(target, last), (source / last).read_bytes())
+    else:
+        _upload_file(source / last, storage.join(target, last))
 
 
 def _upload_file(source: pathlib.Path, target: str) -> None:

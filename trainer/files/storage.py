@@ -57,7 +57,13 @@ def scratch(name: str) -> Iterator[pathlib.Path]:
 
 
 def remove_partial(directory: Path) -> None:
-    """Remove what killed writers left in a folder; call this only while no other process writes there."""
+    """Remove what killed writers left in a folder; call this only while no other process may write there."""
+    if is_remote(directory):
+        for name in bucket.names(os.fspath(directory)):
+            if name.startswith(".") and name.endswith(".partial"):
+                with contextlib.suppress(FileNotFoundError):
+                    bucket.remove(join(directory, name))
+        return
     parent = pathlib.Path(directory)
     if is_object_store(directory) or not parent.is_dir():
         return
@@ -257,7 +263,12 @@ def write_output_lines(path: str, lines: Iterable[str]) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file atomically."""
-    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+    write_bytes(path, encode_json(value))
+
+
+def encode_json(value: Any) -> bytes:
+    """Return the content of a JSON file."""
+    return f"{json.dumps(value, indent=1, ensure_ascii=False)}\n".encode()
 
 
 def read_json(path: Path) -> Any:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from trainer.checkpoints import checkpoints, outcome, variables
 from trainer.checkpoints.async_writer import Checkpointing, best_interval
 from trainer.checkpoints.checkpoints import Best, Checkpoint
+from trainer.checkpoints.lease import Lease
 from trainer.command_line import TrainingError
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
@@ -41,8 +42,8 @@ class Run:
     """Planned length of the whole run."""
     early_stopping: EarlyStopping = dataclasses.field(default_factory=EarlyStopping)
     """When the run ends early."""
-    is_chief: bool = True
-    """Whether this worker writes checkpoints and the result."""
+    lease: Lease | None
+    """The right to write checkpoints and the result; None on workers that are not the chief."""
     checkpoint_every_steps: int = 0
     """0: not by steps."""
     checkpoint_every_seconds: float | None = None
@@ -87,13 +88,13 @@ def train(
     """
     # 1. Restore weights, optimizer, step, best, digests. The data's order and all random numbers follow from the step.
     empty = Checkpoint(step=0, best=Best(), identity=run.identity, run_id=run.run_id, arrays=[])
-    found = restore(learner, sync, run.checkpoint_directory, empty, is_chief=run.is_chief, log_event=log_event)
+    found = restore(learner, sync, run.checkpoint_directory, empty, lease=run.lease, log_event=log_event)
     restored = found.checkpoint
     writer = found.writer(run.checkpoint_directory, keep=run.keep_checkpoints, log_event=log_event)
     with contextlib.closing(writer):
         if not restored.step and (taken := run.warm_start.apply(learner, run.identity)):
             log_event("notice", message=taken)
-            if run.is_chief:
+            if run.lease:
                 run.warm_start.note(run.checkpoint_directory, run.identity, taken)
         best, validated_step, digests = restored.best, restored.step * restored.is_validated, [restored.batch_digests]
         saved_at, pace, num_calls = time.monotonic(), Pace(), 0
@@ -156,8 +157,8 @@ def train(
         if is_finished and step < run.num_steps:
             log_event("notice", message=f"stopped early at step {step}: {run.early_stopping.describe()}")
         # 8. Finish: result.json marks the run as finished; workers wait until it is written.
-        if is_finished and run.is_chief:
-            _write_result(run, learner, best, digests)
+        if is_finished and run.lease:
+            _write_result(run, run.lease, learner, best, digests)
             finishing()
         sync.wait_for_all()
         if not is_finished:
@@ -196,7 +197,7 @@ def _take(
     run: Run, learner: Learner, best: Best, history: Validations, digests: _Digests, *, is_validated: bool
 ) -> Checkpoint:
     """Return a checkpoint of the present step; only the chief copies the variables."""
-    arrays = variables.values(learner.variables()) if run.is_chief else []
+    arrays = variables.values(learner.variables()) if run.lease else []
     done = np.concatenate(digests)
     return Checkpoint(
         step=learner.step,
@@ -212,7 +213,7 @@ def _take(
     )
 
 
-def _write_result(run: Run, learner: Learner, best: Best, digests: _Digests) -> None:
+def _write_result(run: Run, lease: Lease, learner: Learner, best: Best, digests: _Digests) -> None:
     outcome.write_result(
         run.checkpoint_directory,
         run_id=run.run_id,
@@ -225,6 +226,7 @@ def _write_result(run: Run, learner: Learner, best: Best, digests: _Digests) -> 
         batch_digests=np.concatenate(digests),
         num_devices=learner.num_replicas,
         model=run.warm_start.described(learner),
+        fence=lease.fence,
     )
 
 

@@ -44,7 +44,7 @@ class Restored:
 
 
 def restore(
-    learner: Learner, sync: WorkerSync, directory: str, empty: Checkpoint, *, is_chief: bool, log_event: Observer
+    learner: Learner, sync: WorkerSync, directory: str, empty: Checkpoint, *, lease: Lease | None, log_event: Observer
 ) -> Restored:
     """Give the learner the state of the newest intact checkpoint that the chief finds.
 
@@ -53,18 +53,18 @@ def restore(
         sync: Synchronisation with the other workers.
         directory: Checkpoint directory, shared by all workers.
         empty: Checkpoint of step 0 with the run's identity.
-        is_chief: Whether this worker chooses the checkpoint, takes the lease and removes what killed writers left.
+        lease: The chief has it, who chooses the checkpoint and removes what killed or former writers left; None: this
+            worker is not the chief.
         log_event: Receives the notices about skipped checkpoints and the restore event.
 
     Raises:
         UserError: The directory contains another run, or a worker does not share it.
         OSError: A checkpoint cannot be read now; nothing was removed.
     """
-    started, checkpoint, lease, passed_over = time.monotonic(), empty, None, list[int]()
+    started, checkpoint, passed_over = time.monotonic(), empty, list[int]()
+    is_chief = lease is not None
     if is_chief:
         checkpoint, passed_over = _find(directory, empty, log_event)
-        storage.remove_partial(directory)
-        lease = Lease(directory, empty.identity)
     # The chief decides for all: workers could differ if a checkpoint is damaged later or the folder is not shared.
     step = sync.value_of_chief(checkpoint.step)
     is_validated = bool(sync.value_of_chief(int(checkpoint.is_validated)))
@@ -83,9 +83,11 @@ def restore(
 
 
 def _find(directory: str, empty: Checkpoint, log_event: Observer) -> tuple[Checkpoint, list[int]]:
-    """Return the newest intact checkpoint of this run, and the steps of the newer ones; change nothing."""
+    """Return the newest intact checkpoint of this run, and the steps of the newer ones."""
     # Compared again, because another run may have begun in the meantime.
     occupant.refuse_other_run(occupant.identity_in(directory) or empty.identity, empty.identity, directory)
+    # Before the choice: a former holder that wakes up can then no longer commit a newer checkpoint.
+    storage.remove_partial(directory)
     found, skipped = checkpoints.newest(directory)
     for line in skipped:
         log_event("notice", message=line)

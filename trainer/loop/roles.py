@@ -5,6 +5,7 @@ import re
 
 import tensorflow as tf
 
+from trainer.checkpoints.lease import NotHolder
 from trainer.data.stored.shards import damage_named
 from trainer.files import observers
 from trainer.files.event_log import EventLog, replica_name
@@ -12,7 +13,7 @@ from trainer.files.observers import Observer
 from trainer.loop import evaluator, parameter_servers, worker
 from trainer.loop.cluster import distribution
 from trainer.loop.cluster.patience import GaveUp
-from trainer.loop.cluster.watchdog import Watchdog, leave
+from trainer.loop.cluster.watchdog import Watchdog, leave, leave_displaced
 from trainer.loop.training import Training
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -29,6 +30,7 @@ def run(training: Training) -> int:
         tf.config.experimental.enable_op_determinism()
     # Until here nothing has been written.
     try:
+        training.watch_lease()
         training.meet_workers()
     except GaveUp as gave_up:
         return gave_up.exit_code
@@ -51,12 +53,15 @@ def run(training: Training) -> int:
         leave(str(error).splitlines()[0][:300], log_event)
     except GaveUp as gave_up:
         exit_code = gave_up.exit_code
+    except NotHolder as error:
+        leave_displaced(error)
     finally:
         watchdog.close()
         watcher.close()
         # A mistake that was found before the start leaves nothing behind.
         if "start" in logged:
             log_event("exit", code=exit_code)
+        training.release_lease()
     return exit_code
 
 
@@ -71,7 +76,7 @@ def _run_role(training: Training, log_event: Observer, watchdog: Watchdog) -> in
 
 
 def _observer(training: Training, watchdog: Watchdog) -> Observer:
-    log = EventLog(training.directory, replica_name(os.environ, training.cluster))
+    log = EventLog(training.directory, replica_name(os.environ, training.cluster), may_write=training.may_write)
     log_event = observers.all_of([log.write, training.board, observers.console(training.loop_run().num_steps)])
     watchdog.report = lambda message: log_event("notice", message=message)
     return log_event

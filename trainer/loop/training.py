@@ -1,16 +1,20 @@
 """The parts of a training run, assembled from flags, data and cluster."""
 
 import argparse
+import contextlib
 import dataclasses
 import functools
 import os
 import sys
+import time
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import keras
 import tensorflow as tf
 
-from trainer.checkpoints import identity, occupant
+from trainer.checkpoints import checkpoints, identity, occupant
+from trainer.checkpoints.lease import Followed, Lease, NotHolder
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.data.examples import Examples, load_split
@@ -25,10 +29,10 @@ from trainer.loop.board.logs import Logs
 from trainer.loop.cluster import distribution, notices
 from trainer.loop.cluster.cluster import Cluster
 from trainer.loop.cluster.meeting import meet
-from trainer.loop.cluster.patience import Patience
+from trainer.loop.cluster.patience import GaveUp, Patience
 from trainer.loop.cluster.peers import Peer, wait_for
 from trainer.loop.cluster.signals import StopRequest
-from trainer.loop.cluster.watchdog import Watchdog
+from trainer.loop.cluster.watchdog import Watchdog, leave_displaced
 from trainer.loop.early_stopping import EarlyStopping
 from trainer.loop.warm_start import WarmStart
 from trainer.loop.worker_sync import WorkerSync
@@ -38,6 +42,8 @@ from vertex_gpu_training.userinput.errors import UserError
 CONNECT_SECONDS = 120
 """For TensorFlow to connect the machines, which have just met."""
 
+_JOB_ID = "CLOUD_ML_JOB_ID"
+"""The custom job's id, the same for all its machines and restarts (google-cloud-aiplatform, training_utils)."""
 _EQUAL_OPTIONS = ("exact", "xla", "checkpoint_every_steps", "profile_steps")
 """Flags outside of the identity that decide together with it what the workers do in each call."""
 
@@ -86,6 +92,52 @@ class Training:
         elif self.cluster.strategy == "parameter-server" and self.cluster.is_chief:
             # The others only run what the chief sends them.
             wait_for(self.peers("worker", "ps"), self.patience())
+
+    @functools.cached_property
+    def lease(self) -> Lease:
+        """The right to write into the checkpoint directory, which only the chief takes."""
+
+        def pause(seconds: float) -> None:
+            if self.stop.is_set:
+                print(f"{self.stop.signal_name}: stopped while waiting for the checkpoint directory", flush=True)
+                raise GaveUp(self.stop.exit_code)
+            time.sleep(seconds)
+
+        job = os.environ.get(_JOB_ID, "")
+        return Lease(self.directory, job, pause=pause, report=lambda text: print(text, flush=True))
+
+    def watch_lease(self) -> None:
+        """Wait until no other job trains in the checkpoint directory, before anything is written there.
+
+        Raises:
+            NotHolder: Another job trains there.
+            GaveUp: A stop was requested.
+        """
+        found = occupant.identity_in(self.directory)
+        # Another run is refused later, by all workers.
+        if self.cluster.is_chief and (found is None or found == self.identity):
+            self.lease.watch()
+
+    def release_lease(self) -> None:
+        """Give the checkpoint directory back to any job, if this process holds the lease."""
+        if self.cluster.is_chief:
+            with contextlib.suppress(OSError):
+                self.lease.release(has_checkpoint=bool(checkpoints.steps(self.directory)))
+
+    @functools.cached_property
+    def may_write(self) -> Callable[[], bool]:
+        """Whether this job may write into the event log now; a process whose job was replaced ends here."""
+        if self.cluster.is_evaluator:
+            return lambda: True
+        holder = self.lease if self.cluster.is_chief else Followed(self.directory, os.environ.get(_JOB_ID, ""))
+
+        def may_write() -> bool:
+            try:
+                return holder.may_write()
+            except NotHolder as error:
+                leave_displaced(error)
+
+        return may_write
 
     def peers(self, *kinds: str) -> list[Peer]:
         """Return all machines of some kinds (chief, worker, ps)."""
@@ -149,7 +201,7 @@ class Training:
             early_stopping=EarlyStopping(
                 patience=self.config.patience, minimum_accuracy_gain=self.config.minimum_accuracy_gain
             ),
-            is_chief=self.cluster.is_chief,
+            lease=self.lease if self.cluster.is_chief else None,
             checkpoint_every_steps=self.options.checkpoint_every_steps,
             checkpoint_every_seconds=self.options.checkpoint_every_seconds,
             keep_checkpoints=self.options.keep_checkpoints,
@@ -174,6 +226,7 @@ class Training:
     def _leave_unsaved(self, log_event: Observer) -> NoReturn:
         log_event("notice", message=f"{self.stop.signal_name}: stopped before the first step; there is nothing to save")
         log_event("exit", code=self.stop.exit_code)
+        self.release_lease()
         sys.stdout.flush()
         # Not by an exception, which would wait for threads that read from a bucket and for other workers.
         os._exit(self.stop.exit_code)
@@ -237,6 +290,10 @@ class Training:
             raise UserError(
                 f"checkpoint directory {self.directory!r} cannot be created ({reason}); give another one"
             ) from error
+        if self.cluster.is_chief:
+            # TensorFlow has connected the machines: that call would have stopped the heartbeat.
+            self.lease.take(self.identity)
+            self.lease.keep(leave_displaced)
         log_event(
             "start",
             run_id=self.run_id,

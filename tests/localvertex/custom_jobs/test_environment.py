@@ -16,7 +16,7 @@ Seen = Callable[..., dict[str, dict[str, Any]]]
 SHOW = """
 import json, os, sys
 task = json.loads(os.environ["CLUSTER_SPEC"])["task"]
-names = ("TF_CONFIG", "CLUSTER_SPEC", "AIP_CHECKPOINT_DIR", "AIP_MODEL_DIR", "CLOUD_ML_PROJECT_ID")
+names = ("TF_CONFIG", "CLUSTER_SPEC", "AIP_CHECKPOINT_DIR", "AIP_MODEL_DIR", "CLOUD_ML_PROJECT_ID", "CLOUD_ML_JOB_ID")
 path = f"{sys.argv[1]}/{task['type']}-{task['index']}"
 with open(path, "w") as file:
     json.dump({name: os.environ.get(name) for name in names}, file)
@@ -70,6 +70,14 @@ def test_every_replica_gets_tf_config_with_its_own_task_and_the_same_cluster(env
     assert len({config["task"]["cloud"] for config in configs.values()}) == 1
     assert "trial" not in chief["task"]
     assert json.loads(chief["job"])["worker_pool_specs"][1]["replica_count"] == 2
+
+
+def test_all_replicas_of_a_job_get_its_id_and_those_of_the_next_job_another(
+    environments: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLOUD_ML_JOB_ID", "of-the-user")
+    first, second = ({each["CLOUD_ML_JOB_ID"] for each in environments(1, 1).values()} for _ in range(2))
+    assert (len(first), len(second), len(first | second | {"of-the-user"})) == (1, 1, 3)
 
 
 def test_cluster_spec_names_every_pool_and_the_same_addresses(environments: Seen) -> None:

@@ -12,6 +12,7 @@ from trainer.checkpoints.async_writer import CheckpointWriter, NoCheckpoints, be
 from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.checkpoints.lease import Lease
 from trainer.command_line import TrainingError
+from trainer.files.publication import Fence
 
 Events = list[tuple[str, dict[str, Any]]]
 
@@ -19,6 +20,13 @@ Events = list[tuple[str, dict[str, Any]]]
 def checkpoint(step: int, best: Best | None = None) -> Checkpoint:
     best = best or Best()
     return Checkpoint(step=step, best=best, identity={}, run_id="abc", arrays=[np.full(1000, step, np.float32)])
+
+
+def taken(folder: Path) -> Lease:
+    """Take the lease as a process of one job, of which a later one is a restart."""
+    lease = Lease(str(folder), "job")
+    lease.take({})
+    return lease
 
 
 @pytest.fixture
@@ -30,7 +38,7 @@ def logged() -> Events:
 def writer(tmp_path: Path, logged: Events) -> CheckpointWriter:
     return CheckpointWriter(
         str(tmp_path),
-        Lease(str(tmp_path), {}),
+        taken(tmp_path),
         keep=2,
         best=Best(),
         saved_step=0,
@@ -43,9 +51,9 @@ def test_training_continues_while_a_checkpoint_is_written(
 ) -> None:
     may_continue, save = threading.Event(), checkpoints.save
 
-    def slow_save(directory: str, what: Checkpoint) -> str:
+    def slow_save(directory: str, what: Checkpoint, fence: Fence) -> str:
         may_continue.wait(60)
-        return save(directory, what)
+        return save(directory, what, fence)
 
     monkeypatch.setattr("trainer.checkpoints.checkpoints.save", slow_save)
     best = Best(step=5, accuracy=0.5, loss=1.0)
@@ -93,7 +101,7 @@ def test_a_failure_is_logged_and_its_best_does_not_count(
 def test_any_other_error_ends_the_run(
     writer: CheckpointWriter, logged: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def out_of_memory(directory: str, what: Checkpoint) -> None:
+    def out_of_memory(directory: str, what: Checkpoint, fence: Fence) -> None:
         raise MemoryError
 
     monkeypatch.setattr("trainer.checkpoints.checkpoints.save", out_of_memory)
@@ -119,9 +127,9 @@ def test_a_save_succeeds_even_if_old_checkpoints_cannot_be_removed(
 def test_a_frozen_writer_that_wakes_up_has_lost_its_lease(writer: CheckpointWriter, tmp_path: Path) -> None:
     writer.write(checkpoint(5), pause_seconds=0.0)
     writer.settle(wait=True)
-    Lease(str(tmp_path), {})
+    taken(tmp_path)
     writer.write(checkpoint(10), pause_seconds=0.0)
-    with pytest.raises(TrainingError, match="another process has taken over the run"):
+    with pytest.raises(TrainingError, match="has taken over the run"):
         writer.settle(wait=True)
     assert checkpoints.steps(str(tmp_path)) == [5]
 
@@ -131,7 +139,7 @@ def test_passed_over_checkpoints_are_removed_after_the_next_save_is_committed_an
 ) -> None:
     for step in (10, 20, 30):
         checkpoints.save(str(tmp_path), checkpoint(step))
-    lease = Lease(str(tmp_path), {})
+    lease = taken(tmp_path)
     writer = CheckpointWriter(
         str(tmp_path), lease, keep=1, best=Best(), saved_step=10, log_event=lambda *_, **__: None, passed_over=[30, 20]
     )

@@ -127,7 +127,7 @@ def test_no_flipped_bit_of_a_result_or_a_lease_is_believed(tmp_path: Path) -> No
         num_devices=1,
     )
     assert identity.is_finished(str(tmp_path), expected_run_id="abc")
-    Lease(str(tmp_path), IDENTITY)
+    Lease(str(tmp_path)).take(IDENTITY)
     assert identity_of_holder(str(tmp_path)) == IDENTITY
     for name in (identity.RESULT_FILE, LEASE_FILE):
         data = (tmp_path / name).read_bytes()
@@ -167,7 +167,7 @@ def test_weights_without_a_folder_are_not_looked_for_in_the_root_folder() -> Non
 
 def test_a_damaged_result_or_lease_counts_as_missing(tmp_path: Path) -> None:
     checkpoints.save(str(tmp_path), checkpoint(1, best_at(1, 0.5)))
-    Lease(str(tmp_path), IDENTITY)
+    Lease(str(tmp_path)).take(IDENTITY)
     content = seal.sealed({"run_id": "abc", "best_step": 1, "best_checkpoint": manifest.name(1)})
     storage.write_json(tmp_path / identity.RESULT_FILE, content)
     assert identity.is_finished(str(tmp_path))

@@ -25,7 +25,9 @@ def checkpoint(step, best=2):
 
 def writer(saved_step, passed_over=()):
     print_notice = lambda event, **fields: print(fields.get("message", event))
-    return CheckpointWriter(folder, Lease(folder, {}), keep=100, best=Best(step=min(2, saved_step), accuracy=1),
+    lease = Lease(folder, "job")
+    lease.take({})
+    return CheckpointWriter(folder, lease, keep=100, best=Best(step=min(2, saved_step), accuracy=1),
         saved_step=saved_step, log_event=print_notice, passed_over=passed_over)
 
 def fill():
@@ -122,4 +124,4 @@ def test_a_restart_on_a_full_disk_is_one_line(run_on_disk: RunOnDisk, digits_dir
     assert "Traceback" not in done.stderr
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("failed: ")
-    assert last.endswith("/run/seen_images: No space left on device; free some space and run again")
+    assert last.endswith("/run/owner.json: No space left on device; free some space and run again")

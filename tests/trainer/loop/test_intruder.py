@@ -66,7 +66,7 @@ def test_a_mistaken_start_changes_nothing_and_the_live_run_ends_well(
 
 def test_a_live_run_is_protected_before_its_first_checkpoint(digits_directory: Path, tmp_path: Path) -> None:
     arguments = [f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path}", "--max-steps=1"]
-    Lease(str(tmp_path), {"seed": 5})
+    Lease(str(tmp_path)).take({"seed": 5})
     before = content(tmp_path)
     done = run_module("trainer.task", *arguments)
     assert done.returncode == 2, done.stderr

@@ -2,15 +2,17 @@
 
 import contextlib
 import json
+import re
 import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.job import Job
+from tests.support.job import EXACT_RUN, Job, kill
 from tests.support.modules import start_module
 
 pytestmark = pytest.mark.slow
@@ -55,3 +57,25 @@ def test_workers_without_all_peers_follow_sigterm_or_give_up(digits_directory: P
         assert chief.returncode == 143, stderr
         assert "SIGTERM: stopped while waiting for worker 0 (127.0.0.1:2), worker 1 (127.0.0.1:3)" in stdout
     assert not (tmp_path / "run").exists()
+
+
+def test_a_chief_that_is_frozen_while_the_job_restarts_is_given_up(
+    digits_directory: Path, tmp_path: Path, uninterrupted: Callable[[int], Path]
+) -> None:
+    folder = tmp_path / "run"
+    arguments = [f"--dataset={digits_directory}", f"--checkpoint-directory={folder}", *EXACT_RUN]
+    # Longer than the time between two reports.
+    job = Job(folder, [*arguments, "--peer-timeout-seconds=40"], 2)
+    job.run_until_step(8, kill(1))
+    job.start()
+    job.workers[0].send_signal(signal.SIGSTOP)
+    code = job.workers[1].wait(300)
+    job.end()
+    assert code == 134, job.logs()
+    log = (tmp_path / "run-1.log").read_text()
+    chief = r"chief 0 \(127\.0\.0\.1:\d+\)"
+    assert re.search(rf"^waiting for {chief} since 3\d s$", log, re.MULTILINE), log
+    assert re.search(rf"^gave up after 4\d s \(--peer-timeout-seconds\), still waiting for {chief}; exiting", log, re.M)
+    job.run()
+    wanted = json.loads((uninterrupted(2) / "result.json").read_text())
+    assert job.result()["weights_sha256"] == wanted["weights_sha256"]

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
+from vertex_gpu_training.userinput import cli
+
 EXIT_LOST_PEER = 134
 """As of SIGABRT, the one exit code that Vertex AI documents as retryable."""
 _STARTUP_SECONDS = 3600.0
@@ -60,6 +62,17 @@ def leave(reason: str, log_event: Callable[..., None]) -> NoReturn:
         if thread.name == "checkpoint-writer":
             thread.join(5.0)
     abort()
+
+
+def leave_displaced(error: Exception) -> NoReturn:
+    """Exit with 1, without another line in the event log, because another job has taken over the run.
+
+    Not with 134: the service would restart this job, and both jobs would displace each other for ever.
+    """
+    print(cli.one_line(f"failed: {error}"), file=sys.stderr, flush=True)
+    sys.stdout.flush()
+    # Not through sys.exit, because TensorFlow's shutdown waits for peers, and a checkpoint may be being written.
+    os._exit(1)
 
 
 def abort() -> NoReturn:
