@@ -33,8 +33,7 @@ def match(champion: Collection[str], dataset: Collection[str]) -> Classes:
     """
     both, lost, new = set(champion) & set(dataset), set(champion) - set(dataset), set(dataset) - set(champion)
     spelled = {_folded(name): name for name in new}
-    # In ASCII, because two forms of one letter look alike.
-    renamed = [f"{name!a} (now {spelled[_folded(name)]!a})" for name in sorted(lost) if _folded(name) in spelled]
+    renamed = [_change(name, spelled[_folded(name)]) for name in sorted(lost) if _folded(name) in spelled]
     if renamed:
         raise NotComparable(
             f"classes of the champion are spelled differently in the dataset: {_listed(renamed)}; rename the folders"
@@ -62,9 +61,12 @@ def refuse_renamed(num_images: Mapping[str, int], num_as_lost: Mapping[str, int]
         classes: The classes of both models.
 
     Raises:
-        NotComparable: It does so for more than half of the images of a class.
+        NotComparable: It does so for more than half of the images, of a class or of all of them.
     """
-    renamed = [name for name, count in num_images.items() if count > 1 and 2 * num_as_lost.get(name, 0) > count]
+    renamed = [name for name, count in num_images.items() if count > 1 and 2 * num_as_lost[name] > count]
+    if not renamed and 2 * sum(num_as_lost.values()) > sum(num_images.values()):
+        # Classes of one image each.
+        renamed = [name for name, count in num_as_lost.items() if count]
     if renamed:
         raise NotComparable(
             f"the champion gives most images of {quoted_list(renamed)} classes that the dataset does not have:"
@@ -81,6 +83,12 @@ def quoted_list(names: Iterable[str]) -> str:
 def _listed(texts: list[str]) -> str:
     more = f" and {len(texts) - _MAX_LISTED:,} more" if len(texts) > _MAX_LISTED else ""
     return ", ".join(on_one_line(text, 80) for text in texts[:_MAX_LISTED]) + more
+
+
+def _change(before: str, now: str) -> str:
+    # Two forms of one letter look alike.
+    quote = ascii if unicodedata.normalize("NFKC", before) == unicodedata.normalize("NFKC", now) else repr
+    return f"{quote(before)} (now {quote(now)})"
 
 
 def _folded(name: str) -> str:

@@ -4,6 +4,7 @@ import io
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from trainer.results import exported, seen
 from trainer.results.comparison import champion as champions, comparison, images
 from trainer.results.comparison.decision import Comparison, decide
 from trainer.results.comparison.not_comparable import NotComparable
+from trainer.results.report import comparison as report
 
 pytestmark = pytest.mark.slow
 FLAGS = ["--epochs=6", "--global-batch-size=32", "--augment=none", "--xla=off", "--learning-rate=0.01"]
@@ -240,6 +242,34 @@ def test_a_class_that_the_dataset_no_longer_has_is_a_wrong_answer_and_is_named(
     assert found.missing == ("waves",)
     assert found.table.champion_accuracy == 0
     assert "notice: the new model does not know the classes 'waves'" in capsys.readouterr().out
+
+
+def test_images_of_a_new_class_are_left_out_and_counted(
+    setting: Setting, foreign: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(setting.folder / "images", tmp_path / "images")
+    (tmp_path / "images" / "dots").mkdir()
+    for number in range(90):
+        (tmp_path / "images" / "dots" / f"{number}.png").write_bytes(draw(number % 2, 1000 + number))
+    own = Setting(tmp_path)
+    own.train(32, "three", "--max-steps=2", "--metric=macro-f1")
+    data = dataset.load(str(tmp_path / "three-data"))
+    num_test = Counter(data.class_names[record.label] for record in data.records("test"))
+    found = own.compare("three", foreign(always("rows", "columns")))
+    assert found.unknown == {"dots": num_test["dots"]}
+    assert found.table.num_images == num_test["rows"] + num_test["columns"]
+    assert report.metrics(found)["num_unknown_to_champion"] == num_test["dots"] > 2
+    assert f"{num_test['dots']} more left out: the champion does not know the classes 'dots'" in capsys.readouterr().out
+    assert found.scores.metric == "macro-f1"
+    share = num_test["rows"] / found.table.num_images
+    assert found.scores.champion == pytest.approx(share / (1 + share))
+    with pytest.raises(NotComparable, match=f"only {found.table.num_images} test images of classes that both models"):
+        own.compare("three", tmp_path / "foreign", min_compared_images=found.table.num_images + 1)
+    shutil.rmtree(tmp_path / "foreign")
+    # It knew the dots as spots.
+    names = ("spots", "rows", "columns")
+    with pytest.raises(NotComparable, match="most images of 'dots' classes that the dataset does not have: 'spots'"):
+        own.compare("three", foreign(always(*names), class_names=names))
 
 
 @pytest.mark.parametrize(
