@@ -13,8 +13,7 @@ from trainer.checkpoints import restored
 from trainer.checkpoints.best import BestCheckpoint
 from trainer.data.dataset import Dataset
 from trainer.files import storage
-from trainer.models import metrics
-from trainer.models.metrics import ACCURACY
+from trainer.models.metrics import ACCURACY, METRICS
 from trainer.results import seen, serving, significance
 from trainer.results.comparison import champion as champions, class_names, images
 from trainer.results.comparison.class_names import Classes
@@ -23,6 +22,7 @@ from trainer.results.comparison.images import Image, Unseen
 from trainer.results.comparison.not_comparable import NotComparable
 
 _BATCH = 32
+_NO_RECORD = f"its file {seen.FILE} is missing, empty or damaged"
 _Answer = Callable[[Sequence[bytes]], list[str]]
 Labels = npt.NDArray[Any]
 
@@ -52,10 +52,10 @@ def compare(
     """
     own = seen.read(storage.join(checkpoint_directory, seen.FILE))
     if own is None:
-        raise NotComparable("it is not known which images the new model has seen", is_final=True)
+        raise NotComparable(f"it is not known which images the new model has seen: {_NO_RECORD}", is_final=True)
     with champions.opened(champion_folder) as champion:
         if champion.seen_images is None:
-            raise NotComparable("it is not known which images the champion has seen", is_final=True)
+            raise NotComparable(f"it is not known which images the champion has seen: {_NO_RECORD}", is_final=True)
         classes = class_names.match(champion.class_names, data.class_names)
         found = images.unseen(data, own, champion.seen_images)
         _check_number(found, classes, min_compared_images)
@@ -151,21 +151,20 @@ def result(
     Raises:
         NotComparable: The champion decodes no image, or knows a new class under another name.
     """
-    num_common = len(classes.common)
+    num_common, names = len(classes.common), classes.only_challenger
     num_known = num_common + len(classes.only_champion)
-    is_lost = (champion >= num_common) & (champion < num_known)
-    counts = {name: labels == num_known + index for index, name in enumerate(classes.only_challenger)}
-    class_names.refuse_renamed(
-        {name: int(found.sum()) for name, found in counts.items()},
-        {name: int((found & is_lost).sum()) for name, found in counts.items()},
-        classes,
+    is_new, is_lost = labels >= num_known, (champion >= num_common) & (champion < num_known)
+    num_images, num_as_lost = (
+        dict(zip(names, np.bincount(labels[each] - num_known, minlength=len(names)).tolist(), strict=True))
+        for each in (is_new, is_new & is_lost)
     )
+    class_names.refuse_renamed(num_images, num_as_lost, classes)
     is_compared = labels < num_common
     labels, champion, challenger = labels[is_compared], champion[is_compared], challenger[is_compared]
     num_unanswered = int((champion < 0).sum()), int((challenger < 0).sum())
     if num_unanswered[0] == len(labels):
         raise NotComparable("the champion cannot decode any of the images")
-    # Answers outside of the common classes are wrong, and no class of its own.
+    # Answers outside of the common classes are wrong.
     first, second = (np.where((each < 0) | (each > num_common), num_common, each) for each in (champion, challenger))
     table, per_class = _counted(labels, first == labels, second == labels, classes)
     scores = table.scores if metric == ACCURACY else _scores(metric, labels, first, second, num_common)
@@ -175,9 +174,14 @@ def result(
 
 
 def _scores(metric: str, labels: Labels, champion: Labels, challenger: Labels, num_classes: int) -> Scores:
-    # One more class, which no image has, for the answers outside.
     first, second = (
-        metrics.score(metric, metrics.confusion_matrix(labels, each, num_classes + 1))
+        float(
+            METRICS[metric](
+                np.bincount(labels[each == labels], minlength=num_classes),
+                np.bincount(labels, minlength=num_classes),
+                np.bincount(each, minlength=num_classes)[:num_classes],
+            )
+        )
         for each in (champion, challenger)
     )
     p_value = significance.p_differs(metric, labels, challenger, champion, num_classes)
