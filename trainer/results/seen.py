@@ -48,12 +48,15 @@ def write(path: storage.Path, hashes: Hashes) -> None:
 
 
 def read(path: storage.Path) -> Hashes | None:
-    """Return the images in a file, sorted; None if there is no such file, or if it is damaged."""
+    """Return the images in a file, sorted; None, which is unknown, if it is missing, damaged or empty.
+
+    Every model has seen some images, so an empty file has lost its content.
+    """
     try:
         content = storage.read_bytes(path)
     except storage.MISSING:
         return None
-    if len(content) % _STORED.itemsize:
+    if not content or len(content) % _STORED.itemsize:
         return None
     hashes = np.frombuffer(content, _STORED).astype(np.uint64)
     return hashes if bool((hashes[1:] > hashes[:-1]).all()) else None
@@ -81,8 +84,11 @@ def record(checkpoint_directory: str, data: Dataset, sources: list[str]) -> str:
     if is_there and checkpoints.steps(checkpoint_directory):
         return ""
     try:
-        known = _united(of_dataset(data), *map(read, sources))
+        own = of_dataset(data)
+        known = _united(own, *map(read, sources)) if len(own) else None
         reason = "" if known is not None else "the starting weights come without the images that they have seen"
+        if not len(own):
+            reason = f"the dataset's {image_list.FILE} lists no image of its training split"
     except storage.MISSING:
         known, reason = None, f"the dataset has no {image_list.FILE}"
     if known is not None:

@@ -193,7 +193,10 @@ def _against(
             min_compared_images=criteria.min_compared_images,
         )
         is_promoted, reason = decide(
-            found.table, max_regression=criteria.max_regression, must_improve=criteria.must_improve
+            found.table,
+            max_regression=criteria.max_regression,
+            must_improve=criteria.must_improve,
+            scores=found.scores,
         )
     except NotComparable as error:
         is_promoted, reason, is_final = False, f"no comparison is possible: {error}", error.is_final

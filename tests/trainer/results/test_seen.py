@@ -1,6 +1,9 @@
 """What a model has seen is known for as long as the model, or counts as unknown."""
 
+import dataclasses
+import gzip
 import hashlib
+import json
 from pathlib import Path
 
 import numpy as np
@@ -51,13 +54,24 @@ def test_the_file_has_the_first_bytes_of_each_sha_256_in_order(tmp_path: Path) -
     assert np.array_equal(read, seen.of_hashes(digests))
 
 
-def test_a_missing_or_damaged_file_is_unknown_and_an_empty_one_is_not(tmp_path: Path) -> None:
+def test_a_missing_damaged_or_empty_file_is_unknown(tmp_path: Path) -> None:
+    """No model has seen nothing: an empty file is one whose content was lost."""
     assert seen.read(tmp_path / "absent") is None
-    for number, content in enumerate((b"123", b"\1" * 8 + b"\0" * 8, b"\1" * 16)):
+    for number, content in enumerate((b"", b"123", b"\1" * 8 + b"\0" * 8, b"\1" * 16)):
         (tmp_path / str(number)).write_bytes(content)
         assert seen.read(tmp_path / str(number)) is None
-    seen.write(tmp_path / "empty", seen.of_hashes([]))
-    assert seen.read(tmp_path / "empty") is not None
+
+
+def test_a_dataset_without_hashes_of_its_images_leaves_no_record(data: Dataset, tmp_path: Path) -> None:
+    """An empty record would count as unknown later, without a reason in the log of the training."""
+    with gzip.open(Path(data.directory) / "images.jsonl.gz", "rt") as file:
+        lines = [json.loads(line) for line in file]
+    (tmp_path / "dataset").mkdir()
+    with gzip.open(tmp_path / "dataset" / "images.jsonl.gz", "wt") as file:
+        file.writelines(json.dumps(line | {"split": "test"}) + "\n" for line in lines)
+    without = dataclasses.replace(data, directory=str(tmp_path / "dataset"))
+    assert "lists no image of its training split" in seen.record(str(tmp_path / "run"), without, [])
+    assert not (tmp_path / "run" / seen.FILE).exists()
 
 
 def test_a_chain_of_starts_keeps_what_its_first_model_has_seen(data: Dataset, tmp_path: Path) -> None:

@@ -99,6 +99,23 @@ class Release:
         assert champion
         return name, Path(champion.artifact_uri)
 
+    def rename_classes(self, files: Path, names: list[str]) -> None:
+        """Export the champion again: the same network, with other names of its classes."""
+        from trainer.checkpoints import best, restored
+        from trainer.results import saved_model
+
+        chosen = best.find(str(self.checkpoints("many")), self.data)
+        seen_images = seen.read(files / exported.SEEN_FILE)
+        shutil.rmtree(files)
+        saved_model.write(
+            restored.model_of(chosen, self.data).model,
+            str(files),
+            class_names=names,
+            image_size=8,
+            metadata={},
+            seen_images=seen_images,
+        )
+
     def compare(
         self, favourite: str, *, serving_image: str = "serving:1", deploy_endpoint: str = "", **criteria: Any
     ) -> Outcome:
@@ -191,6 +208,22 @@ def test_a_worse_model_is_refused_with_its_table_and_noted_for_the_next_run(rele
     assert "by force_promotion" in release.page()
 
 
+def test_a_champion_stays_when_its_classes_are_spelled_in_another_way(release: Release) -> None:
+    """All of its answers would be wrong, and a model that knows nothing but the rare class would replace it."""
+    model, files = release.register("many")
+    release.rename_classes(files, ["Few", "Many"])
+    assert release.compare("few") == expected(False, model, "", f"{model}@1")
+    noted = outcome.notes(str(release.checkpoints("few"))).comparison
+    assert "'Few' (now 'few'), 'Many' (now 'many')" in noted["reason"]
+    assert "rename the folders back" in noted["reason"]
+    assert "force_promotion registers it anyway" in noted["reason"]
+    assert "\n" not in noted["reason"]
+    assert noted["reason"] in release.page()
+    assert (noted["champion"], noted["is_promoted"]) == (f"{model}@1", False)
+    assert "champion_accuracy" not in release.metrics
+    assert release.compare("few", force_promotion=True).is_promoted
+
+
 def test_a_better_model_becomes_a_version_of_the_same_model(release: Release) -> None:
     model, _ = release.register("few")
     assert release.compare("many", must_improve=True) == expected(True, model, "", f"{model}@1")
@@ -201,6 +234,8 @@ def test_a_better_model_becomes_a_version_of_the_same_model(release: Release) ->
     ("damage", "message", "is_final"),
     [
         (lambda files: (files / exported.SEEN_FILE).unlink(), "which images the champion has seen", True),
+        (lambda files: (files / exported.SEEN_FILE).write_bytes(b""), "images the champion has seen", True),
+        (lambda files: (files / exported.METADATA_FILE).unlink(), "no assets.extra/model.json", False),
         # They may come back.
         (lambda files: shutil.rmtree(files), "has no SavedModel", False),
         # All of today's test images are among those that the champion was trained on.

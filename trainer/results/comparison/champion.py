@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -10,22 +11,23 @@ import tensorflow as tf
 
 from trainer.files import downloads, storage
 from trainer.results import exported, seen
+from trainer.results.comparison.class_names import quoted_list
 from trainer.results.comparison.not_comparable import NotComparable
 from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import on_one_line
+from vertex_gpu_training.userinput.spelling import on_one_line, quoted
 
 SIGNATURE, _INPUT = "serving_default", "image_bytes"
-_GRAPH_FILES = ("saved_model.pb", "saved_model.pbtxt")
+_GRAPH_FILE = "saved_model.pb"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Champion:
     """A model that was loaded."""
 
-    class_names: frozenset[str] | None
-    """The classes that it knows; None: not known."""
+    class_names: frozenset[str]
+    """The classes that it knows; it answers with no other."""
     image_size: int
-    """Height and width of its images in pixels; 0: not known."""
+    """Height and width of its images in pixels."""
     seen_images: seen.Hashes | None
     """None: not known."""
     answer: Callable[[Sequence[bytes]], list[str]]
@@ -42,15 +44,9 @@ def opened(folder: str) -> Iterator[Champion]:
     Raises:
         NotComparable: Files are missing or damaged, or it does not take encoded images.
     """
-    if not folder or not any(storage.exists(storage.join(folder, name)) for name in _GRAPH_FILES):
+    if not folder or not storage.exists(storage.join(folder, _GRAPH_FILE)):
         raise NotComparable(f"the champion has no SavedModel in {folder!r}")
-    names, size = None, 0
-    if storage.exists(storage.join(folder, exported.METADATA_FILE)):
-        try:
-            metadata = exported.read(folder)
-        except UserError as error:
-            raise NotComparable(f"the champion cannot be evaluated: {error}") from error
-        names, size = frozenset(metadata["class_names"]), metadata["image_size"]
+    names, size = _metadata(folder)
     with downloads.local_copy(folder) as copy:
         try:
             loaded = tf.saved_model.load(copy)
@@ -61,11 +57,33 @@ def opened(folder: str) -> Iterator[Champion]:
             class_names=names,
             image_size=size,
             seen_images=seen.read(storage.join(folder, exported.SEEN_FILE)),
-            answer=_answer(loaded),
+            answer=_answer(loaded, names),
         )
 
 
-def _answer(loaded: Any) -> Callable[[Sequence[bytes]], list[str]]:
+def _metadata(folder: str) -> tuple[frozenset[str], int]:
+    """Return the names of the classes, without which no answer can be judged, and the image size."""
+    path = storage.join(folder, exported.METADATA_FILE)
+    if not storage.exists(path):
+        raise NotComparable(
+            f"the champion has no {exported.METADATA_FILE} in {folder!r}, which names its classes; write"
+            ' {"class_names": ["CLASS", "CLASS"], "image_size": PIXELS} into it'
+        )
+    try:
+        metadata = exported.read(folder)
+    except (UserError, OSError) as error:
+        raise NotComparable(f"the champion cannot be evaluated: {on_one_line(error)}") from error
+    names = metadata["class_names"]
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice or not all(name.strip() for name in names):
+        wrong = f"{quoted(twice[0])} twice" if twice else "a class without a name"
+        raise NotComparable(
+            f"the champion's {exported.METADATA_FILE} in {folder!r} has {wrong}; correct it, or export the model again"
+        )
+    return frozenset(names), metadata["image_size"]
+
+
+def _answer(loaded: Any, class_names: frozenset[str]) -> Callable[[Sequence[bytes]], list[str]]:
     """Return a function that calls the signature that is served, and holds the model."""
     found = loaded.signatures.get(SIGNATURE)
     inputs = found.structured_input_signature[1] if found else {}
@@ -73,21 +91,36 @@ def _answer(loaded: Any) -> Callable[[Sequence[bytes]], list[str]]:
         takes = ", ".join(sorted(inputs)) or "nothing"
         raise NotComparable(f"the champion's {SIGNATURE} does not take {_INPUT} alone, but {takes}")
     label, scores = _labels(found.structured_outputs)
+    floats = sorted(name for name, spec in found.structured_outputs.items() if spec.dtype.is_floating)
 
     def answer(images: Sequence[bytes]) -> list[str]:
         try:
-            outputs = loaded.signatures[SIGNATURE](**{_INPUT: tf.constant(images, tf.string)})
+            called = loaded.signatures[SIGNATURE](**{_INPUT: tf.constant(images, tf.string)})
+            outputs = {name: np.asarray(value) for name, value in called.items() if name in (label, *floats)}
+            infinite = [name for name in floats if not np.isfinite(outputs[name]).all()]
         except tf.errors.InvalidArgumentError:
             # One of the images is of a kind that it does not decode.
             raise
         except Exception as error:
             raise NotComparable(f"the champion fails: {on_one_line(error, 200)}") from error
-        names = np.asarray(outputs[label])
-        if scores:
-            names = names[np.arange(len(names)), np.asarray(outputs[scores]).argmax(axis=1)]
+        if infinite:
+            raise NotComparable(
+                f"the champion returns {infinite[0]} that are not finite numbers (NaN or infinite); its weights are"
+                " damaged",
+                is_final=True,
+            )
+        names = outputs[label]
+        if scores and names.size and names.shape == outputs[scores].shape:
+            names = names[np.arange(len(names)), outputs[scores].argmax(axis=1)]
         if names.shape != (len(images),):
             raise NotComparable(f"the champion returns {label} of the shape {names.shape} for {len(images)} images")
-        return [name.decode(errors="replace") for name in names.tolist()]
+        answers = [name.decode(errors="replace") for name in names.tolist()]
+        if unknown := sorted(set(answers) - class_names):
+            raise NotComparable(
+                f"the champion answers {quoted(unknown[0])}, but its {exported.METADATA_FILE} has the classes"
+                f" {quoted_list(class_names)}; correct that file"
+            )
+        return answers
 
     return answer
 

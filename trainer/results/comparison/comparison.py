@@ -1,24 +1,30 @@
 """Evaluates a model and the champion on the same images."""
 
+import dataclasses
 import itertools
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from trainer.checkpoints import restored
 from trainer.checkpoints.best import BestCheckpoint
 from trainer.data.dataset import Dataset
 from trainer.files import storage
-from trainer.results import seen, serving
-from trainer.results.comparison import champion as champions, images
-from trainer.results.comparison.champion import Champion
-from trainer.results.comparison.decision import ClassResult, Comparison, Table
+from trainer.models.metrics import ACCURACY, METRICS
+from trainer.results import seen, serving, significance
+from trainer.results.comparison import champion as champions, class_names, images
+from trainer.results.comparison.class_names import Classes
+from trainer.results.comparison.decision import ClassResult, Comparison, Scores, Table
 from trainer.results.comparison.images import Image, Unseen
 from trainer.results.comparison.not_comparable import NotComparable
 
 _BATCH = 32
+_NO_RECORD = f"its file {seen.FILE} is missing, empty or damaged"
 _Answer = Callable[[Sequence[bytes]], list[str]]
+Labels = npt.NDArray[Any]
 
 
 def compare(
@@ -46,22 +52,51 @@ def compare(
     """
     own = seen.read(storage.join(checkpoint_directory, seen.FILE))
     if own is None:
-        raise NotComparable("it is not known which images the new model has seen", is_final=True)
+        raise NotComparable(f"it is not known which images the new model has seen: {_NO_RECORD}", is_final=True)
     with champions.opened(champion_folder) as champion:
         if champion.seen_images is None:
-            raise NotComparable("it is not known which images the champion has seen", is_final=True)
+            raise NotComparable(f"it is not known which images the champion has seen: {_NO_RECORD}", is_final=True)
+        classes = class_names.match(champion.class_names, data.class_names)
         found = images.unseen(data, own, champion.seen_images)
-        num_kept = len(found.content_hashes)
-        print(f"{num_kept:,} test images to compare; {found.num_left_out:,} left out, which one of the models has seen")
-        if num_kept < min_compared_images:
-            raise NotComparable(
-                f"only {num_kept:,} test images were seen by neither model, fewer than min_compared_images"
-                f" {min_compared_images:,}",
-                is_final=True,
-            )
+        _check_number(found, classes, min_compared_images)
+        # The images of new classes show whether the champion knows them under names that the dataset no longer has.
+        shown = found if classes.only_champion else found.of_classes(classes.common)
         has_originals = champion.image_size != data.image_size
-        shown = images.originals(data, found, source) if has_originals else images.stored(data, found)
-        return _evaluate(champion, _challenger(chosen, data), shown, found, has_originals=has_originals)
+        read = images.originals(data, shown, source) if has_originals else images.stored(data, shown)
+        answers = _answers_of(champion.answer, _challenger(chosen, data), read, classes)
+    return dataclasses.replace(
+        result(*answers, classes=classes, metric=chosen.config.metric),
+        num_left_out=found.num_left_out,
+        has_originals=has_originals,
+        unknown=found.num_images(classes.only_challenger),
+    )
+
+
+def _check_number(found: Unseen, classes: Classes, min_compared_images: int) -> None:
+    """Print the number of images; refuse too few, or those of one class, which any constant answer gets right."""
+    kept, unknown = found.num_images(classes.common), found.num_images(classes.only_challenger)
+    num_kept = sum(kept.values())
+    print(f"{num_kept:,} test images to compare; {found.num_left_out:,} left out, which one of the models has seen")
+    if unknown:
+        print(
+            f"{sum(unknown.values()):,} more left out: the champion does not know the classes"
+            f" {class_names.quoted_list(unknown)}"
+        )
+    if classes.only_champion:
+        print(f"notice: the new model does not know the classes {class_names.quoted_list(classes.only_champion)}")
+    of_common = " of classes that both models know" if classes.only_challenger else ""
+    if num_kept < min_compared_images:
+        raise NotComparable(
+            f"only {num_kept:,} test images{of_common} were seen by neither model, fewer than min_compared_images"
+            f" {min_compared_images:,}",
+            is_final=True,
+        )
+    if len(kept) < class_names.FEWEST_COMMON:
+        raise NotComparable(
+            f"the {num_kept:,} test images{of_common} that neither model has seen are all of the class"
+            f" {class_names.quoted_list(kept)}; add test images of other classes",
+            is_final=True,
+        )
 
 
 def _challenger(chosen: BestCheckpoint, data: Dataset) -> _Answer:
@@ -69,53 +104,107 @@ def _challenger(chosen: BestCheckpoint, data: Dataset) -> _Answer:
     model = restored.model_of(chosen, data).model
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)  # type: ignore[untyped-decorator]
-    def classify(image_bytes: tf.Tensor) -> tf.Tensor:
-        return tf.argmax(model(serving.decode_and_resize(image_bytes, data.image_size), training=False), axis=-1)
+    def classify(image_bytes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        scores = model(serving.decode_and_resize(image_bytes, data.image_size), training=False)
+        return tf.argmax(scores, axis=-1), tf.reduce_all(tf.math.is_finite(scores))
 
-    return lambda encoded: [data.class_names[index] for index in classify(tf.constant(encoded, tf.string)).numpy()]
+    def answer(encoded: Sequence[bytes]) -> list[str]:
+        indices, is_finite = classify(tf.constant(encoded, tf.string))
+        if not is_finite:
+            raise NotComparable("the new model returns scores that are not finite numbers", is_final=True)
+        return [data.class_names[index] for index in indices.numpy()]
+
+    return answer
 
 
-def _evaluate(
-    champion: Champion, challenger: _Answer, shown: Iterable[Image], found: Unseen, *, has_originals: bool
-) -> Comparison:
-    cells: Counter[tuple[str, bool, bool]] = Counter()
-    unanswered = [0, 0]
-    remaining = iter(shown)
+def _answers_of(
+    champion: _Answer, challenger: _Answer, shown: Iterable[Image], classes: Classes
+) -> tuple[Labels, Labels, Labels]:
+    """Return the true class and both answers of each image.
+
+    They are indices int32 [N] of all classes, those of `classes` one after the other; -1 for an image that the model
+    cannot decode.
+    """
+    known = (*classes.common, *classes.only_champion, *classes.only_challenger)
+    numbers: dict[str | None, int] = {name: index for index, name in enumerate(known)} | {None: -1}
+    batches, remaining = [np.empty((3, 0), np.int32)], iter(shown)
     while batch := list(itertools.islice(remaining, _BATCH)):
-        encoded, expected = [image for image, _ in batch], [name for _, name in batch]
-        answers = [_answers(answer, encoded) for answer in (champion.answer, challenger)]
-        unanswered = [count + each.count(None) for count, each in zip(unanswered, answers, strict=True)]
-        cells.update(
-            (name, first == name, second == name) for name, first, second in zip(expected, *answers, strict=True)
-        )
-    if unanswered[0] == cells.total():
+        encoded = [image for image, _ in batch]
+        rows = ([name for _, name in batch], _answers(champion, encoded), _answers(challenger, encoded))
+        batches.append(np.array([[numbers[name] for name in row] for row in rows], np.int32))
+    labels, first, second = np.concatenate(batches, axis=1)
+    return labels, first, second
+
+
+def result(
+    labels: Labels, champion: Labels, challenger: Labels, *, classes: Classes, metric: str = ACCURACY
+) -> Comparison:
+    """Return both models' results on the images of the common classes.
+
+    Args:
+        labels: True classes [N]; see `_answers_of`.
+        champion: Answers of the champion [N].
+        challenger: Answers of the new model [N].
+        classes: The classes of both models.
+        metric: One of `trainer.models.metrics.METRICS`.
+
+    Raises:
+        NotComparable: The champion decodes no image, or knows a new class under another name.
+    """
+    num_common, names = len(classes.common), classes.only_challenger
+    num_known = num_common + len(classes.only_champion)
+    is_new, is_lost = labels >= num_known, (champion >= num_common) & (champion < num_known)
+    num_images, num_as_lost = (
+        dict(zip(names, np.bincount(labels[each] - num_known, minlength=len(names)).tolist(), strict=True))
+        for each in (is_new, is_new & is_lost)
+    )
+    class_names.refuse_renamed(num_images, num_as_lost, classes)
+    is_compared = labels < num_common
+    labels, champion, challenger = labels[is_compared], champion[is_compared], challenger[is_compared]
+    num_unanswered = int((champion < 0).sum()), int((challenger < 0).sum())
+    if num_unanswered[0] == len(labels):
         raise NotComparable("the champion cannot decode any of the images")
-    sums: Counter[tuple[bool, bool]] = Counter()
-    for (_, *right), count in cells.items():
-        sums[right[0], right[1]] += count
+    # Answers outside of the common classes are wrong.
+    first, second = (np.where((each < 0) | (each > num_common), num_common, each) for each in (champion, challenger))
+    table, per_class = _counted(labels, first == labels, second == labels, classes)
+    scores = table.scores if metric == ACCURACY else _scores(metric, labels, first, second, num_common)
     return Comparison(
-        table=Table(
-            both=sums[True, True],
-            only_champion=sums[True, False],
-            only_challenger=sums[False, True],
-            neither=sums[False, False],
-        ),
-        classes=[_class(name, cells, champion) for name in sorted({name for name, *_ in cells})],
-        num_left_out=found.num_left_out,
-        has_originals=has_originals,
-        num_unanswered=(unanswered[0], unanswered[1]),
+        table=table, scores=scores, classes=per_class, num_unanswered=num_unanswered, missing=classes.only_champion
     )
 
 
-def _class(name: str, cells: Counter[tuple[str, bool, bool]], champion: Champion) -> ClassResult:
-    found = {right: cells[name, right[0], right[1]] for right in itertools.product((True, False), (True, False))}
-    return ClassResult(
-        class_name=name,
-        num_images=sum(found.values()),
-        champion=found[True, True] + found[True, False],
-        challenger=found[True, True] + found[False, True],
-        is_known=champion.class_names is None or name in champion.class_names,
+def _scores(metric: str, labels: Labels, champion: Labels, challenger: Labels, num_classes: int) -> Scores:
+    first, second = (
+        float(
+            METRICS[metric](
+                np.bincount(labels[each == labels], minlength=num_classes),
+                np.bincount(labels, minlength=num_classes),
+                np.bincount(each, minlength=num_classes)[:num_classes],
+            )
+        )
+        for each in (champion, challenger)
     )
+    p_value = significance.p_differs(metric, labels, challenger, champion, num_classes)
+    return Scores(metric=metric, champion=first, challenger=second, p_value=p_value)
+
+
+def _counted(labels: Labels, is_first: Labels, is_second: Labels, classes: Classes) -> tuple[Table, list[ClassResult]]:
+    """Return the table, and the right answers per class that has images."""
+    table = Table(
+        both=int((is_first & is_second).sum()),
+        only_champion=int((is_first & ~is_second).sum()),
+        only_challenger=int((is_second & ~is_first).sum()),
+        neither=int((~is_first & ~is_second).sum()),
+    )
+    num_images, first, second = (
+        np.bincount(each, minlength=len(classes.common)).tolist()
+        for each in (labels, labels[is_first], labels[is_second])
+    )
+    return table, [
+        ClassResult(class_name=name, num_images=num_images[index], champion=first[index], challenger=second[index])
+        for index, name in enumerate(classes.common)
+        if num_images[index]
+    ]
 
 
 def _answers(answer: _Answer, encoded: list[bytes]) -> list[str | None]:

@@ -1,13 +1,34 @@
-"""Decides whether a model replaces the champion, from the number of images that each of them classifies correctly."""
+"""Decides whether a model replaces the champion, from both models' scores on the same images."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from trainer.models.metrics import ACCURACY
 
 _SIGNIFICANCE = 0.05
 _POWER = 0.8
 """Probability with which `Table.smallest_difference` is found."""
 _FEWEST_DISCORDANT = 6
 """With fewer images that only one model classifies correctly, even unanimous ones are not significant."""
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """Both models' scores of the metric that decides, 0 to 1."""
+
+    metric: str
+    champion: float
+    challenger: float
+    p_value: float
+    """Of a two-sided test: such a difference, or a larger one, between equally good models."""
+
+    @property
+    def difference(self) -> float:
+        """Gain of the score; below 0: a loss."""
+        found = self.challenger - self.champion
+        return found if abs(found) > _ROUNDING else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +69,16 @@ class Table:
         return float(stats.binomtest(self.only_challenger, num_discordant).pvalue) if num_discordant else 1.0
 
     @property
+    def scores(self) -> Scores:
+        """Both accuracies."""
+        return Scores(
+            metric=ACCURACY,
+            champion=self.champion_accuracy,
+            challenger=self.challenger_accuracy,
+            p_value=self.p_value,
+        )
+
+    @property
     def smallest_difference(self) -> float:
         """Difference of accuracy that is found (p < 0.05) with a probability of 80%, where models differ as often."""
         from scipy import stats
@@ -68,45 +99,53 @@ class ClassResult:
     champion: int
     """Number that the champion classifies correctly."""
     challenger: int
-    is_known: bool
-    """Whether the champion knows the class; its answers are wrong if it does not."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Both models' results on images that neither has seen."""
+    """Both models' results on images that neither has seen, of classes that both know."""
 
     table: Table
+    scores: Scores
     classes: list[ClassResult]
-    num_left_out: int
+    num_left_out: int = 0
     """Test images that one of them has seen."""
-    has_originals: bool
+    has_originals: bool = False
     """Whether both saw the originals, because their image sizes differ."""
     num_unanswered: tuple[int, int]
     """Images that the champion, and the new model, could not decode; they count as wrong."""
+    unknown: Mapping[str, int] = field(default_factory=dict)
+    """Class that the champion does not know -> its images, which were left out."""
+    missing: tuple[str, ...] = ()
+    """Classes of the champion that the dataset does not have; such an answer is wrong."""
 
     @property
     def num_unknown(self) -> int:
-        """Images of classes that the champion does not know."""
-        return sum(each.num_images for each in self.classes if not each.is_known)
+        """Images that were left out, because the champion does not know their class."""
+        return sum(self.unknown.values())
 
 
-def decide(table: Table, *, max_regression: float, must_improve: bool) -> tuple[bool, str]:
+def decide(
+    table: Table, *, max_regression: float, must_improve: bool, scores: Scores | None = None
+) -> tuple[bool, str]:
     """Return whether the new model replaces the champion, and why.
 
     Args:
         table: Both models' results.
-        max_regression: Loss of accuracy that is accepted, 0 to 1.
+        max_regression: Loss of the score that is accepted, 0 to 1.
         must_improve: Whether it has to be significantly better.
+        scores: Of the metric that decides; None: both accuracies.
     """
-    found = f"{table.challenger_accuracy:.2%} against {table.champion_accuracy:.2%} on {table.num_images:,} images"
-    lost, accepted = table.only_champion - table.only_challenger, max_regression * table.num_images
-    if lost > accepted and not math.isclose(lost, accepted):
-        return False, f"{found}: worse by {-table.difference:.2%}, more than max_regression {max_regression:.2%}"
-    if must_improve and not (lost < 0 and table.p_value < _SIGNIFICANCE):
+    scores = scores or table.scores
+    name = "" if scores.metric == ACCURACY else f"{scores.metric} "
+    found = f"{name}{scores.challenger:.2%} against {scores.champion:.2%} on {table.num_images:,} images"
+    lost = -scores.difference
+    if lost > max_regression and not math.isclose(lost, max_regression):
+        return False, f"{found}: worse by {lost:.2%}, more than max_regression {max_regression:.2%}"
+    if must_improve and not (lost < 0 and scores.p_value < _SIGNIFICANCE):
         return False, (
-            f"{found}: not better with p < {_SIGNIFICANCE:g} (p = {table.p_value:.2g}), which must_improve requires"
+            f"{found}: not better with p < {_SIGNIFICANCE:g} (p = {scores.p_value:.2g}), which must_improve requires"
         )
     if lost > 0:
-        return True, f"{found}: worse by {-table.difference:.2%}, within max_regression {max_regression:.2%}"
-    return True, f"{found}: {'better' if lost < 0 else 'as good'} (p = {table.p_value:.2g})"
+        return True, f"{found}: worse by {lost:.2%}, within max_regression {max_regression:.2%}"
+    return True, f"{found}: {'better' if lost < 0 else 'as good'} (p = {scores.p_value:.2g})"

@@ -1,8 +1,9 @@
 """The test images for a comparison: those that neither model has seen, as stored or as the source has them."""
 
+import dataclasses
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
@@ -23,7 +24,7 @@ Image = tuple[bytes, str]
 """An encoded image and its class."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Unseen:
     """The test images that no model has seen."""
 
@@ -31,15 +32,30 @@ class Unseen:
     """Name in the source -> SHA-256 of the original."""
     num_left_out: int
     """Test images that a model has seen."""
+    class_names: dict[str, str] = dataclasses.field(default_factory=dict)
+    """Name in the source -> class."""
+
+    def of_classes(self, class_names: Collection[str]) -> "Unseen":
+        """Return the images of some classes."""
+        kept = {name: digest for name, digest in self.content_hashes.items() if self.class_names[name] in class_names}
+        return dataclasses.replace(self, content_hashes=kept)
+
+    def num_images(self, class_names: Collection[str]) -> dict[str, int]:
+        """Return the number of images of each of these classes that has any."""
+        found = Counter(self.class_names[name] for name in self.content_hashes)
+        return {name: found[name] for name in class_names if found[name]}
 
 
 def unseen(data: Dataset, *known: seen.Hashes) -> Unseen:
     """Return the test images without those that a model has seen in its training or validation."""
     lines = (line for line in image_list.read(data.directory) if line["split"] == "test" and "content_hash" in line)
-    test = {line["name"]: line["content_hash"] for line in lines}
+    shared = {name: name for name in data.class_names}
+    test, classes = {}, {}
+    for line in lines:
+        test[line["name"]], classes[line["name"]] = line["content_hash"], shared[line["label"]]
     is_seen = np.isin(seen.numbers(test.values()), np.concatenate(known))
     kept = {name: digest for (name, digest), left_out in zip(test.items(), is_seen, strict=True) if not left_out}
-    return Unseen(content_hashes=kept, num_left_out=int(is_seen.sum()))
+    return Unseen(content_hashes=kept, num_left_out=int(is_seen.sum()), class_names=classes)
 
 
 def stored(data: Dataset, wanted: Unseen) -> Iterator[Image]:

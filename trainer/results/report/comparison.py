@@ -1,5 +1,7 @@
 """The page on a model and the champion."""
 
+from trainer.models.metrics import ACCURACY
+from trainer.results.comparison.class_names import quoted_list
 from trainer.results.comparison.decision import ClassResult, Comparison
 from trainer.results.report import page
 
@@ -18,7 +20,9 @@ def render(*, champion: str, is_promoted: bool, reason: str, comparison: Compari
     """
     blocks: list[page.Block] = [page.Text(title="Promoted" if is_promoted else "Not promoted", text=reason)]
     if comparison:
-        blocks = [_figures(comparison), *blocks, _table(comparison), _power(comparison), _classes(comparison)]
+        # The number of images that is needed is known for accuracy only.
+        power = [_power(comparison)] if comparison.scores.metric == ACCURACY else []
+        blocks = [_figures(comparison), *blocks, _table(comparison), *power, _classes(comparison)]
     subtitle = (
         f"The challenger (new model) against the champion, {champion}" if champion else "The new model was not compared"
     )
@@ -27,12 +31,15 @@ def render(*, champion: str, is_promoted: bool, reason: str, comparison: Compari
 
 def metrics(comparison: Comparison) -> dict[str, float]:
     """Return all figures by name."""
-    table = comparison.table
+    table, scores = comparison.table, comparison.scores
+    name = scores.metric.replace("-", "_")
     return {
+        f"challenger_{name}": scores.challenger,
+        f"champion_{name}": scores.champion,
         "challenger_accuracy": table.challenger_accuracy,
         "champion_accuracy": table.champion_accuracy,
-        "difference": table.difference,
-        "p_value": table.p_value,
+        "difference": scores.difference,
+        "p_value": scores.p_value,
         "smallest_difference": table.smallest_difference,
         "num_images": table.num_images,
         "num_left_out": comparison.num_left_out,
@@ -45,15 +52,19 @@ def metrics(comparison: Comparison) -> dict[str, float]:
 
 
 def _figures(comparison: Comparison) -> page.Block:
-    table = comparison.table
+    scores = comparison.scores
+    test = "McNemar" if scores.metric == ACCURACY else "permutation test"
+    unknown = [("left out, class new to the champion", f"{comparison.num_unknown:,}")] if comparison.unknown else []
     return page.Figures(
         figures=[
-            ("new model", f"{table.challenger_accuracy:.2%}"),
-            ("champion", f"{table.champion_accuracy:.2%}"),
-            ("difference", f"{table.difference:+.2%}"),
-            ("p-value (McNemar)", f"{table.p_value:.2g}"),
-            ("images compared", f"{table.num_images:,}"),
+            ("metric", scores.metric),
+            ("new model", f"{scores.challenger:.2%}"),
+            ("champion", f"{scores.champion:.2%}"),
+            ("difference", f"{scores.difference:+.2%}"),
+            (f"p-value ({test})", f"{scores.p_value:.2g}"),
+            ("images compared", f"{comparison.table.num_images:,}"),
             ("left out, seen before", f"{comparison.num_left_out:,}"),
+            *unknown,
         ]
     )
 
@@ -91,24 +102,20 @@ def _power(comparison: Comparison) -> page.Block:
 def _classes(comparison: Comparison) -> page.Block:
     ranked = sorted(comparison.classes, key=_change)
     more = f" The {_MAX_ROWS} with the largest losses are listed." if len(ranked) > _MAX_ROWS else ""
-    unknown = comparison.num_unknown
-    new = f" {unknown:,} images are of classes that the champion does not know; its answers count as wrong."
+    if comparison.unknown:
+        more += f" {comparison.num_unknown:,} images were left out, of classes that the champion does not know:"
+        more += f" {quoted_list(comparison.unknown)}."
+    if comparison.missing:
+        more += f" The new model does not know classes of the champion: {quoted_list(comparison.missing)}."
     return page.Table(
         title="Classes",
-        note=f"Correct answers per class.{new if unknown else ''}{more}",
-        columns=["class", "change", "champion", "new model", "images", ""],
+        note=f"Correct answers per class.{more}",
+        columns=["class", "change", "champion", "new model", "images"],
         rows=[
-            [
-                each.class_name,
-                _change(each),
-                each.champion,
-                each.challenger,
-                each.num_images,
-                "" if each.is_known else "new to the champion",
-            ]
+            [each.class_name, _change(each), each.champion, each.challenger, each.num_images]
             for each in ranked[:_MAX_ROWS]
         ],
-        states=["warn" if not each.is_known else "bad" if _change(each) < 0 else "" for each in ranked[:_MAX_ROWS]],
+        states=["bad" if _change(each) < 0 else "" for each in ranked[:_MAX_ROWS]],
     )
 
 

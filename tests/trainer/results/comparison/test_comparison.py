@@ -1,7 +1,10 @@
 """Two models on the same images: each as it answers requests, and neither on images that it has seen."""
 
 import io
+import json
+import re
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +15,7 @@ from PIL import Image
 
 from tests.support.modules import run_module
 from tests.support.shared import make_once
-from trainer.checkpoints import best
+from trainer.checkpoints import best, checkpoints, manifest
 from trainer.data import dataset
 from trainer.evaluate import evaluate
 from trainer.export import export
@@ -21,10 +24,13 @@ from trainer.results import exported, seen
 from trainer.results.comparison import champion as champions, comparison, images
 from trainer.results.comparison.decision import Comparison, decide
 from trainer.results.comparison.not_comparable import NotComparable
+from trainer.results.report import comparison as report
 
 pytestmark = pytest.mark.slow
 FLAGS = ["--epochs=6", "--global-batch-size=32", "--augment=none", "--xla=off", "--learning-rate=0.01"]
 NUM_IMAGES = 400
+OTHERS = np.array([1, 2, 3], np.uint64)
+"""What a model has seen that was trained on other images."""
 
 
 def draw(label: int, number: int) -> bytes:
@@ -76,6 +82,18 @@ class Setting:
         )
 
 
+def rename_classes(folder: Path, names: list[str]) -> None:
+    """Replace the names in a model's description."""
+    path = folder / exported.METADATA_FILE
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"class_names": names}))
+
+
+def replace_by_folder(path: Path) -> None:
+    """Put a folder into the place of a file."""
+    path.unlink()
+    path.mkdir()
+
+
 @pytest.fixture(scope="module")
 def setting(tmp_path_factory: pytest.TempPathFactory) -> Setting:
     """Two runs, of 64 and 32 pixels, and the export of the first."""
@@ -96,19 +114,34 @@ def setting(tmp_path_factory: pytest.TempPathFactory) -> Setting:
 
 @pytest.fixture
 def foreign(tmp_path: Path) -> Callable[..., Path]:
-    """Write a SavedModel of another origin with given outputs; it has seen nothing."""
+    """Write a SavedModel of another origin with given outputs; it has seen none of the images."""
 
-    def write(outputs: Callable[[tf.Tensor], dict[str, tf.Tensor]], name: str = "image_bytes") -> Path:
+    def write(
+        outputs: Callable[[tf.Tensor], dict[str, tf.Tensor]],
+        name: str = "image_bytes",
+        class_names: tuple[str, ...] = ("rows", "columns"),
+    ) -> Path:
         module, folder = tf.Module(), tmp_path / "foreign"
         function = tf.function(
             lambda **inputs: outputs(inputs[name]), input_signature=None, autograph=False
         ).get_concrete_function(**{name: tf.TensorSpec([None], tf.string, name=name)})
         module.function = function
         tf.saved_model.save(module, str(folder), signatures={champions.SIGNATURE: function})
-        seen.write(folder / exported.SEEN_FILE, seen.of_hashes([]))
+        seen.write(folder / exported.SEEN_FILE, OTHERS)
+        content = {"class_names": class_names, "image_size": 48}
+        (folder / exported.METADATA_FILE).write_text(json.dumps(content))
         return folder
 
     return write
+
+
+def always(*names: str) -> Callable[[tf.Tensor], dict[str, tf.Tensor]]:
+    """Return outputs that answer the first class for every image, with scores of all."""
+    scores = [1.0] + [0.0] * (len(names) - 1)
+    return lambda encoded: {
+        "displayNames": tf.tile([list(names)], [tf.size(encoded), 1]),
+        "confidences": tf.tile([scores], [tf.size(encoded), 1]),
+    }
 
 
 def test_a_champion_of_more_pixels_sees_the_originals_and_not_what_is_left_of_them(
@@ -132,7 +165,7 @@ def test_a_champion_of_more_pixels_sees_the_originals_and_not_what_is_left_of_th
     # The artefact exists: the small images, enlarged, mislead the champion.
     data = dataset.load(str(setting.folder / "coarse-data"))
     with champions.opened(str(setting.folder / "champion")) as champion:
-        shown, expected = zip(*images.stored(data, images.unseen(data, seen.of_hashes([]))), strict=True)
+        shown, expected = zip(*images.stored(data, images.unseen(data, OTHERS)), strict=True)
         misled = np.mean([a == b for a, b in zip(champion.answer(shown), expected, strict=True)])
     assert misled < found.table.champion_accuracy - 0.1
     assert not decide(found.table, max_regression=0.0, must_improve=False)[0]
@@ -156,7 +189,7 @@ def test_what_an_ancestor_of_the_challenger_has_seen_is_left_out(setting: Settin
     setting.train(64, "child", f"--weights=run:{setting.folder / 'fine'}", "--max-steps=2", source=str(is_first))
     innocent = tmp_path / "champion"
     shutil.copytree(setting.folder / "champion", innocent)
-    seen.write(innocent / exported.SEEN_FILE, seen.of_hashes([]))
+    seen.write(innocent / exported.SEEN_FILE, OTHERS)
     found = setting.compare("child", innocent)
     child = dataset.load(str(setting.folder / "child-data"))
     known = set(ancestor.values()) | {each.figures.content_hash for each in setting_data.records("validation")}
@@ -172,27 +205,122 @@ def test_a_champion_of_another_origin_is_asked_by_the_names_of_its_classes(
     setting: Setting, foreign: Callable[..., Path]
 ) -> None:
     """It returns all class names with their scores, in another order than that of the dataset."""
-    champion = foreign(
-        lambda encoded: {
-            "displayNames": tf.tile([["rows", "columns"]], [tf.size(encoded), 1]),
-            "confidences": tf.tile([[0.9, 0.1]], [tf.size(encoded), 1]),
-        }
-    )
-    found = setting.compare("coarse", champion)
+    found = setting.compare("coarse", foreign(always("rows", "columns")))
     assert found.has_originals
-    assert {each.class_name: (each.champion, each.is_known) for each in found.classes} == {
-        "columns": (0, True),
-        "rows": (next(each.num_images for each in found.classes if each.class_name == "rows"), True),
+    assert {each.class_name: each.champion for each in found.classes} == {
+        "columns": 0,
+        "rows": next(each.num_images for each in found.classes if each.class_name == "rows"),
     }
+    assert (found.num_unknown, found.missing) == (0, ())
 
 
-def test_a_class_that_the_champion_does_not_know_is_wrong_and_reported(setting: Setting, tmp_path: Path) -> None:
-    shutil.copytree(setting.folder / "champion", tmp_path / "champion")
-    path = tmp_path / "champion" / exported.METADATA_FILE
-    path.write_text(path.read_text().replace('"rows"', '"lines"'))
-    found = setting.compare("coarse", tmp_path / "champion")
-    assert [each.class_name for each in found.classes if not each.is_known] == ["rows"]
-    assert found.num_unknown == next(each.num_images for each in found.classes if each.class_name == "rows")
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("Rows", "Columns"), "'Columns' (now 'columns'), 'Rows' (now 'rows'); rename the folders back"),
+        (("rows", "col-umns "), "'col-umns ' (now 'columns')"),
+        (("rows", "\uff43olumns"), "'\\uff43olumns' (now 'columns')"),
+        (("cats", "dogs"), "the dataset has 0 of the champion's 2 classes"),
+        # On the images of one class, a model that always answers it wins.
+        (("rows", "dogs"), "the dataset has 1 of the champion's 2 classes, fewer than 2"),
+        (("rows", "columns", *map(str, range(18))), "the dataset has 2 of the champion's 20 classes, fewer than 10"),
+    ],
+)
+def test_a_champion_of_other_classes_is_not_compared(
+    setting: Setting, foreign: Callable[..., Path], names: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(NotComparable, match=re.escape(message)) as error:
+        setting.compare("coarse", foreign(always(*names), class_names=names))
+    assert "\n" not in str(error.value)
+
+
+def test_a_class_that_the_dataset_no_longer_has_is_a_wrong_answer_and_is_named(
+    setting: Setting, foreign: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("waves", "columns", "rows")
+    found = setting.compare("coarse", foreign(always(*names), class_names=names))
+    assert found.missing == ("waves",)
+    assert found.table.champion_accuracy == 0
+    assert "notice: the new model does not know the classes 'waves'" in capsys.readouterr().out
+
+
+def test_images_of_a_new_class_are_left_out_and_counted(
+    setting: Setting, foreign: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(setting.folder / "images", tmp_path / "images")
+    (tmp_path / "images" / "dots").mkdir()
+    for number in range(90):
+        (tmp_path / "images" / "dots" / f"{number}.png").write_bytes(draw(number % 2, 1000 + number))
+    own = Setting(tmp_path)
+    own.train(32, "three", "--max-steps=2", "--metric=macro-f1")
+    data = dataset.load(str(tmp_path / "three-data"))
+    num_test = Counter(data.class_names[record.label] for record in data.records("test"))
+    found = own.compare("three", foreign(always("rows", "columns")))
+    assert found.unknown == {"dots": num_test["dots"]}
+    assert found.table.num_images == num_test["rows"] + num_test["columns"]
+    assert report.metrics(found)["num_unknown_to_champion"] == num_test["dots"] > 2
+    assert f"{num_test['dots']} more left out: the champion does not know the classes 'dots'" in capsys.readouterr().out
+    assert found.scores.metric == "macro-f1"
+    share = num_test["rows"] / found.table.num_images
+    assert found.scores.champion == pytest.approx(share / (1 + share))
+    with pytest.raises(NotComparable, match=f"only {found.table.num_images} test images of classes that both models"):
+        own.compare("three", tmp_path / "foreign", min_compared_images=found.table.num_images + 1)
+    shutil.rmtree(tmp_path / "foreign")
+    # It knew the dots as spots.
+    names = ("spots", "rows", "columns")
+    with pytest.raises(NotComparable, match="most images of 'dots' classes that the dataset does not have: 'spots'"):
+        own.compare("three", foreign(always(*names), class_names=names))
+
+
+@pytest.mark.parametrize(
+    ("outputs", "message"),
+    [
+        (lambda encoded: {"label": tf.fill([tf.size(encoded)], "")}, "the champion answers '', but"),
+        (lambda encoded: {"label": tf.fill([tf.size(encoded)], "Rows")}, "the champion answers 'Rows', but"),
+        (
+            lambda encoded: {
+                "label": tf.fill([tf.size(encoded)], "rows"),
+                "probabilities": tf.fill([tf.size(encoded), 2], np.nan),
+            },
+            "probabilities that are not finite",
+        ),
+        (
+            lambda encoded: {
+                "label": tf.tile([["rows", "columns"]], [tf.size(encoded), 1]),
+                "scores": tf.fill([tf.size(encoded), 2], np.inf),
+            },
+            "scores that are not finite",
+        ),
+        # More scores than names.
+        (
+            lambda encoded: {
+                "label": tf.tile([["rows", "columns"]], [tf.size(encoded), 1]),
+                "scores": tf.tile([[0.0, 0.0, 1.0]], [tf.size(encoded), 1]),
+            },
+            "label of the shape",
+        ),
+    ],
+)
+def test_a_champion_with_unusable_answers_is_not_compared(
+    setting: Setting, foreign: Callable[..., Path], outputs: Callable[[tf.Tensor], object], message: str
+) -> None:
+    """Its answers would count as wrong, and any model would replace it."""
+    with pytest.raises(NotComparable, match=re.escape(message)):
+        setting.compare("coarse", foreign(outputs))
+
+
+def test_a_challenger_with_scores_that_are_not_finite_is_not_compared(setting: Setting, tmp_path: Path) -> None:
+    """It answers its first class for every image."""
+    for name in ("coarse", "coarse-data", "images"):
+        shutil.copytree(setting.folder / name, tmp_path / name)
+    data = dataset.load(str(tmp_path / "coarse-data"))
+    chosen = best.find(str(tmp_path / "coarse"), data).checkpoint
+    for array in chosen.arrays:
+        array[...] = np.nan if array.dtype.kind == "f" else array
+    shutil.rmtree(tmp_path / "coarse" / manifest.name(chosen.step))
+    checkpoints.save(str(tmp_path / "coarse"), chosen)
+    with pytest.raises(NotComparable, match="the new model returns scores that are not finite"):
+        Setting(tmp_path).compare("coarse", setting.folder / "champion")
 
 
 def test_an_image_that_a_model_cannot_decode_is_its_error_and_does_not_end_the_comparison(
@@ -220,7 +348,18 @@ def test_an_image_that_a_model_cannot_decode_is_its_error_and_does_not_end_the_c
         (lambda folder: (folder / "saved_model.pb").write_bytes(b"x"), "cannot be loaded"),
         (lambda folder: (folder / "variables" / "variables.index").unlink(), "cannot be loaded"),
         (lambda folder: (folder / exported.METADATA_FILE).write_text("{}"), "is damaged"),
+        (lambda folder: (folder / exported.METADATA_FILE).write_text("[" * 100_000), "no exported model"),
+        (lambda folder: (folder / exported.METADATA_FILE).write_bytes(b"\xff{"), "no exported model"),
+        (lambda folder: (folder / exported.METADATA_FILE).unlink(), "no assets.extra/model.json"),
+        (lambda folder: replace_by_folder(folder / exported.METADATA_FILE), "cannot be evaluated"),
+        (lambda folder: rename_classes(folder, ["rows", "rows"]), "has 'rows' twice"),
+        (lambda folder: rename_classes(folder, ["rows", "columns", " "]), "a class without a name"),
+        (lambda folder: rename_classes(folder, []), "is damaged"),
+        # The names that it answers with are others.
+        (lambda folder: rename_classes(folder, ["rows", "columns", "x"][1:]), "1 of the champion's 2 classes"),
         (lambda folder: (folder / exported.SEEN_FILE).unlink(), "which images the champion has seen"),
+        (lambda folder: (folder / exported.SEEN_FILE).write_bytes(b""), "which images the champion has seen"),
+        (lambda folder: (folder / exported.SEEN_FILE).write_bytes(b"1" * 15), "which images the champion has seen"),
     ],
 )
 def test_a_champion_that_cannot_be_evaluated_has_a_reason(

@@ -69,11 +69,18 @@ def test_more_images_show_smaller_differences() -> None:
 
 def test_the_page_has_the_table_the_unknown_classes_and_what_the_number_of_images_shows() -> None:
     classes = [
-        ClassResult(class_name="<cat>", num_images=90, champion=88, challenger=85, is_known=True),
-        ClassResult(class_name="dog", num_images=20, champion=0, challenger=20, is_known=False),
+        ClassResult(class_name="<cat>", num_images=90, champion=88, challenger=85),
+        ClassResult(class_name="dog", num_images=20, champion=0, challenger=20),
     ]
     found = Comparison(
-        table=table(80, 8, 25, 7), classes=classes, num_left_out=3, has_originals=True, num_unanswered=(2, 0)
+        table=table(80, 8, 25, 7),
+        scores=table(80, 8, 25, 7).scores,
+        classes=classes,
+        num_left_out=3,
+        has_originals=True,
+        num_unanswered=(2, 0),
+        unknown={"<fox>": 17, "hen": 3},
+        missing=("cow",),
     )
     html = report.render(champion="models/7@2", is_promoted=True, reason="better & bigger", comparison=found)
     shown = visible(html)
@@ -82,8 +89,11 @@ def test_the_page_has_the_table_the_unknown_classes_and_what_the_number_of_image
         "better & bigger",
         "models/7@2",
         "new model ↓ champion → correct wrong correct 80 25 wrong 8 7",
-        "20 images are of classes that the champion does not know",
-        "dog 20 0 20 20 new to the champion",
+        "accuracy metric",
+        "20 left out, class new to the champion",
+        "20 images were left out, of classes that the champion does not know: '<fox>', 'hen'.",
+        "The new model does not know classes of the champion: 'cow'.",
+        "dog 20 0 20 20",
         "<cat> -3 88 85 90",
         "The champion could not decode 2 images.",
         "Both models saw the originals",
@@ -91,11 +101,14 @@ def test_the_page_has_the_table_the_unknown_classes_and_what_the_number_of_image
     ):
         assert expected in shown
     assert "<cat>" not in html
+    assert "<fox>" not in html
+    assert report.metrics(found)["num_unknown_to_champion"] == 20
 
 
 def test_a_few_images_show_nothing() -> None:
     """Six of them would have to differ for p < 0.05."""
-    found = Comparison(table=table(2, 0, 0, 0), classes=[], num_left_out=0, has_originals=False, num_unanswered=(0, 0))
+    few = table(2, 0, 0, 0)
+    found = Comparison(table=few, scores=few.scores, classes=[], num_unanswered=(0, 0))
     shown = visible(report.render(champion="models/7@2", is_promoted=True, reason="as good", comparison=found))
     assert "no difference of accuracy is found" in shown
     assert "a difference of" not in shown

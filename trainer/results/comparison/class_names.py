@@ -1,0 +1,96 @@
+"""The classes that a comparison can be made on: those that the champion and the dataset have under one name."""
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from trainer.results.comparison.not_comparable import NotComparable
+from vertex_gpu_training.userinput.spelling import on_one_line
+
+FEWEST_COMMON = 2
+"""On the images of a single class, a model that always answers it cannot be beaten."""
+_MAX_LISTED = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classes:
+    """The champion's classes and those of the dataset, which the new model knows."""
+
+    common: tuple[str, ...]
+    """Sorted; the comparison uses their images only."""
+    only_champion: tuple[str, ...]
+    """An answer with one of them is wrong for every image of the dataset."""
+    only_challenger: tuple[str, ...]
+    """Their images are left out."""
+
+
+def match(champion: Collection[str], dataset: Collection[str]) -> Classes:
+    """Return the classes of both models.
+
+    Raises:
+        NotComparable: Too few classes are common, or some were only renamed.
+    """
+    both, lost, new = set(champion) & set(dataset), set(champion) - set(dataset), set(dataset) - set(champion)
+    spelled = {_folded(name): name for name in new}
+    renamed = [_change(name, spelled[_folded(name)]) for name in sorted(lost) if _folded(name) in spelled]
+    if renamed:
+        raise NotComparable(
+            f"classes of the champion are spelled differently in the dataset: {_listed(renamed)}; rename the folders"
+            " back",
+            is_final=True,
+        )
+    if len(both) < FEWEST_COMMON or 2 * len(both) < len(champion):
+        raise NotComparable(
+            f"the dataset has {len(both):,} of the champion's {len(champion):,} classes, fewer than"
+            f" {max(FEWEST_COMMON, -(-len(champion) // 2)):,}: the champion's are {quoted_list(champion)}, the"
+            f" dataset's {quoted_list(dataset)}; rename the folders back if they are the same classes",
+            is_final=True,
+        )
+    return Classes(common=tuple(sorted(both)), only_champion=tuple(sorted(lost)), only_challenger=tuple(sorted(new)))
+
+
+def refuse_renamed(num_images: Mapping[str, int], num_as_lost: Mapping[str, int], classes: Classes) -> None:
+    """Refuse new classes in which the champion recognises classes that the dataset no longer has.
+
+    Without their images, a model that fails on a renamed class could replace a champion that does not.
+
+    Args:
+        num_images: New class -> its images.
+        num_as_lost: New class -> images that the champion gives a class of `classes.only_champion`.
+        classes: The classes of both models.
+
+    Raises:
+        NotComparable: It does so for more than half of the images, of a class or of all of them.
+    """
+    renamed = [name for name, count in num_images.items() if count > 1 and 2 * num_as_lost[name] > count]
+    if not renamed and 2 * sum(num_as_lost.values()) > sum(num_images.values()):
+        # Classes of one image each.
+        renamed = [name for name, count in num_as_lost.items() if count]
+    if renamed:
+        raise NotComparable(
+            f"the champion gives most images of {quoted_list(renamed)} classes that the dataset does not have:"
+            f" {quoted_list(classes.only_champion)}; if they were renamed, rename the folders back",
+            is_final=True,
+        )
+
+
+def quoted_list(names: Iterable[str]) -> str:
+    """Return the first names for one line, and the number of the others."""
+    return _listed([repr(name) for name in sorted(names)])
+
+
+def _listed(texts: list[str]) -> str:
+    more = f" and {len(texts) - _MAX_LISTED:,} more" if len(texts) > _MAX_LISTED else ""
+    return ", ".join(on_one_line(text, 80) for text in texts[:_MAX_LISTED]) + more
+
+
+def _change(before: str, now: str) -> str:
+    # Two forms of one letter look alike.
+    quote = ascii if unicodedata.normalize("NFKC", before) == unicodedata.normalize("NFKC", now) else repr
+    return f"{quote(before)} (now {quote(now)})"
+
+
+def _folded(name: str) -> str:
+    """Return a name without case, blanks, "_" and "-", and in one of Unicode's forms: folders of macOS have another."""
+    return re.sub(r"[\s_-]", "", unicodedata.normalize("NFKC", name).casefold())
