@@ -140,7 +140,7 @@ def decide(
     name = "" if scores.metric == ACCURACY else f"{scores.metric} "
     found = f"{name}{scores.challenger:.2%} against {scores.champion:.2%} on {table.num_images:,} images"
     lost = -scores.difference
-    if lost > max_regression and not math.isclose(lost, max_regression):
+    if lost > max_regression and not math.isclose(lost, max_regression, abs_tol=1e-12):
         return False, f"{found}: worse by {lost:.2%}, more than max_regression {max_regression:.2%}"
     if must_improve and not (lost < 0 and scores.p_value < _SIGNIFICANCE):
         return False, (
