@@ -35,6 +35,8 @@ _COMMON = {
     "max_examples": 300,
     "min_compared_images": 10,
     "max_regression": 1.0,
+    # A few steps teach the models little, and the test is about kills.
+    "force_promotion": "true",
     "global_batch_size": 32,
     "augment": "none",
     "minimum_score": 0.0,
