@@ -89,8 +89,8 @@ def _plan(gcloud: Gcloud, names: Names, *, with_bucket: bool) -> _Plan:
     other = _other_region(gcloud, names, its_bucket, bucket_region)
     has_own_bucket = is_marked(its_bucket) and bucket_region == names.region
     if other and not is_marked(its_repository) and not has_own_bucket:
-        text = f"where `up` created nothing; region {other} uses {names.account} and its roles"
-        raise UserError(f"--region is {names.region}, {text}; expected: {_command(names, other, with_bucket)}")
+        text = f"where `up` created nothing; region {other} uses {names.account} and its roles; to remove that region"
+        raise UserError(f"--region is {names.region}, {text}: {_command(names, other, with_bucket)}")
     if other:
         last = f"to remove them last: {_command(names, other, with_bucket)}"
         plan.kept.append(f"{account(names).title} and its roles are kept, since region {other} uses them; {last}")

@@ -133,8 +133,9 @@ def is_as_created(gcloud: Gcloud, names: Names, found: dict[str, Any]) -> bool:
     access = found.get("iamConfiguration")
     access = access if isinstance(access, dict) else {}
     is_unchanged = str(found.get("metageneration")) == "1" and not found.get("labels")
-    has_flags = access.get("uniformBucketLevelAccess", {}).get("enabled") is True
-    if not (is_unchanged and has_flags and access.get("publicAccessPrevention") == "enforced"):
+    uniform = access.get("uniformBucketLevelAccess")
+    is_uniform = isinstance(uniform, dict) and uniform.get("enabled") is True
+    if not (is_unchanged and is_uniform and access.get("publicAccessPrevention") == "enforced"):
         return False
     # Without /** only what is not in a folder is listed.
     return not gcloud.read_list("gcloud", "storage", "objects", "list", f"{names.bucket}/**", "--limit=1")
