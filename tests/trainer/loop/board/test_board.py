@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
 from localvertex.serve.tensorboards import event_files
+from trainer.loop.board import hyperparameters
 from trainer.loop.board.board import MAX_POINTS, Board, NoBoard, run_name
 from trainer.loop.board.event_files import EventFile
 
@@ -64,6 +66,21 @@ def test_a_long_run_has_a_bounded_number_of_points(tmp_path: Path) -> None:
         # The table of hyperparameters shows the last validation.
         assert (steps[0], steps[-1]) == (1, last_step)
         assert sum(path.stat().st_size for path in folder.iterdir()) < 500_000
+
+
+def test_the_chosen_metric_has_a_curve_and_a_column_beside_accuracy(tmp_path: Path) -> None:
+    board = Board(str(tmp_path))
+    board("start", num_steps=4)
+    for step, score in ((2, 0.25), (4, 0.5)):
+        board("evaluate", step=step, **POINT, metric="macro-f1", score=score)
+    board("exit", code=0)
+    (curves,) = event_files.scalars(tmp_path / "validation", lambda text: pytest.fail(text)).values()
+    assert sorted(curves) == ["accuracy", "loss", "macro-f1"]
+    assert [(int(point["step"]), point["scalar"]["value"]) for point in curves["macro-f1"]] == [(2, 0.25), (4, 0.5)]
+    for identity, expected in (({}, ["accuracy"]), ({"metric": "macro-f1"}, ["accuracy", "macro-f1"])):
+        found = hyperparameters.summary(identity, "0", exact=False).value[0].metadata.plugin_data.content
+        metrics = HParamsPluginData.FromString(found).experiment.metric_infos
+        assert [each.name.tag for each in metrics] == expected
 
 
 def test_what_a_full_disk_refused_is_written_when_it_has_space_again(tmp_path: Path) -> None:
