@@ -71,6 +71,9 @@ def is_finished(checkpoint_directory: str, *, expected_run_id: str = "") -> bool
     result = read_result(checkpoint_directory)
     if not result or (expected_run_id and result.get("run_id") != expected_run_id):
         return False
+    # Its model is another one than that of an undisturbed run.
+    if result.get("lost_best_step") is not None:
+        return False
     # A result whose checkpoint was deleted or damaged cannot be evaluated or exported: the run is trained again from
     # an older checkpoint.
     step = result.get("best_step")
@@ -91,6 +94,14 @@ def read_result(checkpoint_directory: str) -> dict[str, Any] | None:
     """Return the content of `result.json`, or None while the run is not finished, or if the file is damaged."""
     result = storage.read_json(storage.join(checkpoint_directory, RESULT_FILE))
     return result if isinstance(result, dict) and seal.is_intact(result) else None
+
+
+def lost_best(step: int) -> str:
+    """Return the message about a best checkpoint that is not there at the end of the run."""
+    return (
+        f"the best checkpoint, of step {step}, was lost: it could not be saved, or was removed or damaged since; free"
+        " some space and run again, which resumes from before that step"
+    )
 
 
 def summary(result: dict[str, Any]) -> str:

@@ -49,6 +49,7 @@ def write_result(
     batch_digests: npt.NDArray[np.uint64],
     num_devices: int,
     model: dict[str, Any] | None = None,
+    lost_best_step: int | None = None,
 ) -> None:
     """Commit the result of a run whose last checkpoint is committed; docs/events.md describes every field."""
     events, num_skipped_lines = event_log.read_complete(checkpoint_directory)
@@ -66,6 +67,7 @@ def write_result(
         "stop_reason": stop_reason,
         "best_step": best.step,
         "best_checkpoint": manifest.name(best.step),
+        "lost_best_step": lost_best_step,
         "validation_accuracy": best.accuracy,
         "validation_loss": best.loss,
         "weights_sha256": weights_sha256,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trainer.checkpoints import checkpoints, outcome, variables
+from trainer.checkpoints import checkpoints, identity, outcome, variables
 from trainer.checkpoints.async_writer import Checkpointing, best_interval
 from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.command_line import TrainingError
@@ -116,10 +116,8 @@ def train(
             is_due = decision.save or (_is_multiple(step, run.checkpoint_every_steps) and step != restored.step)
             if step > 0 and (improved or is_due or is_last):
                 started = time.monotonic()
-                # A failed save loses the best step that was in it: only committed checkpoints count.
-                if writer.settle(wait=True):
-                    best = writer.best
-                    improved = score is not None and best.is_beaten_by(score.accuracy, score.loss)
+                # A failed save changes nothing: the best step is that of the scores, also if its checkpoint is lost.
+                writer.settle(wait=True)
                 if improved and score:
                     best = score
                 is_validated = validated_step == step or not is_end_of_epoch
@@ -142,8 +140,7 @@ def train(
             if (num_calls := num_calls + 1) == _WARM_UP_CALLS:
                 warmed_up(seconds / num_steps)
             # 6. Synchronise; a save by time waits until the previous one is written.
-            if writer.settle(wait=False):
-                best = writer.best
+            writer.settle(wait=False)
             is_time = not writer.is_busy and time.monotonic() - saved_at >= _seconds_between_saves(run, writer)
             decision = sync.decide(pace, save_is_due=is_time)
         # 7. The last save must succeed; after any other, a full disk may have space again by the next one.
@@ -155,11 +152,16 @@ def train(
         is_finished = (step == run.num_steps or decision.ends_early) and validated_step == step
         if is_finished and step < run.num_steps:
             log_event("notice", message=f"stopped early at step {step}: {run.early_stopping.describe()}")
-        # 8. Finish: result.json marks the run as finished; workers wait until it is written.
+        # 8. Finish: result.json marks the run as finished, or names a lost best checkpoint; workers wait for it.
+        kept = best
         if is_finished and run.is_chief:
-            _write_result(run, learner, best, digests)
+            kept = checkpoints.best_kept(run.checkpoint_directory, best, history)
+            _write_result(run, learner, best, kept, digests)
             finishing()
-        sync.wait_for_all()
+        if sync.value_of_chief(int(kept != best)):
+            message = identity.lost_best(best.step)
+            log_event("notice", message=message)
+            raise TrainingError(message)
         if not is_finished:
             saved = f"the checkpoint of step {step} is saved" if step else "there is nothing to save yet"
             log_event("notice", message=f"{sync.reason_to_stop}: stopped at step {step}; {saved}")
@@ -212,7 +214,7 @@ def _take(
     )
 
 
-def _write_result(run: Run, learner: Learner, best: Best, digests: _Digests) -> None:
+def _write_result(run: Run, learner: Learner, best: Best, kept: Best, digests: _Digests) -> None:
     outcome.write_result(
         run.checkpoint_directory,
         run_id=run.run_id,
@@ -220,7 +222,8 @@ def _write_result(run: Run, learner: Learner, best: Best, digests: _Digests) -> 
         final_step=learner.step,
         num_planned_steps=run.num_steps,
         stop_reason=run.early_stopping.describe() if learner.step < run.num_steps else "all planned steps are done",
-        best=best,
+        best=kept,
+        lost_best_step=best.step if kept != best else None,
         weights_sha256=checkpoints.digest(variables.values(learner.variables())),
         batch_digests=np.concatenate(digests),
         num_devices=learner.num_replicas,

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.checkpoints import starting_weights
+from trainer.checkpoints import best, starting_weights
 from trainer.checkpoints.restored import TrainedModel
 from trainer.data.dataset import Dataset
 from trainer.files import event_log
@@ -40,6 +40,7 @@ def render(
     events, _ = event_log.read_complete(checkpoint_directory)
     history = [event for event in events if event["replica"] == event_log.PRIMARY]
     checkpoint, start = trained.checkpoint, starting_weights.noted_start(checkpoint_directory)
+    lost = best.lost_best_of(checkpoint_directory)
     blocks: list[page.Block] = [
         page.Figures(
             figures=[
@@ -51,6 +52,7 @@ def render(
                 ("best step", f"{checkpoint.step:,}"),
             ]
         ),
+        *([page.Text(title="The best checkpoint was lost", text=lost)] if lost else []),
         *_curves(history),
         *_confusion(evaluation),
         _mistakes(evaluation, dataset, predictions),
