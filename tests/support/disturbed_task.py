@@ -4,7 +4,6 @@ FULL: steps separated by commas; while they are saved, the disk is full. The che
 disk of its own. REMOVED: path in the checkpoint directory that is removed when the save after its own begins, or "".
 """
 
-import os
 import shutil
 import sys
 from pathlib import Path

@@ -11,7 +11,7 @@ import dataclasses
 import hashlib
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,8 @@ class Checkpoint:
     """False if a stop interrupted the validation that was due at this step: a resumed run validates first."""
     validations: tuple[Best, ...] = ()
     """Scores of all validations so far, in order of their steps; empty in checkpoints of earlier versions."""
+    devices: tuple[Mapping[str, Any], ...] = ()
+    """From `trainer.checkpoints.exactness.with_devices`: those of an exact run, otherwise empty."""
     loss_scaling: dict[str, float] = dataclasses.field(default_factory=dict)
     """From `trainer.learner.learner.Learner.loss_scaling`."""
 
@@ -96,6 +98,8 @@ def _manifest(checkpoint: Checkpoint, files: dict[str, Any]) -> dict[str, Any]:
         "is_validated": checkpoint.is_validated,
         "validations": [dataclasses.asdict(score) for score in checkpoint.validations],
         "loss_scaling": checkpoint.loss_scaling,
+        # Only exact runs depend on them.
+        **({"devices": list(checkpoint.devices)} if checkpoint.devices else {}),
         "files": files,
     }
 
@@ -132,6 +136,7 @@ def load(directory: str, step: int) -> Checkpoint:
             batch_digests=batch_digests,
             is_validated=content["is_validated"],
             validations=tuple(Best(**score) for score in content.get("validations", ())),
+            devices=tuple(content.get("devices", ())),
             loss_scaling=content["loss_scaling"],
         )
     except (KeyError, TypeError, *storage.MISSING) as error:

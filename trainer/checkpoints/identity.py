@@ -1,6 +1,7 @@
 """What identifies a training run, and whether it is finished. Needs no TensorFlow for local paths."""
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer.checkpoints import manifest, seal
@@ -110,7 +111,19 @@ def summary(result: dict[str, Any]) -> str:
     # Results of earlier versions do not have the planned steps.
     planned = result.get("num_planned_steps", steps)
     early = "" if steps == planned else f" of {planned} (stopped early: {result['stop_reason']})"
+    devices = result.get("devices") or []
+    exact = f", {'exact' if len(devices) == 1 else 'not exact'} on {describe_devices(devices)}" if devices else ""
     return (
         f"{steps} steps{early}, best at step {result['best_step']} with validation accuracy"
-        f" {result['validation_accuracy']:.4f}"
+        f" {result['validation_accuracy']:.4f}{exact}"
     )
+
+
+def describe_devices(devices: Sequence[Mapping[str, Any]]) -> str:
+    """Return `trainer.checkpoints.exactness.Devices` in words, in the order in which a run had them."""
+    texts = []
+    for each in devices:
+        since = f"from step {each['from_step']} on " if each.get("from_step") else ""
+        machines = f" in {each['num_machines']} machines" if each["num_machines"] > 1 else ""
+        texts.append(f"{since}{each['num_devices']} x {each['kind']}{machines}")
+    return ", ".join(texts)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trainer.checkpoints import checkpoints, identity, outcome, variables
+from trainer.checkpoints import checkpoints, exactness, identity, outcome, variables
 from trainer.checkpoints.async_writer import Checkpointing, best_interval
 from trainer.checkpoints.checkpoints import Best, Checkpoint
+from trainer.checkpoints.exactness import Devices
 from trainer.command_line import TrainingError
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
@@ -49,6 +50,8 @@ class Run:
     """0: not by time; None: what `trainer.checkpoints.async_writer.best_interval` returns."""
     keep_checkpoints: int = 3
     warm_start: WarmStart = dataclasses.field(default_factory=WarmStart)
+    devices: Devices | None = None
+    """Those that an exact run trains on; None for any other run."""
 
 
 def train(
@@ -88,7 +91,7 @@ def train(
     # 1. Restore weights, optimizer, step, best, digests. The data's order and all random numbers follow from the step.
     empty = Checkpoint(step=0, best=Best(), identity=run.identity, run_id=run.run_id, arrays=[])
     found = restore(learner, sync, run.checkpoint_directory, empty, is_chief=run.is_chief, log_event=log_event)
-    restored = found.checkpoint
+    restored = dataclasses.replace(found.checkpoint, devices=_devices(run, found.checkpoint, log_event))
     writer = found.writer(run.checkpoint_directory, keep=run.keep_checkpoints, log_event=log_event)
     with contextlib.closing(writer):
         if not restored.step and (taken := run.warm_start.apply(learner, run.identity)):
@@ -121,7 +124,7 @@ def train(
                 if improved and score:
                     best = score
                 is_validated = validated_step == step or not is_end_of_epoch
-                checkpoint = _take(run, learner, best, history, digests, is_validated=is_validated)
+                checkpoint = _take(run, learner, best, history, digests, restored.devices, is_validated=is_validated)
                 writer.write(checkpoint, pause_seconds=time.monotonic() - started)
                 saved_at = time.monotonic()
                 sync.note_save()
@@ -156,7 +159,7 @@ def train(
         kept = best
         if is_finished and run.is_chief:
             kept = checkpoints.best_kept(run.checkpoint_directory, best, history)
-            _write_result(run, learner, best, kept, digests)
+            _write_result(run, learner, best, kept, digests, restored.devices)
             finishing()
         if sync.value_of_chief(int(kept != best)):
             message = identity.lost_best(best.step)
@@ -166,6 +169,15 @@ def train(
             saved = f"the checkpoint of step {step} is saved" if step else "there is nothing to save yet"
             log_event("notice", message=f"{sync.reason_to_stop}: stopped at step {step}; {saved}")
         return is_finished
+
+
+def _devices(run: Run, restored: Checkpoint, log_event: Observer) -> tuple[Devices, ...]:
+    """Return the record of the run's devices; log a change, which only --allow-other-devices lets come this far."""
+    devices = exactness.with_devices(restored.devices, run.devices, restored.step)
+    if len(devices) > 1 and len(devices) > len(restored.devices):
+        message = f"other devices, so the weights are not exact: {identity.describe_devices(devices)}"
+        log_event("notice", message=message)
+    return devices
 
 
 def _validate(
@@ -195,7 +207,14 @@ def _validate(
 
 
 def _take(
-    run: Run, learner: Learner, best: Best, history: Validations, digests: _Digests, *, is_validated: bool
+    run: Run,
+    learner: Learner,
+    best: Best,
+    history: Validations,
+    digests: _Digests,
+    devices: tuple[Devices, ...],
+    *,
+    is_validated: bool,
 ) -> Checkpoint:
     """Return a checkpoint of the present step; only the chief copies the variables."""
     arrays = variables.values(learner.variables()) if run.is_chief else []
@@ -210,11 +229,14 @@ def _take(
         batch_digests=done if len(done) == learner.step else done[:0],
         is_validated=is_validated,
         validations=history,
+        devices=devices,
         loss_scaling=learner.loss_scaling(),
     )
 
 
-def _write_result(run: Run, learner: Learner, best: Best, kept: Best, digests: _Digests) -> None:
+def _write_result(
+    run: Run, learner: Learner, best: Best, kept: Best, digests: _Digests, devices: tuple[Devices, ...]
+) -> None:
     outcome.write_result(
         run.checkpoint_directory,
         run_id=run.run_id,
@@ -228,6 +250,7 @@ def _write_result(run: Run, learner: Learner, best: Best, kept: Best, digests: _
         batch_digests=np.concatenate(digests),
         num_devices=learner.num_replicas,
         model=run.warm_start.described(learner),
+        devices=devices,
     )
 
 

@@ -10,14 +10,15 @@ from typing import Any, NoReturn
 import keras
 import tensorflow as tf
 
-from trainer.checkpoints import identity, occupant
+from trainer.checkpoints import exactness, identity, occupant
+from trainer.checkpoints.exactness import Devices
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.data.examples import Examples, load_split
 from trainer.data.sampler import Sampler, block_size
 from trainer.files import storage
 from trainer.files.observers import Observer
-from trainer.learner import precision
+from trainer.learner import devices, precision
 from trainer.learner.learner import Learner
 from trainer.loop import loop, warm_start
 from trainer.loop.board.board import EVALUATOR, VALIDATION, Board, NoBoard, run_name
@@ -38,7 +39,7 @@ from vertex_gpu_training.userinput.errors import UserError
 CONNECT_SECONDS = 120
 """For TensorFlow to connect the machines, which have just met."""
 
-_EQUAL_OPTIONS = ("exact", "xla", "checkpoint_every_steps", "profile_steps")
+_EQUAL_OPTIONS = ("exact", "allow_other_devices", "xla", "checkpoint_every_steps", "profile_steps")
 """Flags outside of the identity that decide together with it what the workers do in each call."""
 
 
@@ -76,7 +77,7 @@ class Training:
                 **self.identity,
                 **{name: getattr(self.options, name) for name in _EQUAL_OPTIONS},
                 "precision": self.dtype(),
-                "kind of devices": "GPU" if distribution.has_gpu() else "CPU",
+                "kind of devices": self._kind_of_devices(),
                 "number of devices": distribution.num_devices(self.cluster, self.options.logical_cpu_devices),
                 "TF_CONFIG cluster": self.cluster.addresses,
                 "TensorFlow": tf.__version__,
@@ -99,10 +100,26 @@ class Training:
         """Refuse a directory with another run before anything is written there, the event log included.
 
         Raises:
-            UserError: The directory contains another run.
+            UserError: The directory contains another run, or an exact one that was trained on other devices.
         """
         if found := occupant.identity_in(self.directory):
             occupant.refuse_other_run(found, self.identity_beside(found), self.directory)
+        here = self.exact_devices()
+        if here and not self.cluster.is_evaluator and not self.options.allow_other_devices:
+            exactness.refuse_other_devices(self.directory, here)
+
+    def exact_devices(self) -> Devices | None:
+        """Return the devices of all machines if the run is exact, because its weights depend on them."""
+        if not self.options.exact:
+            return None
+        num_machines = self.cluster.num_workers
+        num_devices = num_machines * distribution.num_devices(self.cluster, self.options.logical_cpu_devices)
+        return {"kind": self._kind_of_devices(), "num_devices": num_devices, "num_machines": num_machines}
+
+    def _kind_of_devices(self) -> str:
+        if self.options.exact:
+            return devices.kind()
+        return "GPU" if distribution.has_gpu() else "CPU"
 
     def identity_beside(self, found: dict[str, Any]) -> dict[str, Any]:
         """Return what the identity of a run that was found has to be."""
@@ -153,6 +170,7 @@ class Training:
             checkpoint_every_steps=self.options.checkpoint_every_steps,
             checkpoint_every_seconds=self.options.checkpoint_every_seconds,
             keep_checkpoints=self.options.keep_checkpoints,
+            devices=self.exact_devices(),
             warm_start=WarmStart(
                 class_names=self.data.class_names,
                 image_size=self.data.image_size,

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.checkpoints import best, starting_weights
+from trainer.checkpoints import best, identity, starting_weights
 from trainer.checkpoints.restored import TrainedModel
 from trainer.data.dataset import Dataset
 from trainer.files import event_log
@@ -68,6 +68,7 @@ def render(
             rows=[
                 ["run", checkpoint.run_id],
                 *([["started from", start["taken"]]] if start else []),
+                *([["devices", identity.describe_devices(checkpoint.devices)]] if checkpoint.devices else []),
                 *([name, str(value)] for name, value in checkpoint.identity.items()),
             ],
         ),
