@@ -160,7 +160,7 @@ class CheckpointWriter:
             )
             return None
         is_best = self._pending.best.step == self._pending.step
-        lost = "; it is the best so far: unless a better one follows, the run fails at its end" if is_best else ""
+        lost = "; it is the best so far" if is_best else ""
         self._log_event(
             "notice",
             message=f"the checkpoint of step {self._pending.step} could not be saved ({error}); the last one is from"

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.job import Job
 from tests.support.modules import run_module
 from tests.support.shared import make_once
 from trainer.checkpoints import checkpoints, manifest
@@ -151,6 +152,25 @@ def test_a_better_checkpoint_after_the_lost_one_makes_up_for_it(
     done = run_on_disk(*improvements(undisturbed)[:-1])
     assert done.returncode == 0, done.stderr
     assert_as_undisturbed(tmp_path / "run", undisturbed)
+
+
+def test_all_workers_fail_when_the_best_checkpoint_is_lost(digits_directory: Path, tmp_path: Path) -> None:
+    """Otherwise a worker would wait for the chief, or report success."""
+    words = [f"--dataset={digits_directory}", *RUN]
+    first = Job(tmp_path / "first", [*words, f"--checkpoint-directory={tmp_path / 'first'}"], 2)
+    first.run(max_attempts=1)
+    words.append(f"--checkpoint-directory={tmp_path / 'run'}")
+    run = Job(tmp_path / "run", ["", first.result()["best_checkpoint"], "--", *words], 2)
+    run.module = "tests.support.disturbed_task"
+    run.start()
+    run.wait_for_all()
+    run.end()
+    assert run.exit_codes == [[1, 1]], run.logs()
+    assert run.result()["lost_best_step"] == first.result()["best_step"]
+    again = Job(tmp_path / "run", words, 2)
+    again.run(max_attempts=1)
+    for name in ("weights_sha256", "best_step", "validation_loss", "lost_best_step", "devices"):
+        assert again.result()[name] == first.result()[name]
 
 
 @pytest.mark.parametrize("what", ["the folder", "a file"])
