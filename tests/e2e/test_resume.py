@@ -206,8 +206,15 @@ def test_workers_that_do_not_share_a_folder_are_refused(digits_directory: Path, 
 def test_a_run_moves_from_two_workers_to_one(job: NewJob, results: Results) -> None:
     two = job("run", 2)
     two.run_until_step(15, kill(1))
-    one = job("run", 1)
+    refused = job("run", 1)
+    refused.start()
+    refused.wait_for_all()
+    refused.end()
+    assert refused.exit_codes == [[2]]
+    assert "was trained on 2 x CPU (" in refused.logs()
+    one = job("run", 1, "--allow-other-devices")
     one.run()
+    assert [each["num_machines"] for each in one.result()["devices"]] == [2, 1]
     assert one.result()["batch_digests"] == results(2)["batch_digests"]
     assert one.result()["run_id"] == results(2)["run_id"]
     assert one.result()["final_step"] == EXACT_RUN_STEPS

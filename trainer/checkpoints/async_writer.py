@@ -159,10 +159,12 @@ class CheckpointWriter:
                 num_bytes=num_bytes,
             )
             return None
+        is_best = self._pending.best.step == self._pending.step
+        lost = "; it is the best so far" if is_best else ""
         self._log_event(
             "notice",
             message=f"the checkpoint of step {self._pending.step} could not be saved ({error}); the last one is from"
-            f" step {self.saved_step}",
+            f" step {self.saved_step}{lost}",
         )
         return error
 
@@ -170,6 +172,8 @@ class CheckpointWriter:
         started, self._error, self._notice = time.monotonic(), None, ""
         try:
             self._lease.check()
+            # It may be intact, but from before the run resumed from an older one: a save would keep its variables.
+            checkpoints.remove(self._directory, self._passed_over & {self._pending.step})
             checkpoints.save(self._directory, self._pending, self._lease.fence)
             self._prune()
         except BaseException as error:
@@ -185,9 +189,11 @@ class CheckpointWriter:
     def _make_room(self) -> bool:
         """Remove a damaged checkpoint, or the oldest; never the newest intact one, nor the best. Return if one was."""
         self._lease.check()
-        spared = {self.saved_step, self.best.step, self._pending.step, self._pending.best.step}
         found = checkpoints.steps(self._directory)
         damaged = [step for step in found if step in self._passed_over]
+        intact = [step for step in found if step not in self._passed_over]
+        needed = checkpoints.needed(self._directory, intact, self._pending.best.step)
+        spared = {self.saved_step, self.best.step, self._pending.step, *needed}
         candidates = [step for step in (*damaged, *reversed(found)) if step not in spared]
         if not candidates:
             return False

@@ -1,9 +1,10 @@
 """The checkpoint that was best on the validation split, for evaluation and export; found without TensorFlow."""
 
+import sys
 from dataclasses import dataclass, fields
 
 from trainer import config
-from trainer.checkpoints import checkpoints
+from trainer.checkpoints import checkpoints, identity
 from trainer.checkpoints.checkpoints import Checkpoint
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
@@ -26,6 +27,8 @@ def find(checkpoint_directory: str, dataset: Dataset) -> BestCheckpoint:
         UserError: There is no validated checkpoint, or the run was trained on another dataset.
     """
     checkpoint = checkpoints.best(checkpoint_directory)
+    if warning := lost_best_of(checkpoint_directory):
+        print(f"warning: {warning}", file=sys.stderr)
     trained_on = checkpoint.identity.get("dataset_fingerprint")
     if trained_on != dataset.fingerprint:
         raise UserError(
@@ -36,6 +39,14 @@ def find(checkpoint_directory: str, dataset: Dataset) -> BestCheckpoint:
     run_config = config.from_dict({key: value for key, value in checkpoint.identity.items() if key in names})
     _refuse_other_source(checkpoint, run_config.model, checkpoint_directory)
     return BestCheckpoint(checkpoint=checkpoint, config=run_config)
+
+
+def lost_best_of(checkpoint_directory: str) -> str:
+    """Return a warning if the result of the run names another checkpoint than the best one, otherwise nothing."""
+    result = identity.read_result(checkpoint_directory) or {}
+    if (lost := result.get("lost_best_step")) is None:
+        return ""
+    return f"step {result['best_step']} is only the best of the checkpoints that are left; {identity.lost_best(lost)}"
 
 
 def _refuse_other_source(checkpoint: Checkpoint, name: str, directory: str) -> None:

@@ -11,7 +11,7 @@ import dataclasses
 import hashlib
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,8 @@ class Checkpoint:
     """False if a stop interrupted the validation that was due at this step: a resumed run validates first."""
     validations: tuple[Best, ...] = ()
     """Scores of all validations so far, in order of their steps; empty in checkpoints of earlier versions."""
+    devices: tuple[Mapping[str, Any], ...] = ()
+    """From `trainer.checkpoints.exactness.with_devices`: those of an exact run, otherwise empty."""
     loss_scaling: dict[str, float] = dataclasses.field(default_factory=dict)
     """From `trainer.learner.learner.Learner.loss_scaling`."""
 
@@ -114,6 +116,8 @@ def _manifest(checkpoint: Checkpoint, files: dict[str, Any]) -> dict[str, Any]:
         "is_validated": checkpoint.is_validated,
         "validations": [score.to_dict() for score in checkpoint.validations],
         "loss_scaling": checkpoint.loss_scaling,
+        # Only exact runs depend on them.
+        **({"devices": list(checkpoint.devices)} if checkpoint.devices else {}),
         "files": files,
     }
 
@@ -150,6 +154,7 @@ def load(directory: str, step: int) -> Checkpoint:
             batch_digests=batch_digests,
             is_validated=content["is_validated"],
             validations=tuple(Best(**score) for score in content.get("validations", ())),
+            devices=tuple(content.get("devices", ())),
             loss_scaling=content["loss_scaling"],
         )
     except (KeyError, TypeError, *storage.MISSING) as error:
@@ -159,7 +164,7 @@ def load(directory: str, step: int) -> Checkpoint:
 def newest(directory: str) -> tuple[Checkpoint | None, list[str]]:
     """Return the newest intact checkpoint, and a line for each damaged one that was passed over.
 
-    If the best checkpoint that it names is damaged, the best of the intact ones takes its place.
+    A checkpoint whose best one is lost is passed over, too: another best one would be another model.
 
     Raises:
         OSError: A checkpoint cannot be read now; it may be intact, so no older one may take its place.
@@ -171,35 +176,37 @@ def newest(directory: str) -> tuple[Checkpoint | None, list[str]]:
         except TornCheckpoint as error:
             skipped.append(f"{name(step)} is damaged and was skipped: {error}")
             continue
-        if reason := _damage(directory, found.best.step):
-            best = _best_before(directory, found)
-            instead = f"{name(best.step)} takes its place" if best.step else "no other is intact"
-            skipped.append(f"{name(found.best.step)}, the best so far, is damaged: {reason}; {instead}")
-            # The step itself may be better than its new best; only a validation can show it.
-            found = dataclasses.replace(found, best=best, is_validated=False)
-        return found, skipped
+        if not (reason := _loss(directory, found.best)):
+            return found, skipped
+        skipped.append(f"{name(step)} was skipped: {name(found.best.step)}, its best so far, is lost: {reason}")
     return None, skipped
 
 
-def _best_before(directory: str, checkpoint: Checkpoint) -> Best:
-    """Return the best that an older intact checkpoint names, and that is intact itself."""
-    for step in steps(directory):
-        if step >= checkpoint.step or _damage(directory, step):
-            continue
-        found = load(directory, step).best
-        if found.step and not _damage(directory, found.step):
-            return found
-    return Best()
+def best_kept(directory: str, best: Best, validations: Iterable[Best]) -> Best:
+    """Return the best step if its checkpoint is intact, otherwise the best of those that are.
+
+    Args:
+        directory: Checkpoint directory.
+        best: The best step of all.
+        validations: Scores of all validations, in order of their steps.
+    """
+    if not _loss(directory, best):
+        return best
+    kept = Best()
+    for score in validations:
+        if kept.is_beaten_by(score.value, score.loss) and not _loss(directory, score):
+            kept = score
+    return kept
 
 
-def _damage(directory: str, step: int) -> str:
-    """Return what is damaged in a checkpoint; empty if it is intact, or for step 0."""
+def _loss(directory: str, best: Best) -> str:
+    """Return why the checkpoint with a score is lost; empty if it is intact, or for step 0."""
     try:
-        if step:
-            load(directory, step)
+        own = load(directory, best.step).best if best.step else best
     except TornCheckpoint as error:
         return str(error)
-    return ""
+    # A run that resumed from before it has trained the step again, perhaps not bit-identically.
+    return "it has another score" if own.step == best.step and own != best else ""
 
 
 def best(directory: str) -> Checkpoint:
@@ -237,9 +244,36 @@ def best_step(directory: str) -> int:
     return last.best.step
 
 
+def needed(directory: str, present: Sequence[int], best_step: int) -> set[int]:
+    """Return the step of the best checkpoint and, if it is lost, of the one from which the next start resumes.
+
+    Args:
+        directory: Checkpoint directory.
+        present: Steps of the checkpoints there, newest first.
+        best_step: Step of the best checkpoint; 0: none yet.
+    """
+    found = {best_step}
+    for older in present:
+        # The best of an older one may be lost as well.
+        if best_step not in present and older < best_step:
+            best_step = _named_best_step(directory, older)
+            found |= {older, best_step}
+    return found
+
+
+def _named_best_step(directory: str, step: int) -> int:
+    try:
+        best = manifest.read(directory, step)["best"]
+    except TornCheckpoint:
+        # Its removal failed, perhaps, or another process removes it.
+        return 0
+    return int(best["step"]) if best else 0
+
+
 def prune(directory: str, *, keep: int, best_step: int) -> None:
-    """Remove all but the newest `keep` checkpoints and the best one, and the remains of interrupted removals."""
-    kept = {*steps(directory)[:keep], best_step}
+    """Remove all but the newest `keep` checkpoints and what the best one needs, and the remains of removals."""
+    present = steps(directory)
+    kept = {*present[:keep], *needed(directory, present, best_step)}
     remove(directory, {step for step in _all_steps(directory) if step < max(kept)} - kept)
 
 

@@ -1,7 +1,51 @@
-"""Recognises exact runs of earlier versions, which did not have the field `exact` in their identity."""
+"""What an exact run needs beside its identity: the same devices. Also recognises exact runs of earlier versions."""
 
-from trainer.checkpoints import identity, occupant
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trainer.checkpoints import checkpoints, identity, manifest, occupant
+from trainer.checkpoints.manifest import TornCheckpoint
 from trainer.files import event_log
+from vertex_gpu_training.userinput.errors import UserError
+
+Devices = Mapping[str, Any]
+"""`kind`, `num_devices` and `num_machines`; in the record of a run also `from_step`."""
+
+
+def refuse_other_devices(directory: str, here: Devices) -> None:
+    """Refuse to continue an exact run on other devices, which would give other weights.
+
+    Raises:
+        UserError: The newest checkpoint was trained on other devices.
+    """
+    found = _devices_in(directory)
+    if found and not _are_equal(found[-1], here):
+        raise UserError(
+            f"the exact run in {directory!r} was trained on {identity.describe_devices(found)}, here are"
+            f" {identity.describe_devices([here])}, which give other weights; use the same machines, another"
+            " --checkpoint-directory or --run-label (run_label in a pipeline), or --allow-other-devices"
+        )
+
+
+def with_devices(record: Sequence[Devices], here: Devices | None, step: int) -> tuple[Devices, ...]:
+    """Return the record of a run's devices from a step on; empty for a run that is not exact."""
+    if here is None:
+        return ()
+    return tuple(record) if record and _are_equal(record[-1], here) else (*record, {"from_step": step, **here})
+
+
+def _are_equal(one: Devices, other: Devices) -> bool:
+    return {**one, "from_step": 0} == {**other, "from_step": 0}
+
+
+def _devices_in(directory: str) -> Sequence[Devices]:
+    for step in checkpoints.steps(directory):
+        try:
+            # Without: saved by an earlier version.
+            return tuple(manifest.read(directory, step).get("devices", ()))
+        except TornCheckpoint:
+            continue
+    return ()
 
 
 def is_exact_of_earlier_version(checkpoint_directory: str) -> bool:

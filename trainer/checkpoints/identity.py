@@ -1,6 +1,7 @@
 """What identifies a training run, and whether it is finished. Needs no TensorFlow for local paths."""
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer.checkpoints import manifest, seal
@@ -71,6 +72,9 @@ def is_finished(checkpoint_directory: str, *, expected_run_id: str = "") -> bool
     result = read_result(checkpoint_directory)
     if not result or (expected_run_id and result.get("run_id") != expected_run_id):
         return False
+    # Its model is another one than that of an undisturbed run.
+    if result.get("lost_best_step") is not None:
+        return False
     # A result whose checkpoint was deleted or damaged cannot be evaluated or exported: the run is trained again from
     # an older checkpoint.
     step = result.get("best_step")
@@ -93,6 +97,14 @@ def read_result(checkpoint_directory: str) -> dict[str, Any] | None:
     return result if isinstance(result, dict) and seal.is_intact(result) else None
 
 
+def lost_best(step: int) -> str:
+    """Return the message about a best checkpoint that is not there at the end of the run."""
+    return (
+        f"the best checkpoint, of step {step}, was lost: it could not be saved, or was removed or damaged since; free"
+        " some space and run again, which resumes from before that step"
+    )
+
+
 def summary(result: dict[str, Any], constant_answer: tuple[str, float]) -> str:
     """Return the result in a few words.
 
@@ -106,7 +118,19 @@ def summary(result: dict[str, Any], constant_answer: tuple[str, float]) -> str:
     early = "" if steps == planned else f" of {planned} (stopped early: {result['stop_reason']})"
     other = f"{result['metric']} {result['score']:.4f} and " if "score" in result else ""
     name, accuracy = constant_answer
+    devices = result.get("devices") or []
+    exact = f", {'exact' if len(devices) == 1 else 'not exact'} on {describe_devices(devices)}" if devices else ""
     return (
         f"{steps} steps{early}, best at step {result['best_step']} with validation {other}accuracy"
-        f" {result['validation_accuracy']:.4f} ({accuracy:.4f} by always answering {quoted(name)})"
+        f" {result['validation_accuracy']:.4f} ({accuracy:.4f} by always answering {quoted(name)}){exact}"
     )
+
+
+def describe_devices(devices: Sequence[Mapping[str, Any]]) -> str:
+    """Return `trainer.checkpoints.exactness.Devices` in words, in the order in which a run had them."""
+    texts = []
+    for each in devices:
+        since = f"from step {each['from_step']} on " if each.get("from_step") else ""
+        machines = f" in {each['num_machines']} machines" if each["num_machines"] > 1 else ""
+        texts.append(f"{since}{each['num_devices']} x {each['kind']}{machines}")
+    return ", ".join(texts)

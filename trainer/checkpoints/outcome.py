@@ -5,7 +5,7 @@ is left to do. Each names the checkpoint that it describes and does not count fo
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +51,8 @@ def write_result(
     num_devices: int,
     model: dict[str, Any] | None = None,
     fence: Fence = UNFENCED,
+    lost_best_step: int | None = None,
+    devices: Sequence[Mapping[str, Any]] = (),
 ) -> None:
     """Commit the result of a run whose last checkpoint is committed; docs/events.md describes every field."""
     events, num_skipped_lines = event_log.read_complete(checkpoint_directory)
@@ -68,12 +70,14 @@ def write_result(
         "stop_reason": stop_reason,
         "best_step": best.step,
         "best_checkpoint": manifest.name(best.step),
+        "lost_best_step": lost_best_step,
         "validation_accuracy": best.accuracy,
         "validation_loss": best.loss,
         **({"metric": run_identity["metric"], "score": best.score} if best.score is not None else {}),
         "weights_sha256": weights_sha256,
         "images_per_second": images_per_second,
         "images_per_second_per_device": images_per_second / num_devices,
+        "devices": list(devices) or None,
         "num_restarts": max(0, sum(event["event"] == "start" for event in history) - 1),
         "num_skipped_lines": num_skipped_lines,
         "model": model,

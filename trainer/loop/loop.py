@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trainer.checkpoints import checkpoints, outcome, variables
+from trainer.checkpoints import checkpoints, exactness, identity, outcome, variables
 from trainer.checkpoints.async_writer import Checkpointing, best_interval
 from trainer.checkpoints.checkpoints import Best, Checkpoint
+from trainer.checkpoints.exactness import Devices
 from trainer.checkpoints.lease import Lease
 from trainer.command_line import TrainingError
 from trainer.data.examples import Examples
@@ -50,6 +51,8 @@ class Run:
     """0: not by time; None: what `trainer.checkpoints.async_writer.best_interval` returns."""
     keep_checkpoints: int = 3
     warm_start: WarmStart = dataclasses.field(default_factory=WarmStart)
+    devices: Devices | None = None
+    """Those that an exact run trains on; None for any other run."""
 
 
 def train(
@@ -89,7 +92,7 @@ def train(
     # 1. Restore weights, optimizer, step, best, digests. The data's order and all random numbers follow from the step.
     empty = Checkpoint(step=0, best=Best(), identity=run.identity, run_id=run.run_id, arrays=[])
     found = restore(learner, sync, run.checkpoint_directory, empty, lease=run.lease, log_event=log_event)
-    restored = found.checkpoint
+    restored = dataclasses.replace(found.checkpoint, devices=_devices(run, found.checkpoint, log_event))
     writer = found.writer(run.checkpoint_directory, keep=run.keep_checkpoints, log_event=log_event)
     with contextlib.closing(writer):
         if not restored.step and (taken := run.warm_start.apply(learner, run.identity)):
@@ -117,14 +120,12 @@ def train(
             is_due = decision.save or (_is_multiple(step, run.checkpoint_every_steps) and step != restored.step)
             if step > 0 and (improved or is_due or is_last):
                 started = time.monotonic()
-                # A failed save loses the best step that was in it: only committed checkpoints count.
-                if writer.settle(wait=True):
-                    best = writer.best
-                    improved = score is not None and best.is_beaten_by(score.value, score.loss)
+                # A failed save changes nothing: the best step is that of the scores, also if its checkpoint is lost.
+                writer.settle(wait=True)
                 if improved and score:
                     best = score
                 is_validated = validated_step == step or not is_end_of_epoch
-                checkpoint = _take(run, learner, best, history, digests, is_validated=is_validated)
+                checkpoint = _take(run, learner, best, history, digests, restored.devices, is_validated=is_validated)
                 writer.write(checkpoint, pause_seconds=time.monotonic() - started)
                 saved_at = time.monotonic()
                 sync.note_save()
@@ -143,8 +144,7 @@ def train(
             if (num_calls := num_calls + 1) == _WARM_UP_CALLS:
                 warmed_up(seconds / num_steps)
             # 6. Synchronise; a save by time waits until the previous one is written.
-            if writer.settle(wait=False):
-                best = writer.best
+            writer.settle(wait=False)
             is_time = not writer.is_busy and time.monotonic() - saved_at >= _seconds_between_saves(run, writer)
             decision = sync.decide(pace, save_is_due=is_time)
         # 7. The last save must succeed; after any other, a full disk may have space again by the next one.
@@ -156,15 +156,29 @@ def train(
         is_finished = (step == run.num_steps or decision.ends_early) and validated_step == step
         if is_finished and step < run.num_steps:
             log_event("notice", message=f"stopped early at step {step}: {run.early_stopping.describe()}")
-        # 8. Finish: result.json marks the run as finished; workers wait until it is written.
+        # 8. Finish: result.json marks the run as finished, or names a lost best checkpoint; workers wait for it.
+        kept = best
         if is_finished and run.lease:
-            _write_result(run, run.lease, learner, best, digests)
+            kept = checkpoints.best_kept(run.checkpoint_directory, best, history)
+            _write_result(run, run.lease, learner, best, kept, digests, restored.devices)
             finishing()
-        sync.wait_for_all()
+        if sync.value_of_chief(int(kept != best)):
+            message = identity.lost_best(best.step)
+            log_event("notice", message=message)
+            raise TrainingError(message)
         if not is_finished:
             saved = f"the checkpoint of step {step} is saved" if step else "there is nothing to save yet"
             log_event("notice", message=f"{sync.reason_to_stop}: stopped at step {step}; {saved}")
         return is_finished
+
+
+def _devices(run: Run, restored: Checkpoint, log_event: Observer) -> tuple[Devices, ...]:
+    """Return the record of the run's devices; log a change, which only --allow-other-devices lets come this far."""
+    devices = exactness.with_devices(restored.devices, run.devices, restored.step)
+    if len(devices) > 1 and len(devices) > len(restored.devices):
+        message = f"other devices, so the weights are not exact: {identity.describe_devices(devices)}"
+        log_event("notice", message=message)
+    return devices
 
 
 def _validate(
@@ -194,7 +208,14 @@ def _validate(
 
 
 def _take(
-    run: Run, learner: Learner, best: Best, history: Validations, digests: _Digests, *, is_validated: bool
+    run: Run,
+    learner: Learner,
+    best: Best,
+    history: Validations,
+    digests: _Digests,
+    devices: tuple[Devices, ...],
+    *,
+    is_validated: bool,
 ) -> Checkpoint:
     """Return a checkpoint of the present step; only the chief copies the variables."""
     arrays = variables.values(learner.variables()) if run.lease else []
@@ -209,11 +230,14 @@ def _take(
         batch_digests=done if len(done) == learner.step else done[:0],
         is_validated=is_validated,
         validations=history,
+        devices=devices,
         loss_scaling=learner.loss_scaling(),
     )
 
 
-def _write_result(run: Run, lease: Lease, learner: Learner, best: Best, digests: _Digests) -> None:
+def _write_result(
+    run: Run, lease: Lease, learner: Learner, best: Best, kept: Best, digests: _Digests, devices: tuple[Devices, ...]
+) -> None:
     outcome.write_result(
         run.checkpoint_directory,
         run_id=run.run_id,
@@ -221,12 +245,14 @@ def _write_result(run: Run, lease: Lease, learner: Learner, best: Best, digests:
         final_step=learner.step,
         num_planned_steps=run.num_steps,
         stop_reason=run.early_stopping.describe() if learner.step < run.num_steps else "all planned steps are done",
-        best=best,
+        best=kept,
+        lost_best_step=best.step if kept != best else None,
         weights_sha256=checkpoints.digest(variables.values(learner.variables())),
         batch_digests=np.concatenate(digests),
         num_devices=learner.num_replicas,
         model=run.warm_start.described(learner),
         fence=lease.fence,
+        devices=devices,
     )
 
 

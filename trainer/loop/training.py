@@ -13,7 +13,8 @@ from typing import Any, NoReturn
 import keras
 import tensorflow as tf
 
-from trainer.checkpoints import checkpoints, identity, occupant
+from trainer.checkpoints import checkpoints, exactness, identity, occupant
+from trainer.checkpoints.exactness import Devices
 from trainer.checkpoints.lease import Followed, Lease, NotHolder
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
@@ -21,7 +22,7 @@ from trainer.data.examples import Examples, load_split
 from trainer.data.sampler import Sampler, block_size
 from trainer.files import storage
 from trainer.files.observers import Observer
-from trainer.learner import precision
+from trainer.learner import devices, precision
 from trainer.learner.learner import Learner
 from trainer.loop import loop, warm_start
 from trainer.loop.board.board import EVALUATOR, VALIDATION, Board, NoBoard, run_name
@@ -44,7 +45,7 @@ CONNECT_SECONDS = 120
 
 _JOB_ID = "CLOUD_ML_JOB_ID"
 """The custom job's id, the same for all its machines and restarts (google-cloud-aiplatform, training_utils)."""
-_EQUAL_OPTIONS = ("exact", "xla", "checkpoint_every_steps", "profile_steps")
+_EQUAL_OPTIONS = ("exact", "allow_other_devices", "xla", "checkpoint_every_steps", "profile_steps")
 """Flags outside of the identity that decide together with it what the workers do in each call."""
 
 
@@ -82,7 +83,7 @@ class Training:
                 **self.identity,
                 **{name: getattr(self.options, name) for name in _EQUAL_OPTIONS},
                 "precision": self.dtype(),
-                "kind of devices": "GPU" if distribution.has_gpu() else "CPU",
+                "kind of devices": self._kind_of_devices(),
                 "number of devices": distribution.num_devices(self.cluster, self.options.logical_cpu_devices),
                 "TF_CONFIG cluster": self.cluster.addresses,
                 "TensorFlow": tf.__version__,
@@ -151,10 +152,26 @@ class Training:
         """Refuse a directory with another run before anything is written there, the event log included.
 
         Raises:
-            UserError: The directory contains another run.
+            UserError: The directory contains another run, or an exact one that was trained on other devices.
         """
         if found := occupant.identity_in(self.directory):
             occupant.refuse_other_run(found, self.identity_beside(found), self.directory)
+        here = self.exact_devices()
+        if here and not self.cluster.is_evaluator and not self.options.allow_other_devices:
+            exactness.refuse_other_devices(self.directory, here)
+
+    def exact_devices(self) -> Devices | None:
+        """Return the devices of all machines if the run is exact, because its weights depend on them."""
+        if not self.options.exact:
+            return None
+        num_machines = self.cluster.num_workers
+        num_devices = num_machines * distribution.num_devices(self.cluster, self.options.logical_cpu_devices)
+        return {"kind": self._kind_of_devices(), "num_devices": num_devices, "num_machines": num_machines}
+
+    def _kind_of_devices(self) -> str:
+        if self.options.exact:
+            return devices.kind()
+        return "GPU" if distribution.has_gpu() else "CPU"
 
     def identity_beside(self, found: dict[str, Any]) -> dict[str, Any]:
         """Return what the identity of a run that was found has to be."""
@@ -205,6 +222,7 @@ class Training:
             checkpoint_every_steps=self.options.checkpoint_every_steps,
             checkpoint_every_seconds=self.options.checkpoint_every_seconds,
             keep_checkpoints=self.options.keep_checkpoints,
+            devices=self.exact_devices(),
             warm_start=WarmStart(
                 class_names=self.data.class_names,
                 image_size=self.data.image_size,

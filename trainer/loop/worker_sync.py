@@ -103,12 +103,8 @@ class WorkerSync:
         return self._stop.signal_name if self._stop.is_set else "another worker was asked to stop"
 
     def value_of_chief(self, value: int) -> int:
-        """Return the chief's value on every worker."""
+        """Return the chief's value on every worker, once all have called this."""
         return round(self._add_up([float(value) if self._is_chief else 0.0])[0])
-
-    def wait_for_all(self) -> None:
-        """Wait until every worker has called this."""
-        self._add_up([0.0])
 
 
 class EvaluationRounds:

@@ -91,11 +91,51 @@ def test_a_failure_is_logged_and_its_best_does_not_count(
     assert error.errno == 28
     assert logged[-1][1]["message"] == (
         "the checkpoint of step 10 could not be saved ([Errno 28] No space left on device); the last one is from step 5"
+        "; it is the best so far"
     )
     assert (writer.best.step, writer.saved_step) == (5, 5)
     writer.write(checkpoint(15, writer.best), pause_seconds=0.0)
     assert writer.settle(wait=True) is None
     assert writer.saved_step == 15
+
+
+def test_a_lost_best_keeps_the_checkpoints_from_which_the_next_start_resumes(
+    writer: CheckpointWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(directory: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    bests = [Best(step=step, accuracy=step / 100, loss=1.0) for step in (5, 10, 30)]
+    best = bests[0]
+    for step in range(5, 55, 5):
+        best = next((each for each in bests if each.step == step), best)
+        with monkeypatch.context() as patch:
+            if step in (10, 30):
+                patch.setattr("trainer.files.publication._flush_to_disk", full)
+            writer.write(checkpoint(step, best), pause_seconds=0.0)
+            writer.settle(wait=True)
+    # 5 is the newest before both. 25 is the newest before the second, but its own best is the first.
+    assert checkpoints.steps(str(tmp_path)) == [50, 45, 25, 5]
+    found, skipped = checkpoints.newest(str(tmp_path))
+    assert found
+    assert (found.step, len(skipped)) == (5, 3)
+    assert skipped[0].startswith("step-000000050 was skipped: step-000000030, its best so far, is lost: manifest.json")
+    # Trained again, perhaps to another score: checkpoints that name the former one do not count.
+    checkpoints.save(str(tmp_path), checkpoint(30, Best(step=30, accuracy=0.3, loss=1.5)))
+    assert [step for step in (50, 30) if (found := checkpoints.newest(str(tmp_path))[0]) and found.step == step] == [30]
+
+
+def test_a_checkpoint_from_before_the_run_resumed_is_replaced(tmp_path: Path) -> None:
+    for step in (10, 20):
+        checkpoints.save(str(tmp_path), checkpoint(step))
+    lease = Lease(str(tmp_path), {})
+    writer = CheckpointWriter(
+        str(tmp_path), lease, keep=2, best=Best(), saved_step=10, log_event=lambda *_, **__: None, passed_over=[20]
+    )
+    other = Checkpoint(step=20, best=Best(), identity={}, run_id="abc", arrays=[np.zeros(1000, np.float32)])
+    writer.write(other, pause_seconds=0.0)
+    assert writer.settle(wait=True) is None
+    assert not checkpoints.load(str(tmp_path), 20).arrays[0].any()
 
 
 def test_any_other_error_ends_the_run(

@@ -227,21 +227,29 @@ def test_a_folder_that_cannot_be_listed_is_not_an_empty_one(tmp_path: Path, monk
                 storage.names(tmp_path) if name == "listdir" else storage.exists(tmp_path)
 
 
-def test_a_damaged_best_checkpoint_costs_no_newer_intact_one(tmp_path: Path) -> None:
+def test_a_checkpoint_whose_best_one_is_damaged_is_passed_over_and_kept(tmp_path: Path) -> None:
     checkpoints.save(str(tmp_path), checkpoint(5, best_at(5, 0.5)))
     checkpoints.save(str(tmp_path), checkpoint(10, best_at(10, 0.9)))
     for step in (15, 20):
         checkpoints.save(str(tmp_path), checkpoint(step, best_at(10, 0.9)))
     damage(tmp_path, 10)
-    found, (notice,) = checkpoints.newest(str(tmp_path))
+    found, skipped = checkpoints.newest(str(tmp_path))
     assert found
-    # Validated again, because its own result may be better than that of step 5.
-    assert (found.step, found.best, found.is_validated) == (20, best_at(5, 0.5), False)
-    assert "step-000000010, the best so far, is damaged: " in notice
-    assert notice.endswith("; step-000000005 takes its place")
+    assert (found.step, found.best) == (5, best_at(5, 0.5))
+    assert skipped[0].startswith("step-000000020 was skipped: step-000000010, its best so far, is lost: ")
+    assert skipped[2].startswith("step-000000010 is damaged and was skipped: ")
     damage(tmp_path, 5)
-    found, (notice,) = checkpoints.newest(str(tmp_path))
-    assert found
-    assert (found.step, found.best, found.is_validated) == (20, Best(), False)
-    assert notice.endswith("; no other is intact")
+    found, skipped = checkpoints.newest(str(tmp_path))
+    assert (found, len(skipped)) == (None, 4)
     assert checkpoints.steps(str(tmp_path)) == [20, 15, 10, 5]
+
+
+def test_the_best_of_the_checkpoints_that_are_left(tmp_path: Path) -> None:
+    scores = [best_at(5, 0.5), best_at(10, 0.9), best_at(15, 0.8), best_at(20, 0.7)]
+    for score in scores:
+        checkpoints.save(str(tmp_path), checkpoint(score.step, score if score.step < 15 else scores[1]))
+    assert checkpoints.best_kept(str(tmp_path), scores[1], scores) == scores[1]
+    damage(tmp_path, 10)
+    assert checkpoints.best_kept(str(tmp_path), scores[1], scores) == scores[2]
+    damage(tmp_path, 15)
+    assert checkpoints.best_kept(str(tmp_path), scores[1], scores) == scores[3]

@@ -5,8 +5,10 @@ import re
 import shutil
 from pathlib import Path
 
+from trainer.checkpoints import seal
 from trainer.checkpoints.identity import is_finished, run_id
 from trainer.config import TrainConfig
+from trainer.files import storage
 
 
 def test_run_id_follows_from_configuration_data_and_label_only() -> None:
@@ -44,6 +46,15 @@ def test_a_result_counts_only_for_its_own_run(trained_directory: Path, tmp_path:
     shutil.copytree(trained_directory, copy)
     (copy / "result.json").write_text(json.dumps({**result, "run_id": "0" * 16}))
     assert not is_finished(str(copy))
+
+
+def test_a_result_with_a_lost_best_checkpoint_does_not_count(trained_directory: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(trained_directory, copy)
+    result = seal.without(json.loads((copy / "result.json").read_text()))
+    for lost, expected in ((None, True), (1, False)):
+        storage.write_json(copy / "result.json", seal.sealed({**result, "lost_best_step": lost}))
+        assert is_finished(str(copy)) == expected
 
 
 def test_a_result_whose_checkpoint_is_gone_does_not_count(trained_directory: Path, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.checkpoints import starting_weights
+from trainer.checkpoints import best, identity, starting_weights
 from trainer.checkpoints.restored import TrainedModel
 from trainer.data.dataset import Dataset
 from trainer.files import event_log
@@ -43,6 +43,7 @@ def render(
     history = [event for event in events if event["replica"] == event_log.PRIMARY]
     never = set(evaluation.never_predicted)
     checkpoint, start = trained.checkpoint, starting_weights.noted_start(checkpoint_directory)
+    lost = best.lost_best_of(checkpoint_directory)
     blocks: list[page.Block] = [
         page.Figures(
             figures=[
@@ -54,6 +55,7 @@ def render(
                 ("best step", f"{checkpoint.step:,}"),
             ]
         ),
+        *([page.Text(title="The best checkpoint was lost", text=lost)] if lost else []),
         *_never_predicted(evaluation),
         *_curves(history, trained.config.metric),
         *_confusion(evaluation),
@@ -71,6 +73,7 @@ def render(
             rows=[
                 ["run", checkpoint.run_id],
                 *([["started from", start["taken"]]] if start else []),
+                *([["devices", identity.describe_devices(checkpoint.devices)]] if checkpoint.devices else []),
                 *([name, str(value)] for name, value in checkpoint.identity.items()),
             ],
         ),
