@@ -43,6 +43,15 @@ def test_a_field_that_is_missing_or_of_another_type_is_named(digits_directory: P
     assert "is missing" in reason(write(digits_directory, tmp_path, name, GONE))
 
 
+def test_the_counts_are_those_of_the_classes(digits_directory: Path, tmp_path: Path) -> None:
+    """Otherwise the report on a finished training would fail."""
+    statistics = json.loads((digits_directory / dataset.METADATA_FILE).read_text())["statistics"]
+    del statistics["counts"]["3"]
+    assert "class '3' is not in both class_names and statistics" in reason(
+        write(digits_directory, tmp_path, "statistics", statistics)
+    )
+
+
 def test_a_shard_is_a_name_in_the_folder(digits_directory: Path, tmp_path: Path) -> None:
     shards = json.loads((digits_directory / dataset.METADATA_FILE).read_text())["shards"]
     shards["train"][0]["name"] = "../../elsewhere"
