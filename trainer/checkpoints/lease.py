@@ -58,7 +58,8 @@ class Lease:
         self._job, self._token = job, uuid.uuid4().hex
         self._pause, self._report = pause, report
         self._known, self._content, self._beat = Version(), dict[str, Any](), 0
-        self._is_taken = False
+        self.is_taken = False
+        """Whether this process has taken it, and perhaps lost it since."""
         self._closed, self._lock = threading.Event(), threading.Lock()
 
     @property
@@ -104,12 +105,12 @@ class Lease:
         holder = self._job or self._token
         process = this_process.describe()
         self._content = {"holder": holder, "token": self._token, "process": process, "identity": identity}
-        while not self._is_taken:
+        while not self.is_taken:
             if versioned.read(self._path) != self._known:
                 self.watch()
             with contextlib.suppress(Replaced):
                 self._known = versioned.replace(self._path, self._encoded(), self._known)
-                self._is_taken = True
+                self.is_taken = True
         # Locally, two processes may have compared the version at the same moment.
         self.check()
 
@@ -158,9 +159,9 @@ class Lease:
         Raises:
             NotHolder: Another process has taken it.
         """
-        if self._is_taken:
+        if self.is_taken:
             self.check()
-        return self._is_taken
+        return self.is_taken
 
     def release(self, *, has_checkpoint: bool = False) -> None:
         """Give the directory back to any job, if this process holds the lease.
@@ -169,7 +170,7 @@ class Lease:
             has_checkpoint: Whether the file stays and names its last holder, which the machines of a former job read.
         """
         self._closed.set()
-        if not self._is_taken or not self._lock.acquire(timeout=_RELEASE_SECONDS):
+        if not self.is_taken or not self._lock.acquire(timeout=_RELEASE_SECONDS):
             return
         # Otherwise another job watches the heartbeat before it takes the lease.
         with contextlib.suppress(OSError):

@@ -121,7 +121,7 @@ class Training:
 
     def release_lease(self) -> None:
         """Give the checkpoint directory back to any job, if this process holds the lease."""
-        if self.cluster.is_chief:
+        if self.lease.is_taken:
             with contextlib.suppress(OSError):
                 self.lease.release(has_checkpoint=bool(checkpoints.steps(self.directory)))
 
