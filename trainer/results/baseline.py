@@ -45,11 +45,13 @@ def judge(metric: str, labels: Labels, answers: Labels, constant: int, class_nam
     own, baseline = (score(metric, confusion_matrix(labels, each, len(class_names))) for each in (answers, always))
     p_value = p_by_chance(metric, labels, answers, always, len(class_names))
     found = (
-        f"{metric} {own:.4f} against {baseline:.4f} by always answering {class_names[constant]!r}"
-        f" (p = {p_value:.2g}, {len(labels):,} test images)"
+        f"{metric} {own:.4f} on {len(labels):,} test images, {baseline:.4f} by always answering"
+        f" {class_names[constant]!r} (p = {p_value:.2g})"
     )
-    if own > baseline and p_value < SIGNIFICANCE:
-        return Judgement(verdict=Verdict.BETTER, reason=f"better than a constant answer: {found}")
+    # Another constant answer may be right more often where the splits differ, but nothing is learnt by it either.
+    is_constant = len(np.unique(answers)) == 1
+    if own > baseline and p_value < SIGNIFICANCE and not is_constant:
+        return Judgement(verdict=Verdict.BETTER, reason=found)
     num_others = int((labels != constant).sum())
     enough = num_enough(num_others / max(1, len(labels)))
     can_be_better = p_mcnemar(num_others, 0) < SIGNIFICANCE
@@ -63,7 +65,8 @@ def judge(metric: str, labels: Labels, answers: Labels, constant: int, class_nam
             verdict=Verdict.UNDECIDED,
             reason=f"too few test images to tell whether it has learnt anything: {found}; {way_on}",
         )
-    return Judgement(verdict=Verdict.NOT_BETTER, reason=f"not better than a constant answer: {found}")
+    only = f"; its only answer is {class_names[answers[0]]!r}" if is_constant else ""
+    return Judgement(verdict=Verdict.NOT_BETTER, reason=f"not better than a constant answer: {found}{only}")
 
 
 def num_enough(error: float) -> int:

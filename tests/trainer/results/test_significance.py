@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from trainer.models.metrics import METRICS, confusion_matrix, score
-from trainer.results.significance import SIGNIFICANCE, Labels, p_better, p_differs
+from trainer.results.significance import SIGNIFICANCE, Labels, p_better, p_by_chance, p_differs
 
 
 def _exact(metric: str, labels: Labels, answers: Labels, reference: Labels, num_classes: int) -> float:
@@ -84,3 +84,12 @@ def test_an_answer_that_is_no_class_is_wrong() -> None:
     labels, unknown = np.array([0, 1] * 10), np.full(20, 2)
     for metric in METRICS:
         assert p_better(metric, labels, labels, unknown, 2) < 0.001
+
+
+def test_a_guess_that_beats_a_constant_answer_in_macro_f1_has_learnt_nothing() -> None:
+    random = np.random.default_rng(3)
+    labels, guess, constant = random.integers(0, 4, 400), random.integers(0, 4, 400), np.zeros(400, int)
+    assert p_better("macro-f1", labels, guess, constant, 4) < 0.001
+    assert p_by_chance("macro-f1", labels, guess, constant, 4) > SIGNIFICANCE
+    learnt = np.where(random.random(400) < 0.3, labels, guess)
+    assert p_by_chance("macro-f1", labels, learnt, constant, 4) < 0.01
