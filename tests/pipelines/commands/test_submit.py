@@ -245,3 +245,14 @@ def test_an_unreachable_service_is_one_line(pipelines: Any, divide_file: Path) -
     assert line.startswith("cannot reach http://127.0.0.1:9: ")
     assert "Connection refused" in line
     assert line.endswith("is `python -m localvertex serve` running?")
+
+
+def test_the_old_name_of_a_parameter_is_refused_with_the_new_one(
+    pipelines: Any, compiled_training_for_image: Path, tmp_path: Path
+) -> None:
+    expected = "the pipeline has no parameter 'minimum_accuracy'; it is named minimum_score now"
+    done = pipelines("submit", compiled_training_for_image, *PLACE, "--parameter", "minimum_accuracy=0.9", "--dry-run")
+    assert expected in refused(done)
+    (tmp_path / "values.yaml").write_text("minimum_accuracy: 0.9\n")
+    words = [*PLACE, "--parameter-file", str(tmp_path / "values.yaml"), "--dry-run"]
+    assert expected in refused(pipelines("submit", compiled_training_for_image, *words))

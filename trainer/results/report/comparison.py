@@ -24,7 +24,9 @@ def render(*, champion: str, is_promoted: bool, reason: str, comparison: Compari
         power = [_power(comparison)] if comparison.scores.metric == ACCURACY else []
         blocks = [_figures(comparison), *blocks, _table(comparison), *power, _classes(comparison)]
     subtitle = (
-        f"The challenger (new model) against the champion, {champion}" if champion else "The new model was not compared with a champion"
+        f"The challenger (new model) against the champion, {champion}"
+        if champion
+        else "The new model was not compared with a champion"
     )
     return page.render(title=_TITLE, subtitle=subtitle, blocks=blocks)
 
