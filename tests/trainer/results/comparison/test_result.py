@@ -164,7 +164,7 @@ def test_a_class_that_the_champion_knows_under_another_name_is_not_left_out() ->
     champion = np.where(labels == 3, 2, labels)
     challenger = np.where(labels == 3, 0, labels)
     with pytest.raises(
-        NotComparable, match="most images of 'feline' classes that the dataset does not have: 'cat'; if"
+        NotComparable, match="most images of 'feline' as classes that the dataset does not have: 'cat'; if"
     ):
         result(labels, champion, challenger, classes=classes)
     # Of one image, too.
