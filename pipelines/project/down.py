@@ -93,7 +93,7 @@ def _plan(gcloud: Gcloud, names: Names, *, with_bucket: bool) -> _Plan:
         raise UserError(f"`up` created nothing in {names.region}, {text}: {_command(names, other, with_bucket)}")
     if other:
         last = f"to remove them last: {_command(names, other, with_bucket)}"
-        plan.kept.append(f"{account(names).title} and its roles are kept, because region {other} uses them; {last}")
+        plan.kept.append(f"{account(names).title} and its roles are kept, since region {other} uses them; {last}")
     else:
         if is_marked(its_account):
             # A role disappears with its resource, so only roles on resources that stay are removed.
@@ -105,7 +105,7 @@ def _plan(gcloud: Gcloud, names: Names, *, with_bucket: bool) -> _Plan:
         plan.kept.append(f"{reason}; it is kept")
     elif is_marked(its_bucket) and bucket_region != names.region:
         there = f"to remove it there: {_command(names, bucket_region, with_bucket=True)}"
-        plan.kept.append(f"{names.bucket} is kept, because it is in region {bucket_region}; {there}")
+        plan.kept.append(f"{names.bucket} is kept, since it is in region {bucket_region}; {there}")
     elif with_bucket or not is_marked(its_bucket):
         plan.add(bucket(names), its_bucket, " with everything in it")
     else:

@@ -56,7 +56,7 @@ def test_other_devices_are_refused_by_name_or_recorded(
     assert f"the exact run in '{run}' was trained on 1 x CPU (" in line
     assert ", this start has 2 x CPU (" in line
     assert line.endswith(
-        "; use the same machines, another --checkpoint-directory or --run-label (run_label in a pipeline), or"
+        "; use the same devices, another --checkpoint-directory or --run-label (run_label in a pipeline), or"
         " --allow-other-devices"
     )
     assert content(run) == before

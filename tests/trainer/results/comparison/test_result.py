@@ -168,7 +168,7 @@ def test_a_class_that_the_champion_knows_under_another_name_is_not_left_out() ->
     ):
         result(labels, champion, challenger, classes=classes)
     # Of one image, too.
-    with pytest.raises(NotComparable, match="most images of 'feline' classes"):
+    with pytest.raises(NotComparable, match="most images of 'feline' as classes"):
         result(labels[:81], champion[:81], challenger[:81], classes=classes)
     # A new class, which it takes for others.
     found = result(labels, np.where(labels == 3, 1, labels), challenger, classes=classes)
