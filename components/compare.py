@@ -49,15 +49,15 @@ def compare(
         own_image: The container image of this project's own server.
         region: Region of the Model Registry.
         pipeline_root: Folder or gs:// prefix of the run.
-        max_regression: Largest loss of accuracy (0 to 1) with which the champion is replaced.
+        max_regression: Largest accepted loss of test score (0 to 1) against the champion.
         must_improve: Replace the champion only by a significantly better model.
         min_compared_images: Fewest images that are enough for a comparison.
-        force_promotion: Promote the model although it is not better than a constant answer or than the champion.
+        force_promotion: Promote the model regardless of both comparisons.
         deploy_endpoint: Display name of the endpoint for a promoted model; empty for none.
 
     Returns:
-        Whether the model is to be registered, and promoted; the aliases and the endpoint of a promoted one; its parent
-        model, its version if it is registered, and the champion.
+        Whether to register the model, and whether it is promoted. The aliases and the endpoint of a promoted model.
+        The parent model, the model's version if it is already registered, and the champion.
     """
     from training_job.release.comparison import compare as compare_models, reported
 

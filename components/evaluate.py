@@ -14,7 +14,7 @@ def evaluate(
     report: dsl.Output[dsl.HTML],
     predictions: dsl.Output[dsl.Artifact],
 ) -> float:
-    """Evaluate the checkpoint that is best on the validation split, on the test split.
+    """Evaluate the best checkpoint (by validation) on the test split.
 
     Args:
         checkpoint_directory: Folder with the checkpoints of the training job.

@@ -23,7 +23,7 @@ def record(
         registered_model: The registered model; its metadata has the resource name.
         metrics: Accuracy, loss and the number of examples, from `evaluate`.
         confusion_matrix: Rows are true classes, columns are predicted classes.
-        is_promoted: Whether the version is to be the champion.
+        is_promoted: Whether the version becomes the champion.
         checkpoint_directory: Folder with the checkpoints of the training job, where `plan` reads the note.
         model_name: Display name in the Model Registry.
         serving_image: Prediction container image of the registered model; empty for this project's own server.

@@ -107,8 +107,8 @@ def image_training(settings: Settings) -> Any:
             epochs: Passes over the training split.
             max_steps: Maximum number of training steps, for a trial; 0 for no limit.
             patience: Stop early after this many validations (one per epoch) without an improvement; 0 for never.
-            minimum_accuracy_gain: Gain of `metric` (0 to 1) on the validation split that counts; 0 for any.
-            metric: What models are judged by: `accuracy`, `balanced-accuracy` (mean recall of classes) or `macro-f1`.
+            minimum_accuracy_gain: Smallest gain of `metric` (0 to 1) that counts as an improvement; 0 for any.
+            metric: Metric that judges models: `accuracy`, `balanced-accuracy` (mean recall of classes) or `macro-f1`.
             max_examples: Maximum number of images, for a trial; 0 uses all.
             max_bad_fraction: Fraction of unreadable images (0 to 1) above which the run fails.
             strict: Warnings about the images that are errors: comma-separated names, such as `leaks,label-conflicts`.
@@ -143,10 +143,10 @@ def image_training(settings: Settings) -> Any:
             exact: Bit-identical weights on every run and after every restart, at some cost in speed.
             profile_steps: Training steps to profile for TensorBoard, e.g. 100-109; empty for none.
             minimum_score: Register the model only at this test score (0 to 1) or above (formerly minimum_accuracy).
-            max_regression: Largest loss of test score (0 to 1) with which the model replaces the champion.
-            must_improve: Replace the champion only by a significantly better model (McNemar, p < 0.05).
+            max_regression: Largest accepted loss of test score (0 to 1) against the champion.
+            must_improve: Replace the champion only by a significantly better model (p < 0.05).
             min_compared_images: Fewest test images that neither model has seen and that are enough for a comparison.
-            force_promotion: Promote the model although it is not better than a constant answer or than the champion.
+            force_promotion: Promote the model even if a constant answer or the champion is as good, or better.
             model_name: Display name in the Model Registry; each registered model is a version of it.
             serving_image: Prediction container image with a server of its own; empty for this project's own server.
             deploy_endpoint: Display name of the endpoint to deploy a new champion to; empty for none.

@@ -1,4 +1,4 @@
-"""The end of the pipeline: what happens to a model whose score is high enough."""
+"""Release steps of the pipeline, for a model that reaches the minimum score."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -76,16 +76,16 @@ class TrainConfig:
     )
     minimum_accuracy_gain: float = _hyperparameter(
         0.0,
-        "Gain of the validation metric (0 to 1; accuracy or the one of --metric) that counts as an improvement for"
-        " patience; 0: any, or an equal value with a lower loss.",
+        "Smallest gain of --metric on the validation split (0 to 1) that patience counts as an improvement;"
+        " 0: any gain, or an equal value with a lower loss.",
         lowest=0.0,
         highest=1.0,
         is_later=True,
     )
     metric: str = _hyperparameter(
         ACCURACY,
-        "Metric of the validation split that chooses the best checkpoint, and of the test split that decides about the"
-        " model: accuracy, balanced-accuracy (mean recall of the classes) or macro-f1.",
+        "Metric that selects the best checkpoint on the validation split and judges the model on the test split:"
+        " accuracy, balanced-accuracy (mean recall of the classes) or macro-f1.",
         choices=tuple(METRICS),
         is_later=True,
     )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import keras
 
 _MAX_WARNINGS = 10
-"""Number of classes that are named; the report has all."""
+"""Number of classes that the warnings name; the report lists all."""
 
 
 def evaluate(
@@ -45,7 +45,7 @@ def evaluate(
         checkpoint_directory: Folder with the checkpoints of the run, finished or not.
         report_path: File for the HTML report.
         predictions_path: File for the predictions on both splits, as JSON Lines; empty for none.
-        is_noted: Whether the score is judged against a constant answer, and noted next to the checkpoints
+        is_noted: Whether to judge the score against a constant answer, and to note it next to the checkpoints
             (`trainer.checkpoints.outcome`).
 
     Raises:
@@ -108,13 +108,13 @@ def evaluate(
 
 
 def _warn(result: Evaluation) -> None:
-    """Name the classes that the model never answers."""
+    """Warn of the classes that the model never predicts."""
     num_images = {each.class_name: each.num_examples for each in result.class_scores}
     for name in result.never_predicted[:_MAX_WARNINGS]:
         count = f"{num_images[name]:,} test image{'s' * (num_images[name] != 1)}"
         print(f"warning: no test image is classified as {quoted(name)} ({count})", file=sys.stderr)
     if num_more := len(result.never_predicted[_MAX_WARNINGS:]):
-        print(f"warning: {num_more:,} more classes are never predicted; the report marks them", file=sys.stderr)
+        print(f"warning: {num_more:,} more classes are never predicted; the report lists them", file=sys.stderr)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -182,7 +182,7 @@ def parser() -> argparse.ArgumentParser:
     )
     exact_help = "bit-identical weights on every run and after every resume, at some cost in speed"
     labels.add_argument("--exact", action="store_true", help=exact_help)
-    other_help = "continue an exact run on another number or kind of devices, which result.json then records"
+    other_help = "resume an exact run on another number or kind of devices; result.json records them"
     labels.add_argument("--allow-other-devices", action="store_true", help=other_help)
     execution = made.add_argument_group("execution (same run; results may round differently, see docs/training.md)")
     _add_checkpoints(execution)

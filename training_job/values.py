@@ -78,7 +78,7 @@ def check_together(config: TrainConfig, machines: Machines, *, exact: bool) -> N
 
 
 def check_score(minimum_score: Any) -> None:
-    """Refuse a minimum score that no model can be measured against.
+    """Refuse a minimum score that is not a number from 0 to 1.
 
     Raises:
         UserError: It is not a number from 0 to 1.

@@ -1,6 +1,6 @@
-"""The command that installs an extra of this package, from where the package itself came.
+"""Advise how to install an extra of this package from the source that the package itself came from.
 
-It never asks an index for the package by its name, which could be another project's there.
+The advice never asks an index for the package by name: in an index, another project could have that name.
 """
 
 import json
@@ -15,15 +15,15 @@ _ROOT = Path(__file__).resolve().parents[1]
 
 
 def install(extra: str) -> str:
-    """Return how to install an extra: a command to paste, or the source to use where none is recorded."""
+    """Return how to install an extra: a command to paste, or a hint if the package's source is not recorded."""
     if _is_checkout(_ROOT):
         return f"run {_pip('-e', f'{_ROOT}[{extra}]')}"
     found = _distribution()
     if found is None:
-        return f"install the extra {extra!r} of this package from where its files came"
+        return f"install the extra {extra!r} of this package from the source of its files"
     name, address = found.metadata["Name"], _address(found)
     if not address:
-        return f"install the extra {extra!r} of {name} {found.version} from where that was installed"
+        return f"install the extra {extra!r} of {name} {found.version} from the source of that installation"
     return f"run {_pip(f'{name}[{extra}] @ {address}')}"
 
 
@@ -32,7 +32,7 @@ def _pip(*words: str) -> str:
 
 
 def _is_checkout(folder: Path) -> bool:
-    """Return whether the folder is this repository: another package may leave a pyproject.toml beside its modules."""
+    """Return whether the folder is this repository; another package's pyproject.toml does not count."""
     try:
         content = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -41,7 +41,7 @@ def _is_checkout(folder: Path) -> bool:
 
 
 def _included(content: Any) -> list[Any]:
-    """Return the packages that a pyproject.toml names for setuptools."""
+    """Return the packages that the content of a pyproject.toml lists for setuptools."""
     for name in ("tool", "setuptools", "packages", "find", "include"):
         content = content.get(name) if isinstance(content, dict) else None
     return content if isinstance(content, list) else []
@@ -57,7 +57,7 @@ def _distribution() -> metadata.Distribution | None:
 
 
 def _address(found: metadata.Distribution) -> str:
-    """Return the address that pip noted (PEP 610), as in a requirement; empty if it came from an index."""
+    """Return the address that pip recorded (PEP 610), as in a requirement; empty for a package from an index."""
     try:
         noted = json.loads(found.read_text("direct_url.json") or "{}")
         url, vcs = str(noted.get("url", "")), noted.get("vcs_info")

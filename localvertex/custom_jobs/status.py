@@ -39,7 +39,7 @@ class Options:
 
     @property
     def has_faults(self) -> bool:
-        """Return whether jobs get faults."""
+        """Return whether the run has faults for its jobs."""
         return bool(self.faults) or self.random_faults_seed is not None
 
     def new_ledger(self) -> FaultLedger:

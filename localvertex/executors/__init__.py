@@ -72,7 +72,7 @@ def find(executor: Container | Importer) -> Executor | None:
 
 
 def has_replicas(executor: Container | Importer) -> bool:
-    """Return whether the step is a custom job or a tuning job, whose replicas get the faults of the run."""
+    """Return whether the step is a custom job or a tuning job; only their replicas get the run's faults."""
     return isinstance(find(executor), CustomJobExecutor | TuningJobExecutor)
 
 

@@ -101,7 +101,7 @@ def _cache_key(task: Task, executor: Container | Importer, context: Context) -> 
     """Return the step's cache key, empty when caching is off for it."""
     if not (context.use_cache and task.spec.enable_cache and isinstance(executor, Container)):
         return ""
-    # A job from the cache would not have the faults that were asked for.
+    # A cached job would not have the requested faults.
     if context.custom_jobs.has_faults and executors.has_replicas(executor):
         return ""
     inputs = _received(task, executor, context)

@@ -89,8 +89,8 @@ def _plan(gcloud: Gcloud, names: Names, *, with_bucket: bool) -> _Plan:
     other = _other_region(gcloud, names, its_bucket, bucket_region)
     has_own_bucket = is_marked(its_bucket) and bucket_region == names.region
     if other and not is_marked(its_repository) and not has_own_bucket:
-        text = f"where `up` created nothing; region {other} uses {names.account} and its roles; to remove that region"
-        raise UserError(f"--region is {names.region}, {text}: {_command(names, other, with_bucket)}")
+        text = f"and region {other} uses {names.account} and its roles; to remove the resources of {other}"
+        raise UserError(f"`up` created nothing in {names.region}, {text}: {_command(names, other, with_bucket)}")
     if other:
         last = f"to remove them last: {_command(names, other, with_bucket)}"
         plan.kept.append(f"{account(names).title} and its roles are kept, since region {other} uses them; {last}")
@@ -122,7 +122,7 @@ def _bucket(gcloud: Gcloud, names: Names) -> tuple[dict[str, Any] | None, str]:
 
 
 def _other_region(gcloud: Gcloud, names: Names, its_bucket: dict[str, Any] | None, bucket_region: str) -> str:
-    """Return another region with a bucket or a repository of this name that uses the account; empty for none.
+    """Return another region whose bucket or repository of this name uses the account; empty if there is none.
 
     Raises:
         CloudError: The repositories of all regions cannot be listed.

@@ -17,7 +17,7 @@ _MISSING = re.compile(
 )
 """What gcloud 528 prints if the resource of a `describe` does not exist; any other failure proves nothing."""
 _INCOMPLETE = re.compile(r"^WARNING: (Failed to list .*)", re.MULTILINE)
-"""gcloud 528 leaves out a region that answers 503, prints this, and ends with 0."""
+"""If a region answers 503, gcloud 528 omits its resources, prints this line, and exits with 0."""
 _DENIED = re.compile(r"PERMISSION_DENIED|does not have permission")
 
 
@@ -55,7 +55,7 @@ class Gcloud:
         """Return the JSON list that a command prints.
 
         Raises:
-            CloudError: The command failed, listed only a part, or printed something else.
+            CloudError: The command failed, listed only some of the resources, or printed unexpected output.
         """
         done = _run([*words, "--format=json"], stdout=subprocess.PIPE)
         if incomplete := _INCOMPLETE.search(done.stderr):

@@ -125,7 +125,7 @@ def account(names: Names) -> Resource:
 
 
 def is_as_created(gcloud: Gcloud, names: Names, found: dict[str, Any]) -> bool:
-    """Return whether a bucket of the project is empty and exactly as `up` creates it, before the mark.
+    """Return whether a bucket of the project is empty and as `up` creates it, before `up` marks it.
 
     Raises:
         CloudError: Its objects cannot be listed.
@@ -137,7 +137,7 @@ def is_as_created(gcloud: Gcloud, names: Names, found: dict[str, Any]) -> bool:
     is_uniform = isinstance(uniform, dict) and uniform.get("enabled") is True
     if not (is_unchanged and is_uniform and access.get("publicAccessPrevention") == "enforced"):
         return False
-    # Without /** only what is not in a folder is listed.
+    # Without /**, gcloud lists only objects that are not in a folder.
     return not gcloud.read_list("gcloud", "storage", "objects", "list", f"{names.bucket}/**", "--limit=1")
 
 

@@ -49,7 +49,7 @@ def up(gcloud: Gcloud, names: Names, machines: Machines, steps: StepMachines, *,
     found = _usable_bucket(gcloud, names)
     _enable_apis(gcloud, names, (*_APIS, *_APIS_OF_DATAFLOW) if with_dataflow else _APIS)
     if found is not None and is_as_created(gcloud, names, found):
-        print(f"{bucket(names).title} was created by an `up` that stopped before marking it", flush=True)
+        print(f"{bucket(names).title} was created by an `up` that stopped before marking it; marking it", flush=True)
         gcloud.change(*bucket(names).adopt)
     else:
         _ensure(gcloud, bucket(names), found)

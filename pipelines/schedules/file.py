@@ -118,7 +118,7 @@ def _schedule(body: Any, folder: Path, location: Location) -> Schedule:
 def _forced(job: Mapping[str, Any]) -> list[str]:
     """Return a warning if the training pipeline would replace the champion on each run."""
     is_forced = job["runtimeConfig"]["parameterValues"].get("force_promotion") is True
-    return ["force_promotion promotes each model that reaches minimum_score, also a worse or useless one"] * is_forced
+    return ["force_promotion promotes every model that reaches minimum_score, even a worse or useless one"] * is_forced
 
 
 def _check_keys(body: Any) -> None:

@@ -64,7 +64,7 @@ def test_noise_is_refused_with_the_default_parameters(
     again = run(work_dir, "again", source=source, deploy_endpoint="live", **parameters)
     assert again.steps == {"prepare", "plan", "summary"}
     assert "not registered: not better than a constant answer" in log(work_dir, again, "plan")
-    # Only a user decides otherwise, and the version says so.
+    # Only a user can overrule the refusal, and the label of the version shows it.
     forced = run(work_dir, "forced", source=source, force_promotion="true", **(parameters | {"minimum_score": 0}))
     assert forced.exit_code == 0, forced.output
     assert aliases(work_dir) == {"champion": "1", "default": "1"}
@@ -90,7 +90,7 @@ def test_forty_photographs_end_with_a_usable_model_that_is_no_champion(
     assert done.steps == STEPS
     reason = log(work_dir, done, "compare")
     assert "not deployed to live: the model is not promoted" in reason
-    assert "too few test images to tell whether it has learnt anything" in reason
+    assert "too few test images to tell whether the model has learnt anything" in reason
     assert "would be enough" in reason
     # The service makes the first version its default.
     assert aliases(work_dir) == {"default": "1"}

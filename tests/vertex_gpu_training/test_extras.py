@@ -1,4 +1,4 @@
-"""Advice about an extra: the command works, and no text sends a user to an index for a name that is not ours there."""
+"""Advice about an extra: the command works, and no text names a package that may be another project's in an index."""
 
 import json
 import re
@@ -99,13 +99,13 @@ def test_without_a_source_no_command_is_advised(installed: Path, content: str | 
     text = advice(installed)
     assert "pip" not in text
     assert text.startswith("install the extra 'serve' of ")
-    assert text.endswith(" from where that was installed")
+    assert text.endswith(" from the source of that installation")
 
 
 @pytest.mark.slow
 def test_copied_files_have_no_name_to_install(installed: Path) -> None:
     shutil.rmtree(noted(installed).parent)
-    assert advice(installed) == "install the extra 'serve' of this package from where its files came"
+    assert advice(installed) == "install the extra 'serve' of this package from the source of its files"
 
 
 def own_names(repository: Path) -> set[str]:

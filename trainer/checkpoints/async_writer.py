@@ -172,7 +172,7 @@ class CheckpointWriter:
         started, self._error, self._notice = time.monotonic(), None, ""
         try:
             self._lease.check()
-            # It may be intact, but from before the run resumed from an older one: a save would keep its variables.
+            # It may be intact but from before the run resumed from an older one; `save` would then keep its variables.
             checkpoints.remove(self._directory, self._passed_over & {self._pending.step})
             checkpoints.save(self._directory, self._pending, self._lease.fence)
             self._prune()

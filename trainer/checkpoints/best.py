@@ -42,11 +42,11 @@ def find(checkpoint_directory: str, dataset: Dataset) -> BestCheckpoint:
 
 
 def lost_best_of(checkpoint_directory: str) -> str:
-    """Return a warning if the result of the run names another checkpoint than the best one, otherwise nothing."""
+    """Return a warning if the run's result names a checkpoint that is not the best one; otherwise empty."""
     result = identity.read_result(checkpoint_directory) or {}
     if (lost := result.get("lost_best_step")) is None:
         return ""
-    return f"step {result['best_step']} is only the best of the checkpoints that are left; {identity.lost_best(lost)}"
+    return f"step {result['best_step']} is only the best of the remaining checkpoints; {identity.lost_best(lost)}"
 
 
 def _refuse_other_source(checkpoint: Checkpoint, name: str, directory: str) -> None:

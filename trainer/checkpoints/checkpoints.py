@@ -36,15 +36,15 @@ class Best:
     accuracy: float = 0.0
     loss: float = float("inf")
     score: float | None = None
-    """Value of the run's metric; None if that is the accuracy, which has no second name in a manifest."""
+    """Value of the run's metric; None if the metric is accuracy, which a manifest contains only once."""
 
     @property
     def value(self) -> float:
-        """What decides: the score, or the accuracy."""
+        """The value that selects the best step: the score, or the accuracy if there is no score."""
         return self.accuracy if self.score is None else self.score
 
     def is_beaten_by(self, value: float, loss: float) -> bool:
-        """Return whether a newer value is better; an equal one is better with a lower loss."""
+        """Return whether a newer value is better; of equal values, the one with the lower loss is better."""
         return (value, -loss) > (self.value, -self.loss) or self.step == 0
 
     def to_dict(self) -> dict[str, int | float]:
@@ -72,7 +72,7 @@ class Checkpoint:
     validations: tuple[Best, ...] = ()
     """Scores of all validations so far, in order of their steps; empty in checkpoints of earlier versions."""
     devices: tuple[Mapping[str, Any], ...] = ()
-    """From `trainer.checkpoints.exactness.with_devices`: those of an exact run, otherwise empty."""
+    """The devices of an exact run, from `trainer.checkpoints.exactness.with_devices`; empty for other runs."""
     loss_scaling: dict[str, float] = dataclasses.field(default_factory=dict)
     """From `trainer.learner.learner.Learner.loss_scaling`."""
 
@@ -83,7 +83,7 @@ def save(directory: str, checkpoint: Checkpoint, fence: Fence = UNFENCED) -> str
     Args:
         directory: Checkpoint directory.
         checkpoint: What to write.
-        fence: Refuses the commit to a process that another one has replaced.
+        fence: Refuses the commit if another process has replaced this one.
 
     Returns:
         The path of the checkpoint's folder.
@@ -116,7 +116,7 @@ def _manifest(checkpoint: Checkpoint, files: dict[str, Any]) -> dict[str, Any]:
         "is_validated": checkpoint.is_validated,
         "validations": [score.to_dict() for score in checkpoint.validations],
         "loss_scaling": checkpoint.loss_scaling,
-        # Only exact runs depend on them.
+        # Only exact runs depend on their devices.
         **({"devices": list(checkpoint.devices)} if checkpoint.devices else {}),
         "files": files,
     }
@@ -162,9 +162,9 @@ def load(directory: str, step: int) -> Checkpoint:
 
 
 def newest(directory: str) -> tuple[Checkpoint | None, list[str]]:
-    """Return the newest intact checkpoint, and a line for each damaged one that was passed over.
+    """Return the newest intact checkpoint, and a line for each skipped one.
 
-    A checkpoint whose best one is lost is passed over, too: another best one would be another model.
+    A checkpoint is also skipped if its best checkpoint is lost: another best checkpoint would be another model.
 
     Raises:
         OSError: A checkpoint cannot be read now; it may be intact, so no older one may take its place.
@@ -183,11 +183,11 @@ def newest(directory: str) -> tuple[Checkpoint | None, list[str]]:
 
 
 def best_kept(directory: str, best: Best, validations: Iterable[Best]) -> Best:
-    """Return the best step if its checkpoint is intact, otherwise the best of those that are.
+    """Return the best step if its checkpoint is intact, otherwise the best step with an intact checkpoint.
 
     Args:
         directory: Checkpoint directory.
-        best: The best step of all.
+        best: The best of all steps.
         validations: Scores of all validations, in order of their steps.
     """
     if not _loss(directory, best):
@@ -200,12 +200,12 @@ def best_kept(directory: str, best: Best, validations: Iterable[Best]) -> Best:
 
 
 def _loss(directory: str, best: Best) -> str:
-    """Return why the checkpoint with a score is lost; empty if it is intact, or for step 0."""
+    """Return why the checkpoint of a best step is lost; empty if it is intact, or for step 0."""
     try:
         own = load(directory, best.step).best if best.step else best
     except TornCheckpoint as error:
         return str(error)
-    # A run that resumed from before it has trained the step again, perhaps not bit-identically.
+    # A run that resumed from an earlier step has trained this step again, perhaps not bit-identically.
     return "it has another score" if own.step == best.step and own != best else ""
 
 
@@ -245,7 +245,7 @@ def best_step(directory: str) -> int:
 
 
 def needed(directory: str, present: Sequence[int], best_step: int) -> set[int]:
-    """Return the step of the best checkpoint and, if it is lost, of the one from which the next start resumes.
+    """Return the step of the best checkpoint and, if that is lost, the step from which the next start resumes.
 
     Args:
         directory: Checkpoint directory.
@@ -254,7 +254,7 @@ def needed(directory: str, present: Sequence[int], best_step: int) -> set[int]:
     """
     found = {best_step}
     for older in present:
-        # The best of an older one may be lost as well.
+        # The best checkpoint of an older one may be lost, too.
         if best_step not in present and older < best_step:
             best_step = _named_best_step(directory, older)
             found |= {older, best_step}
@@ -265,13 +265,13 @@ def _named_best_step(directory: str, step: int) -> int:
     try:
         best = manifest.read(directory, step)["best"]
     except TornCheckpoint:
-        # Its removal failed, perhaps, or another process removes it.
+        # Perhaps its removal failed, or another process is removing it.
         return 0
     return int(best["step"]) if best else 0
 
 
 def prune(directory: str, *, keep: int, best_step: int) -> None:
-    """Remove all but the newest `keep` checkpoints and what the best one needs, and the remains of removals."""
+    """Remove the remains of removals, and all but the newest `keep` checkpoints and those in `needed`."""
     present = steps(directory)
     kept = {*present[:keep], *needed(directory, present, best_step)}
     remove(directory, {step for step in _all_steps(directory) if step < max(kept)} - kept)

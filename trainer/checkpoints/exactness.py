@@ -1,4 +1,4 @@
-"""What an exact run needs beside its identity: the same devices. Also recognises exact runs of earlier versions."""
+"""Refuse exact runs on other devices; recognise exact runs of earlier versions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from trainer.files import event_log
 from vertex_gpu_training.userinput.errors import UserError
 
 Devices = Mapping[str, Any]
-"""`kind`, `num_devices` and `num_machines`; in the record of a run also `from_step`."""
+"""`kind`, `num_devices` and `num_machines`; also `from_step` in the record of a run."""
 
 
 def refuse_other_devices(directory: str, here: Devices) -> None:
@@ -21,14 +21,14 @@ def refuse_other_devices(directory: str, here: Devices) -> None:
     found = _devices_in(directory)
     if found and not _are_equal(found[-1], here):
         raise UserError(
-            f"the exact run in {directory!r} was trained on {identity.describe_devices(found)}, here are"
-            f" {identity.describe_devices([here])}, which give other weights; use the same machines, another"
+            f"the exact run in {directory!r} was trained on {identity.describe_devices(found)}, this start"
+            f" has {identity.describe_devices([here])}, which would give other weights; use the same devices, another"
             " --checkpoint-directory or --run-label (run_label in a pipeline), or --allow-other-devices"
         )
 
 
 def with_devices(record: Sequence[Devices], here: Devices | None, step: int) -> tuple[Devices, ...]:
-    """Return the record of a run's devices from a step on; empty for a run that is not exact."""
+    """Return the record of a run's devices with those used from a step on; empty for a run that is not exact."""
     if here is None:
         return ()
     return tuple(record) if record and _are_equal(record[-1], here) else (*record, {"from_step": step, **here})
@@ -41,7 +41,7 @@ def _are_equal(one: Devices, other: Devices) -> bool:
 def _devices_in(directory: str) -> Sequence[Devices]:
     for step in checkpoints.steps(directory):
         try:
-            # Without: saved by an earlier version.
+            # Checkpoints of earlier versions name no devices.
             return tuple(manifest.read(directory, step).get("devices", ()))
         except TornCheckpoint:
             continue

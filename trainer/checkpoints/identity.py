@@ -72,7 +72,7 @@ def is_finished(checkpoint_directory: str, *, expected_run_id: str = "") -> bool
     result = read_result(checkpoint_directory)
     if not result or (expected_run_id and result.get("run_id") != expected_run_id):
         return False
-    # Its model is another one than that of an undisturbed run.
+    # The best model of an undisturbed run is a different one.
     if result.get("lost_best_step") is not None:
         return False
     # A result whose checkpoint was deleted or damaged cannot be evaluated or exported: the run is trained again from
@@ -92,21 +92,21 @@ def is_finished(checkpoint_directory: str, *, expected_run_id: str = "") -> bool
 
 
 def read_result(checkpoint_directory: str) -> dict[str, Any] | None:
-    """Return the content of `result.json`, or None while the run is not finished, or if the file is damaged."""
+    """Return the content of `result.json`, or None if it is missing or damaged; `is_finished` shows what it means."""
     result = storage.read_json(storage.join(checkpoint_directory, RESULT_FILE))
     return result if isinstance(result, dict) and seal.is_intact(result) else None
 
 
 def lost_best(step: int) -> str:
-    """Return the message about a best checkpoint that is not there at the end of the run."""
+    """Return the message about a best checkpoint that is lost at the end of the run."""
     return (
-        f"the best checkpoint, of step {step}, was lost: it could not be saved, or was removed or damaged since; free"
-        " some space and run again, which resumes from before that step"
+        f"the best checkpoint, of step {step}, was lost: it could not be saved, was removed or is damaged; free some"
+        " space if the disk is full, and run again to resume from before that step"
     )
 
 
 def summary(result: dict[str, Any], constant_answer: tuple[str, float]) -> str:
-    """Return the result in a few words.
+    """Return a short summary of a result.
 
     Args:
         result: Content of `result.json`.
@@ -127,7 +127,7 @@ def summary(result: dict[str, Any], constant_answer: tuple[str, float]) -> str:
 
 
 def describe_devices(devices: Sequence[Mapping[str, Any]]) -> str:
-    """Return `trainer.checkpoints.exactness.Devices` in words, in the order in which a run had them."""
+    """Describe `trainer.checkpoints.exactness.Devices`, in the order in which a run used them."""
     texts = []
     for each in devices:
         since = f"from step {each['from_step']} on " if each.get("from_step") else ""

@@ -1,7 +1,7 @@
-"""The lease on a checkpoint directory: one job writes there, and its heartbeat shows the others that it lives.
+"""The lease on a checkpoint directory: one job writes there, and its heartbeat shows other jobs that it lives.
 
-The holder is the service's job, whose restarts take the lease at once. Another job watches the heartbeat by its own
-clock. If it changes, that job leaves; if it stands still, the holder was killed, and the watcher takes the lease.
+The holder is a job of the service; its restarts take the lease at once. Another job watches the heartbeat by its own
+clock. If the heartbeat changes, the watching job exits. If it has stopped, the watching job takes the lease.
 """
 
 import contextlib
@@ -22,13 +22,13 @@ from trainer.files.versioned import Version
 LEASE_FILE = "owner.json"
 HEARTBEAT_SECONDS = 10.0
 WATCH_SECONDS = 60.0
-"""Six heartbeats, which a slow bucket may delay."""
+"""Six heartbeats, because a slow bucket may delay some."""
 _MOUNT_FACTOR = 3
-"""A mounted bucket may show a file as it was a minute ago, the default of Cloud Storage FUSE."""
+"""A mounted bucket may show the state of a minute ago, which is the default of Cloud Storage FUSE."""
 _POLLS = 60
-"""Looks at the heartbeat during the watch."""
+"""Number of times that the watch reads the heartbeat."""
 _RELEASE_SECONDS = 20.0
-"""How long an exit waits for a heartbeat on its way."""
+"""How long an exit waits for a heartbeat that is being written."""
 
 
 class NotHolder(TrainingError):
@@ -46,12 +46,12 @@ class Lease:
         pause: Callable[[float], None] = time.sleep,
         report: Callable[[str], None] = lambda message: None,
     ) -> None:
-        """Describe the lease; `take` takes it.
+        """Prepare the lease; `take` takes it.
 
         Args:
             directory: Checkpoint directory.
-            job: The service's id of this job, the same after a restart; empty: a random one for this process.
-            pause: Waits for some seconds; may raise an exception to end the watch.
+            job: The service's id of this job, the same after a restart; empty: use a random id for this process.
+            pause: Waits for a number of seconds; may raise an exception to end the watch.
             report: Receives a line before a watch.
         """
         self._directory, self._path = directory, storage.join(directory, LEASE_FILE)
@@ -59,16 +59,16 @@ class Lease:
         self._pause, self._report = pause, report
         self._known, self._content, self._beat = Version(), dict[str, Any](), 0
         self.is_taken = False
-        """Whether this process has taken it, and perhaps lost it since."""
+        """Whether this process took the lease; it may have lost it since."""
         self._closed, self._lock = threading.Event(), threading.Lock()
 
     @property
     def fence(self) -> Fence:
-        """What refuses the commit of a holder that another process has replaced."""
+        """The fence that refuses a commit after another process has replaced this holder."""
         return Fence(folder=self._directory, confirm=self.check)
 
     def watch(self) -> None:
-        """Return when the lease is free; change nothing.
+        """Wait until the lease is free, without changing anything.
 
         Raises:
             NotHolder: The heartbeat of another job changes.
@@ -83,7 +83,7 @@ class Lease:
         started, waited = time.monotonic(), 0.0
         while waited < seconds:
             self._pause(seconds / _POLLS)
-            # Before the look: a watcher that was frozen itself has to look again.
+            # Measured before the read: if this process was frozen itself, it must read once more.
             waited = time.monotonic() - started
             if (now := versioned.read(self._path)) == found:
                 continue
@@ -91,13 +91,13 @@ class Lease:
                 self._known = now
                 return
             raise NotHolder(
-                f"{holder} is training in {self._directory!r}: its heartbeat changes; nothing was changed here; wait"
-                " until it has ended, or give another --checkpoint-directory"
+                f"{holder} is training in {self._directory!r}: its heartbeat continues; nothing was changed here; wait"
+                " until that job has ended, or give another --checkpoint-directory"
             )
-        self._report(f"the heartbeat of {holder} stands still; taking over {self._directory!r}")
+        self._report(f"the heartbeat of {holder} has stopped; taking over {self._directory!r}")
 
     def take(self, identity: Mapping[str, Any]) -> None:
-        """Take the lease; the run's identity is in it before the first checkpoint is.
+        """Take the lease, which contains the run's identity even before the first checkpoint.
 
         Raises:
             NotHolder: Another job holds it.
@@ -111,7 +111,7 @@ class Lease:
             with contextlib.suppress(Replaced):
                 self._known = versioned.replace(self._path, self._encoded(), self._known)
                 self.is_taken = True
-        # Locally, two processes may have compared the version at the same moment.
+        # Locally, two processes may have compared the version at the same time.
         self.check()
 
     def check(self) -> None:
@@ -124,11 +124,11 @@ class Lease:
             raise self._lost(now)
 
     def beat(self) -> None:
-        """Change the lease, which shows that this process lives.
+        """Renew the lease to show that this process lives.
 
         Raises:
             NotHolder: Another process has taken it.
-            OSError: It cannot be read or written now.
+            OSError: The lease cannot be read or written now.
         """
         with self._lock:
             self._beat += 1
@@ -138,12 +138,12 @@ class Lease:
                 raise self._lost(versioned.read(self._path)) from None
 
     def keep(self, lost: Callable[[NotHolder], object]) -> None:
-        """Beat in a thread until the release; call `lost` as soon as another process has taken the lease."""
+        """Renew the lease in a thread until its release; call `lost` once another process has taken the lease."""
 
         def beat_forever() -> None:
             while not self._closed.wait(HEARTBEAT_SECONDS):
                 try:
-                    # A bucket that is not available shows no other holder either.
+                    # While a bucket is unavailable, no other process can take the lease either.
                     with contextlib.suppress(OSError):
                         self.beat()
                 except NotHolder as error:
@@ -164,15 +164,15 @@ class Lease:
         return self.is_taken
 
     def release(self, *, has_checkpoint: bool = False) -> None:
-        """Give the directory back to any job, if this process holds the lease.
+        """Release the lease if this process holds it, so that any job can take the directory.
 
         Args:
-            has_checkpoint: Whether the file stays and names its last holder, which the machines of a former job read.
+            has_checkpoint: Whether to keep the file with its last holder, which machines of a former job read.
         """
         self._closed.set()
         if not self.is_taken or not self._lock.acquire(timeout=_RELEASE_SECONDS):
             return
-        # Otherwise another job watches the heartbeat before it takes the lease.
+        # If the release fails, another job has to watch the heartbeat first.
         with contextlib.suppress(OSError):
             if has_checkpoint:
                 self._content["is_released"] = True
@@ -185,7 +185,7 @@ class Lease:
         return storage.encode_json(seal.sealed({**self._content, "beat": self._beat}))
 
     def _is_free(self, found: Version) -> bool:
-        """Return whether this job may take the lease at once; one that is damaged may be of a live holder."""
+        """Return whether this job may take the lease at once; a damaged lease may belong to a live holder."""
         content = _parse(found)
         process = content.get("process")
         return (
@@ -204,7 +204,7 @@ class Followed:
     """The lease of this job's chief, as its other machines see it."""
 
     def __init__(self, directory: str, job: str) -> None:
-        """Follow a lease; without the id of a job nothing is known about its holder."""
+        """Follow a lease; without a job id, its holder cannot be recognised."""
         self._directory, self._job = directory, job
         self._was_own = not job
 
@@ -229,7 +229,7 @@ def identity_of_holder(directory: str) -> dict[str, Any] | None:
 
 
 def _parse(found: Version) -> dict[str, Any]:
-    """Return the content of a lease; empty if there is none, or if it is damaged."""
+    """Return the content of a lease; empty if it is missing or damaged."""
     try:
         content = json.loads(found.content or b"")
     except (ValueError, RecursionError):

@@ -91,7 +91,7 @@ def write_result(
 def note_evaluation(
     checkpoint_directory: str, *, step: int, metric: str, score: float, verdict: str, reason: str
 ) -> None:
-    """Record how the checkpoint of a step does on the test split.
+    """Record the test results of the checkpoint of a step.
 
     Args:
         checkpoint_directory: Checkpoint directory of the run.
@@ -99,7 +99,7 @@ def note_evaluation(
         metric: One of `trainer.models.metrics.METRICS`.
         score: Its value, 0 to 1.
         verdict: One of `trainer.results.baseline.Verdict`.
-        reason: The sentence that belongs to it.
+        reason: The reason of the verdict, one sentence.
     """
     noted = {"step": step, "metric": metric, "score": score, "verdict": verdict, "reason": reason}
     content = seal.sealed({"checkpoint_sha256": _digest(checkpoint_directory, step)} | noted)
@@ -124,7 +124,7 @@ def note_comparison(
         is_promoted: Whether it is to take the champion's place.
         reason: One sentence for users.
         criteria: What decided; a run with others compares again.
-        promotion: The version's label: by what it is promoted, or why it is registered all the same.
+        promotion: The version's label: why it is promoted, or registered without promotion; empty: not registered.
     """
     noted = {"champion": champion, "is_promoted": is_promoted, "reason": reason, "criteria": dict(criteria)}
     _note(checkpoint_directory, _COMPARISON_FILE, noted | {"promotion": promotion})

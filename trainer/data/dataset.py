@@ -49,7 +49,7 @@ class Dataset:
         return [self.statistics["counts"][name][split] for name in self.class_names]
 
     def constant_answer(self, split: str) -> tuple[str, float]:
-        """Return the most frequent class of the training split, and the accuracy of always answering it for a split."""
+        """Return the most frequent class of the training split, and the accuracy on a split of always answering it."""
         train, asked = self.counts("train"), self.counts(split)
         frequent = train.index(max(train))
         return self.class_names[frequent], asked[frequent] / max(1, sum(asked))
@@ -135,7 +135,7 @@ def load(directory: str) -> Dataset:
     check_metadata(content, path, format_version=FORMAT_VERSION)
     if unnamed := sorted({*content["class_names"]} ^ {*content["statistics"]["counts"]}):
         raise UserError(
-            f"{path!r}: class {quoted(unnamed[0])} is not in both class_names and statistics; run prepare again"
+            f"{path!r}: class {quoted(unnamed[0])} is in only one of class_names and statistics; run prepare again"
         )
     return Dataset(
         directory=directory,

@@ -106,17 +106,17 @@ def read_generation(path: str) -> tuple[bytes, int]:
 
     while True:
         generation = int(identity(path)["generation"])
-        # Replaced between the two requests, it is read again.
+        # If the object was replaced between the two requests, read it again.
         with _object(path) as blob, contextlib.suppress(PreconditionFailed):
             options = {"if_generation_match": generation, "retry": Patience(), "timeout": TIMEOUT_SECONDS}
             return bytes(blob.download_as_bytes(**options)), generation
 
 
 def replace(path: str, data: bytes, generation: int) -> int:
-    """Write an object if it has a generation, 0 for none; return its new generation.
+    """Write an object if its generation is the given one (0: it does not exist); return the new generation.
 
     Raises:
-        Replaced: It has another one.
+        Replaced: The object has another generation.
     """
     from google.api_core.exceptions import PreconditionFailed
 
@@ -129,7 +129,7 @@ def replace(path: str, data: bytes, generation: int) -> int:
             return int(blob.generation)
         except PreconditionFailed:
             pass
-    # After a failure it may be the first attempt that has written it.
+    # After a failed request, the first attempt may have written the object all the same.
     with contextlib.suppress(FileNotFoundError):
         content, found = read_generation(path) if patience.num_failures else (None, 0)
         if content == data:
@@ -138,7 +138,7 @@ def replace(path: str, data: bytes, generation: int) -> int:
 
 
 def remove_generation(path: str, generation: int) -> None:
-    """Remove an object if it has a generation."""
+    """Remove an object if its generation is the given one."""
     from google.api_core.exceptions import NotFound, PreconditionFailed
 
     with _new_object(path) as blob, contextlib.suppress(NotFound, PreconditionFailed):

@@ -52,7 +52,7 @@ class EventLog:
             checkpoint_directory: Local or gs://; need not exist.
             replica: Names the file.
             clock: Returns the time of an event.
-            may_write: Asked before each write; False: the lines wait for a later one.
+            may_write: Called before each write; if it returns False, the lines wait for a later write.
         """
         folder = storage.join(checkpoint_directory, "events")
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Folders that appear complete or not at all, locally and on gs://, and the fence against a former writer."""
+"""Commit folders completely or not at all, locally and on gs://, and refuse writes of a replaced process."""
 
 import contextlib
 import dataclasses
@@ -20,15 +20,15 @@ _NUM_TRANSFERS = 8
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Fence:
-    """Refuses the last step of a write to a process whose successor has taken over its folder.
+    """Refuses the last step of a write by a process that another process has replaced.
 
     The writer prepares a partial file in the folder, calls `confirm`, and only then moves the file to its path. The
-    successor takes the lease, which `confirm` reads, and then removes all partial files. At whichever point the
-    writer freezes, `confirm` raises or the move fails. A bucket that is mounted has no moves, only `confirm`.
+    successor takes the lease, which `confirm` reads, and then removes all partial files. If the writer freezes at any
+    point, either `confirm` raises an exception or the move fails. On a mounted bucket, only `confirm` protects.
     """
 
     folder: str = ""
-    """Where partial files are prepared; empty: there is no fence."""
+    """Folder for partial files; empty: there is no fence."""
     confirm: Callable[[], None] = lambda: None
     """Raises an exception if this process may no longer write."""
 
@@ -48,12 +48,12 @@ class Fence:
                 os.replace(aside, path)
 
     def _copy(self, path: str, data: bytes) -> None:
-        """Copy a prepared object, which the service refuses once it has been removed."""
+        """Write a partial object and copy it; the service refuses the copy once the partial object was removed."""
         partial = storage.join(self.folder, f".{uuid.uuid4().hex[:8]}.partial")
         generation = bucket.replace(partial, data, 0)
         self.confirm()
         bucket.copy(bucket.Version(path=partial, generation=generation, crc32c=""), path)
-        # The next start removes what stays.
+        # The next start removes what remains.
         with contextlib.suppress(OSError):
             bucket.remove(partial)
 
@@ -96,7 +96,7 @@ def committed_directory(
         copied: Path of a file below a folder on gs:// -> the object that is copied there instead of the file; it may
             be filled within the block.
         is_checked: Whether the caller knows from `is_occupied` that the path is not occupied.
-        fence: Has the last word before the content appears.
+        fence: Refuses the commit if another process has replaced this one.
 
     Raises:
         FileExistsError: The path is occupied.

@@ -57,7 +57,7 @@ def scratch(name: str) -> Iterator[pathlib.Path]:
 
 
 def remove_partial(directory: Path) -> None:
-    """Remove what killed writers left in a folder; call this only while no other process may write there."""
+    """Remove the partial files of killed writers; call this only while no other process may write there."""
     if is_remote(directory):
         for name in bucket.names(os.fspath(directory)):
             if name.startswith(".") and name.endswith(".partial"):
@@ -267,7 +267,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def encode_json(value: Any) -> bytes:
-    """Return the content of a JSON file."""
+    """Return a value as the content of a JSON file."""
     return f"{json.dumps(value, indent=1, ensure_ascii=False)}\n".encode()
 
 

@@ -11,11 +11,11 @@ _BOOT_ID = pathlib.Path("/proc/sys/kernel/random/boot_id")
 _NAMESPACE = "/proc/self/ns/pid"
 """Process ids are comparable only in one namespace; a container has its own. Only Linux has these files."""
 _ENDED = ("Z", "X")
-"""States of a process that has ended and that its parent has not collected yet (man 5 proc)."""
+"""States of a process that has ended but that its parent has not reaped (man 5 proc)."""
 
 
 def describe() -> dict[str, Any]:
-    """Return what identifies this process: host, pid, and where Linux runs, boot, namespace and start time."""
+    """Return what identifies this process: host, pid and, on Linux, boot, namespace and start time."""
     described: dict[str, Any] = {"host": socket.gethostname(), "pid": os.getpid()}
     with contextlib.suppress(OSError):
         _, started = _state(os.getpid())
@@ -24,7 +24,7 @@ def describe() -> dict[str, Any]:
 
 
 def has_ended(described: Mapping[str, Any]) -> bool:
-    """Return whether a described process has ended for sure: False for one on another machine or in a container."""
+    """Return whether a process has provably ended; False if it ran on another machine or in a container."""
     pid, started = described.get("pid"), described.get("started")
     try:
         if not isinstance(pid, int) or pid <= 0 or not started:
@@ -36,7 +36,7 @@ def has_ended(described: Mapping[str, Any]) -> bool:
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):
-        # A process of another user, whose details this one may not see.
+        # The process belongs to another user, so its details are not readable.
         return False
     return state in _ENDED or now_started != started
 
@@ -46,6 +46,6 @@ def _machine() -> dict[str, str]:
 
 
 def _state(pid: int) -> tuple[str, str]:
-    """Return state and start time of a process; its name, which may contain anything, ends with the last bracket."""
+    """Return a process's state and start time, which follow its name; only the last bracket ends a name."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return fields[0], fields[19]

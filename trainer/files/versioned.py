@@ -1,7 +1,7 @@
-"""Files that a process replaces only in the version that it knows, so that of two processes one is refused.
+"""Replace a file only if it has the version that the caller knows, so that only one of two processes succeeds.
 
-On gs:// the generation is the version, and the service refuses. Locally it is the content with the time of the last
-change; the comparison precedes the rename, and the creation of a file is one operation.
+On gs:// the version is the generation, which the service compares. Locally the version is the content and the time of
+the last change. It is compared before the rename, which is not atomic; only the creation of a file is.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from trainer.files.storage import MISSING
 from vertex_gpu_training.userinput import asides
 
 _WITHOUT_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
-"""Errors of file systems that have no hard links."""
+"""Errors of file systems without hard links."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class Version:
     """One version of a file."""
 
     content: bytes | None = None
-    """None: there is no file."""
+    """None if there is no file."""
     number: int = 0
     """Generation on gs://, elsewhere the time of the last change in nanoseconds."""
 
@@ -43,7 +43,7 @@ def replace(path: str, data: bytes, known: Version) -> Version:
     """Write a file if its version is still the known one; return the new version.
 
     Raises:
-        Replaced: It is another one.
+        Replaced: The file has another version.
     """
     if storage.is_remote(path):
         return Version(content=data, number=bucket.replace(path, data, known.number))
@@ -62,10 +62,10 @@ def replace(path: str, data: bytes, known: Version) -> Version:
     except Replaced:
         raise
     except (FileExistsError, FileNotFoundError):
-        # Another process has created the file, or has removed what this one had prepared.
+        # Another process created the file, or removed this one's partial file.
         raise Replaced(path) from None
     except OSError as error:
-        # A full disk is found by a call that knows no path.
+        # The call that fails on a full disk knows no path.
         raise OSError(error.errno or errno.EIO, error.strerror or str(error), path) from error
     return read(path)
 
@@ -73,10 +73,10 @@ def replace(path: str, data: bytes, known: Version) -> Version:
 def renew(path: str, data: bytes, known: Version) -> Version:
     """Give a file another version if its version is still the known one; return the new version.
 
-    Locally only the time changes, because a full disk has no room for other content.
+    Locally only the time changes, because a full disk has no room for new content.
 
     Raises:
-        Replaced: It is another one.
+        Replaced: The file has another version.
     """
     if storage.is_remote(path):
         return replace(path, data, known)

@@ -1,4 +1,4 @@
-"""The devices that train, as far as the bits of a result depend on them."""
+"""The properties of the training devices on which the bits of a result depend."""
 
 import os
 import pathlib
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 
 def kind() -> str:
-    """Return the model names of this machine's GPUs, or of its CPU with its number of cores, without using them."""
+    """Return the models of this machine's GPUs, or its CPU's model and number of cores, without using them."""
     gpus = tf.config.list_physical_devices("GPU")
     names = {str(tf.config.experimental.get_device_details(gpu).get("device_name", "GPU")) for gpu in gpus}
     if names:

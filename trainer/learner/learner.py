@@ -35,7 +35,7 @@ class Score:
     """Share of examples whose most probable class is the true one, 0 to 1."""
     metric: str = ACCURACY
     score: float | None = None
-    """Value of the metric; None if that is the accuracy."""
+    """Value of the metric; None if the metric is accuracy."""
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of the event `evaluate`."""
@@ -233,7 +233,7 @@ class Learner:
         )
 
     def _score_of(self, counts: npt.NDArray[np.int64]) -> float:
-        """Return the value of the metric from the counts of each class."""
+        """Return the value of the metric, computed from the counts of each class."""
         return float(METRICS[self.config.metric](*counts.reshape(replica_step.NUM_COUNTS, -1)))
 
     def _evaluate_rounds(self, iterator: Any, num_rounds: tf.Tensor) -> tf.Tensor:

@@ -19,7 +19,7 @@ from trainer.learner import batch_digest
 from trainer.learner.keras_internals import is_seed
 
 NUM_COUNTS = 3
-"""Counts per class of `class_counts`."""
+"""Number of counts per class in `class_counts`."""
 _MAX_SEED_USES = 4096
 """Uses of a seed generator per step, by all layers that share it, before two steps would get the same numbers."""
 
@@ -127,7 +127,9 @@ def hits(labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
 
 
 def class_counts(labels: tf.Tensor, probabilities: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    """Return float32 [NUM_COUNTS * K]: right answers, examples and answers of each class, which give every metric.
+    """Return float32 [NUM_COUNTS * K]: correct predictions, examples and predictions per class.
+
+    Every metric can be computed from these counts.
 
     Args:
         labels: True classes [B].

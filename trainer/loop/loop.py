@@ -44,7 +44,7 @@ class Run:
     early_stopping: EarlyStopping = dataclasses.field(default_factory=EarlyStopping)
     """When the run ends early."""
     lease: Lease | None
-    """The right to write checkpoints and the result; None on workers that are not the chief."""
+    """The right to write checkpoints and the result; only the chief has one."""
     checkpoint_every_steps: int = 0
     """0: not by steps."""
     checkpoint_every_seconds: float | None = None
@@ -52,7 +52,7 @@ class Run:
     keep_checkpoints: int = 3
     warm_start: WarmStart = dataclasses.field(default_factory=WarmStart)
     devices: Devices | None = None
-    """Those that an exact run trains on; None for any other run."""
+    """The devices of an exact run; None for any other run."""
 
 
 def train(
@@ -120,7 +120,7 @@ def train(
             is_due = decision.save or (_is_multiple(step, run.checkpoint_every_steps) and step != restored.step)
             if step > 0 and (improved or is_due or is_last):
                 started = time.monotonic()
-                # A failed save changes nothing: the best step is that of the scores, also if its checkpoint is lost.
+                # Even if this save fails, the scores alone determine the best step.
                 writer.settle(wait=True)
                 if improved and score:
                     best = score
@@ -173,10 +173,10 @@ def train(
 
 
 def _devices(run: Run, restored: Checkpoint, log_event: Observer) -> tuple[Devices, ...]:
-    """Return the record of the run's devices; log a change, which only --allow-other-devices lets come this far."""
+    """Return the record of the run's devices; log a change, which requires --allow-other-devices."""
     devices = exactness.with_devices(restored.devices, run.devices, restored.step)
     if len(devices) > 1 and len(devices) > len(restored.devices):
-        message = f"other devices, so the weights are not exact: {identity.describe_devices(devices)}"
+        message = f"resumed on other devices, so the weights are not exact: {identity.describe_devices(devices)}"
         log_event("notice", message=message)
     return devices
 

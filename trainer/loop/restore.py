@@ -53,8 +53,8 @@ def restore(
         sync: Synchronisation with the other workers.
         directory: Checkpoint directory, shared by all workers.
         empty: Checkpoint of step 0 with the run's identity.
-        lease: The chief has it, who chooses the checkpoint and removes what killed or former writers left; None: this
-            worker is not the chief.
+        lease: Held by the chief, which selects the checkpoint and removes the remains of killed or former writers; None
+            on other workers.
         log_event: Receives the notices about skipped checkpoints and the restore event.
 
     Raises:
@@ -86,7 +86,7 @@ def _find(directory: str, empty: Checkpoint, log_event: Observer) -> tuple[Check
     """Return the newest intact checkpoint of this run, and the steps of the newer ones."""
     # Compared again, because another run may have begun in the meantime.
     occupant.refuse_other_run(occupant.identity_in(directory) or empty.identity, empty.identity, directory)
-    # Before the choice: a former holder that wakes up can then no longer commit a newer checkpoint.
+    # Before the selection, so that a former holder that wakes up can no longer commit a newer checkpoint.
     storage.remove_partial(directory)
     found, skipped = checkpoints.newest(directory)
     for line in skipped:

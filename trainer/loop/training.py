@@ -115,19 +115,19 @@ class Training:
             GaveUp: A stop was requested.
         """
         found = occupant.identity_in(self.directory)
-        # Another run is refused later, by all workers.
+        # All workers refuse another run later.
         if self.cluster.is_chief and (found is None or found == self.identity):
             self.lease.watch()
 
     def release_lease(self) -> None:
-        """Give the checkpoint directory back to any job, if this process holds the lease."""
+        """Release the lease if this process holds it, so that any job can take the directory."""
         if self.lease.is_taken:
             with contextlib.suppress(OSError):
                 self.lease.release(has_checkpoint=bool(checkpoints.steps(self.directory)))
 
     @functools.cached_property
     def may_write(self) -> Callable[[], bool]:
-        """Whether this job may write into the event log now; a process whose job was replaced ends here."""
+        """Function that returns whether this job may write events now; it exits if another job has taken over."""
         if self.cluster.is_evaluator:
             return lambda: True
         holder = self.lease if self.cluster.is_chief else Followed(self.directory, os.environ.get(_JOB_ID, ""))
@@ -152,7 +152,7 @@ class Training:
         """Refuse a directory with another run before anything is written there, the event log included.
 
         Raises:
-            UserError: The directory contains another run, or an exact one that was trained on other devices.
+            UserError: The directory contains another run, or an exact run that was trained on other devices.
         """
         if found := occupant.identity_in(self.directory):
             occupant.refuse_other_run(found, self.identity_beside(found), self.directory)
@@ -309,7 +309,7 @@ class Training:
                 f"checkpoint directory {self.directory!r} cannot be created ({reason}); give another one"
             ) from error
         if self.cluster.is_chief:
-            # TensorFlow has connected the machines: that call would have stopped the heartbeat.
+            # Only now that TensorFlow has connected the machines, because that call would have stopped the heartbeat.
             self.lease.take(self.identity)
             self.lease.keep(leave_displaced)
         log_event(

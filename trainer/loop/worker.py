@@ -71,7 +71,7 @@ def _connect(training: Training) -> tf.distribute.Strategy:
     """Connect to the other workers, and take the devices."""
     is_alone = training.cluster.num_workers == 1
     if not is_alone:
-        # The call cannot report anything while it waits.
+        # The call reports nothing while it waits.
         print(f"connecting to the other workers, for at most {CONNECT_SECONDS} s", flush=True)
     with contextlib.nullcontext() if is_alone else end_at_once(CONNECT_SECONDS):
         strategy = distribution.make(training.cluster)

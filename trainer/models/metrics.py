@@ -1,4 +1,4 @@
-"""The metric that judges a model: in the best checkpoint, in early stopping, in the gate and in the comparison.
+"""Metrics that judge a model: for the best checkpoint, early stopping, the constant answer and the comparison.
 
 Each is computed from a confusion matrix int64 [K, K]: rows are true classes, columns are predicted ones. Classes
 without examples do not count, as in scikit-learn's `balanced_accuracy_score`.
@@ -21,7 +21,7 @@ def confusion_matrix(labels: npt.NDArray[Any], predicted: npt.NDArray[Any], num_
 
 
 def score(metric: str, confusion: Counts) -> float:
-    """Return the value of a metric, 0 to 1; 0 without any example."""
+    """Return the value of a metric, 0 to 1; 0 if there are no examples."""
     return float(METRICS[metric](confusion.diagonal(), confusion.sum(axis=1), confusion.sum(axis=0)))
 
 
@@ -48,4 +48,4 @@ METRICS: dict[str, Callable[[Counts, Counts, Counts], npt.NDArray[np.float64]]] 
     "balanced-accuracy": _balanced_accuracy,
     "macro-f1": _macro_f1,
 }
-"""Each takes the number of right answers [..., K], of examples [K] and of predictions [..., K] per class."""
+"""Each takes the numbers of correct predictions [..., K], examples [K] and predictions [..., K] per class."""

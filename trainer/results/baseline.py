@@ -1,7 +1,7 @@
-"""Whether a model has learnt something: it has to beat a constant answer on the test split.
+"""Judge whether a model has learnt anything: it must beat a constant answer on the test split.
 
-The constant answer is the class that is most frequent in the training split. Few test images cannot show that a model
-is better, which is a verdict of its own: such a model is registered, but not promoted.
+The constant answer is the most frequent class of the training split. If there are too few test images to show that a
+model is better, the verdict is `undecided`: the model is registered but not promoted.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from trainer.results.significance import SIGNIFICANCE, Labels, p_by_chance, p_mc
 
 
 class Verdict(StrEnum):
-    """What the test split shows about a model and a constant answer."""
+    """Whether the test split shows that a model is better than a constant answer."""
 
     BETTER = "better"
     UNDECIDED = "undecided"
@@ -48,7 +48,7 @@ def judge(metric: str, labels: Labels, answers: Labels, constant: int, class_nam
         f"{metric} {own:.4f} on {len(labels):,} test images, {baseline:.4f} by always answering"
         f" {class_names[constant]!r} (p = {p_value:.2g})"
     )
-    # Another constant answer may be right more often where the splits differ, but nothing is learnt by it either.
+    # If the splits differ, another constant answer may be right more often, but such a model has learnt nothing, too.
     is_constant = len(np.unique(answers)) == 1
     if own > baseline and p_value < SIGNIFICANCE and not is_constant:
         return Judgement(verdict=Verdict.BETTER, reason=found)
@@ -59,18 +59,18 @@ def judge(metric: str, labels: Labels, answers: Labels, constant: int, class_nam
         way_on = (
             f"about {enough:,} would be enough for a model with half as many errors"
             if enough
-            else f"all of them are of the class {class_names[constant]!r}"
+            else f"all test images are of the class {class_names[constant]!r}"
         )
         return Judgement(
             verdict=Verdict.UNDECIDED,
-            reason=f"too few test images to tell whether it has learnt anything: {found}; {way_on}",
+            reason=f"too few test images to tell whether the model has learnt anything: {found}; {way_on}",
         )
     only = f"; its only answer is {class_names[answers[0]]!r}" if is_constant else ""
     return Judgement(verdict=Verdict.NOT_BETTER, reason=f"not better than a constant answer: {found}{only}")
 
 
 def num_enough(error: float) -> int:
-    """Return about how many images show that a model is better which makes half of a constant answer's errors.
+    """Return about how many images show that a model with half of a constant answer's errors is better.
 
     Args:
         error: Fraction of the images that the constant answer gets wrong; the model's errors are spread evenly.

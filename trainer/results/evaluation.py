@@ -34,7 +34,7 @@ class Evaluation:
     """K rows of K counts: rows are true classes, columns are predicted classes."""
     class_scores: list[ClassScore]
     metric: str
-    """What decides about the model, one of `trainer.models.metrics.METRICS`."""
+    """Metric that judges the model, one of `trainer.models.metrics.METRICS`."""
     score: float
     """Value of the metric, 0 to 1."""
     baseline_class: str
@@ -42,11 +42,11 @@ class Evaluation:
     baseline_accuracy: float
     """Accuracy of answering `baseline_class` for every image."""
     baseline_score: float
-    """Value of the metric of that answer."""
+    """Value of the metric for that constant answer."""
     never_predicted: list[str]
-    """Classes with test images that the model never answers."""
+    """Classes with test images that the model never predicts."""
     metrics: dict[str, float | str]
-    """The metrics that are a single value, by name; all but the name of a class are numbers."""
+    """All metrics with a single value, by name: numbers, and the name of a class."""
 
 
 def score(
@@ -64,7 +64,7 @@ def score(
         probabilities: Values float32 [N, K].
         class_names: K names.
         train_counts: Number of training images per class [K]; of equally frequent classes, the first is the baseline.
-        metric: What decides about the model.
+        metric: Metric that judges the model.
     """
     from sklearn import metrics
 

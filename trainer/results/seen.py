@@ -48,7 +48,7 @@ def write(path: storage.Path, hashes: Hashes) -> None:
 
 
 def read(path: storage.Path) -> Hashes | None:
-    """Return the images in a file, sorted; None, which is unknown, if it is missing, damaged or empty.
+    """Return the images in a file, sorted; None (unknown) if it is missing, damaged or empty.
 
     Every model has seen some images, so an empty file has lost its content.
     """

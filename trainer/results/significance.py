@@ -1,4 +1,4 @@
-"""Whether one model is better than another on the same images, by a test that can fail.
+"""Test whether one model is significantly better than another on the same images.
 
 Accuracy: McNemar's exact test. Other metrics: a paired permutation test, which exchanges both models' answers for each
 image with probability 1/2. Images with equal classes and equal pairs of answers are drawn together, as binomial counts.
@@ -22,13 +22,13 @@ Labels = npt.NDArray[Any]
 
 
 def p_better(metric: str, labels: Labels, answers: Labels, reference: Labels, num_classes: int) -> float:
-    """Return the one-sided p-value: a lead at least as large, if the reference were as good.
+    """Return the one-sided p-value: the probability of at least this lead if the reference were as good.
 
     Args:
         metric: One of `trainer.models.metrics.METRICS`.
         labels: True classes [N], 0 to K - 1.
-        answers: Answers of the model [N]; K stands for an answer that is no class.
-        reference: Answers of the model that it has to beat [N].
+        answers: Answers of the model [N]; K stands for an answer that is not one of the classes.
+        reference: Answers of the model to beat [N].
         num_classes: K.
     """
     if metric == ACCURACY:
@@ -39,10 +39,10 @@ def p_better(metric: str, labels: Labels, answers: Labels, reference: Labels, nu
 
 
 def p_by_chance(metric: str, labels: Labels, answers: Labels, constant: Labels, num_classes: int) -> float:
-    """Return the p-value of a lead over a constant answer, if the model had learnt nothing.
+    """Return the p-value of the lead over a constant answer, if the model had learnt nothing.
 
-    A model that guesses beats a constant answer in macro F1: other metrics than accuracy also have to beat the model's
-    own answers, given to other images. Arguments are as for `p_better`.
+    Even a model that guesses beats a constant answer in macro F1. In metrics other than accuracy, the model must
+    therefore also beat its own answers, shuffled among the images. Arguments are as for `p_better`.
     """
     p_value = p_better(metric, labels, answers, constant, num_classes)
     if metric == ACCURACY:
@@ -105,7 +105,7 @@ def _leads(
     differs = first != second
     true, first, second, counts = true[differs], first[differs], second[differs], counts[differs]
     shape, rows = (len(counts), num_classes + 1), np.arange(len(counts))
-    # One image exchanged: what the first model gains in right answers and in predictions per class.
+    # What the first model gains, in correct answers and in predictions per class, if one image is exchanged.
     gain = (second == true).astype(np.int64) - (first == true)
     right_moves = sparse.csr_array((gain, (rows, true)), shape=shape)
     ones = np.ones(len(counts), np.int64)

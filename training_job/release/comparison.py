@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
     """Whether the model becomes a version: if it is promoted, or if there are too few test images to tell."""
     is_promoted: bool
     aliases: list[str]
-    """Aliases of the new version; empty if it is not promoted."""
+    """Aliases of the new version; empty if the model is not promoted."""
     deploy_endpoint: str
     """Display name of the endpoint to deploy to; empty for no deployment."""
     parent_model: str
@@ -48,7 +48,7 @@ class _Result:
     is_promoted: bool
     reason: str
     promotion: str = ""
-    """The label of the version; empty: it does not become one."""
+    """The label `promotion` of the version; empty if the model is not registered."""
     champion: str = ""
     """Resource name of the version; empty if the model competed with none."""
     comparison: Comparison | None = None
@@ -95,8 +95,8 @@ def compare(
     evaluation = outcome.notes(checkpoint_directory).evaluation
     if not evaluation:
         raise UserError(
-            f"{checkpoint_directory!r} has no intact evaluation.json of its best checkpoint; run the pipeline again,"
-            " which evaluates it"
+            f"{checkpoint_directory!r} has no intact evaluation.json of its best checkpoint; run the pipeline again"
+            " to evaluate it"
         )
     registry = Registry(region=region, pipeline_root=pipeline_root)
     parent = registry.find(model_name)
@@ -147,7 +147,7 @@ def compare(
 
 
 def _not_better(evaluation: Mapping[str, Any]) -> _Result:
-    """Return the result of a model that a constant answer may be as good as."""
+    """Return the result of a model that may be no better than a constant answer."""
     is_undecided = evaluation["verdict"] == Verdict.UNDECIDED
     registered = "registered without the alias champion; " if is_undecided else ""
     return _Result(
@@ -158,7 +158,7 @@ def _not_better(evaluation: Mapping[str, Any]) -> _Result:
 
 
 def _with_evaluation(evaluation: Mapping[str, Any], result: _Result) -> _Result:
-    """Return the result with the reason of the evaluation, which force_promotion overrules if it is unfavourable."""
+    """Return the result with the evaluation's reason, which force_promotion overrules if it is unfavourable."""
     if evaluation["verdict"] == Verdict.BETTER:
         return result if result.champion else _because(result, evaluation["reason"])
     forced = dataclasses.replace(result, promotion=labels.FORCED, reason=result.reason.removeprefix(_FORCED))
@@ -203,7 +203,7 @@ def _against(
     promotion = labels.BETTER
     if not is_promoted:
         is_promoted, promotion = criteria.force_promotion, labels.FORCED if criteria.force_promotion else ""
-        reason = f"{_FORCED}{reason}" if is_promoted else f"{reason}; force_promotion registers it anyway"
+        reason = f"{_FORCED}{reason}" if is_promoted else f"{reason}; force_promotion promotes it anyway"
     return _Result(
         is_promoted=is_promoted,
         reason=reason,

@@ -1,4 +1,4 @@
-"""Criteria of a promotion, which `compare` decides by."""
+"""Criteria by which `compare` decides about a promotion."""
 
 import dataclasses
 from typing import Any
@@ -11,13 +11,13 @@ class Criteria:
     """Parameters of the comparison."""
 
     max_regression: float = 0.0
-    """Loss of test accuracy against the champion, 0 to 1, that is accepted."""
+    """Largest accepted loss of test score against the champion, 0 to 1."""
     must_improve: bool = False
-    """Whether the model must be better than the champion, with an exact McNemar p < 0.05."""
+    """Whether the model must be significantly better than the champion (p < 0.05)."""
     min_compared_images: int = 100
     """Smallest number of test images that neither model has seen."""
     force_promotion: bool = False
-    """Promote the model although it is not better than a constant answer, or whatever the comparison shows."""
+    """Whether to promote the model regardless of both comparisons."""
 
     def __post_init__(self) -> None:
         """Refuse values that no comparison can be decided by.

@@ -10,7 +10,7 @@ RUN_ID, CHECKPOINT, DATASET, PROMOTION = "run-id", "checkpoint", "dataset", "pro
 VERSION_KEYS = (RUN_ID, CHECKPOINT, DATASET, PROMOTION)
 BETTER, FORCED, UNDECIDED = "better", "forced", "undecided"
 """Values of `promotion`: the model passed all tests, force_promotion overruled one, or there were too few test images
-to tell whether it has learnt anything. An undecided version is not promoted."""
+to tell whether the model has learnt anything. An undecided version is not promoted."""
 _DIGITS = 32
 """A label's value has at most 63 characters; 32 hexadecimal digits are enough to identify content."""
 

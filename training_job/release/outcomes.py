@@ -23,7 +23,7 @@ class Release:
     """As the parameter gives it."""
     region: str
     minimum_score: float
-    """Of the metric on the test split, 0 to 1."""
+    """Minimum of the metric on the test split, 0 to 1."""
     criteria: Criteria
     endpoint: str = ""
     """Display name of the endpoint; empty for no deployment."""
@@ -38,7 +38,7 @@ def conclusion(checkpoint_directory: str, release: Release, registry: Callable[[
         registry: Connects to the registry; called only if a note is about one of its versions.
 
     Raises:
-        UserError: The registry cannot be asked.
+        UserError: The registry cannot be queried.
     """
     noted = outcome.notes(checkpoint_directory)
     if not noted.evaluation:

@@ -34,7 +34,7 @@ def record(
         resource_name: Version, projects/.../models/ID@VERSION.
         metrics: Metrics of `evaluate`, by name.
         confusion_matrix: Metadata of kfp's ClassificationMetrics.
-        is_promoted: Whether the version is to be the champion.
+        is_promoted: Whether the version becomes the champion.
         checkpoint_directory: Checkpoint directory of the run.
         model_name: Display name in the registry.
         serving_image: Container image that serves the model, as the pipeline's parameter gives it.
@@ -87,7 +87,7 @@ def labels_at_upload(checkpoint_directory: str) -> dict[str, str]:
 
 
 def _promotion(checkpoint_directory: str) -> dict[str, str]:
-    """Return the label that says by what the version is promoted, as `compare` noted it; empty without a comparison."""
+    """Return the label `promotion` of the version, as `compare` noted it; empty without a comparison."""
     noted = outcome.notes(checkpoint_directory).comparison.get("promotion")
     return {labels.PROMOTION: str(noted)} if noted else {}
 
@@ -97,7 +97,7 @@ def description(metrics: Mapping[str, Any]) -> str:
 
     For example `accuracy 0.9800 (0.1034 by always answering 'three'), loss 0.0712 (180 test images)`.
     """
-    # The mean recall is shown only if it is the chosen metric: then it has a baseline.
+    # Only the chosen metric has a baseline; the mean recall is shown only if it is chosen.
     has_recall = "baseline_balanced_accuracy" in metrics
     names = ("accuracy", *["balanced_accuracy"] * has_recall, "loss", "macro_f1")
     shown = [_with_baseline(name, metrics) for name in names if name in metrics]

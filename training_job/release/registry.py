@@ -75,7 +75,7 @@ class Registry:
     def champion(self, model: str) -> Version | None:
         """Return the version with the alias champion, or None.
 
-        A default version alone is not a champion: the service gives that alias to the first version, whatever it is.
+        The alias default alone makes no champion: the service gives it to the first version, promoted or not.
 
         Raises:
             UserError: No version has one of these aliases, although the service always has a default version.

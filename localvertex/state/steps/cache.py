@@ -21,7 +21,7 @@ from vertex_gpu_training.userinput import files
 from vertex_gpu_training.userinput.unique_keys import RepeatedKey, load_json
 
 _DIGEST = "sha256"
-"""The field of a record with the digest of all others."""
+"""The field of a record that contains the digest of all other fields."""
 
 
 def key_of(
@@ -65,7 +65,7 @@ def key_of(
 def look_up(work_dir: Path, key: str, buckets: Buckets, secrets: Secrets, warn: Callable[[str], None]) -> Values | None:
     """Return the outputs under a key; None when there are none, or when an artifact or a secret in them is missing.
 
-    A damaged record counts as none, and `warn` receives one line.
+    A damaged record counts as missing, and `warn` receives one line about it.
     """
     path = _entry(work_dir, key)
     try:
@@ -112,7 +112,7 @@ def remove_secrets(work_dir: Path, run_id: str, secrets: Secrets) -> None:
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    plain = json.loads(json.dumps(content))  # with the keys that are read back
+    plain = json.loads(json.dumps(content))  # JSON turns all keys into strings
     files.write_text(path, json.dumps(plain | {_DIGEST: _digest(plain)}, indent=1))
 
 

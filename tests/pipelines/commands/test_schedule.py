@@ -379,7 +379,7 @@ def test_a_schedule_that_promotes_everything_has_a_warning(
 ) -> None:
     write({"file": str(compiled_training), "parameters": {"force_promotion": True}})
     done = pipelines("schedule", "plan", *server.endpoint)
-    assert done.stdout.startswith("warning: nightly: force_promotion promotes each model"), done.stderr
+    assert done.stdout.startswith("warning: nightly: force_promotion promotes every model"), done.stderr
 
 
 def test_a_repeated_key_is_refused(pipelines: Any, tmp_path: Path) -> None:

@@ -98,8 +98,8 @@ def test_another_region_never_loses_its_account_or_its_bucket(
     assert done.returncode == 2
     assert (world.things, world.changes) == (made, before)
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f"error: --region is {THERE}, where `up` created nothing; region {HERE} uses {ACCOUNT}")
-    command = shlex.split(line.partition("to remove that region: ")[2])
+    assert line.startswith(f"error: `up` created nothing in {THERE}, and region {HERE} uses {ACCOUNT}")
+    command = shlex.split(line.partition(f"to remove the resources of {HERE}: ")[2])
     assert command[:3] == ["python", "cloud.py", "down"]
     # The command works as pasted, and asks first.
     pasted = cloud(*command[2:], "--yes")

@@ -1,4 +1,4 @@
-"""A best checkpoint that is lost never gives another model in silence: the job fails, and its next start trains again.
+"""A lost best checkpoint never silently gives another model: the job fails, and its next start trains again.
 
 The disk is a real one, full during some of the saves. The runs stop early, so the best step is never the last one.
 """
@@ -46,7 +46,7 @@ def notices(folder: Path) -> str:
 
 @pytest.fixture(scope="session")
 def undisturbed(digits_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The checkpoint directory of a run that nothing happens to."""
+    """The checkpoint directory of an undisturbed run."""
 
     def make(folder: Path) -> None:
         done = run_module("trainer.task", f"--dataset={digits_directory}", f"--checkpoint-directory={folder}/run", *RUN)

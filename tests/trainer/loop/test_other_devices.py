@@ -1,4 +1,4 @@
-"""An exact run never continues on other devices in silence, because they give other weights."""
+"""An exact run never silently continues on other devices, because they give other weights."""
 
 import json
 import os
@@ -54,9 +54,9 @@ def test_other_devices_are_refused_by_name_or_recorded(
     assert done.returncode == 2, done.stderr
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert f"the exact run in '{run}' was trained on 1 x CPU (" in line
-    assert ", here are 2 x CPU (" in line
+    assert ", this start has 2 x CPU (" in line
     assert line.endswith(
-        "; use the same machines, another --checkpoint-directory or --run-label (run_label in a pipeline), or"
+        "; use the same devices, another --checkpoint-directory or --run-label (run_label in a pipeline), or"
         " --allow-other-devices"
     )
     assert content(run) == before
@@ -65,9 +65,10 @@ def test_other_devices_are_refused_by_name_or_recorded(
     one, two = json.loads((run / "result.json").read_text())["devices"]
     assert (one["from_step"], one["num_devices"], two["from_step"], two["num_devices"]) == (0, 1, 8, 2)
     notices = [event["message"] for event in event_log.read(str(run)) if event["event"] == "notice"]
-    (notice,) = [text for text in notices if text.startswith("other devices, so the weights are not exact: 1 x CPU (")]
+    (notice,) = [text for text in notices if text.startswith("resumed on other devices, so the weights are not exact:")]
+    assert ": 1 x CPU (" in notice
     assert ", from step 8 on 2 x CPU (" in notice
-    # Computes nothing, so the devices do not matter; it says which ones they were.
+    # The finished run computes nothing, so the devices do not matter; the summary names the devices of the run.
     done = run_module("trainer.task", *arguments)
     assert done.returncode == 0
     assert ", not exact on 1 x CPU (" in done.stdout
@@ -84,7 +85,7 @@ def test_another_number_of_cores_is_another_kind_of_cpu(
         command, preexec_fn=lambda: os.sched_setaffinity(0, {core}), check=False, capture_output=True, text=True
     )
     assert done.returncode == 2, done.stderr
-    assert ", 1 core), which give other weights; " in done.stderr
+    assert ", 1 core), which would give other weights; " in done.stderr
     done = run_module("trainer.task", *arguments)
     assert done.returncode == 0, done.stderr
     (devices,) = json.loads((tmp_path / "run" / "result.json").read_text())["devices"]

@@ -75,7 +75,7 @@ def result(folder: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def wanted(uninterrupted: Callable[[int], Path]) -> dict[str, Any]:
-    """The result of a run that nothing happens to."""
+    """The result of an undisturbed run."""
     return result(uninterrupted(1))
 
 
@@ -169,7 +169,7 @@ def test_the_job_after_a_killed_one_continues(
     second = start(folder, "")
     stdout, stderr = second.communicate(timeout=300)
     assert second.returncode == 0, stderr
-    assert ("stands still; taking over" in stdout) is not is_known_here
+    assert ("has stopped; taking over" in stdout) is not is_known_here
     assert "resuming at step" in stdout
     assert_equal(result(folder), wanted)
 
@@ -223,7 +223,7 @@ def test_in_a_bucket_a_former_job_commits_nothing(
     stdout, stderr = second.communicate(timeout=300)
     cloud_storage.faults.clear()
     assert second.returncode == 0, stderr
-    assert "stands still" in stdout
+    assert "has stopped; taking over" in stdout
     before = objects()
     first.send_signal(signal.SIGCONT)
     _, stderr = first.communicate(timeout=300)

@@ -28,7 +28,7 @@ def test_without_five_images_of_other_classes_nothing_can_be_told(metric: str, c
     for answers in (labels(*counts), np.zeros(sum(counts), int), 1 - labels(*counts)):
         found = judge(metric, labels(*counts), answers, 0, NAMES)
         assert found.verdict == Verdict.UNDECIDED
-        assert "too few test images to tell whether it has learnt anything: " in found.reason
+        assert "too few test images to tell whether the model has learnt anything: " in found.reason
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -62,7 +62,7 @@ def test_the_message_says_how_many_images_would_be_enough() -> None:
     found = judge("accuracy", labels(3, 3), labels(3, 3), 0, NAMES)
     assert found.reason.endswith("; about 31 would be enough for a model with half as many errors")
     only_one = judge("accuracy", labels(6), labels(6), 0, NAMES)
-    assert only_one.reason.endswith("; all of them are of the class 'often'")
+    assert only_one.reason.endswith("; all test images are of the class 'often'")
 
 
 @pytest.mark.parametrize("metric", METRICS)

@@ -55,7 +55,7 @@ def test_the_file_has_the_first_bytes_of_each_sha_256_in_order(tmp_path: Path) -
 
 
 def test_a_missing_damaged_or_empty_file_is_unknown(tmp_path: Path) -> None:
-    """No model has seen nothing: an empty file is one whose content was lost."""
+    """Every model has seen some images, so an empty file has lost its content."""
     assert seen.read(tmp_path / "absent") is None
     for number, content in enumerate((b"", b"123", b"\1" * 8 + b"\0" * 8, b"\1" * 16)):
         (tmp_path / str(number)).write_bytes(content)

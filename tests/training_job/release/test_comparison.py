@@ -216,7 +216,7 @@ def test_a_champion_stays_when_its_classes_are_spelled_in_another_way(release: R
     noted = outcome.notes(str(release.checkpoints("few"))).comparison
     assert "'Few' (now 'few'), 'Many' (now 'many')" in noted["reason"]
     assert "rename the folders back" in noted["reason"]
-    assert "force_promotion registers it anyway" in noted["reason"]
+    assert "force_promotion promotes it anyway" in noted["reason"]
     assert "\n" not in noted["reason"]
     assert noted["reason"] in release.page()
     assert (noted["champion"], noted["is_promoted"]) == (f"{model}@1", False)

@@ -65,13 +65,13 @@ def leave(reason: str, log_event: Callable[..., None]) -> NoReturn:
 
 
 def leave_displaced(error: Exception) -> NoReturn:
-    """Exit with 1, without another line in the event log, because another job has taken over the run.
+    """Exit with 1, without writing to the event log, because another job has taken over the run.
 
-    Not with 134: the service would restart this job, and both jobs would displace each other for ever.
+    After an exit with 134, the service would restart this job, and the two jobs would displace each other for ever.
     """
     print(cli.one_line(f"failed: {error}"), file=sys.stderr, flush=True)
     sys.stdout.flush()
-    # Not through sys.exit, because TensorFlow's shutdown waits for peers, and a checkpoint may be being written.
+    # sys.exit would wait: TensorFlow's shutdown for peers, and this process for a checkpoint that is being written.
     os._exit(1)
 
 

@@ -25,9 +25,9 @@ class Champion:
     """A model that was loaded."""
 
     class_names: frozenset[str]
-    """The classes that it knows; it answers with no other."""
+    """The classes that the champion knows; its answers are among them."""
     image_size: int
-    """Height and width of its images in pixels."""
+    """Height and width of the champion's images in pixels."""
     seen_images: seen.Hashes | None
     """None: not known."""
     answer: Callable[[Sequence[bytes]], list[str]]
@@ -62,7 +62,7 @@ def opened(folder: str) -> Iterator[Champion]:
 
 
 def _metadata(folder: str) -> tuple[frozenset[str], int]:
-    """Return the names of the classes, without which no answer can be judged, and the image size."""
+    """Return the class names, which are needed to judge answers, and the image size."""
     path = storage.join(folder, exported.METADATA_FILE)
     if not storage.exists(path):
         raise NotComparable(
@@ -117,7 +117,7 @@ def _answer(loaded: Any, class_names: frozenset[str]) -> Callable[[Sequence[byte
         answers = [name.decode(errors="replace") for name in names.tolist()]
         if unknown := sorted(set(answers) - class_names):
             raise NotComparable(
-                f"the champion answers {quoted(unknown[0])}, but its {exported.METADATA_FILE} has the classes"
+                f"the champion answers {quoted(unknown[0])}, but its {exported.METADATA_FILE} lists the classes"
                 f" {quoted_list(class_names)}; correct that file"
             )
         return answers

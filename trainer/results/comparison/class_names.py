@@ -1,4 +1,4 @@
-"""The classes that a comparison can be made on: those that the champion and the dataset have under one name."""
+"""Match the classes of the champion and of the dataset by name, and refuse renamed classes."""
 
 import re
 import unicodedata
@@ -9,27 +9,27 @@ from trainer.results.comparison.not_comparable import NotComparable
 from vertex_gpu_training.userinput.spelling import on_one_line
 
 FEWEST_COMMON = 2
-"""On the images of a single class, a model that always answers it cannot be beaten."""
+"""On images of a single class, no model beats one that always answers this class."""
 _MAX_LISTED = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Classes:
-    """The champion's classes and those of the dataset, which the new model knows."""
+    """The classes of the champion, and those of the dataset and therefore of the new model."""
 
     common: tuple[str, ...]
-    """Sorted; the comparison uses their images only."""
+    """Sorted; the comparison uses only their images."""
     only_champion: tuple[str, ...]
-    """An answer with one of them is wrong for every image of the dataset."""
+    """If the champion answers with one of them, it is wrong: the dataset has no such images."""
     only_challenger: tuple[str, ...]
     """Their images are left out."""
 
 
 def match(champion: Collection[str], dataset: Collection[str]) -> Classes:
-    """Return the classes of both models.
+    """Return the common and the different classes of both models.
 
     Raises:
-        NotComparable: Too few classes are common, or some were only renamed.
+        NotComparable: Too few classes are common, or some were renamed.
     """
     both, lost, new = set(champion) & set(dataset), set(champion) - set(dataset), set(dataset) - set(champion)
     spelled = {_folded(name): name for name in new}
@@ -51,32 +51,32 @@ def match(champion: Collection[str], dataset: Collection[str]) -> Classes:
 
 
 def refuse_renamed(num_images: Mapping[str, int], num_as_lost: Mapping[str, int], classes: Classes) -> None:
-    """Refuse new classes in which the champion recognises classes that the dataset no longer has.
+    """Refuse new classes that the champion knows under names that the dataset no longer has.
 
-    Without their images, a model that fails on a renamed class could replace a champion that does not.
+    Their images are left out, so a model that fails on a renamed class could replace a champion that knows it.
 
     Args:
-        num_images: New class -> its images.
-        num_as_lost: New class -> images that the champion gives a class of `classes.only_champion`.
+        num_images: New class -> number of its images.
+        num_as_lost: New class -> number of its images that the champion puts into a class of `only_champion`.
         classes: The classes of both models.
 
     Raises:
-        NotComparable: It does so for more than half of the images, of a class or of all of them.
+        NotComparable: The champion does so for more than half of the images of a new class, or of all new classes.
     """
     renamed = [name for name, count in num_images.items() if count > 1 and 2 * num_as_lost[name] > count]
     if not renamed and 2 * sum(num_as_lost.values()) > sum(num_images.values()):
-        # Classes of one image each.
+        # The new classes may have one image each.
         renamed = [name for name, count in num_as_lost.items() if count]
     if renamed:
         raise NotComparable(
-            f"the champion gives most images of {quoted_list(renamed)} classes that the dataset does not have:"
-            f" {quoted_list(classes.only_champion)}; if they were renamed, rename the folders back",
+            f"the champion classifies most images of {quoted_list(renamed)} as classes that the dataset does not have:"
+            f" {quoted_list(classes.only_champion)}; if classes were renamed, rename the folders back",
             is_final=True,
         )
 
 
 def quoted_list(names: Iterable[str]) -> str:
-    """Return the first names for one line, and the number of the others."""
+    """Return one line with the first names and the number of further names."""
     return _listed([repr(name) for name in sorted(names)])
 
 
@@ -86,11 +86,11 @@ def _listed(texts: list[str]) -> str:
 
 
 def _change(before: str, now: str) -> str:
-    # Two forms of one letter look alike.
+    # Two Unicode forms of one letter look alike.
     quote = ascii if unicodedata.normalize("NFKC", before) == unicodedata.normalize("NFKC", now) else repr
     return f"{quote(before)} (now {quote(now)})"
 
 
 def _folded(name: str) -> str:
-    """Return a name without case, blanks, "_" and "-", and in one of Unicode's forms: folders of macOS have another."""
+    """Return a name without case, blanks, "_" and "-", in one Unicode form; macOS folders may use another form."""
     return re.sub(r"[\s_-]", "", unicodedata.normalize("NFKC", name).casefold())

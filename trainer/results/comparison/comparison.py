@@ -59,7 +59,7 @@ def compare(
         classes = class_names.match(champion.class_names, data.class_names)
         found = images.unseen(data, own, champion.seen_images)
         _check_number(found, classes, min_compared_images)
-        # The images of new classes show whether the champion knows them under names that the dataset no longer has.
+        # Images of new classes show whether the champion knows them under names that the dataset no longer has.
         shown = found if classes.only_champion else found.of_classes(classes.common)
         has_originals = champion.image_size != data.image_size
         read = images.originals(data, shown, source) if has_originals else images.stored(data, shown)
@@ -73,10 +73,10 @@ def compare(
 
 
 def _check_number(found: Unseen, classes: Classes, min_compared_images: int) -> None:
-    """Print the number of images; refuse too few, or those of one class, which any constant answer gets right."""
+    """Print the number of images; refuse too few, or images of one class, because a constant answer gets them right."""
     kept, unknown = found.num_images(classes.common), found.num_images(classes.only_challenger)
     num_kept = sum(kept.values())
-    print(f"{num_kept:,} test images to compare; {found.num_left_out:,} left out, which one of the models has seen")
+    print(f"{num_kept:,} test images to compare; {found.num_left_out:,} left out because a model has seen them")
     if unknown:
         print(
             f"{sum(unknown.values()):,} more left out: the champion does not know the classes"
@@ -122,8 +122,8 @@ def _answers_of(
 ) -> tuple[Labels, Labels, Labels]:
     """Return the true class and both answers of each image.
 
-    They are indices int32 [N] of all classes, those of `classes` one after the other; -1 for an image that the model
-    cannot decode.
+    All are int32 [N]: indices into the common classes, then the champion's, then the challenger's. -1 stands for an
+    image that the model cannot decode.
     """
     known = (*classes.common, *classes.only_champion, *classes.only_challenger)
     numbers: dict[str | None, int] = {name: index for index, name in enumerate(known)} | {None: -1}
@@ -139,7 +139,7 @@ def _answers_of(
 def result(
     labels: Labels, champion: Labels, challenger: Labels, *, classes: Classes, metric: str = ACCURACY
 ) -> Comparison:
-    """Return both models' results on the images of the common classes.
+    """Return both models' results on images of the common classes.
 
     Args:
         labels: True classes [N]; see `_answers_of`.
@@ -164,7 +164,7 @@ def result(
     num_unanswered = int((champion < 0).sum()), int((challenger < 0).sum())
     if num_unanswered[0] == len(labels):
         raise NotComparable("the champion cannot decode any of the images")
-    # Answers outside of the common classes are wrong.
+    # Answers outside the common classes are wrong.
     first, second = (np.where((each < 0) | (each > num_common), num_common, each) for each in (champion, challenger))
     table, per_class = _counted(labels, first == labels, second == labels, classes)
     scores = table.scores if metric == ACCURACY else _scores(metric, labels, first, second, num_common)
@@ -189,7 +189,7 @@ def _scores(metric: str, labels: Labels, champion: Labels, challenger: Labels, n
 
 
 def _counted(labels: Labels, is_first: Labels, is_second: Labels, classes: Classes) -> tuple[Table, list[ClassResult]]:
-    """Return the table, and the right answers per class that has images."""
+    """Return the table, and the correct answers per class that has images."""
     table = Table(
         both=int((is_first & is_second).sum()),
         only_champion=int((is_first & ~is_second).sum()),

@@ -16,17 +16,17 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """Both models' scores of the metric that decides, 0 to 1."""
+    """Both models' scores in the metric that decides, 0 to 1."""
 
     metric: str
     champion: float
     challenger: float
     p_value: float
-    """Of a two-sided test: such a difference, or a larger one, between equally good models."""
+    """Two-sided: the probability of this difference or a larger one between equally good models."""
 
     @property
     def difference(self) -> float:
-        """Gain of the score; below 0: a loss."""
+        """Gain of the score; negative for a loss."""
         found = self.challenger - self.champion
         return found if abs(found) > _ROUNDING else 0.0
 
@@ -70,7 +70,7 @@ class Table:
 
     @property
     def scores(self) -> Scores:
-        """Both accuracies."""
+        """The accuracies of both models."""
         return Scores(
             metric=ACCURACY,
             champion=self.champion_accuracy,
@@ -115,9 +115,9 @@ class Comparison:
     num_unanswered: tuple[int, int]
     """Images that the champion, and the new model, could not decode; they count as wrong."""
     unknown: Mapping[str, int] = field(default_factory=dict)
-    """Class that the champion does not know -> its images, which were left out."""
+    """Class that the champion does not know -> number of its images, which were left out."""
     missing: tuple[str, ...] = ()
-    """Classes of the champion that the dataset does not have; such an answer is wrong."""
+    """Classes of the champion that the dataset does not have; an answer with one of them is wrong."""
 
     @property
     def num_unknown(self) -> int:
@@ -132,9 +132,9 @@ def decide(
 
     Args:
         table: Both models' results.
-        max_regression: Loss of the score that is accepted, 0 to 1.
+        max_regression: Largest accepted loss of the score, 0 to 1.
         must_improve: Whether it has to be significantly better.
-        scores: Of the metric that decides; None: both accuracies.
+        scores: Scores in the metric that decides; None: the accuracies.
     """
     scores = scores or table.scores
     name = "" if scores.metric == ACCURACY else f"{scores.metric} "

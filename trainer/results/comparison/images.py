@@ -41,7 +41,7 @@ class Unseen:
         return dataclasses.replace(self, content_hashes=kept)
 
     def num_images(self, class_names: Collection[str]) -> dict[str, int]:
-        """Return the number of images of each of these classes that has any."""
+        """Return the number of images of each of these classes, without classes that have none."""
         found = Counter(self.class_names[name] for name in self.content_hashes)
         return {name: found[name] for name in class_names if found[name]}
 

@@ -14,13 +14,13 @@ def render(*, champion: str, is_promoted: bool, reason: str, comparison: Compari
 
     Args:
         champion: The version in use, for users; empty if there is none.
-        is_promoted: Whether the new model is registered.
+        is_promoted: Whether the new model is promoted.
         reason: Why, in one sentence.
         comparison: Both models' results; None if they were not compared.
     """
     blocks: list[page.Block] = [page.Text(title="Promoted" if is_promoted else "Not promoted", text=reason)]
     if comparison:
-        # The number of images that is needed is known for accuracy only.
+        # The detectable difference is known only for accuracy.
         power = [_power(comparison)] if comparison.scores.metric == ACCURACY else []
         blocks = [_figures(comparison), *blocks, _table(comparison), *power, _classes(comparison)]
     subtitle = (
@@ -105,10 +105,10 @@ def _classes(comparison: Comparison) -> page.Block:
     ranked = sorted(comparison.classes, key=_change)
     more = f" The {_MAX_ROWS} with the largest losses are listed." if len(ranked) > _MAX_ROWS else ""
     if comparison.unknown:
-        more += f" {comparison.num_unknown:,} images were left out, of classes that the champion does not know:"
+        more += f" {comparison.num_unknown:,} images were left out, because the champion does not know their classes:"
         more += f" {quoted_list(comparison.unknown)}."
     if comparison.missing:
-        more += f" The new model does not know classes of the champion: {quoted_list(comparison.missing)}."
+        more += f" The new model does not know these classes of the champion: {quoted_list(comparison.missing)}."
     return page.Table(
         title="Classes",
         note=f"Correct answers per class.{more}",

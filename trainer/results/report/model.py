@@ -83,7 +83,7 @@ def render(
 
 
 def _scores(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """Return the test accuracy, and the chosen metric if it is another one, each beside the baseline."""
+    """Return the test accuracy, and the chosen metric if it is not accuracy, each with its baseline."""
     always = f"by always answering {quoted(evaluation.baseline_class)}"
     found = {
         ACCURACY: (evaluation.accuracy, evaluation.baseline_accuracy),

@@ -268,7 +268,7 @@ def test_images_of_a_new_class_are_left_out_and_counted(
     shutil.rmtree(tmp_path / "foreign")
     # It knew the dots as spots.
     names = ("spots", "rows", "columns")
-    with pytest.raises(NotComparable, match="most images of 'dots' classes that the dataset does not have: 'spots'"):
+    with pytest.raises(NotComparable, match="most images of 'dots' as classes that the dataset does not have: 'spots'"):
         own.compare("three", foreign(always(*names), class_names=names))
 
 

@@ -164,11 +164,11 @@ def test_a_class_that_the_champion_knows_under_another_name_is_not_left_out() ->
     champion = np.where(labels == 3, 2, labels)
     challenger = np.where(labels == 3, 0, labels)
     with pytest.raises(
-        NotComparable, match="most images of 'feline' classes that the dataset does not have: 'cat'; if"
+        NotComparable, match="most images of 'feline' as classes that the dataset does not have: 'cat'; if"
     ):
         result(labels, champion, challenger, classes=classes)
     # Of one image, too.
-    with pytest.raises(NotComparable, match="most images of 'feline' classes"):
+    with pytest.raises(NotComparable, match="most images of 'feline' as classes"):
         result(labels[:81], champion[:81], challenger[:81], classes=classes)
     # A new class, which it takes for others.
     found = result(labels, np.where(labels == 3, 1, labels), challenger, classes=classes)

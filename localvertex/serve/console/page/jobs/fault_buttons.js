@@ -16,7 +16,7 @@ const ACTIONS = {
   freeze: [
     "Freeze",
     "The process gets SIGSTOP: it neither continues nor ends. Vertex AI does not detect this.",
-    "This project's trainer does: its peers exit within 15 seconds, or within 5 minutes while the job starts.",
+    "This project's trainer detects it: the peers exit within 15 seconds, or within 5 minutes while the job starts.",
     "Without peers, the job waits until you kill this replica or until its timeout.",
   ],
   preempt: [

@@ -13,8 +13,8 @@ const FIRST = [
 ];
 
 /**
- * The metrics of a version: of its newest evaluation, or else of its run. Google's schema of evaluations has no field
- * for the scores of a constant answer, so these are always the run's.
+ * The metrics of a version: those of its newest evaluation, or of its run if it has no evaluation. Google's evaluation
+ * schema has no field for the scores of a constant answer, so these always come from the run.
  * @param {any} row
  */
 export const metricsOf = (row) =>
