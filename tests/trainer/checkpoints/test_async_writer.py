@@ -128,7 +128,8 @@ def test_a_lost_best_keeps_the_checkpoints_from_which_the_next_start_resumes(
 def test_a_checkpoint_from_before_the_run_resumed_is_replaced(tmp_path: Path) -> None:
     for step in (10, 20):
         checkpoints.save(str(tmp_path), checkpoint(step))
-    lease = Lease(str(tmp_path), {})
+    lease = Lease(str(tmp_path), "job")
+    lease.take({})
     writer = CheckpointWriter(
         str(tmp_path), lease, keep=2, best=Best(), saved_step=10, log_event=lambda *_, **__: None, passed_over=[20]
     )
