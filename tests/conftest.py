@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.support.cloud_storage.server import CloudStorage
 from tests.support.job import EXACT_RUN, Job
@@ -31,6 +32,10 @@ os.environ.setdefault("GCS_RETRY_CONFIG_MAX_DELAY_TIME_US", "20000")
 # Set by the `make test` that runs this; a make started by a test would take itself for a part of it.
 for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
     os.environ.pop(name, None)
+
+# On a loaded machine an example may take any time.
+settings.register_profile("without-deadline", deadline=None)
+settings.load_profile("without-deadline")
 
 # A shell makes its background jobs ignore Ctrl-C, and their children inherit that; tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)

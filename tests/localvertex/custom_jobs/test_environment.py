@@ -41,6 +41,8 @@ def environments(
     """Run pools of these sizes and return the variables that each replica saw."""
 
     def run_(*sizes: int) -> dict[str, dict[str, Any]]:
+        for left in tmp_path.glob("workerpool*.json"):
+            left.unlink()
         program = WAIT.replace("NUM_REPLICAS", str(sum(sizes)))
         outcome = run(message(*[(program, size) if size else None for size in sizes]))
         assert outcome.state is custom_jobs.JobState.SUCCEEDED, outcome.error
