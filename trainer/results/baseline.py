@@ -10,7 +10,7 @@ from enum import StrEnum
 import numpy as np
 
 from trainer.models.metrics import confusion_matrix, score
-from trainer.results.significance import SIGNIFICANCE, Labels, p_by_chance, p_mcnemar
+from trainer.results.significance import SIGNIFICANCE, Labels, p_better, p_by_chance, p_mcnemar
 
 
 class Verdict(StrEnum):
@@ -43,27 +43,31 @@ def judge(metric: str, labels: Labels, answers: Labels, constant: int, class_nam
     """
     always = np.full_like(labels, constant)
     own, baseline = (score(metric, confusion_matrix(labels, each, len(class_names))) for each in (answers, always))
-    p_value = p_by_chance(metric, labels, answers, always, len(class_names))
+    p_constant = p_better(metric, labels, answers, always, len(class_names))
+    p_value = max(p_constant, p_by_chance(metric, labels, answers, len(class_names)))
     found = (
         f"{metric} {own:.4f} against {baseline:.4f} by always answering {class_names[constant]!r}"
         f" (p = {p_value:.2g}, {len(labels):,} test images)"
     )
     if own > baseline and p_value < SIGNIFICANCE:
         return Judgement(verdict=Verdict.BETTER, reason=f"better than a constant answer: {found}")
+    present = np.unique(labels)
     num_others = int((labels != constant).sum())
     enough = num_enough(num_others / max(1, len(labels)))
-    can_be_better = p_mcnemar(num_others, 0) < SIGNIFICANCE
+    can_be_better = len(present) > 1 and p_mcnemar(num_others, 0) < SIGNIFICANCE
     if not can_be_better or (own > baseline and len(labels) < enough):
         way_on = (
             f"about {enough:,} would be enough for a model with half as many errors"
-            if enough
-            else f"all of them are of the class {class_names[constant]!r}"
+            if len(present) > 1
+            else f"all of them are of the class {class_names[present[0]]!r}"
         )
         return Judgement(
             verdict=Verdict.UNDECIDED,
             reason=f"too few test images to tell whether it has learnt anything: {found}; {way_on}",
         )
-    return Judgement(verdict=Verdict.NOT_BETTER, reason=f"not better than a constant answer: {found}")
+    is_guess = own > baseline and p_constant < SIGNIFICANCE
+    guess = "guessing: its own answers, given to other images, are as good" if is_guess else "a constant answer"
+    return Judgement(verdict=Verdict.NOT_BETTER, reason=f"not better than {guess}: {found}")
 
 
 def num_enough(error: float) -> int:
