@@ -9,6 +9,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from trainer.data.dataset import Dataset
 from trainer.models.metrics import confusion_matrix, score
 from trainer.results.significance import SIGNIFICANCE, Labels, p_better, p_by_chance, p_mcnemar
 
@@ -31,7 +32,20 @@ class Judgement:
     """One sentence with both scores."""
 
 
-def judge(metric: str, labels: Labels, answers: Labels, constant: int, class_names: list[str]) -> Judgement:
+def distinct(data: Dataset, split: str) -> list[int]:
+    """Return the positions of a split's images in the stored order; of copies in one class only the first.
+
+    Copies of an image have one answer: each of them would count as further evidence. The shards must be on this machine.
+    """
+    first: dict[tuple[str, int], int] = {}
+    for position, record in enumerate(data.records(split)):
+        first.setdefault((record.figures.content_hash, record.label), position)
+    return list(first.values())
+
+
+def judge(
+    metric: str, labels: Labels, answers: Labels, constant: int, class_names: list[str], *, num_copies: int = 0
+) -> Judgement:
     """Compare a model with a constant answer on the test split.
 
     Args:
@@ -40,14 +54,16 @@ def judge(metric: str, labels: Labels, answers: Labels, constant: int, class_nam
         answers: Answers of the model [N].
         constant: The class that the constant answer names.
         class_names: K names.
+        num_copies: Test images that are left out, because they are copies of others.
     """
     always = np.full_like(labels, constant)
     own, baseline = (score(metric, confusion_matrix(labels, each, len(class_names))) for each in (answers, always))
     p_constant = p_better(metric, labels, answers, always, len(class_names))
     p_value = max(p_constant, p_by_chance(metric, labels, answers, len(class_names)))
+    copies = f", without {num_copies:,} copies of them" if num_copies else ""
     found = (
         f"{metric} {own:.4f} against {baseline:.4f} by always answering {class_names[constant]!r}"
-        f" (p = {p_value:.2g}, {len(labels):,} test images)"
+        f" (p = {p_value:.2g}, {len(labels):,} test images{copies})"
     )
     if own > baseline and p_value < SIGNIFICANCE:
         return Judgement(verdict=Verdict.BETTER, reason=f"better than a constant answer: {found}")
