@@ -13,6 +13,9 @@ from trainer.data.dataset import Dataset
 from trainer.models.metrics import confusion_matrix, score
 from trainer.results.significance import SIGNIFICANCE, Labels, p_better, p_by_chance, p_mcnemar
 
+_FEWEST = 21
+"""With one image of another class, a guess is perfect in one of so many cases."""
+
 
 class Verdict(StrEnum):
     """What the test split shows about a model and a constant answer."""
@@ -69,11 +72,12 @@ def judge(
         return Judgement(verdict=Verdict.BETTER, reason=f"better than a constant answer: {found}")
     present = np.unique(labels)
     num_others = int((labels != constant).sum())
+    p_perfect = max(p_mcnemar(num_others, 0), p_by_chance(metric, labels, labels, len(class_names)))
+    can_be_better = p_perfect < SIGNIFICANCE
     enough = num_enough(num_others / max(1, len(labels)))
-    can_be_better = len(present) > 1 and p_mcnemar(num_others, 0) < SIGNIFICANCE
     if not can_be_better or (own > baseline and len(labels) < enough):
         way_on = (
-            f"about {enough:,} would be enough for a model with half as many errors"
+            f"about {max(enough, _FEWEST):,} would be enough for a model with half as many errors"
             if len(present) > 1
             else f"all of them are of the class {class_names[present[0]]!r}"
         )

@@ -52,3 +52,12 @@ def test_test_images_of_one_class_can_tell_nothing(constant: int) -> None:
     found = verdict("accuracy", labels, labels, constant)
     assert found.verdict == Verdict.UNDECIDED
     assert found.reason.endswith("all of them are of the class 'class 1'")
+
+
+def test_a_perfect_model_is_never_refused() -> None:
+    for num_first in range(8):
+        for num_second in range(40):
+            labels = np.array([0] * num_first + [1] * (num_second + 1))
+            found = verdict("accuracy", labels, labels)
+            assert found.verdict != Verdict.NOT_BETTER, found.reason
+            assert "about 1 would" not in found.reason
