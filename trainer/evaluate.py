@@ -85,12 +85,14 @@ def evaluate(
         lines = predictions.lines(staged, checked.predictions, checked.positions)
         storage.write_output_lines(predictions_path, lines)
     if is_noted:
+        kept = baseline.distinct(staged, "test")
         judgement = baseline.judge(
             result.metric,
-            test.labels,
-            test.probabilities.argmax(axis=1),
+            test.labels[kept],
+            test.probabilities.argmax(axis=1)[kept],
             data.class_names.index(result.baseline_class),
             result.class_names,
+            num_copies=len(test.labels) - len(kept),
         )
         print(judgement.reason)
         outcome.note_evaluation(

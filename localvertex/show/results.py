@@ -63,10 +63,17 @@ def _computed(task: dict[str, Any], path: str, identity: str) -> bool:
 
 
 def main_metric(content: dict[str, Any]) -> str:
-    """Return the accuracy of a run, otherwise its first metric, e.g. `accuracy 0.99`; empty when it has none."""
+    """Return the accuracy of a run, otherwise its first metric, e.g. `accuracy 0.99`; empty when it has none.
+
+    The baseline stands next to it, if the run has one: `accuracy 0.99 (baseline 0.9)`.
+    """
     numbers = [each for each in content["metrics"] if isinstance(each["value"], int | float)]
     chosen = next((each for each in numbers if _PREFERRED in each["name"].lower()), next(iter(numbers), None))
-    return f"{chosen['name']} {chosen['value']:.6g}" if chosen else ""
+    if not chosen:
+        return ""
+    baseline = next((each["value"] for each in numbers if each["name"] == f"baseline_{chosen['name']}"), None)
+    beside = f" (baseline {baseline:.6g})" if baseline is not None else ""
+    return f"{chosen['name']} {chosen['value']:.6g}{beside}"
 
 
 def _place(work_dir: Path, content: dict[str, Any], model: dict[str, Any]) -> str:

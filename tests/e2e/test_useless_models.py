@@ -109,3 +109,21 @@ def test_forty_photographs_end_with_a_usable_model_that_is_no_champion(
     assert forced.exit_code == 0, forced.output
     assert "export" not in forced.steps
     assert aliases(work_dir) == {"champion": "2", "default": "2"}
+
+
+def test_copies_of_two_test_images_are_two_images(run: Runner, tmp_path: pathlib.Path) -> None:
+    random = np.random.default_rng(0)
+    for split, number in (("train", 40), ("validation", 10), ("test", 1)):
+        for name, most in (("dark", 60), ("light", 255)):
+            folder = tmp_path / "images" / split / name
+            folder.mkdir(parents=True)
+            for each in range(number):
+                pixels = random.integers(most - 60, most, (8, 8, 3), np.uint8)
+                for copy in range(40 if split == "test" else 1):
+                    Image.fromarray(pixels).save(folder / f"{each}-{copy}.png")
+    work_dir = tmp_path / "runs"
+    done = run(work_dir, "first", source=tmp_path / "images", epochs=10, minimum_score=0, global_batch_size=16)
+    assert done.exit_code == 0, done.output
+    assert "too few test images" in log(work_dir, done, "compare")
+    assert "2 test images, without 78 copies of them" in log(work_dir, done, "compare")
+    assert aliases(work_dir) == {"default": "1"}

@@ -9,8 +9,12 @@ from enum import StrEnum
 
 import numpy as np
 
+from trainer.data.dataset import Dataset
 from trainer.models.metrics import confusion_matrix, score
-from trainer.results.significance import SIGNIFICANCE, Labels, p_by_chance, p_mcnemar
+from trainer.results.significance import SIGNIFICANCE, Labels, p_better, p_by_chance, p_mcnemar
+
+_FEWEST = 21
+"""With one image of another class, a guess is perfect in one of so many cases."""
 
 
 class Verdict(StrEnum):
@@ -31,7 +35,21 @@ class Judgement:
     """One sentence with both scores."""
 
 
-def judge(metric: str, labels: Labels, answers: Labels, constant: int, class_names: list[str]) -> Judgement:
+def distinct(data: Dataset, split: str) -> list[int]:
+    """Return the positions of a split's images in the stored order; of copies in one class only the first.
+
+    Copies of an image have one answer, so that each would count as further evidence. The shards must be on this
+    machine.
+    """
+    first: dict[tuple[str, int], int] = {}
+    for position, record in enumerate(data.records(split)):
+        first.setdefault((record.figures.content_hash, record.label), position)
+    return list(first.values())
+
+
+def judge(
+    metric: str, labels: Labels, answers: Labels, constant: int, class_names: list[str], *, num_copies: int = 0
+) -> Judgement:
     """Compare a model with a constant answer on the test split.
 
     Args:
@@ -40,33 +58,35 @@ def judge(metric: str, labels: Labels, answers: Labels, constant: int, class_nam
         answers: Answers of the model [N].
         constant: The class that the constant answer names.
         class_names: K names.
+        num_copies: Test images that are left out, because they are copies of others.
     """
-    always = np.full_like(labels, constant)
-    own, baseline = (score(metric, confusion_matrix(labels, each, len(class_names))) for each in (answers, always))
-    p_value = p_by_chance(metric, labels, answers, always, len(class_names))
+    always, num_classes = np.full_like(labels, constant), len(class_names)
+    own, baseline = (score(metric, confusion_matrix(labels, each, num_classes)) for each in (answers, always))
+    p_value = p_better(metric, labels, answers, always, num_classes)
+    copies = f", {num_copies:,} copies left out" if num_copies else ""
     found = (
         f"{metric} {own:.4f} on {len(labels):,} test images, {baseline:.4f} by always answering"
-        f" {class_names[constant]!r} (p = {p_value:.2g})"
+        f" {class_names[constant]!r} (p = {p_value:.2g}{copies})"
     )
-    # If the splits differ, another constant answer may be right more often, but such a model has learnt nothing, too.
-    is_constant = len(np.unique(answers)) == 1
-    if own > baseline and p_value < SIGNIFICANCE and not is_constant:
+    is_guess = p_by_chance(metric, labels, answers, num_classes) >= SIGNIFICANCE
+    if own > baseline and p_value < SIGNIFICANCE and not is_guess:
         return Judgement(verdict=Verdict.BETTER, reason=found)
-    num_others = int((labels != constant).sum())
+    present, num_others = np.unique(labels), int((labels != constant).sum())
+    p_perfect = max(p_mcnemar(num_others, 0), p_by_chance(metric, labels, labels, num_classes))
     enough = num_enough(num_others / max(1, len(labels)))
-    can_be_better = p_mcnemar(num_others, 0) < SIGNIFICANCE
-    if not can_be_better or (own > baseline and len(labels) < enough):
+    if p_perfect >= SIGNIFICANCE or (own > baseline and len(labels) < enough):
         way_on = (
-            f"about {enough:,} would be enough for a model with half as many errors"
-            if enough
-            else f"all test images are of the class {class_names[constant]!r}"
+            f"about {max(enough, _FEWEST):,} would be enough for a model with half as many errors"
+            if len(present) > 1
+            else f"all test images are of the class {class_names[present[0]]!r}"
         )
         return Judgement(
             verdict=Verdict.UNDECIDED,
             reason=f"too few test images to tell whether the model has learnt anything: {found}; {way_on}",
         )
-    only = f"; its only answer is {class_names[answers[0]]!r}" if is_constant else ""
-    return Judgement(verdict=Verdict.NOT_BETTER, reason=f"not better than a constant answer: {found}{only}")
+    guess = "guessing: its own answers, shuffled among the images, are as good"
+    beaten_by = guess if own > baseline and p_value < SIGNIFICANCE else "a constant answer"
+    return Judgement(verdict=Verdict.NOT_BETTER, reason=f"not better than {beaten_by}: {found}")
 
 
 def num_enough(error: float) -> int:

@@ -117,8 +117,7 @@ def compare(
         result = _Result(
             is_promoted=False,
             champion=champion.name,
-            reason=f"this checkpoint is {own.name}, which version {champion.number} has replaced; to bring it back,"
-            " give it the alias champion",
+            reason=f"this checkpoint is {own.name}, {_state(own, champion)}, give it the alias champion",
         )
     else:
         against = _against(champion, data, chosen, checkpoint_directory, source=source, criteria=wanted)
@@ -144,6 +143,12 @@ def compare(
         registered_version=own.name if own and own.container_image == serving_image else "",
         champion=champion.name if champion else "",
     )
+
+
+def _state(own: Version, champion: Version) -> str:
+    if own.labels.get(labels.PROMOTION) == labels.UNDECIDED:
+        return f"which was never promoted, and the newer version {champion.number} is the champion; to promote it"
+    return f"which version {champion.number} has replaced; to bring it back"
 
 
 def _not_better(evaluation: Mapping[str, Any]) -> _Result:

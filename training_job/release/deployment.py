@@ -84,7 +84,9 @@ def deploy(
         _refuse_replaced(registry, version.name)
         registry.merge_aliases(version.name, ALIASES)
     except Exception as error:
-        _give_back(service, registry, endpoint, version.name, before=before, error=error)
+        _give_back(
+            service, registry, endpoint, version.name, before=before, error=error, directory=checkpoint_directory
+        )
         raise
     for old in service.deployed(endpoint):
         if old.id != new.id:
@@ -152,7 +154,14 @@ def _try(service: Endpoints, endpoint: str, new: Deployed, expected: Sequence[Ex
 
 
 def _give_back(
-    service: Endpoints, registry: Registry, endpoint: str, version: str, *, before: list[Deployed], error: Exception
+    service: Endpoints,
+    registry: Registry,
+    endpoint: str,
+    version: str,
+    *,
+    before: list[Deployed],
+    error: Exception,
+    directory: str,
 ) -> None:
     """Give traffic and aliases to the version that served before, and undeploy the new one, which would cost money."""
     print(f"the deployment of {version} failed; giving the traffic back")
@@ -169,9 +178,22 @@ def _give_back(
             service.undeploy(endpoint, new, traffic)
         if others and not _newer_champion(registry, version):
             serving = max(others, key=lambda each: (traffic[each.id], each.created))
-            registry.merge_aliases(serving.version, ALIASES)
+            if former := _champion_before(registry, serving.version, directory):
+                registry.merge_aliases(former, ALIASES)
     except (UserError, TrainingError) as second:
         print(f"giving the traffic back failed: {second}; look at {endpoint}, whose replicas cost money")
+
+
+def _champion_before(registry: Registry, serving: str, checkpoint_directory: str) -> str:
+    """Return the version that gets the aliases back; empty for none.
+
+    A user may have deployed another one than the champion by hand, also one that was never promoted.
+    """
+    versions = {each.name: each for each in registry.versions(serving.partition("@")[0])}
+    compared = str(outcome.notes(checkpoint_directory).comparison.get("champion"))
+    if compared in versions:
+        return compared
+    return serving if versions[serving].labels.get(PROMOTION) != UNDECIDED else ""
 
 
 def _traffic_before(before: Sequence[Deployed], others: Sequence[Deployed]) -> dict[str, int]:

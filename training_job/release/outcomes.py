@@ -1,6 +1,7 @@
 """What became of a finished run, and whether anything is left to do: read from its notes and from the registry."""
 
 import dataclasses
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,9 @@ from training_job.release.criteria import Criteria
 from training_job.release.labels import CHAMPION, CHECKPOINT, UNDECIDED, label_value
 from training_job.release.registry import Registry, Version
 from training_job.release.vertex_clients import NotFoundError
+
+_VERSION = re.compile(r"projects/[^/]+/locations/(?P<region>[^/]+)/models/[^/@]+(@[0-9]+)?")
+"""A damaged note may have any text, which the service's client would not take."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,8 +64,10 @@ def conclusion(checkpoint_directory: str, release: Release, registry: Callable[[
 
 def _is_of(registration: Any, release: Release) -> bool:
     names = (registration.get("model_name"), registration.get("serving_image"))
-    here = f"/locations/{release.region}/" in str(registration.get("resource_name"))
-    return here and names == (release.model_name, release.serving_image)
+    found = _VERSION.fullmatch(str(registration.get("resource_name")))
+    return (
+        found is not None and found["region"] == release.region and names == (release.model_name, release.serving_image)
+    )
 
 
 def _registered(noted: Notes, release: Release, registry: Registry, checkpoint: str) -> str:

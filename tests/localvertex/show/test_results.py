@@ -126,6 +126,7 @@ def test_the_model_of_a_run_with_buckets_is_where_they_are(tmp_path: Path) -> No
         ({"note": "good"}, ""),
         ({"loss": 0.5, "f1": 0.25}, "loss 0.5"),
         ({"loss": 0.5, "val_accuracy": 0.123456789, "accuracy_top5": 1}, "val_accuracy 0.123457"),
+        ({"accuracy": 0.88, "baseline_accuracy": 0.9, "baseline_class": "cat"}, "accuracy 0.88 (baseline 0.9)"),
     ],
 )
 def test_the_main_metric_is_the_accuracy_or_else_the_first(metrics: dict[str, Any], expected: str) -> None:

@@ -279,6 +279,16 @@ def test_a_registered_run_that_a_better_one_has_replaced_does_not_come_back(rele
     assert "which version 2 has replaced" in release.page()
 
 
+def test_an_undecided_version_that_is_older_than_the_champion_was_not_replaced(release: Release) -> None:
+    parent = release.register("few")[0]
+    registry = Registry(region="us-central1", pipeline_root=str(release.folder))
+    registry.label_version(f"{parent}@1", {labels.PROMOTION: labels.UNDECIDED})
+    release.register("many", parent)
+    assert not release.compare("few", force_promotion=True).is_promoted
+    assert "never promoted, and the newer version 2 is the champion; to promote it, give it the" in release.page()
+    assert "replaced" not in release.page()
+
+
 def test_a_model_that_is_not_better_than_a_constant_answer_is_not_registered(release: Release) -> None:
     directory = str(release.checkpoints("few"))
     note_evaluation(directory, 0.5, verdict="not-better")

@@ -375,3 +375,37 @@ def test_a_version_that_is_not_promoted_is_not_deployed(release: Release) -> Non
     release.registry.merge_aliases(version, ["champion"])
     release.deploy(version)
     assert release.serving() == [(version, 100)]
+
+
+@pytest.mark.parametrize("was_champion", [False, True])
+def test_a_failed_deployment_makes_no_champion_of_a_version_that_never_was_one(
+    release: Release, was_champion: bool
+) -> None:
+    """A user has deployed an undecided version by hand, with or without promoting it."""
+    first = release.upload()
+    release.registry.label_version(first, {"promotion": "undecided"})
+    release.deploy(first)
+    if not was_champion:
+        release.registry.merge_aliases(first, ["-champion"])
+    wrong = release.upload(wrong_by=0.1)
+    compared = {"champion": first if was_champion else "", "is_promoted": True, "reason": "", "criteria": {}}
+    outcome.note_comparison(release.checkpoints, **compared, promotion="better")
+    with pytest.raises(TrainingError, match="evaluate's probability"):
+        release.deploy(wrong)
+    assert release.serving() == [(first, 100)]
+    assert (release.champion() == first) is was_champion
+
+
+def test_a_failed_deployment_gives_the_aliases_to_the_champion_and_not_to_an_older_version_that_serves(
+    release: Release,
+) -> None:
+    """The champion was registered by a run without an endpoint."""
+    first = release.upload()
+    release.deploy(first)
+    champion = release.upload()
+    wrong = release.upload(wrong_by=0.1)
+    compared = {"champion": champion, "is_promoted": True, "reason": "", "criteria": {}}
+    outcome.note_comparison(release.checkpoints, **compared, promotion="better")
+    with pytest.raises(TrainingError, match="evaluate's probability"):
+        release.deploy(wrong)
+    assert (release.serving(), release.champion()) == ([(first, 100)], champion)

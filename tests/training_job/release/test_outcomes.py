@@ -50,7 +50,7 @@ def no_call() -> Registry:
     raise AssertionError("the registry was asked")
 
 
-def register(run: str, name: str) -> None:
+def register(run: str, name: Any) -> None:
     outcome.note_registration(run, model_name=NAME, serving_image=IMAGE, resource_name=name)
 
 
@@ -97,6 +97,14 @@ def test_a_registered_version_is_nothing_new_until_it_is_deleted(
     assert concluded() == f"test accuracy 0.9000, registered as {again}"
     registry.label_version(again, {"checkpoint": "of-another-run"})
     assert concluded() == ""
+
+
+@pytest.mark.parametrize(
+    "name", ["/locations/us-central1/", "projects/p/locations/us-central1/models/../x@z", ["x"], 5]
+)
+def test_a_note_that_names_no_version_is_no_registration(run: str, name: Any) -> None:
+    register(run, name)
+    assert outcomes.conclusion(run, RELEASE, no_call) == ""
 
 
 def test_notes_of_earlier_versions_are_read(
