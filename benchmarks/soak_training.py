@@ -28,8 +28,15 @@ from typing import Any
 _MOUNT = ("mount", "-t", "tmpfs", "-o", "size=64m", "none")
 _IN_NAMESPACE = "SOAK_CAN_MOUNT"
 """Variable of a process that may mount small disks."""
-_RUN = ("--exact", "--epochs=30", "--global-batch-size=32", "--checkpoint-every-steps=4", "--augment=flip-and-shift")
-_RUN += ("--learning-rate=0.01", "--patience=2")
+_RUN = (
+    "--exact",
+    "--epochs=30",
+    "--global-batch-size=32",
+    "--checkpoint-every-steps=4",
+    "--augment=flip-and-shift",
+    "--learning-rate=0.01",
+    "--patience=2",
+)
 _METRICS = ("accuracy", "macro-f1")
 _CHANCE_OF_A_PROGRAM = 0.2
 """Of jobs that are started anew instead of being forked."""
@@ -95,7 +102,7 @@ class _Soak:
         return sum(outcomes.total() for outcomes in self._outcomes.values())
 
     def _disturb(self, number: int) -> None:
-        from tests.support import training_faults as faults
+        from tests.support.disturbed_run import DisturbedRun, TooLate
 
         draw = random.Random(f"{self._options.seed}-{number}")
         num_workers, metric = 1 + number % 2, draw.choice(_METRICS)
@@ -106,16 +113,14 @@ class _Soak:
         if self._can_mount:
             subprocess.run([*_MOUNT, str(folder)], check=True)
         words = [*_RUN, f"--dataset={self._folder / 'dataset'}", f"--metric={metric}"]
-        run = faults.DisturbedRun(
-            folder, draw, words, num_workers=num_workers, undisturbed=undisturbed, is_forked=is_forked
-        )
+        run = DisturbedRun(folder, draw, words, num_workers=num_workers, undisturbed=undisturbed, is_forked=is_forked)
         what = f"run {number}, {num_workers} x {metric}{'' if is_forked else ', programs'}:"
         try:
             for kind, disturb in self._drawn(draw, num_workers):
                 what += f" {kind}"
                 try:
                     outcome = disturb(run)
-                except faults.TooLate:
+                except TooLate:
                     what += " (too late);"
                     continue
                 self._outcomes[kind][outcome] += 1
@@ -138,7 +143,7 @@ class _Soak:
         shutil.rmtree(folder)
         for path in self._folder.glob(f"{folder.name}-*.log"):
             path.unlink()
-        (self._folder / "released").unlink(missing_ok=True)
+        (self._folder / f"{folder.name}-released").unlink(missing_ok=True)
 
     def _drawn(self, draw: random.Random, num_workers: int) -> Iterator[tuple[str, Any]]:
         """Yield one to three faults; the last one may be one during which the run is finished."""
@@ -160,7 +165,7 @@ class _Soak:
             folder = self._folder / f"undisturbed-{num_workers}-{metric}"
             words = [*_RUN, f"--dataset={self._folder / 'dataset'}", f"--metric={metric}"]
             words.append(f"--checkpoint-directory={folder}")
-            ForkedJob(folder, words, num_workers, job_id="0", is_forked=False).run(max_attempts=1)
+            ForkedJob(folder, words, num_workers, job_id="0").run(max_attempts=1)
             self._undisturbed[key] = folder
         return self._undisturbed[key]
 

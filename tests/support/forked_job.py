@@ -19,8 +19,10 @@ from tests.support.job import Job
 from trainer import command_line, task
 from trainer.checkpoints import lease
 from trainer.files import publication
-from trainer.loop import roles as roles  # for the children, which then need not import it
-from trainer.loop import worker
+from trainer.loop import (
+    roles as roles,  # for the children, which then need not import it
+    worker,
+)
 
 HEARTBEAT_SECONDS, WATCH_SECONDS = 0.5, 5.0
 """Periods of the lease; a loaded machine delays the heartbeat."""
