@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.support.forked_job import Deed, ForkedJob
 from trainer.checkpoints import checkpoints, manifest
+from trainer.checkpoints.checkpoints import Checkpoint
 from trainer.checkpoints.identity import is_finished
 from trainer.files import event_log
 
@@ -140,22 +141,19 @@ class DisturbedRun:
         assert len(errors) == 1, said[-3000:]
         assert text in errors[0], said[-3000:]
 
-    def require_checkpoint(self, *, is_validated: bool = False) -> None:
-        """Train until there is a checkpoint, and kill the job; that is not counted."""
-        folder = str(self.folder)
+    def require_checkpoint(self, *, is_validated: bool = False) -> Checkpoint:
+        """Return the newest intact checkpoint; train until there is one and kill the job, which is not counted."""
 
-        def is_there() -> bool:
-            found = checkpoints.steps(folder)
-            # Steps are listed before their manifests are read, and a live job removes old ones meanwhile.
-            with contextlib.suppress(OSError, manifest.TornCheckpoint):
-                return any(not is_validated or manifest.read(folder, step)["best"] for step in found)
-            return False
+        def find() -> Checkpoint | None:
+            found, _ = checkpoints.newest(str(self.folder))
+            return found if found and (found.best.step or not is_validated) else None
 
-        while not is_there():
+        while not (found := find()):
             with self.started(self.job()) as job:
-                job.wait(until=is_there)
+                job.wait(until=lambda: find() is not None)
                 for worker in job.workers:
                     worker.kill()
+        return found
 
     def finish(self) -> None:
         """Start the run once more; it ends as the undisturbed one has ended."""

@@ -144,14 +144,12 @@ def _fill(path: Path) -> None:
 
 def damage_newest(run: DisturbedRun) -> str:
     """Damage the newest checkpoint between two starts."""
-    run.require_checkpoint()
-    return _damage(run, checkpoints.steps(str(run.folder))[0])
+    return _damage(run, run.require_checkpoint().step)
 
 
 def damage_best(run: DisturbedRun) -> str:
     """Damage the best checkpoint between two starts."""
-    run.require_checkpoint(is_validated=True)
-    return _damage(run, checkpoints.best_step(str(run.folder)))
+    return _damage(run, run.require_checkpoint(is_validated=True).best.step)
 
 
 def _damage(run: DisturbedRun, step: int) -> str:
