@@ -19,7 +19,7 @@ _LIMIT_SECONDS = 120
 """All machines have ended this long after a fault."""
 _CHANCE_OF_ANOTHER_JOB = 0.5
 _CHANCE_OF_THE_START = 0.25
-_START_SECONDS = 3.0
+START_SECONDS = 3.0
 _EQUAL = (
     "run_id",
     "weights_sha256",
@@ -96,7 +96,7 @@ class DisturbedRun:
     def reach(self, job: ForkedJob) -> None:
         """Wait until a random moment of the start, or until a random step."""
         if self.draw.random() < _CHANCE_OF_THE_START:
-            until = time.monotonic() + self.draw.uniform(0, _START_SECONDS)
+            until = time.monotonic() + self.draw.uniform(0, START_SECONDS)
             job.wait(until=lambda: time.monotonic() >= until)
             return
         first = max(checkpoints.steps(str(self.folder)), default=0)

@@ -11,16 +11,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.support.disturbed_run import DisturbedRun, TooLate
+from tests.support.disturbed_run import START_SECONDS, DisturbedRun, TooLate
 from tests.support.forked_job import ForkedJob, kill_at, wait_in_save
-from trainer.checkpoints import checkpoints, lease, manifest, outcome
-from trainer.files import publication, storage
+from trainer.checkpoints import checkpoints, identity, lease, manifest, outcome
+from trainer.files import event_log, publication, storage
 from trainer.loop import restore
 
 REFUSED = "refused"
 """At the end of what happened, if a start was refused by name."""
 _FAILED, _MISTAKE, _LOST, _KILLED, _PREEMPTED = 1, 2, 134, 137, 143
 _MAX_CALLS = 8
+_CHANCE_OF_THE_FOLDER = 0.25
 _AT_START = ((lease.Lease, "take"), (restore, "_find"), (storage, "remove_partial"))
 _BEFORE_COMMIT = ((publication, "_flush_to_disk"), (checkpoints, "_manifest"))
 _AFTER_COMMIT = ((checkpoints, "prune"), (checkpoints, "remove"), (outcome, "write_result"))
@@ -52,11 +53,11 @@ def preempt(run: DisturbedRun) -> str:
 
 
 def freeze(run: DisturbedRun) -> str:
-    """Freeze a job that another one takes over; let it continue during the other one or afterwards."""
-    is_early = run.draw.random() < 0.5
+    """Freeze the chief, or the whole job, until another job has taken over, or has ended."""
+    is_early, is_chief_alone = run.draw.random() < 0.5, run.draw.random() < 0.5
     with run.started(run.job()) as first:
         run.reach_step(first, 1)
-        _send(first, signal.SIGSTOP)
+        _send(first, signal.SIGSTOP, num_workers=1 if is_chief_alone else None)
         num_starts = run.num_starts()
         with run.started(run.job(is_other=True)) as second:
             if is_early:
@@ -75,9 +76,27 @@ def freeze(run: DisturbedRun) -> str:
     return f"{ended}: {REFUSED}"
 
 
-def _send(job: ForkedJob, number: int) -> None:
-    for worker in job.workers:
+def _send(job: ForkedJob, number: int, *, num_workers: int | None = None) -> None:
+    for worker in job.workers[:num_workers]:
         worker.send_signal(number)
+
+
+def race(run: DisturbedRun) -> str:
+    """Freeze a job during its start, and let it continue at any moment of another job: one of both finishes."""
+    with run.started(run.job()) as first:
+        time.sleep(run.draw.uniform(0, START_SECONDS))
+        _send(first, signal.SIGSTOP)
+        with run.started(run.job("--peer-timeout-seconds=20", is_other=True)) as second:
+            run.reach(second)
+            _send(first, signal.SIGCONT)
+    ends = {name: job.exit_codes[-1] for name, job in (("first", first), ("second", second))}
+    assert not all(map(any, ends.values())), ends
+    if not any(map(any, ends.values())):
+        return "both finished"
+    name, job = ("first", first) if any(ends["first"]) else ("second", second)
+    ended = run.codes(job, {_FAILED}, {_FAILED, _LOST})
+    run.check_refusal(job, "job")
+    return f"{name}: {ended}: {REFUSED}"
 
 
 def second_trainer(run: DisturbedRun) -> str:
@@ -154,17 +173,29 @@ def damage_best(run: DisturbedRun) -> str:
 
 def _damage(run: DisturbedRun, step: int) -> str:
     folder = run.folder / manifest.name(step)
-    path = folder / run.draw.choice((checkpoints.VARIABLES_FILE, manifest.MANIFEST_FILE))
-    data, how = path.read_bytes(), run.draw.choice(("truncated", "flipped", "deleted", "folder deleted"))
+    if run.draw.random() < _CHANCE_OF_THE_FOLDER:
+        shutil.rmtree(folder)
+        return "folder deleted"
+    return _damage_file(run, folder / run.draw.choice((checkpoints.VARIABLES_FILE, manifest.MANIFEST_FILE)))
+
+
+def damage_record(run: DisturbedRun) -> str:
+    """Damage the lease, the result or the event log between two starts."""
+    run.require_checkpoint()
+    names = (lease.LEASE_FILE, identity.RESULT_FILE, f"events/{event_log.part_name(event_log.PRIMARY, 0)}")
+    path = run.folder / run.draw.choice([name for name in names if (run.folder / name).exists()])
+    return f"{path.name} {_damage_file(run, path)}"
+
+
+def _damage_file(run: DisturbedRun, path: Path) -> str:
+    data, how = path.read_bytes(), run.draw.choice(("truncated", "flipped", "deleted"))
     if how == "truncated":
         path.write_bytes(data[: run.draw.randrange(len(data))])
     elif how == "flipped":
         place = run.draw.randrange(len(data))
         path.write_bytes(data[:place] + bytes([data[place] ^ 1 << run.draw.randrange(8)]) + data[place + 1 :])
-    elif how == "deleted":
-        path.unlink()
     else:
-        shutil.rmtree(folder)
+        path.unlink()
     return how
 
 
@@ -215,6 +246,7 @@ ALONE: dict[str, Callable[[DisturbedRun], str]] = {
     "full disk, later room": fill_disk,
     "newest checkpoint damaged": damage_newest,
     "best checkpoint damaged": damage_best,
+    "lease, result or event log damaged": damage_record,
     "other devices": use_other_devices,
 }
 """Faults after which the run is not finished."""
@@ -225,6 +257,7 @@ TOGETHER: dict[str, Callable[[DisturbedRun], str]] = {
 """More of them, for two workers."""
 LAST: dict[str, Callable[[DisturbedRun], str]] = {
     "frozen, taken over by another job": freeze,
+    "frozen at its start, beside another job": race,
     "second job beside a live one": second_trainer,
 }
 """Faults during which the run is finished."""
