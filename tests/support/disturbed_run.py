@@ -133,13 +133,15 @@ class DisturbedRun:
             assert code in expected[min(place, len(expected) - 1)], f"the exit codes are {found}"
         return ", ".join(f"{name} {code}" for name, code in zip(("chief", "worker"), found, strict=False))
 
-    def check_refusal(self, job: ForkedJob, text: str) -> None:
-        """Check that the chief has printed one line of an error, and that it has a text."""
+    def refused(self, job: ForkedJob, text: str, *expected: set[int]) -> str:
+        """Describe a start that printed one line of an error with a text; to finish is a defect."""
+        assert any(job.exit_codes[-1]), "it has finished instead of being refused"
         said = job.said(0)
         assert "Traceback" not in said, said[-3000:]
         errors = [line for line in said.splitlines() if line.startswith(("error: ", "failed: "))]
         assert len(errors) == 1, said[-3000:]
         assert text in errors[0], said[-3000:]
+        return f"{self.codes(job, *expected)}: refused"
 
     def require_checkpoint(self, *, is_validated: bool = False) -> Checkpoint:
         """Return the newest intact checkpoint; train until there is one and kill the job, which is not counted."""

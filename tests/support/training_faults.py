@@ -14,11 +14,10 @@ from typing import Any
 from tests.support.disturbed_run import START_SECONDS, DisturbedRun, TooLate
 from tests.support.forked_job import ForkedJob, kill_at, wait_in_save
 from trainer.checkpoints import checkpoints, identity, lease, manifest, outcome
+from trainer.checkpoints.identity import is_finished
 from trainer.files import event_log, publication, storage
 from trainer.loop import restore
 
-REFUSED = "refused"
-"""At the end of what happened, if a start was refused by name."""
 _FAILED, _MISTAKE, _LOST, _KILLED, _PREEMPTED = 1, 2, 134, 137, 143
 _MAX_CALLS = 8
 _CHANCE_OF_THE_FOLDER = 0.25
@@ -57,6 +56,8 @@ def freeze(run: DisturbedRun) -> str:
     is_early, is_chief_alone = run.draw.random() < 0.5, run.draw.random() < 0.5
     with run.started(run.job()) as first:
         run.reach_step(first, 1)
+        if is_finished(str(run.folder)):
+            raise TooLate
         _send(first, signal.SIGSTOP, num_workers=1 if is_chief_alone else None)
         num_starts = run.num_starts()
         with run.started(run.job(is_other=True)) as second:
@@ -66,14 +67,16 @@ def freeze(run: DisturbedRun) -> str:
         before = run.content()
         _send(first, signal.SIGCONT)
     assert not any(second.exit_codes[-1]), second.exit_codes
-    ended = run.codes(first, {_FAILED}, {_FAILED, _LOST})
-    run.check_refusal(first, "has taken over the run")
+    if run.num_starts() == num_starts:
+        # The first one was frozen when its result was written.
+        raise TooLate
+    ended = run.refused(first, "has taken over the run", {_FAILED}, {_FAILED, _LOST})
     assert run.content() == before, "the former job has changed something"
     events = run.events()
     taken_over = [place for place, event in enumerate(events) if event["event"] == "start"][num_starts]
     steps = [event["first_step"] for event in events[taken_over:] if event["event"] == "steps"]
     assert steps == sorted(set(steps)), "two jobs have logged steps"
-    return f"{ended}: {REFUSED}"
+    return ended
 
 
 def _send(job: ForkedJob, number: int, *, num_workers: int | None = None) -> None:
@@ -94,14 +97,14 @@ def race(run: DisturbedRun) -> str:
     if not any(map(any, ends.values())):
         return "both finished"
     name, job = ("first", first) if any(ends["first"]) else ("second", second)
-    ended = run.codes(job, {_FAILED}, {_FAILED, _LOST})
-    run.check_refusal(job, "job")
-    return f"{name}: {ended}: {REFUSED}"
+    return f"{name}: {run.refused(job, 'job', {_FAILED}, {_FAILED, _LOST})}"
 
 
 def second_trainer(run: DisturbedRun) -> str:
     """Start another job beside a live one, which waits in a save meanwhile."""
     released = run.folder.parent / f"{run.folder.name}-released"
+    if is_finished(str(run.folder)):
+        raise TooLate
     with run.started(run.job(deed=wait_in_save(released))) as first:
         try:
             first.wait(until=lambda: any(run.folder.glob(".step-*")))
@@ -114,10 +117,9 @@ def second_trainer(run: DisturbedRun) -> str:
         finally:
             released.touch()
     assert not any(first.exit_codes[-1]), first.exit_codes
-    ended = run.codes(second, {_FAILED}, {_LOST})
-    run.check_refusal(second, "nothing was changed here")
+    ended = run.refused(second, "nothing was changed here", {_FAILED}, {_LOST})
     assert after == before, "the second job has changed something"
-    return f"{ended}: {REFUSED}"
+    return ended
 
 
 def freeze_at_restart(run: DisturbedRun) -> str:
@@ -146,11 +148,11 @@ def fill_disk(run: DisturbedRun) -> str:
                 filler.unlink()
     finally:
         filler.unlink(missing_ok=True)
-    if is_filled and not any(job.exit_codes[-1]):
-        return f"{kind}: finished"
-    ended = run.codes(job, {_FAILED}, {_FAILED, _LOST})
-    run.check_refusal(job, "failed: ")
-    return f"{kind}: {ended}: {REFUSED}"
+    if not any(job.exit_codes[-1]):
+        if is_filled:
+            return f"{kind}: finished"
+        raise TooLate
+    return f"{kind}: {run.refused(job, 'failed: ', {_FAILED}, {_FAILED, _LOST})}"
 
 
 def _fill(path: Path) -> None:
@@ -202,16 +204,15 @@ def _damage_file(run: DisturbedRun, path: Path) -> str:
 def use_other_devices(run: DisturbedRun) -> str:
     """Resume on another number of devices."""
     run.require_checkpoint()
-    if (run.folder / "result.json").exists():
+    if is_finished(str(run.folder)):
         raise TooLate
     before, machines = run.content(), run.draw.choice((1, 2))
     flags = ["--logical-cpu-devices=2"] * (machines == run.num_workers)
     with run.started(run.job(*flags, num_workers=machines)) as job:
         pass
-    ended = run.codes(job, {_MISTAKE})
-    run.check_refusal(job, "which give other weights")
+    ended = run.refused(job, "which give other weights", {_MISTAKE})
     assert run.content() == before, "the refused job has changed something"
-    return f"{ended}: {REFUSED}"
+    return ended
 
 
 def die_at_start(run: DisturbedRun) -> str:
