@@ -12,7 +12,7 @@ export WORK_DIR ?= runs
 # Number of test processes; more pay off on more cores.
 TEST_PROCESSES ?= 2
 
-.PHONY: help venv demo console test test-slow check check-scripts compile clean
+.PHONY: help venv demo console test test-slow soak check check-scripts compile clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -45,6 +45,11 @@ test: .venv/ready ## Run the tests, in about 5 minutes on 2 cores
 
 test-slow: .venv/ready ## Run the slow tests: whole runs, killed and resumed
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder -m slow
+
+soak: .venv/ready ## Run the seeded proofs that take hours: prepare, training and releases with faults; not in CI
+	@$(PY) -m benchmarks.soak
+	@$(PY) -m benchmarks.soak training
+	@$(PY) -m benchmarks.soak release
 
 check: .venv/ready ## Check lint, format and types
 	@$(PY) -m ruff check .

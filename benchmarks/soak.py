@@ -2,6 +2,7 @@
 
     python -m benchmarks.soak --num-images 200000 --num-kills 30
     python -m benchmarks.soak release --num-kills 40  # kills a release instead, see soak_release.py
+    python -m benchmarks.soak training --num-faults 100  # disturbs training jobs instead, see soak_training.py
 
 Each dataset that comes out has the bytes of one that was made without a kill, report included. When a run finishes
 before its kill, the next one begins with nothing. Prints what each attempt read, the peak memory, the disk's use and
@@ -23,7 +24,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import soak_release
+from benchmarks import soak_release, soak_training
 from tests.support import tiny_images
 
 _IMAGE_SIZE = 8
@@ -119,6 +120,8 @@ def main() -> int:
     """Print a line per attempt and a summary; return 1 if a dataset differs or something is left."""
     if sys.argv[1:2] == ["release"]:
         return soak_release.main(sys.argv[2:])
+    if sys.argv[1:2] == ["training"]:
+        return soak_training.main(sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--num-images", type=int, default=200_000)
     parser.add_argument("--num-kills", type=int, default=30)

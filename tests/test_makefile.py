@@ -40,7 +40,7 @@ def test_a_python_that_is_too_old_is_not_used(clone: pathlib.Path) -> None:
 def test_help_lists_every_target(clone: pathlib.Path) -> None:
     done = make(clone)
     assert done.returncode == 0
-    for target in ("demo", "test", "check", "compile", "venv"):
+    for target in ("demo", "test", "soak", "check", "compile", "venv"):
         assert f"make {target} " in done.stdout
 
 

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from trainer.files import event_log
 
@@ -65,9 +65,13 @@ class Job:
             environment["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})
         environment.update(self.environment_of(place))
         with (self.folder.parent / f"{self.folder.name}-{place}.log").open("ab") as log:
-            program = self.script or ["-m", self.module]
-            command = [sys.executable, *program, *self.arguments, *self.arguments_of(place)]
-            return subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+            return self.start_process(place, [*self.arguments, *self.arguments_of(place)], environment, log)
+
+    def start_process(self, place: int, words: Sequence[str], environment: dict[str, str], log: IO[bytes]) -> Any:
+        """Start the program of one worker with these arguments."""
+        del place
+        program = self.script or ["-m", self.module]
+        return subprocess.Popen([sys.executable, *program, *words], env=environment, stdout=log, stderr=log)
 
     def wait(self, *, until: Callable[[], bool] = lambda: False, seconds: float = SECONDS) -> None:
         """Wait until a worker has failed, all have finished, or a condition holds."""
