@@ -38,7 +38,7 @@ class Judgement:
 def distinct(data: Dataset, split: str) -> list[int]:
     """Return the positions of a split's images in the stored order; of copies in one class only the first.
 
-    Copies of an image have one answer: each of them would count as further evidence. The shards must be on this machine.
+    Copies of an image have one answer, and would all count as evidence. The shards must be on this machine.
     """
     first: dict[tuple[str, int], int] = {}
     for position, record in enumerate(data.records(split)):

@@ -64,8 +64,9 @@ def conclusion(checkpoint_directory: str, release: Release, registry: Callable[[
 
 def _is_of(registration: Any, release: Release) -> bool:
     names = (registration.get("model_name"), registration.get("serving_image"))
+    wanted = (release.model_name, release.serving_image)
     found = _VERSION.fullmatch(str(registration.get("resource_name")))
-    return found is not None and found["region"] == release.region and names == (release.model_name, release.serving_image)
+    return found is not None and found["region"] == release.region and names == wanted
 
 
 def _registered(noted: Notes, release: Release, registry: Registry, checkpoint: str) -> str:
