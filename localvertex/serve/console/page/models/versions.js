@@ -41,7 +41,7 @@ export const metricColumns = (all, of, most) =>
     .map((name) => ({
       title: name,
       isNumber: true,
-      isWideOnly: name !== "accuracy",
+      isWideOnly: !["accuracy", "baseline_accuracy"].includes(name),
       cell: (/** @type {any} */ row) => figure(of(row)[name]),
     }));
 

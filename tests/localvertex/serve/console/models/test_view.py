@@ -76,6 +76,14 @@ def predictions(browser: Browser, console: Server) -> Iterator[Page]:
 
 
 @pytest.mark.parametrize("width", [1280, 390])
+def test_the_baseline_is_beside_the_accuracy_on_any_screen(browser: Browser, console: Server, width: int) -> None:
+    with opened(browser, console, "#/models", width=width) as page:
+        for name in ("accuracy", "baseline_accuracy"):
+            expect(page.get_by_role("columnheader", name=name, exact=True)).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.parametrize("width", [1280, 390])
 def test_versions_are_side_by_side_with_their_metrics_and_what_differs(
     browser: Browser, console: Server, width: int
 ) -> None:
