@@ -143,12 +143,16 @@ class DisturbedRun:
         assert text in errors[0], said[-3000:]
         return f"{self.codes(job, *expected)}: refused"
 
-    def require_checkpoint(self, *, is_validated: bool = False) -> Checkpoint:
-        """Return the newest intact checkpoint; train until there is one and kill the job, which is not counted."""
+    def require_checkpoint(self, *, has_older_best: bool = False) -> Checkpoint:
+        """Return the newest intact checkpoint; train until there is one and kill the job, which is not counted.
+
+        Args:
+            has_older_best: Whether an older checkpoint has to be the best, so that the newest one depends on two.
+        """
 
         def find() -> Checkpoint | None:
             found, _ = checkpoints.newest(str(self.folder))
-            return found if found and (found.best.step or not is_validated) else None
+            return found if found and (0 < found.best.step < found.step or not has_older_best) else None
 
         while not (found := find()):
             with self.started(self.job()) as job:
