@@ -147,12 +147,13 @@ class DisturbedRun:
         """Return the newest intact checkpoint; train until there is one and kill the job, which is not counted.
 
         Args:
-            has_older_best: Whether an older checkpoint has to be the best, so that the newest one depends on two.
+            has_older_best: Whether an older checkpoint has to be the best of the whole run, whose loss changes the end.
         """
 
         def find() -> Checkpoint | None:
             found, _ = checkpoints.newest(str(self.folder))
-            return found if found and (0 < found.best.step < found.step or not has_older_best) else None
+            is_late = found is not None and found.best.step == self._wanted["best_step"] < found.step
+            return found if is_late or not has_older_best else None
 
         while not (found := find()):
             with self.started(self.job()) as job:
