@@ -143,12 +143,17 @@ class DisturbedRun:
         assert text in errors[0], said[-3000:]
         return f"{self.codes(job, *expected)}: refused"
 
-    def require_checkpoint(self, *, is_validated: bool = False) -> Checkpoint:
-        """Return the newest intact checkpoint; train until there is one and kill the job, which is not counted."""
+    def require_checkpoint(self, *, has_older_best: bool = False) -> Checkpoint:
+        """Return the newest intact checkpoint; train until there is one and kill the job, which is not counted.
+
+        Args:
+            has_older_best: Whether an older checkpoint has to be the best of the whole run, whose loss changes the end.
+        """
 
         def find() -> Checkpoint | None:
             found, _ = checkpoints.newest(str(self.folder))
-            return found if found and (found.best.step or not is_validated) else None
+            is_late = found is not None and found.best.step == self._wanted["best_step"] < found.step
+            return found if is_late or not has_older_best else None
 
         while not (found := find()):
             with self.started(self.job()) as job:

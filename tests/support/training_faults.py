@@ -175,8 +175,8 @@ def damage_newest(run: DisturbedRun) -> str:
 
 
 def damage_best(run: DisturbedRun) -> str:
-    """Damage the best checkpoint between two starts."""
-    return _damage(run, run.require_checkpoint(is_validated=True).best.step)
+    """Damage the best checkpoint between two starts; the newest one is intact."""
+    return _damage(run, run.require_checkpoint(has_older_best=True).best.step)
 
 
 def _damage(run: DisturbedRun, step: int) -> str:
