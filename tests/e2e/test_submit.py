@@ -55,13 +55,13 @@ def test_plan_finds_an_error_before_a_machine_is_requested(submit: Submit) -> No
 
 
 def test_a_successful_training_is_registered(submit: Submit, server: Server) -> None:
-    done = submit(minimum_score=0)
+    done = submit(minimum_score=0, force_promotion="true")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[-1].endswith(": SUCCEEDED")
     assert "train-unless-finished/train: SUCCEEDED after" in done.stdout
     assert "register: SUCCEEDED after" in done.stdout
     # The same again: nothing new.
-    again = submit(minimum_score=0)
+    again = submit(minimum_score=0, force_promotion="true")
     assert again.returncode == 0
     assert "something-new: NOT_TRIGGERED" in again.stdout
     assert "train: " not in again.stdout
