@@ -125,5 +125,6 @@ def test_copies_of_two_test_images_are_two_images(run: Runner, tmp_path: pathlib
     done = run(work_dir, "first", source=tmp_path / "images", epochs=10, minimum_score=0, global_batch_size=16)
     assert done.exit_code == 0, done.output
     assert "too few test images" in log(work_dir, done, "compare")
-    assert "on 2 test images, " in log(work_dir, done, "compare")
+    assert "on 2 test images, " in (reason := log(work_dir, done, "compare"))
+    assert "78 copies left out" in reason
     assert aliases(work_dir) == {"default": "1"}
