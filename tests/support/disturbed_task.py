@@ -11,11 +11,12 @@ from pathlib import Path
 from trainer import command_line, task
 from trainer.checkpoints import checkpoints
 from trainer.checkpoints.checkpoints import Checkpoint
+from trainer.files.publication import Fence
 
 save, steps = checkpoints.save, {int(step) for step in sys.argv[1].split(",") if step}
 
 
-def disturbed_save(directory: str, checkpoint: Checkpoint) -> str:
+def disturbed_save(directory: str, checkpoint: Checkpoint, fence: Fence) -> str:
     removed = Path(directory, sys.argv[2])
     if sys.argv[2] and removed.exists():
         shutil.rmtree(removed) if removed.is_dir() else removed.unlink()
@@ -24,7 +25,7 @@ def disturbed_save(directory: str, checkpoint: Checkpoint) -> str:
     if checkpoint.step in steps:
         fill(filler)
     try:
-        return save(directory, checkpoint)
+        return save(directory, checkpoint, fence)
     finally:
         filler.unlink(missing_ok=True)
 
