@@ -32,7 +32,9 @@ def start(digits_directory: Path) -> Iterator[Start]:
     with contextlib.ExitStack() as stack:
 
         def call(folder: Path | str, job: str, **environment: str) -> "subprocess.Popen[str]":
+            # The job of two machines that it may take over from has other devices.
             words = [f"--dataset={digits_directory}", f"--checkpoint-directory={folder}", *EXACT_RUN]
+            words.append("--allow-other-devices")
             process = subprocess.Popen(
                 [sys.executable, *PROGRAM, *PERIODS, "--", *words],
                 env={**os.environ, "CLOUD_ML_JOB_ID": job, **environment},
