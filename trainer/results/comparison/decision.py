@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from trainer.models.metrics import ACCURACY
+from trainer.results.significance import SIGNIFICANCE
 
-_SIGNIFICANCE = 0.05
 _POWER = 0.8
 """Probability with which `Table.smallest_difference` is found."""
 _FEWEST_DISCORDANT = 6
@@ -85,7 +85,7 @@ class Table:
 
         num_discordant = max(self.only_champion + self.only_challenger, _FEWEST_DISCORDANT)
         # The fewest images of one model that are significant, and the share with which they are reached.
-        fewest = int(stats.binom.isf(_SIGNIFICANCE / 2, num_discordant, 0.5)) + 1
+        fewest = int(stats.binom.isf(SIGNIFICANCE / 2, num_discordant, 0.5)) + 1
         share = float(stats.beta.ppf(_POWER, fewest, num_discordant - fewest + 1))
         return num_discordant * (2 * share - 1) / self.num_images
 
@@ -142,9 +142,9 @@ def decide(
     lost = -scores.difference
     if lost > max_regression and not math.isclose(lost, max_regression, abs_tol=1e-12):
         return False, f"{found}: worse by {lost:.2%}, more than max_regression {max_regression:.2%}"
-    if must_improve and not (lost < 0 and scores.p_value < _SIGNIFICANCE):
+    if must_improve and not (lost < 0 and scores.p_value < SIGNIFICANCE):
         return False, (
-            f"{found}: not better with p < {_SIGNIFICANCE:g} (p = {scores.p_value:.2g}), which must_improve requires"
+            f"{found}: not better with p < {SIGNIFICANCE:g} (p = {scores.p_value:.2g}), which must_improve requires"
         )
     if lost > 0:
         return True, f"{found}: worse by {lost:.2%}, within max_regression {max_regression:.2%}"
