@@ -216,7 +216,7 @@ def use_other_devices(run: DisturbedRun) -> str:
     flags = ["--logical-cpu-devices=2"] * (machines == run.num_workers)
     with run.started(run.job(*flags, num_workers=machines)) as job:
         pass
-    ended = run.refused(job, "which give other weights", {_MISTAKE})
+    ended = run.refused(job, "which would give other weights", {_MISTAKE})
     assert run.content() == before, "the refused job has changed something"
     return ended
 
