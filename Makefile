@@ -3,7 +3,7 @@
 SHELL := /bin/sh
 PY := .venv/bin/python
 # What checks the scripts of the console; only developers need it.
-NPM := requirements/npm
+NPM := packages/localvertex/requirements/npm
 # Evaluated only when .venv has to be created.
 BASE_PYTHON = $(shell PYTHON='$(PYTHON)' sh requirements/find-python.sh)
 # Exported, not pasted into the recipe: a folder name may contain spaces and quotes.
@@ -11,21 +11,24 @@ export SOURCE ?= digits
 export WORK_DIR ?= runs
 # Number of test processes; more pay off on more cores.
 TEST_PROCESSES ?= 2
+# PACKAGE=localvertex runs the tests of one package.
+TESTS = $(if $(PACKAGE),packages/$(PACKAGE)/tests)
 
-.PHONY: help venv demo console test test-slow soak check check-scripts compile clean
+.PHONY: help venv demo console test test-slow test-alone soak check check-scripts compile clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 venv: .venv/ready ## Create .venv with the pinned packages (Python 3.11 to 3.13)
 
-.venv/ready: requirements/cpu.txt
+.venv/ready: requirements/cpu.txt $(wildcard packages/*/pyproject.toml)
 	$(if $(BASE_PYTHON),,$(error found no Python 3.11, 3.12 or 3.13 with venv and pip; install one or give its path: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12))
 	@test ! -L .venv || { echo "error: .venv is a link, and its target would be emptied; remove the link" >&2; exit 2; }
 	@echo "Creating .venv with $$($(BASE_PYTHON) --version); installing the pinned packages takes a minute or two."
 	@$(BASE_PYTHON) -m venv --clear .venv
 	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/cpu.txt
-	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	    -e . -e packages/localvertex -e packages/testing
 	@touch $@
 
 demo: .venv/ready ## Compile the pipeline and run it locally; SOURCE=my/photos uses your own images
@@ -41,10 +44,13 @@ console: .venv/ready ## Open the console in the browser: create, watch and compa
 	@$(PY) -m localvertex console --work-dir "$$WORK_DIR"
 
 test: .venv/ready ## Run the tests, in about 5 minutes on 2 cores
-	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not slow"
+	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not slow" $(TESTS)
 
 test-slow: .venv/ready ## Run the slow tests: whole runs, killed and resumed
-	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder -m slow
+	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder -m slow $(TESTS)
+
+test-alone: .venv/ready ## Run the tests of each package in an environment with its own dependencies alone
+	@$(PY) packages/testing/alone.py $(or $(PACKAGE),localvertex)
 
 soak: .venv/ready ## Run the seeded proofs that take hours: prepare, training and releases with faults; not in CI
 	@$(PY) -m benchmarks.soak
@@ -60,7 +66,7 @@ check: .venv/ready ## Check lint, format and types
 
 check-scripts: $(NPM)/node_modules/.ready ## Check types, lint and format of the console's scripts (Node)
 	@$(NPM)/node_modules/.bin/tsc -p $(NPM)
-	@$(NPM)/node_modules/.bin/biome check --config-path=$(NPM) --error-on-warnings localvertex/serve/console/page
+	@$(NPM)/node_modules/.bin/biome check --config-path=$(NPM) --error-on-warnings packages/localvertex/localvertex/console/page
 
 $(NPM)/node_modules/.ready: $(NPM)/package-lock.json $(NPM)/.npmrc
 	@cd $(NPM) && npm ci --silent

@@ -8,13 +8,13 @@ import re
 import sys
 from collections.abc import Sequence
 
+from localvertex_base.userinput import cli
+from localvertex_base.userinput.errors import UserError
 from pipelines.project.down import down
 from pipelines.project.gcloud import CloudError, EmptyProject, Gcloud
 from pipelines.project.resources import Names
 from pipelines.project.up import up
 from pipelines.settings import add_machines, machines_from, steps_from
-from vertex_gpu_training.userinput import cli
-from vertex_gpu_training.userinput.errors import UserError
 
 _IDENTIFIER = r"[a-z][a-z0-9-]{4,28}[a-z0-9]"
 """A project id, or the name of a service account."""

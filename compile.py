@@ -11,6 +11,9 @@ from typing import Any
 from google.protobuf import json_format
 from kfp import compiler
 
+from localvertex_base.userinput import cli, outputs
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import did_you_mean
 from pipelines.batch_prediction import batch_prediction
 from pipelines.image_training import image_training
 from pipelines.settings import Settings, add_machines, machines_from, steps_from
@@ -19,9 +22,6 @@ from training_job.machines import check
 from training_job.notification.targets import Targets
 from training_job.release.serving_machines import ServingMachines, check_deployment
 from training_job.step_machines import check_steps
-from vertex_gpu_training.userinput import cli, outputs
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import did_you_mean
 
 _BUILD = "gcloud builds submit --tag REGION-docker.pkg.dev/PROJECT/REPOSITORY/image-training-python ."
 _PIPELINES = {"image_training": image_training, "batch_prediction": batch_prediction}

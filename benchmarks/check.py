@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from accelerators import check_pipeline
-from vertex_gpu_training.userinput.reading import read
+from localvertex_base.userinput.reading import read
 
 _ROOT = Path(__file__).parents[1]
 _BUILT = _ROOT / "build" / "image_training.json"
-_DEFAULT = _BUILT if _BUILT.exists() else _ROOT / "tests" / "data" / "accelerators" / "pipelines" / "planned.json"
+_DEFAULT = _BUILT if _BUILT.exists() else _ROOT / "packages/localvertex/tests/data/accelerators/pipelines/planned.json"
 _ALTERNATIVE = "from google.cloud import aiplatform_v1"
 _SIZES_MB = (0.1, 0.25, 0.5, 1.0, 2.0)
 

@@ -17,12 +17,12 @@ from pathlib import Path
 from kfp import compiler, dsl
 
 import localvertex
-from localvertex.serve.api.call import Call, Location
-from localvertex.serve.api.index import Index
-from localvertex.serve.api.operations import Operations
-from localvertex.serve.api.store import Store
-from localvertex.serve.pipeline_jobs.pipeline_jobs import COLLECTION, PipelineJobs
-from localvertex.serve.pipeline_jobs.request import new_resource
+from localvertex.api.http.call import Call, Location
+from localvertex.api.http.index import Index
+from localvertex.api.http.operations import Operations
+from localvertex.api.http.store import Store
+from localvertex.api.pipeline_jobs.pipeline_jobs import COLLECTION, PipelineJobs
+from localvertex.api.pipeline_jobs.request import new_resource
 
 _LOCATION = Location(project="local-project", region="us-central1")
 

@@ -11,7 +11,7 @@ import tempfile
 from itertools import pairwise
 from pathlib import Path
 
-from localvertex import custom_jobs
+from localvertex import jobs
 from localvertex.processes.processes import Processes
 
 _DIE = """
@@ -43,9 +43,9 @@ def _localvertex_gaps(folder: Path) -> list[float]:
     """Measure the 23 gaps of a job whose worker dies until its restarts are used up."""
     file = folder / "times"
     message = {"job_spec": {"worker_pool_specs": [_pool(_WAIT), _pool(_DIE, str(file))]}}
-    job = custom_jobs.read(message, region="us-central1", warn=lambda text: None)
-    workspace = custom_jobs.Workspace(folder=folder / "job", private_dir=folder)
-    custom_jobs.run(job, workspace=workspace, processes=Processes(grace_seconds=1))
+    job = jobs.read(message, region="us-central1", warn=lambda text: None)
+    workspace = jobs.Workspace(folder=folder / "job", private_dir=folder)
+    jobs.run(job, workspace=workspace, processes=Processes(grace_seconds=1))
     return _gaps(file)
 
 

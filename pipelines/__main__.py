@@ -4,8 +4,8 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+from localvertex_base.userinput import cli
 from pipelines.calls import CallFailed
-from vertex_gpu_training.userinput import cli
 
 _DESCRIPTION = "Submit and schedule compiled pipelines on Vertex AI (see docs/cloud.md)."
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from localvertex_base.userinput.spelling import on_one_line
 from pipelines.vertex import LOG_IN, Location
-from vertex_gpu_training.userinput.spelling import on_one_line
 
 _FROM_LOCAL = "localvertex.client.init"
 """A part of the refusal of `localvertex serve`."""

@@ -35,7 +35,7 @@ def run(repository: pathlib.Path, programs: pathlib.Path) -> tuple[int, list[str
     return done.returncode, done.stdout.splitlines()
 
 
-TESTS = ["make clean", "make check", "make test", "make test-slow"]
+TESTS = ["make clean", "make check", "make test", "make test-alone", "make test-slow"]
 INSTALL = "apt-get install -qq -y --no-install-recommends"
 
 

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 import compile
-from tests.support.in_process import call
 from training_job.release import serving_container
+from vertex_testing.in_process import call
 
 Compile = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -13,11 +13,12 @@ import pytest
 import compile
 import pipelines.__main__ as pipelines
 from tests.support.gcloud import empty
-from tests.support.in_process import call
-from tests.support.server import Server
+from vertex_testing.in_process import call
+from vertex_testing.server import Server
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
+FOLDERS = (ROOT / "docs", *ROOT.glob("packages/*/docs"))
+PAGES = sorted(str(path.relative_to(ROOT)) for folder in FOLDERS for path in folder.rglob("*.md"))
 
 
 def commands(page: pathlib.Path, program: str = "python") -> list[str]:

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.in_process import call
+from localvertex_base.userinput import cli
 from trainer import command_line
-from vertex_gpu_training.userinput import cli
+from vertex_testing.in_process import call
 
 TABLE: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "hostile_values.json").read_text())
 PROGRAMS = TABLE["programs"]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-COMPILED, USER_INPUT = "vertex_gpu_training.compiled", "vertex_gpu_training.userinput"
+COMPILED, USER_INPUT = "localvertex_base.compiled", "localvertex_base.userinput"
 MAY_IMPORT = {
     "compile": {"pipelines", "training_job", "accelerators", USER_INPUT},
     "cloud": {"pipelines", USER_INPUT},
@@ -61,9 +61,22 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, bool]]:
 
 
 def files(repository: pathlib.Path, package: str) -> list[pathlib.Path]:
-    place = repository.joinpath(*package.split("."))
+    place = folder_of(repository, package)
     file = place.with_name(f"{place.name}.py")
     return [file] if file.exists() else sorted(place.rglob("*.py"))
+
+
+def folder_of(repository: pathlib.Path, package: str) -> pathlib.Path:
+    """Return the folder of an import package, which may belong to one of the installable packages."""
+    homes = [repository, *repository.glob("packages/*")]
+    found = [home for home in homes if (home / package.split(".")[0]).is_dir()]
+    return (found or homes)[0].joinpath(*package.split("."))
+
+
+def module_of(repository: pathlib.Path, path: pathlib.Path) -> str:
+    """Return the name under which a file is imported."""
+    parts = path.relative_to(repository).with_suffix("").parts
+    return ".".join(parts[2:] if parts[0] == "packages" else parts).removesuffix(".__init__")
 
 
 def folders(repository: pathlib.Path) -> list[pathlib.Path]:
@@ -72,7 +85,7 @@ def folders(repository: pathlib.Path) -> list[pathlib.Path]:
         {
             path.parent
             for package in PACKAGES
-            for path in repository.joinpath(*package.split(".")).rglob("*")
+            for path in folder_of(repository, package).rglob("*")
             if path.is_file() and path.parent.name != "__pycache__"
         }
     )
@@ -80,11 +93,7 @@ def folders(repository: pathlib.Path) -> list[pathlib.Path]:
 
 def graph(repository: pathlib.Path) -> dict[str, set[str]]:
     """Return module -> modules that it imports, inside functions too."""
-    paths = {
-        ".".join(path.relative_to(repository).with_suffix("").parts).removesuffix(".__init__"): path
-        for package in PACKAGES
-        for path in files(repository, package)
-    }
+    paths = {module_of(repository, path): path for package in PACKAGES for path in files(repository, package)}
     return {name: modules(path, set(paths)) - {name} for name, path in paths.items()}
 
 
@@ -167,8 +176,8 @@ def test_apache_beam_is_imported_only_by_the_engines(repository: pathlib.Path, p
         ("import compile", ["tensorflow", "keras", "trainer", "localvertex", "google.cloud.aiplatform"]),
         ("import accelerators.__main__", ["yaml", "tensorflow", "kfp", "localvertex"]),
         ("import localvertex.__main__", ["tensorflow", "kfp", "google.cloud.aiplatform", "trainer", "pipelines"]),
-        ("import localvertex.engine", ["cel", "prompt_toolkit", "jinja2", "localvertex.show.report"]),
-        (LIST, ["cel", "localvertex.engine", "localvertex.custom_jobs", "localvertex.executors"]),
+        ("import localvertex.runner.engine", ["cel", "prompt_toolkit", "jinja2", "localvertex.show.report"]),
+        (LIST, ["cel", "localvertex.runner.engine", "localvertex.jobs", "localvertex.executors"]),
         ("import trainer.config, trainer.checkpoints.identity, trainer.data.dataset", ["tensorflow", "keras", "kfp"]),
     ],
 )

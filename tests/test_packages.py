@@ -67,7 +67,7 @@ def test_an_installation_brings_the_tools_and_what_they_import(repository: Path,
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
         wheel.extractall(folder)
     names = {path.name for path in folder.iterdir() if not path.name.endswith(".dist-info")}
-    assert names == {"accelerators", "localvertex", "vertex_gpu_training"}
+    assert names == {"accelerators", "localvertex", "localvertex_base"}
     page = Path("localvertex", "serve", "console", "page")
     shipped = {each.name for each in (repository / page).rglob("*") if each.is_file()}
     kept = {each.name for each in (folder / page).rglob("*") if each.is_file()}

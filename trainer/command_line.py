@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import ParamSpec, TypeVar
 
-from vertex_gpu_training.userinput import cli
-from vertex_gpu_training.userinput.errors import UserError
+from localvertex_base.userinput import cli
+from localvertex_base.userinput.errors import UserError
 
 P = ParamSpec("P")
 R = TypeVar("R")

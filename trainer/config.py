@@ -10,10 +10,10 @@ import json
 import math
 from typing import Any
 
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import quoted
 from trainer.models import models
 from trainer.models.metrics import ACCURACY, METRICS
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import quoted
 
 _BEYOND = 2**1000
 

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from localvertex_base.userinput import cli, paths
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import quoted
 from trainer import command_line
 from trainer.checkpoints import best
 from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
@@ -19,9 +22,6 @@ from trainer.results.label_errors import confident_learning
 from trainer.results.label_errors.confident_learning import LabelErrors
 from trainer.results.predictions import Predictions
 from trainer.results.report import label_errors as section, page
-from vertex_gpu_training.userinput import cli, paths
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import quoted
 
 if TYPE_CHECKING:
     import keras

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from localvertex_base.userinput import cli, paths
+from localvertex_base.userinput.errors import UserError
 from trainer import command_line
 from trainer.checkpoints import best
 from trainer.checkpoints.best import BestCheckpoint
@@ -24,8 +26,6 @@ from trainer.learner import libraries
 from trainer.results import seen
 from trainer.serve import trial
 from trainer.serve.trial import Network, TrialServer
-from vertex_gpu_training.userinput import cli, paths
-from vertex_gpu_training.userinput.errors import UserError
 
 if TYPE_CHECKING:
     import keras

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from localvertex_base.userinput import cli, paths
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import quoted
 from trainer import command_line
 from trainer.data import images
 from trainer.learner import libraries
 from trainer.results import exported
 from trainer.serve import image_files
-from vertex_gpu_training.userinput import cli, paths
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import quoted
 
 if TYPE_CHECKING:
     from trainer.results.saved_model import LoadedModel

@@ -9,6 +9,9 @@ import sys
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
+from localvertex_base.userinput import cli, paths
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import quoted
 from trainer import command_line
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.data import dataset
@@ -26,9 +29,6 @@ from trainer.files import publication, storage
 from trainer.files.bucket_errors import Replaced
 from trainer.files.overlap import begun
 from trainer.results.report import dataset as report
-from vertex_gpu_training.userinput import cli, paths
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import quoted
 
 _MAX_BAD_FRACTION = 0.1
 _MAX_EXAMPLES = 10**9

@@ -13,6 +13,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from localvertex_base.userinput import cli, paths
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import quoted
 from trainer import command_line, config
 from trainer.checkpoints import exactness, identity, occupant, starting_weights
 from trainer.checkpoints.async_writer import SECONDS_BETWEEN_FAILURES
@@ -27,9 +30,6 @@ from trainer.loop.cluster import cluster as clusters
 from trainer.loop.cluster.cluster import Cluster
 from trainer.loop.cluster.signals import StopRequest
 from trainer.models import models
-from vertex_gpu_training.userinput import cli, paths
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import quoted
 
 _AUTO = "auto"
 _LIMITS = {

@@ -2,10 +2,10 @@
 
 import math
 
+from localvertex_base.userinput.errors import UserError
 from trainer.data.dataset import Dataset
 from trainer.files import storage
 from training_job.machines import Machines
-from vertex_gpu_training.userinput.errors import UserError
 
 _RESERVED_GB = 40
 """For the system, the container image (about 15 GB with CUDA) and logs; an estimate with room to spare."""

@@ -4,11 +4,11 @@ import importlib.util
 from collections.abc import Mapping
 from typing import Any
 
+from localvertex_base.userinput.errors import UserError
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.engines import factory
 from training_job.container_image import PLACEHOLDER_IMAGE
 from training_job.notification.targets import is_local_run
-from vertex_gpu_training.userinput.errors import UserError
 
 
 def dataflow_settings(

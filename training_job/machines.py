@@ -7,8 +7,8 @@ from typing import Any
 import accelerators
 from accelerators.catalogue.nearest import without_accelerators
 from accelerators.job.finding import sentences
+from localvertex_base.userinput.errors import UserError
 from training_job.container_image import PLACEHOLDER_IMAGE
-from vertex_gpu_training.userinput.errors import UserError
 
 _COMMAND = ("python", "-m", "trainer.task")
 _WEEK_SECONDS = 7 * 24 * 3600

@@ -4,6 +4,8 @@ import functools
 import pathlib
 from typing import Any, NamedTuple
 
+from localvertex_base.userinput import paths
+from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints.exactness import is_exact_of_earlier_version
 from trainer.checkpoints.identity import is_finished, run_id
 from trainer.command_line import reported as reported  # a component imports `reported` from here
@@ -18,8 +20,6 @@ from training_job.release.outcomes import Release, conclusion
 from training_job.release.registry import Registry
 from training_job.release.serving_machines import ServingMachines, check_deployment
 from training_job.values import check_names, check_score, check_together
-from vertex_gpu_training.userinput import paths
-from vertex_gpu_training.userinput.errors import UserError
 
 
 class TrainingPlan(NamedTuple):

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from localvertex_base.userinput.errors import UserError
 from trainer import command_line
 from trainer.checkpoints import seal, starting_weights
 from trainer.checkpoints.starting_weights import StartingWeights
@@ -12,7 +13,6 @@ from trainer.learner import libraries
 from trainer.models import references
 from trainer.models.references import is_reference as is_reference  # for `pipelines`
 from training_job.release.registry import Registry
-from vertex_gpu_training.userinput.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

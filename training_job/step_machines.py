@@ -5,8 +5,8 @@ import dataclasses
 import accelerators
 from accelerators.job.finding import sentences
 from accelerators.pipeline.rules import check_resources
+from localvertex_base.userinput.errors import UserError
 from training_job.machines import beyond_the_build, setting
-from vertex_gpu_training.userinput.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints.identity import check_run_label
 from trainer.config import TrainConfig
 from trainer.data.preparing.dataflow import settings as dataflow
@@ -13,7 +14,6 @@ from training_job.container_image import check_image
 from training_job.machines import Machines
 from training_job.release.criteria import Criteria
 from training_job.release.serving_machines import ServingMachines, check_endpoint_name
-from vertex_gpu_training.userinput.errors import UserError
 
 _UNSAFE_IN_NAMES = '"\\\n\r\t'
 """Google's components paste names into JSON strings, which these characters would break."""

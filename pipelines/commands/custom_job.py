@@ -11,6 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from accelerators.pipeline.graph import Graph
+from localvertex_base.compiled.reader import read_pipeline
+from localvertex_base.userinput import paths
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.parameters import given, typed
+from localvertex_base.userinput.spelling import camel, listed
 from pipelines.calls import calls, created_name
 from pipelines.commands.submit import add_job, add_parameters, settings_from
 from pipelines.jobs.pipeline_job import DEFAULT_FILE, JobSettings, check, declared_parameters, pipeline_job, read_spec
@@ -18,11 +23,6 @@ from pipelines.jobs.watch import log_command
 from pipelines.vertex import Location, add_location, client, location_from, message
 from training_job.plan import TrainingPlan
 from training_job.starting_weights import is_reference
-from vertex_gpu_training.compiled.reader import read_pipeline
-from vertex_gpu_training.userinput import paths
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.parameters import given, typed
-from vertex_gpu_training.userinput.spelling import camel, listed
 
 _PLAN = "plan"
 """Name of the step that plans the training job."""

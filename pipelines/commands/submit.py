@@ -5,6 +5,8 @@ import json
 import sys
 from typing import Any, TextIO
 
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.parameters import given
 from pipelines.calls import calls, created_name
 from pipelines.jobs.machines import plan_lines
 from pipelines.jobs.pipeline_job import (
@@ -18,8 +20,6 @@ from pipelines.jobs.pipeline_job import (
 )
 from pipelines.jobs.watch import watch
 from pipelines.vertex import Location, add_location, client, location_from, message
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.parameters import given
 
 _CREATE_TIMEOUT_SECONDS = 120.0
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from localvertex_base.userinput.errors import UserError
 from pipelines.project import roles
 from pipelines.project.gcloud import CloudError, Gcloud, field as text_field
 from pipelines.project.resources import (
@@ -19,7 +20,6 @@ from pipelines.project.resources import (
     is_marked,
     repository,
 )
-from vertex_gpu_training.userinput.errors import UserError
 
 _REPOSITORY = re.compile(r"projects/[^/]+/locations/([^/]+)/repositories/([^/]+)")
 

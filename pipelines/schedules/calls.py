@@ -5,11 +5,11 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+from localvertex_base.userinput.errors import UserError
 from pipelines.calls import calls, created_name
 from pipelines.jobs.pipeline_job import job_id
 from pipelines.schedules.plan import Change
 from pipelines.vertex import Location, client, message
-from vertex_gpu_training.userinput.errors import UserError
 
 
 def existing(location: Location) -> list[dict[str, Any]]:

@@ -12,11 +12,11 @@ from cronsim import CronSim, CronSimError
 
 from accelerators import load_catalogue
 from accelerators.commands.options import known_region
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.reading import read
+from localvertex_base.userinput.spelling import did_you_mean, quoted
 from pipelines.jobs.pipeline_job import JobSettings, check, pipeline_job, read_spec
 from pipelines.vertex import Location
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.reading import read
-from vertex_gpu_training.userinput.spelling import did_you_mean, quoted
 
 DEFAULT_FILE = "schedules.yaml"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.shared import locked, make_once, run_folder
+from vertex_testing.shared import locked, make_once, run_folder
 
 STEPS = {
     "prepare",

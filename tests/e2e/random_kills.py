@@ -21,13 +21,13 @@ from uuid import uuid4
 
 from kfp import compiler
 
-from localvertex import engine
+from localvertex.runner import engine
 from localvertex.show.display import Display
-from localvertex.state import record
-from localvertex.state.task import State, Task
+from localvertex.store import record
+from localvertex.store.task import State, Task
+from localvertex_base.compiled.load import load
+from localvertex_base.compiled.spec import Component, Pipeline
 from tests.e2e.random_pipelines import IMAGE, random_pipeline
-from vertex_gpu_training.compiled.load import load
-from vertex_gpu_training.compiled.spec import Component, Pipeline
 
 _FINISHED = ("SUCCEEDED", "SKIPPED")
 _MAX_KILLS = 3

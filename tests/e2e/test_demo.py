@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.e2e.conftest import STEPS, Run, Runner
-from tests.support.server import wait_until
+from vertex_testing.server import wait_until
 
 pytestmark = pytest.mark.slow
 

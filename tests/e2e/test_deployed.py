@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Runner
-from tests.support.server import wait_until
+from vertex_testing.server import wait_until
 
 pytestmark = pytest.mark.slow
 

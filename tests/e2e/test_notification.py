@@ -14,9 +14,9 @@ from kfp import compiler, dsl
 
 from components.summary import summary
 from tests.support.receiver import PATH, Answer, receiving
-from tests.support.runs import STEP
-from tests.support.server import Server, wait_until
 from training_job.notification.targets import VARIABLE
+from vertex_testing.runs import STEP
+from vertex_testing.server import Server, wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from tests.e2e.conftest import Run
-from tests.support.server import Server
+from vertex_testing.server import Server
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from PIL import Image
 
 from pipelines.jobs.watch import ENDED
 from tests.e2e.conftest import STEPS, Run
-from tests.support.server import Server, wait_until
+from vertex_testing.server import Server, wait_until
 
 pytestmark = pytest.mark.slow
 

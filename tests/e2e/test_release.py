@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from localvertex.state.model_versions import ModelVersions
+from localvertex.store.model_versions import ModelVersions
 from tests.e2e.conftest import STEPS, Run, Runner
 
 pytestmark = pytest.mark.slow

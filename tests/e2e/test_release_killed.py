@@ -10,7 +10,7 @@ from tests.support.random_release_kills import RandomKills
 pytestmark = pytest.mark.slow
 
 _OUTCOME = "trainer.checkpoints.outcome"
-_VERSIONS = "localvertex.state.model_versions"
+_VERSIONS = "localvertex.store.model_versions"
 _ENDPOINTS = "training_job.release.endpoints"
 POINTS = [
     Point(module=_OUTCOME, name="note_comparison", when="after", is_run=True),

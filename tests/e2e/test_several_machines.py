@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from localvertex import custom_jobs
-from localvertex.custom_jobs import JobState
-from localvertex.custom_jobs.faults.faults import parse
+from localvertex import jobs
+from localvertex.jobs import JobState
+from localvertex.jobs.faults.faults import parse
 from localvertex.processes.processes import Processes
 
 pytestmark = pytest.mark.slow(first=True)
@@ -36,7 +36,7 @@ def dataset(python: str, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Pa
 class Trained:
     """A job that has ended: its outcome, its result and its folder."""
 
-    def __init__(self, folder: pathlib.Path, outcome: custom_jobs.Outcome) -> None:
+    def __init__(self, folder: pathlib.Path, outcome: jobs.Outcome) -> None:
         assert outcome.state is JobState.SUCCEEDED, outcome.error
         self.outcome, self.folder = outcome, folder
         self.result = json.loads((folder / "out" / "checkpoints" / "result.json").read_text())
@@ -67,24 +67,24 @@ def train(dataset: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> Tr
         container = {"image_uri": "gcr.io/x/trainer:1", "command": ["python", "-m", "trainer.task"], "args": args}
         machine = {"machine_type": "n1-standard-4"}
         pools = [{"machine_spec": machine, "replica_count": size, "container_spec": container} for size in sizes]
-        options = custom_jobs.Options(faults=tuple(map(parse, faults)), random_faults_seed=seed)
+        options = jobs.Options(faults=tuple(map(parse, faults)), random_faults_seed=seed)
         return ended(folder, pools, options)
 
     return run
 
 
-def ended(folder: pathlib.Path, pools: list[dict[str, Any]], options: custom_jobs.Options | None = None) -> Trained:
+def ended(folder: pathlib.Path, pools: list[dict[str, Any]], options: jobs.Options | None = None) -> Trained:
     """Run a job of these worker pools to its end."""
     spec = {
         "worker_pool_specs": pools,
         "base_output_directory": {"output_uri_prefix": f"{folder}/out"},
         "scheduling": {"strategy": "SPOT", "restart_job_on_worker_restart": len(pools) == 2},
     }
-    outcome = custom_jobs.run(
-        custom_jobs.read({"job_spec": spec}, region="us-central1", warn=lambda text: None),
-        workspace=custom_jobs.Workspace(folder=folder / "job", private_dir=folder),
+    outcome = jobs.run(
+        jobs.read({"job_spec": spec}, region="us-central1", warn=lambda text: None),
+        workspace=jobs.Workspace(folder=folder / "job", private_dir=folder),
         processes=Processes(grace_seconds=5),
-        options=options or custom_jobs.Options(),
+        options=options or jobs.Options(),
     )
     return Trained(folder, outcome)
 

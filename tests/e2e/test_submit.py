@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.server import Server
+from vertex_testing.server import Server
 
 pytestmark = pytest.mark.slow
 

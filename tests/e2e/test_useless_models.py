@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from localvertex.state.model_versions import ModelVersions
+from localvertex.store.model_versions import ModelVersions
 from tests.e2e.conftest import STEPS, Run, Runner
 from trainer.predict import main as predict
 

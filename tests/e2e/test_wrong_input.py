@@ -8,7 +8,7 @@ from PIL import Image
 
 from localvertex.__main__ import main
 from tests.e2e.conftest import Runner
-from tests.support.in_process import call
+from vertex_testing.in_process import call
 
 
 def write_images(folder: pathlib.Path, count: int, seed: int) -> None:

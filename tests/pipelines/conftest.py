@@ -15,7 +15,7 @@ import pytest
 from kfp import compiler, dsl
 
 from pipelines.__main__ import main
-from tests.support.in_process import call
+from vertex_testing.in_process import call
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -13,10 +13,10 @@ import compile
 import localvertex
 from localvertex.containers.choice import Choice
 from localvertex.containers.options import ContainerOptions
-from localvertex.state import registry
+from localvertex.store import registry
 from tests.support import answering, tiny_images
-from tests.support.in_process import call
 from tests.test_docs import commands
+from vertex_testing.in_process import call
 
 NAMES = ["cat", "dog"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGES = ("accelerators", "components", "pipelines", "trainer", "training_job", "vertex_gpu_training")
+PACKAGES = ("accelerators", "components", "pipelines", "trainer", "training_job", "localvertex_base")
 
 
 def add_before(line: str, *added: str) -> Callable[[str], str]:

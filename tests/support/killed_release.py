@@ -22,11 +22,11 @@ from typing import Any
 import psutil
 from PIL import Image
 
-from localvertex.state import record
-from tests.support import kill_point
-from tests.support.processes import command_line, has_ended
+from localvertex.store import record
 from tests.support.release_records import ReleaseRecords
-from tests.support.server import Server
+from vertex_testing import kill_point
+from vertex_testing.processes import command_line, has_ended
+from vertex_testing.server import Server
 
 NAME, ENDPOINT = "killed", "live"
 _COMMON = {

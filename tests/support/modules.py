@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.in_process import call
 from trainer import command_line
+from vertex_testing.in_process import call
 
 
 def start_module(module: str, *arguments: str, **environment: str) -> "subprocess.Popen[str]":

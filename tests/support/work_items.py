@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from localvertex_base.userinput.errors import UserError
 from trainer.data.sources.source import SourceImage
-from vertex_gpu_training.userinput.errors import UserError
 
 
 def square(number: int) -> int:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from trainer import command_line
 from trainer.command_line import describe_path_error, reported
-from vertex_gpu_training.userinput.errors import UserError
 
 
 def test_a_mistake_is_a_single_line_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:

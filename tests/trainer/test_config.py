@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from trainer import config
 from trainer.config import TrainConfig
-from vertex_gpu_training.userinput.errors import UserError
 
 
 def parse(flags: list[str]) -> TrainConfig:

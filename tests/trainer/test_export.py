@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from localvertex_base.userinput.errors import UserError
 from tests.support.modules import call_module, run_module
 from trainer.checkpoints import starting_weights
 from trainer.command_line import TrainingError
@@ -24,7 +25,6 @@ from trainer.export import export
 from trainer.prepare import prepare
 from trainer.results import saved_model
 from trainer.results.evaluation import Evaluation
-from vertex_gpu_training.userinput.errors import UserError
 
 FRESH = """
 import json, sys

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.support import kill_point
 from tests.support.modules import run_module
+from vertex_testing import kill_point
 
 pytestmark = pytest.mark.slow
 

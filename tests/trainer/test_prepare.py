@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from localvertex_base.userinput.errors import UserError
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list, prefixes
@@ -22,7 +23,6 @@ from trainer.data.splits import SPLITS
 from trainer.files import progress
 from trainer.files.progress import Progress
 from trainer.prepare import main, prepare
-from vertex_gpu_training.userinput.errors import UserError
 
 
 def noise(path: Path, seed: int, size: tuple[int, int] = (20, 14)) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.cloud_storage.server import CloudStorage
 from tests.support.growing import InBucket, Local, Place, content, fill, png
+from vertex_testing.cloud_storage.server import CloudStorage
 
 pytestmark = pytest.mark.slow(first=True)
 PREPARING = "trainer.data.preparing"

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from localvertex_base.userinput import step_endpoint
+from localvertex_base.userinput.step_endpoint import StepEndpoint
 from tests.support.finished import note_evaluation, write_finished_run
-from tests.support.server import Server
 from training_job.release.registry import Registry
-from vertex_gpu_training.userinput import step_endpoint
-from vertex_gpu_training.userinput.step_endpoint import StepEndpoint
+from vertex_testing.server import Server
 
 REGION = "us-central1"
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from training_job.container_image import PLACEHOLDER_IMAGE
 from training_job.dataflow import dataflow_settings
-from vertex_gpu_training.userinput.errors import UserError
 
 IMAGE = "us-docker.pkg.dev/my-project/images/image-training-cpu@sha256:" + "0" * 64
 PARAMETERS: dict[str, Any] = {

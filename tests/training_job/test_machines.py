@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from training_job.container_image import PLACEHOLDER_IMAGE
 from training_job.machines import Machines, check
-from vertex_gpu_training.userinput.errors import UserError
 
 IMAGE = "us-docker.pkg.dev/project/images/image-training-python:1"
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cloud_storage.server import CloudStorage
-from tests.support.server import Server
+from localvertex_base.userinput.errors import UserError
 from trainer import task
 from trainer.checkpoints.outcome import note_registration
 from trainer.config import TrainConfig
@@ -20,7 +19,8 @@ from trainer.prepare import prepare
 from training_job.container_image import PLACEHOLDER_IMAGE
 from training_job.plan import TrainingPlan, plan
 from training_job.release.labels import PROJECT_LABEL
-from vertex_gpu_training.userinput.errors import UserError
+from vertex_testing.cloud_storage.server import CloudStorage
+from vertex_testing.server import Server
 
 HYPERPARAMETERS = TrainConfig(epochs=2, global_batch_size=32).to_dict()
 MACHINES = {

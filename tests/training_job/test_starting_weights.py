@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 
 from localvertex import client
+from localvertex.api.access import token_file
 from localvertex.credentials.isolation import NoCredentials
-from localvertex.serve.access import token_file
-from localvertex.state import registry
-from localvertex.state.model_versions import ModelVersions
+from localvertex.store import registry
+from localvertex.store.model_versions import ModelVersions
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.step_endpoint import VARIABLE, StepEndpoint, write
 from tests.support.finished import write_finished_run
-from tests.support.own_endpoint import reachable
-from tests.support.server import Server
 from trainer import task
 from trainer.checkpoints import checkpoints, variables
 from trainer.checkpoints.identity import identity, run_id
@@ -36,8 +36,8 @@ from trainer.results import saved_model
 from training_job import starting_weights
 from training_job.release.registry import Registry
 from training_job.starting_weights import Start
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.step_endpoint import VARIABLE, StepEndpoint, write
+from vertex_testing.own_endpoint import reachable
+from vertex_testing.server import Server
 
 CONFIG = TrainConfig(epochs=1, max_steps=1, global_batch_size=8)
 

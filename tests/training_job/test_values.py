@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from trainer.config import TrainConfig
 from training_job.prepare import prepare
 from training_job.values import check_values
-from vertex_gpu_training.userinput.errors import UserError
 
 SOUND = {
     **TrainConfig().to_dict(),

@@ -3,13 +3,13 @@
 import sys
 from dataclasses import dataclass, fields
 
+from localvertex_base.userinput.errors import UserError
 from trainer import config
 from trainer.checkpoints import checkpoints, identity
 from trainer.checkpoints.checkpoints import Checkpoint
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.models import user_model
-from vertex_gpu_training.userinput.errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True)

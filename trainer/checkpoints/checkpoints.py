@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints import identity, manifest
 from trainer.checkpoints.manifest import MANIFEST_FILE, TornCheckpoint, name
 from trainer.files import publication, storage
 from trainer.files.publication import UNFENCED, Fence
-from vertex_gpu_training.userinput.errors import UserError
 
 VARIABLES_FILE = "variables.npz"
 _OWN = re.compile(f"{re.escape(MANIFEST_FILE)}|{re.escape(VARIABLES_FILE)}")

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints import checkpoints, identity, manifest, occupant
 from trainer.checkpoints.manifest import TornCheckpoint
 from trainer.files import event_log
-from vertex_gpu_training.userinput.errors import UserError
 
 Devices = Mapping[str, Any]
 """`kind`, `num_devices` and `num_machines`; also `from_step` in the record of a run."""

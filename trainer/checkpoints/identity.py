@@ -4,13 +4,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import quoted
 from trainer.checkpoints import manifest, seal
 from trainer.checkpoints.manifest import TornCheckpoint
 from trainer.config import TrainConfig
 from trainer.files import storage
 from trainer.models import user_model
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import quoted
 
 TRAINER_VERSION = "3"
 """Increase this when a change makes equal configurations compute something else: every run then starts from scratch."""

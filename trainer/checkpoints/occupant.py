@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints import checkpoints, lease, manifest
 from trainer.checkpoints.manifest import TornCheckpoint
 from trainer.config import TrainConfig
-from vertex_gpu_training.userinput.errors import UserError
 
 
 def identity_in(directory: str) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints import checkpoints, identity, manifest, seal
 from trainer.checkpoints.checkpoints import Arrays, Best, Checkpoint
 from trainer.checkpoints.manifest import TornCheckpoint
@@ -19,7 +20,6 @@ from trainer.config import TrainConfig
 from trainer.files import storage
 from trainer.models import references
 from trainer.results import seen
-from vertex_gpu_training.userinput.errors import UserError
 
 _START_FILE = "start.json"
 _UNUSABLE = (TornCheckpoint, KeyError, TypeError)

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageOps
 
+from localvertex_base.userinput.spelling import on_one_line
 from trainer.data import modes
 from trainer.data.modes import BadImage as BadImage
-from vertex_gpu_training.userinput.spelling import on_one_line
 
 _MAX_PIXELS = 178_956_970
 """Larger images are refused as bad: a small file may unpack to many gigabytes (Pillow's own hard limit)."""

@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from vertex_gpu_training.userinput.errors import UserError
+from localvertex_base.userinput.errors import UserError
 
 SPLITS = ("train", "validation", "test")
 _VALIDATION_FRACTION = 0.1

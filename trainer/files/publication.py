@@ -9,10 +9,10 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 
+from localvertex_base.userinput import asides
 from trainer.files import bucket, storage
 from trainer.files.overlap import begun, in_order
 from trainer.files.storage import MISSING, Path
-from vertex_gpu_training.userinput import asides
 
 _NUM_TRANSFERS = 8
 """Number of parallel uploads."""

@@ -14,9 +14,9 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, TypeVar
 
+from localvertex_base.userinput import asides, outputs, paths
+from localvertex_base.userinput.files import write_all
 from trainer.files import bucket
-from vertex_gpu_training.userinput import asides, outputs, paths
-from vertex_gpu_training.userinput.files import write_all
 
 Path = str | os.PathLike[str]
 T = TypeVar("T")

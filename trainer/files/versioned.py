@@ -10,10 +10,10 @@ import errno
 import os
 import pathlib
 
+from localvertex_base.userinput import asides
 from trainer.files import bucket, storage
 from trainer.files.bucket_errors import Replaced
 from trainer.files.storage import MISSING
-from vertex_gpu_training.userinput import asides
 
 _WITHOUT_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
 """Errors of file systems without hard links."""

@@ -11,10 +11,10 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
+from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints.variables import values as keras_values
 from trainer.learner import keras_internals
 from trainer.models import models
-from vertex_gpu_training.userinput.errors import UserError
 
 Arrays = Sequence[npt.NDArray[Any]]
 Shapes = Sequence[tuple[int, ...]]

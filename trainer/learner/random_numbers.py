@@ -12,7 +12,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from vertex_gpu_training.userinput.errors import UserError
+from localvertex_base.userinput.errors import UserError
 
 _STATEFUL = re.compile(r"Rng|Stateful(?!PartitionedCall)")
 """Beginning of operations that draw from a variable, such as that of tf.random.Generator."""

@@ -12,6 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints import identity, variables
 from trainer.data.examples import Examples, ExamplesInMemory
 from trainer.data.sampler import Sampler
@@ -24,7 +25,6 @@ from trainer.loop.cluster.peers import watched
 from trainer.loop.cluster.signals import end_at_once
 from trainer.loop.cluster.watchdog import Watchdog, leave
 from trainer.loop.training import CONNECT_SECONDS, Training
-from vertex_gpu_training.userinput.errors import UserError
 
 _MAX_SPLIT_BYTES = 2**30
 """Each worker gets the whole training split in one message, and messages are limited to 2 GiB."""

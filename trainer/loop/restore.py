@@ -3,6 +3,7 @@
 import dataclasses
 import time
 
+from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints import checkpoints, manifest, occupant, variables
 from trainer.checkpoints.async_writer import Checkpointing, CheckpointWriter, NoCheckpoints
 from trainer.checkpoints.checkpoints import Checkpoint
@@ -11,7 +12,6 @@ from trainer.files import storage
 from trainer.files.observers import Observer
 from trainer.learner.learner import Learner
 from trainer.loop.worker_sync import WorkerSync
-from vertex_gpu_training.userinput.errors import UserError
 
 _NUM_ATTEMPTS = 10
 

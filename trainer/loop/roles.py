@@ -5,6 +5,7 @@ import re
 
 import tensorflow as tf
 
+from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints.lease import NotHolder
 from trainer.data.stored.shards import damage_named
 from trainer.files import observers
@@ -15,7 +16,6 @@ from trainer.loop.cluster import distribution
 from trainer.loop.cluster.patience import GaveUp
 from trainer.loop.cluster.watchdog import Watchdog, leave, leave_displaced
 from trainer.loop.training import Training
-from vertex_gpu_training.userinput.errors import UserError
 
 _LOST_PEER = (tf.errors.UnavailableError, tf.errors.DeadlineExceededError)
 """Errors of a collective operation when another worker is lost or frozen."""

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import keras
 import tensorflow as tf
 
+from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints import checkpoints, exactness, identity, occupant
 from trainer.checkpoints.exactness import Devices
 from trainer.checkpoints.lease import Followed, Lease, NotHolder
@@ -38,7 +39,6 @@ from trainer.loop.early_stopping import EarlyStopping
 from trainer.loop.warm_start import WarmStart
 from trainer.loop.worker_sync import WorkerSync
 from trainer.results import seen
-from vertex_gpu_training.userinput.errors import UserError
 
 CONNECT_SECONDS = 120
 """For TensorFlow to connect the machines, which have just met."""

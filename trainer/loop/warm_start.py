@@ -5,13 +5,13 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints import starting_weights, variables
 from trainer.files import storage
 from trainer.learner import class_rows
 from trainer.learner.learner import Learner
 from trainer.models import references, weights_file
 from trainer.results import seen
-from vertex_gpu_training.userinput.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ import dataclasses
 
 import tensorflow as tf
 
+from localvertex_base.userinput.errors import UserError
 from trainer.files.observers import Observer
 from trainer.learner import random_numbers
 from trainer.learner.learner import Learner
@@ -16,7 +17,6 @@ from trainer.loop.cluster.watchdog import EXIT_LOST_PEER, Watchdog
 from trainer.loop.training import CONNECT_SECONDS, Training
 from trainer.loop.xla import trial as xla_trial
 from trainer.loop.xla.trial import Outcome
-from vertex_gpu_training.userinput.errors import UserError
 
 
 def train(training: Training, log_event: Observer, watchdog: Watchdog) -> int:

@@ -3,10 +3,10 @@
 import keras
 from keras import layers
 
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import on_one_line
 from trainer.models.table import Application
 from trainer.models.weights import load_weights
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import on_one_line
 
 _DROPOUT = 0.2
 """Dropout rate before the classes if the head has no hidden layer."""

@@ -3,8 +3,8 @@
 import keras
 from keras import layers
 
+from localvertex_base.userinput.errors import UserError
 from trainer.models.weights import load_weights
-from vertex_gpu_training.userinput.errors import UserError
 
 
 def build(*, image_size: int, num_classes: int, weights: str) -> keras.Model:

@@ -3,8 +3,8 @@
 import keras
 from keras import layers, ops
 
+from localvertex_base.userinput.errors import UserError
 from trainer.models.weights import load_weights
-from vertex_gpu_training.userinput.errors import UserError
 
 
 @keras.saving.register_keras_serializable(package="trainer")

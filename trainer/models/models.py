@@ -7,9 +7,9 @@ class probabilities float32 [B, K]; its preprocessing is inside.
 import difflib
 from typing import TYPE_CHECKING
 
+from localvertex_base.userinput import paths
+from localvertex_base.userinput.errors import UserError
 from trainer.models import references, table, user_model, weights_file
-from vertex_gpu_training.userinput import paths
-from vertex_gpu_training.userinput.errors import UserError
 
 if TYPE_CHECKING:
     import keras

@@ -13,8 +13,8 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import on_one_line
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import on_one_line
 
 if TYPE_CHECKING:
     import keras

@@ -2,10 +2,10 @@
 
 import keras
 
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import on_one_line
 from trainer.files import downloads
 from trainer.models import weights_file
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import on_one_line
 
 
 def load_weights(model: keras.Model, path: str) -> None:

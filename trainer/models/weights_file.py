@@ -2,8 +2,8 @@
 
 import os
 
+from localvertex_base.userinput.errors import UserError
 from trainer.files import storage
-from vertex_gpu_training.userinput.errors import UserError
 
 
 def is_file(weights: str) -> bool:

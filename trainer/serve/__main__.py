@@ -7,11 +7,11 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from localvertex_base.userinput import cli
+from localvertex_base.userinput.errors import UserError
 from trainer import command_line
 from trainer.serve import contract, model, server
 from trainer.serve.model import Model
-from vertex_gpu_training.userinput import cli
-from vertex_gpu_training.userinput.errors import UserError
 
 _STANDARD_INPUT = "-"
 

@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import quoted
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import quoted
 
 _DEFAULT_PORT = 8080
 _ROUTE = re.compile(r"/[\w./:@-]*", re.ASCII)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
+from localvertex_base.userinput import paths
 from trainer.learner import libraries
 from trainer.results import exported
 from trainer.serve.batches import Probabilities
-from vertex_gpu_training.userinput import paths
 
 if TYPE_CHECKING:
     from trainer.results.saved_model import LoadedModel

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.reading import parse_json
+from localvertex_base.userinput.spelling import quoted
 from trainer.data.modes import BadImage
 from trainer.serve import image_files
 from trainer.serve.image_files import ImageFile
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.reading import parse_json
-from vertex_gpu_training.userinput.spelling import quoted
 
 _MAX_INSTANCES = 1024
 """Images of a request; a batch prediction job sends 64 by default."""

@@ -11,10 +11,10 @@ from typing import Protocol
 
 import uvicorn
 
+from localvertex_base.userinput.errors import UserError
 from trainer.serve.app import Serving, application
 from trainer.serve.batches import MAX_IMAGES, Batches, Probabilities
 from trainer.serve.contract import Contract
-from vertex_gpu_training.userinput.errors import UserError
 
 _DRAIN_SECONDS = 25
 """For the last predictions; the service kills a container 30 seconds after SIGTERM."""

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from localvertex_base.userinput.spelling import on_one_line
 from training_job.notification.delivery import Limits, NotSentError, TemporaryError, check_status, retried
 from training_job.notification.failures import failed_tasks
 from training_job.notification.message import FailedStep
 from training_job.release import vertex_clients
-from vertex_gpu_training.userinput.spelling import on_one_line
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,14 +7,14 @@ from typing import Any
 
 from kfp.dsl import PipelineTaskFinalStatus
 
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import on_one_line
 from training_job.notification import webhook
 from training_job.notification.delivery import Limits, NotSentError
 from training_job.notification.google_cloud import GoogleCloud
 from training_job.notification.message import FailedStep, message_of
 from training_job.notification.targets import VARIABLE, Targets, is_local_run, local_address
 from training_job.report import one_line as ending
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import on_one_line
 
 
 def report_end(

@@ -4,7 +4,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from vertex_gpu_training.userinput.errors import UserError
+from localvertex_base.userinput.errors import UserError
 
 VARIABLE = "IMAGE_TRAINING_WEBHOOK"
 """Environment variable with the address of a webhook, for local runs."""

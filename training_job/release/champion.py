@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
+from localvertex_base.userinput.errors import UserError
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.results import exported
 from training_job.release.labels import PROJECT_LABEL
 from training_job.release.registry import Registry
-from vertex_gpu_training.userinput.errors import UserError
 
 
 class Champion(NamedTuple):

@@ -5,6 +5,7 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from localvertex_base.userinput.errors import UserError
 from trainer import command_line
 from trainer.checkpoints import best, outcome
 from trainer.checkpoints.best import BestCheckpoint
@@ -20,7 +21,6 @@ from trainer.results.report import comparison as report
 from training_job.release import labels
 from training_job.release.criteria import Criteria
 from training_job.release.registry import Registry, Version
-from vertex_gpu_training.userinput.errors import UserError
 
 _FORCED = "by force_promotion; "
 

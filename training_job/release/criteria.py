@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from vertex_gpu_training.userinput.errors import UserError
+from localvertex_base.userinput.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints import outcome
 from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
 from trainer.files import storage
@@ -13,7 +14,6 @@ from training_job.release.labels import ALIASES, CHAMPION, PROMOTION, UNDECIDED
 from training_job.release.live_prediction import Expected, WrongAnswerError
 from training_job.release.registry import Registry
 from training_job.release.serving_machines import ServingMachines, check_deployment
-from vertex_gpu_training.userinput.errors import UserError
 
 _ALL = 100
 _PAUSES_SECONDS = (1.0, 4.0, 16.0, 60.0)

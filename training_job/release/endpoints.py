@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from localvertex_base.userinput.errors import UserError
 from trainer.command_line import TrainingError
 from training_job.release import vertex_clients
 from training_job.release.labels import PROJECT_LABEL
 from training_job.release.vertex_clients import call, display_name_filter, finished
-from vertex_gpu_training.userinput.errors import UserError
 
 _CREATE_SECONDS = 600.0
 _DEPLOY_SECONDS = 7200.0

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
+from localvertex_base.userinput.errors import UserError
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.export import export as export_model
 from training_job.release.registration import labels_at_upload
 from training_job.release.registry import Registry
-from vertex_gpu_training.userinput.errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True)

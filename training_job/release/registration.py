@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import quoted
 from trainer.checkpoints import outcome
 from trainer.checkpoints.identity import read_result
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from training_job.release import labels
 from training_job.release.registry import Registry, Version
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import quoted
 
 _SCHEMA = "gs://google-cloud-aiplatform/schema/modelevaluation/classification_metrics_1.0.0.yaml"
 _EVALUATION = "test split"

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from localvertex_base.userinput.errors import UserError
 from training_job.release import vertex_clients
 from training_job.release.labels import CHAMPION, CHECKPOINT, PROJECT_LABEL, RUN_ID, VERSION_KEYS, label_value
 from training_job.release.vertex_clients import NotFoundError, call, display_name_filter
-from vertex_gpu_training.userinput.errors import UserError
 
 _DEFAULT = "default"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import accelerators
 from accelerators.job.finding import sentences
+from localvertex_base.userinput.errors import UserError
 from training_job.machines import setting
-from vertex_gpu_training.userinput.errors import UserError
 
 _MAX_NAME = 128
 _UNSAFE = re.compile(r'["\\\x00-\x1f\x7f]')

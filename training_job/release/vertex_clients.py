@@ -14,12 +14,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
+from localvertex_base.userinput import step_endpoint
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import on_one_line
+from localvertex_base.userinput.step_endpoint import StepEndpoint
 from trainer.command_line import TrainingError
 from trainer.files import storage
-from vertex_gpu_training.userinput import step_endpoint
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import on_one_line
-from vertex_gpu_training.userinput.step_endpoint import StepEndpoint
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from pipelines.commands import schedule as schedule_command
-from tests.support.server import Server, wait_until
+from vertex_testing.server import Server, wait_until
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.server import PARENT, Server, wait_until
+from vertex_testing.server import PARENT, Server, wait_until
 
 pytestmark = pytest.mark.slow
 

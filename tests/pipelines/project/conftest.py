@@ -13,8 +13,8 @@ import pytest
 
 from cloud import main
 from tests.support.gcloud import empty
-from tests.support.in_process import call
-from tests.support.shared import locked, run_folder
+from vertex_testing.in_process import call
+from vertex_testing.shared import locked, run_folder
 
 Script = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -9,7 +9,7 @@ import pytest
 
 from cloud import main
 from tests.pipelines.project.conftest import Script, World
-from tests.support.in_process import call
+from vertex_testing.in_process import call
 
 ACCOUNT = "image-training@my-project.iam.gserviceaccount.com"
 BUCKET = "gs://my-project-image-training"

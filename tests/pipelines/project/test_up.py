@@ -13,8 +13,8 @@ import yaml
 
 from cloud import main
 from tests.pipelines.project.conftest import Script, World
-from tests.support.in_process import call
 from training_job.release import serving_container
+from vertex_testing.in_process import call
 
 DIGEST = "sha256:" + "d" * 64
 ACCOUNT = "image-training@my-project.iam.gserviceaccount.com"

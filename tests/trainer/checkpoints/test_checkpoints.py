@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints import checkpoints, manifest, occupant
 from trainer.checkpoints.checkpoints import Best, Checkpoint
-from vertex_gpu_training.userinput.errors import UserError
 
 
 def checkpoint(step: int, best: Best | None = None, **identity: Any) -> Checkpoint:

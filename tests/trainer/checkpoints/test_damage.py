@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints import checkpoints, identity, manifest, outcome, seal, starting_weights
 from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.checkpoints.lease import LEASE_FILE, Lease, identity_of_holder
 from trainer.files import storage
-from vertex_gpu_training.userinput.errors import UserError
 
 ALWAYS_EIO = Path("/proc/self/mem")
 """Reading from its beginning is an input/output error."""

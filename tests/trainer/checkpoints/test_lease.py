@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cloud_storage.server import CloudStorage
 from trainer.checkpoints import checkpoints, lease as leases, seal
 from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.checkpoints.lease import LEASE_FILE, Followed, Lease, NotHolder
 from trainer.files import storage, this_process, versioned
 from trainer.files.bucket_errors import Replaced
 from trainer.files.publication import Fence
+from vertex_testing.cloud_storage.server import CloudStorage
 
 HOLDER = """
 import sys, time

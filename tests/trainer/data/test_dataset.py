@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from trainer.data import dataset
-from vertex_gpu_training.userinput.errors import UserError
 
 
 def test_a_folder_that_is_not_a_dataset_is_refused(tmp_path: Path) -> None:

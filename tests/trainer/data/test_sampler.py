@@ -6,10 +6,10 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings, strategies as st
 
+from localvertex_base.userinput.errors import UserError
 from trainer.config import TrainConfig
 from trainer.data import sampler
 from trainer.data.sampler import Sampler, block_size
-from vertex_gpu_training.userinput.errors import UserError
 
 
 def epoch_of(order: Sampler, epoch: int) -> npt.NDArray[np.int64]:

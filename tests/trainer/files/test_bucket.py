@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.support.cloud_storage.server import CloudStorage
+from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints import checkpoints, manifest
 from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.command_line import describe_path_error
@@ -18,7 +18,7 @@ from trainer.data.sources import remarks
 from trainer.data.sources.bucket import BucketSource
 from trainer.files import bucket, event_log, publication, storage
 from trainer.files.event_log import EventLog
-from vertex_gpu_training.userinput.errors import UserError
+from vertex_testing.cloud_storage.server import CloudStorage
 
 OWN = re.compile(r"shard-\d-of-\d|a|deep/.*")
 

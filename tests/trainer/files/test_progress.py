@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.terminal import Terminal
 from trainer.files import progress
 from trainer.files.progress import Progress
+from vertex_testing.terminal import Terminal
 
 SHOWN = """
 import os, sys, time

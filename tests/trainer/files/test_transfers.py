@@ -14,10 +14,10 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from tests.support.cloud_storage.server import CloudStorage
 from tests.support.modules import start_module
-from tests.support.server import wait_until
 from trainer.files import bucket, bucket_client, downloads, storage
+from vertex_testing.cloud_storage.server import CloudStorage
+from vertex_testing.server import wait_until
 
 
 def test_an_interrupted_download_resumes_where_it_stopped(server: CloudStorage) -> None:

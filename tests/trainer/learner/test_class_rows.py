@@ -6,10 +6,10 @@ import keras
 import numpy as np
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints.variables import values as values_of
 from trainer.learner import class_rows, keras_internals
 from trainer.models import models
-from vertex_gpu_training.userinput.errors import UserError
 
 HEAD = ("logits/kernel", "logits/bias")
 

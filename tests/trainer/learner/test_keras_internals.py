@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from localvertex_base.userinput.errors import UserError
 from trainer.config import TrainConfig
 from trainer.learner import keras_internals, optimizers
 from trainer.learner.keras_internals import FusedAdam, FusedBatchNormalization, fuse_batch_normalization
-from vertex_gpu_training.userinput.errors import UserError
 
 HELP = (
     f"trainer/learner/keras_internals.py is made for Keras {keras_internals.MADE_FOR}, and Keras {keras.__version__}"

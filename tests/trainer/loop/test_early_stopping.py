@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from tests.support.modules import call_module
 from trainer.checkpoints import checkpoints
 from trainer.checkpoints.checkpoints import Best
 from trainer.checkpoints.identity import is_finished, run_id
 from trainer.config import TrainConfig
 from trainer.loop.early_stopping import EarlyStopping, Validations, with_score
-from vertex_gpu_training.userinput.errors import UserError
 
 EXACT = ["--exact", "--epochs=30", "--global-batch-size=64", "--learning-rate=0.02", "--checkpoint-every-steps=2"]
 PLANNED_STEPS = 90

@@ -15,10 +15,10 @@ import pytest
 
 from tests.support.job import Job
 from tests.support.modules import run_module
-from tests.support.shared import make_once
 from trainer.checkpoints import checkpoints, manifest
 from trainer.checkpoints.identity import is_finished
 from trainer.files import event_log
+from vertex_testing.shared import make_once
 
 pytestmark = pytest.mark.slow
 RUN = [

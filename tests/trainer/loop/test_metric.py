@@ -10,10 +10,10 @@ from PIL import Image
 from sklearn import metrics as sklearn_metrics
 
 from tests.support.modules import run_module
-from tests.support.shared import make_once
 from trainer.checkpoints import best as best_checkpoint, restored
 from trainer.data import dataset, staging
 from trainer.results import predictions
+from vertex_testing.shared import make_once
 
 FLAGS = ("--exact", "--epochs=12", "--global-batch-size=32", "--learning-rate=0.003", "--augment=none", "--seed=3")
 EVALUATE = ["time", "event", "split", "step", "epoch", "loss", "accuracy", "is_best", "seconds"]

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.cloud_storage.server import CloudStorage
 from tests.support.job import EXACT_RUN, Job
 from trainer.checkpoints import checkpoints, seal
 from trainer.checkpoints.lease import LEASE_FILE
 from trainer.files import event_log, storage
+from vertex_testing.cloud_storage.server import CloudStorage
 
 pytestmark = pytest.mark.slow
 PROGRAM = ["-m", "tests.support.short_lease"]

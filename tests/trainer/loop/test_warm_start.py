@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from localvertex_base.userinput.errors import UserError
 from tests.support.learners import make_learner
 from tests.support.modules import run_module
 from trainer.checkpoints import starting_weights, variables
 from trainer.files import event_log
 from trainer.loop.warm_start import WarmStart
 from trainer.prepare import prepare
-from vertex_gpu_training.userinput.errors import UserError
 
 DIGITS = tuple("0123456789")
 MISSING = "sha256:" + "0" * 64

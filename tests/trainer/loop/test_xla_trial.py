@@ -17,11 +17,11 @@ import psutil
 import pytest
 
 from tests.support.job import Job
-from tests.support.processes import command_line
 from trainer.loop.cluster.patience import GaveUp
 from trainer.loop.cluster.signals import StopRequest
 from trainer.loop.xla import trial as xla_trial
 from trainer.loop.xla.trial import Outcome
+from vertex_testing.processes import command_line
 
 ABORTS = (
     "print('LLVM ERROR: Cannot select: intrinsic', file=sys.stderr); print('#0 frame', file=sys.stderr); os.abort()"

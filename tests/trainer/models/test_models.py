@@ -9,8 +9,8 @@ import keras
 import numpy as np
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from trainer.models import applications, models, table
-from vertex_gpu_training.userinput.errors import UserError
 
 # h5py converts the variables of Keras 3.15 in a way that NumPy 2 deprecates.
 pytestmark = pytest.mark.filterwarnings(

@@ -2,8 +2,8 @@
 
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from trainer.config import TrainConfig
-from vertex_gpu_training.userinput.errors import UserError
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from tests.support.modules import run_module
 from trainer.checkpoints import identity as run_identity
 from trainer.config import TrainConfig
 from trainer.models import models, user_model
-from vertex_gpu_training.userinput.errors import UserError
 
 if TYPE_CHECKING:
     from trainer.data.examples import Examples

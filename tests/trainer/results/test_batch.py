@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from localvertex_base.userinput.errors import UserError
 from trainer.command_line import TrainingError
 from trainer.data import images
 from trainer.results.batch import instances as batch_instances
 from trainer.results.batch.instances import Instances, write
 from trainer.results.batch.report import report
-from vertex_gpu_training.userinput.errors import UserError
 
 SIZE = 16
 

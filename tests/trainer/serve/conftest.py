@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.shared import make_once
+from vertex_testing.shared import make_once
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@
 
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from trainer.serve import contract
-from vertex_gpu_training.userinput.errors import UserError
 
 
 def test_without_the_services_variables_only_this_machine_is_served() -> None:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, expect
 
-from localvertex.state import registry
-from tests.support.browser import browser as browser, needs_chromium, opened
-from tests.support.server import Server
+from localvertex.store import registry
 from trainer.data.dataset import Dataset
+from vertex_testing.browser import browser as browser, needs_chromium, opened
+from vertex_testing.server import Server
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 

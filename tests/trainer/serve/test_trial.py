@@ -12,9 +12,9 @@ import numpy.typing as npt
 import psutil
 import pytest
 
-from tests.support.processes import has_ended
 from trainer.command_line import TrainingError
 from trainer.serve import trial, trial_images
+from vertex_testing.processes import has_ended
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (10, 8, 8, 3), dtype=np.uint8)
 STORED = [b"0123"] * len(PIXELS)

@@ -11,12 +11,12 @@ import pytest
 import trustme
 
 from tests.support.receiver import CLOSES, DRIPS, HANGS, PATH, Answer, receiving
-from tests.support.server import wait_until
 from tests.training_job.notification.conftest import ERROR, JOB, PATIENT, Ended
 from training_job.notification import webhook
 from training_job.notification.delivery import Limits
 from training_job.notification.message import FailedStep, message_of
 from training_job.notification.targets import VARIABLE
+from vertex_testing.server import wait_until
 
 SOURCE = f"the webhook in {VARIABLE}"
 

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from localvertex_base.userinput import step_endpoint
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.step_endpoint import StepEndpoint
 from tests.support.finished import note_evaluation, write_finished_run
-from tests.support.html import Page
-from tests.support.server import Server
 from trainer.checkpoints import outcome, seal
 from trainer.checkpoints.identity import identity, run_id
 from trainer.config import TrainConfig
@@ -26,9 +27,8 @@ from training_job.release.criteria import Criteria
 from training_job.release.exported import export as released
 from training_job.release.registration import labels_at_upload
 from training_job.release.registry import Registry
-from vertex_gpu_training.userinput import step_endpoint
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.step_endpoint import StepEndpoint
+from vertex_testing.html import Page
+from vertex_testing.server import Server
 
 pytestmark = pytest.mark.slow
 CONFIG = TrainConfig(epochs=1, max_steps=1, global_batch_size=8)

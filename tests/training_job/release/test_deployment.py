@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from tests.support import answering
 from tests.support.finished import write_finished_run
-from tests.support.server import Server
 from trainer.checkpoints import outcome
 from trainer.command_line import TrainingError
 from trainer.data import dataset
@@ -20,7 +20,7 @@ from training_job.release.labels import ALIASES, PROJECT_LABEL
 from training_job.release.live_prediction import Expected, WrongAnswerError, check
 from training_job.release.registry import Registry
 from training_job.release.serving_machines import ServingMachines
-from vertex_gpu_training.userinput.errors import UserError
+from vertex_testing.server import Server
 
 NAME, REGION, PROBABILITY = "live", "us-central1", 0.75
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from tests.support.finished import note_evaluation, write_finished_run
-from tests.support.server import PARENT, Server
 from trainer.checkpoints import outcome
 from training_job.release import outcomes
 from training_job.release.criteria import Criteria
 from training_job.release.labels import ALIASES, PROJECT_LABEL
 from training_job.release.outcomes import Release
 from training_job.release.registry import Registry
+from vertex_testing.server import PARENT, Server
 
 NAME, IMAGE = "pets", "example-docker.pkg.dev/p/serving:1"
 RELEASE = Release(model_name=NAME, serving_image=IMAGE, region="us-central1", minimum_score=0.8, criteria=Criteria())

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.server import PARENT, Server
+from localvertex_base.userinput import step_endpoint
+from localvertex_base.userinput.step_endpoint import StepEndpoint
 from tests.support.unreliable import unreliable
 from trainer.checkpoints import outcome
 from trainer.command_line import TrainingError
@@ -15,8 +16,7 @@ from training_job.release import vertex_clients
 from training_job.release.labels import ALIASES, PROJECT_LABEL, VERSION_KEYS
 from training_job.release.registration import description, in_google_schema, labels_at_upload, record
 from training_job.release.registry import Registry
-from vertex_gpu_training.userinput import step_endpoint
-from vertex_gpu_training.userinput.step_endpoint import StepEndpoint
+from vertex_testing.server import PARENT, Server
 
 METRICS = {
     "accuracy": 0.9,

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from localvertex.state import registry
-from localvertex.state.model_versions import ModelVersions
-from tests.support.own_endpoint import reachable
+from localvertex.store import registry
+from localvertex.store.model_versions import ModelVersions
+from localvertex_base.userinput.errors import UserError
 from training_job.release.registry import Registry
 from training_job.release.vertex_clients import NotFoundError
-from vertex_gpu_training.userinput.errors import UserError
+from vertex_testing.own_endpoint import reachable
 
 
 def fill(work_dir: Path) -> None:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from localvertex_base.userinput import step_endpoint
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.step_endpoint import StepEndpoint
 from tests.support.finished import note_evaluation, write_finished_run
 from tests.support.unreliable import Answering, Received, refusal
 from trainer.checkpoints import outcome
@@ -18,9 +21,6 @@ from training_job.release import comparison, deployment, endpoints, registration
 from training_job.release.criteria import Criteria
 from training_job.release.outcomes import Release, conclusion
 from training_job.release.registry import Registry
-from vertex_gpu_training.userinput import step_endpoint
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.step_endpoint import StepEndpoint
 
 VERSION = "projects/p/locations/us-central1/models/1@2"
 ENDPOINT = "projects/p/locations/us-central1/endpoints/1"

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from google.auth import exceptions
 
-from tests.support.own_endpoint import reachable
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.step_endpoint import VARIABLE, StepEndpoint, write
 from trainer.command_line import TrainingError
 from training_job.release import vertex_clients
 from training_job.release.vertex_clients import NotFoundError, call
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.step_endpoint import VARIABLE, StepEndpoint, write
+from vertex_testing.own_endpoint import reachable
 
 TOKEN = "t" * 43
 

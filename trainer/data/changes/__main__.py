@@ -2,11 +2,11 @@
 
 import sys
 
+from localvertex_base.userinput import cli, paths
 from trainer import command_line
 from trainer.data.changes import changes
 from trainer.files import storage
 from trainer.results.report import changes as report
-from vertex_gpu_training.userinput import cli, paths
 
 
 def main(arguments: list[str] | None = None) -> int:

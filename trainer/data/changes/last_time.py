@@ -5,11 +5,11 @@ import traceback
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import on_one_line
 from trainer.data.changes import changes
 from trainer.files import storage
 from trainer.results.report import changes as report
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import on_one_line
 
 _NONE = "There is no previous dataset of this source and image size, or it can no longer be used."
 

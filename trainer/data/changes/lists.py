@@ -6,8 +6,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
+from localvertex_base.userinput.errors import UserError
 from trainer.data.preparing import image_list
-from vertex_gpu_training.userinput.errors import UserError
 
 Line = dict[str, Any]
 _NUM_NUMBERS = 8

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from localvertex_base.userinput.spelling import quoted
 from trainer.data.changes.measures import MEASURES, Distributions, value_of
-from vertex_gpu_training.userinput.spelling import quoted
 
 MAX_P_VALUE = 0.01
 """Limit of the corrected p-value: at most one comparison in a hundred has a false alarm."""

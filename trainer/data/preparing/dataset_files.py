@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
+from localvertex_base.userinput.errors import UserError
 from trainer.data import dataset, images
 from trainer.data.preparing import image_list, shards
 from trainer.data.preparing.earlier.pointer import Unusable
@@ -24,7 +25,6 @@ from trainer.data.stored.metadata import NAME, StoredShard
 from trainer.files import storage
 from trainer.files.overlap import in_order
 from trainer.files.progress import Progress
-from vertex_gpu_training.userinput.errors import UserError
 
 OWN = re.compile(
     rf"{NAME}-[a-z]+\.array_record-\d+-of-\d+|(?:dataset|dataset_info|features)\.json|label\.labels\.txt"

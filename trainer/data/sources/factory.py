@@ -2,6 +2,8 @@
 
 import os
 
+from localvertex_base.userinput import paths
+from localvertex_base.userinput.errors import UserError
 from trainer.data.sources import digits
 from trainer.data.sources.bucket import BucketSource
 from trainer.data.sources.folder import FolderSource
@@ -9,8 +11,6 @@ from trainer.data.sources.manifests import files
 from trainer.data.sources.manifests.source import ManifestSource
 from trainer.data.sources.source import Count, Source, uncounted
 from trainer.data.sources.tfds import TfdsSource
-from vertex_gpu_training.userinput import paths
-from vertex_gpu_training.userinput.errors import UserError
 
 
 def open_source(source: str, scratch_directory: str, count: Count = uncounted) -> Source:

@@ -5,11 +5,11 @@ import pathlib
 import stat
 from collections import Counter
 
+from localvertex_base.userinput.errors import UserError
 from trainer.data.sources import layout
 from trainer.data.sources.layout import ListedSource, Listing
 from trainer.data.sources.remarks import KERNEL, LOOPS, SYSTEM
 from trainer.data.sources.source import MAX_FILE_BYTES, Count, Identity, uncounted
-from vertex_gpu_training.userinput.errors import UserError
 
 _KERNEL_FOLDERS = ("/proc", "/sys", "/dev")
 

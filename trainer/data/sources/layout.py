@@ -4,11 +4,11 @@ import functools
 import os
 from collections.abc import Callable, Iterable, Iterator
 
+from localvertex_base.userinput.errors import UserError
 from trainer.data import images
 from trainer.data.sources.remarks import IRREGULAR, OTHER, OUTSIDE, Remarks, first_names
 from trainer.data.sources.source import Identity, SourceImage
 from trainer.data.sources.spool import Spool
-from vertex_gpu_training.userinput.errors import UserError
 
 _SPLIT_FOLDERS = {
     "train": "train",

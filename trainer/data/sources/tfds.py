@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from localvertex_base.userinput.errors import UserError
 from trainer.data.sources.remarks import Remarks
 from trainer.data.sources.source import SourceImage
 from trainer.data.splits import SPLITS
-from vertex_gpu_training.userinput.errors import UserError
 
 
 class TfdsSource:

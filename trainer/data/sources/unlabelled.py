@@ -4,6 +4,8 @@ import functools
 import os
 from collections.abc import Iterator
 
+from localvertex_base.userinput import paths
+from localvertex_base.userinput.errors import UserError
 from trainer.data.sources import bucket, digits, folder, opening
 from trainer.data.sources.layout import Listing
 from trainer.data.sources.manifests import files
@@ -11,8 +13,6 @@ from trainer.data.sources.manifests.source import ManifestSource
 from trainer.data.sources.remarks import Remarks
 from trainer.data.sources.source import Source, SourceImage
 from trainer.data.sources.tfds import TfdsSource
-from vertex_gpu_training.userinput import paths
-from vertex_gpu_training.userinput.errors import UserError
 
 
 class _AllImages:

@@ -5,9 +5,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import quoted
 from trainer.data.splits import SPLITS
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import quoted
 
 NAME = "images"
 """Name of the dataset in TensorFlow Datasets' metadata and in the names of the shards."""

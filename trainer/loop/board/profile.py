@@ -8,9 +8,9 @@ import re
 import tempfile
 from collections.abc import Callable
 
+from localvertex_base.userinput.errors import UserError
 from trainer.files import storage
 from trainer.files.observers import Observer
-from vertex_gpu_training.userinput.errors import UserError
 
 _MAX_STEPS = 100
 """Longest profile, which bounds its size."""

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import quoted
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import quoted
 
 DISTRIBUTION_STRATEGIES = ("auto", "one-device", "mirrored", "multi-worker-mirrored", "parameter-server")
 _MEMBERS = ("chief", "worker", "ps")

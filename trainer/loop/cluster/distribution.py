@@ -4,8 +4,8 @@ import os
 
 import tensorflow as tf
 
+from localvertex_base.userinput.errors import UserError
 from trainer.loop.cluster.cluster import Cluster
-from vertex_gpu_training.userinput.errors import UserError
 
 
 def split_cpu(num_devices: int) -> None:

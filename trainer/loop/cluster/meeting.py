@@ -12,9 +12,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from localvertex_base.userinput.errors import UserError
 from trainer.loop.cluster.cluster import Cluster
 from trainer.loop.cluster.patience import POLL_SECONDS, Patience
-from vertex_gpu_training.userinput.errors import UserError
 
 _MAX_BYTES = 2**20
 _MAX_NAMED = 3

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from vertex_gpu_training.userinput import cli
+from localvertex_base.userinput import cli
 
 EXIT_LOST_PEER = 134
 """As of SIGABRT, the one exit code that Vertex AI documents as retryable."""

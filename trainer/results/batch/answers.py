@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from localvertex_base.userinput.spelling import quoted
 from trainer.command_line import TrainingError
 from trainer.files import storage
 from trainer.results.batch.instances import KEY_FIELD
-from vertex_gpu_training.userinput.spelling import quoted
 
 
 @dataclass(frozen=True, kw_only=True, order=True)

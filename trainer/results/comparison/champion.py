@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import on_one_line, quoted
 from trainer.files import downloads, storage
 from trainer.results import exported, seen
 from trainer.results.comparison.class_names import quoted_list
 from trainer.results.comparison.not_comparable import NotComparable
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import on_one_line, quoted
 
 SIGNATURE, _INPUT = "serving_default", "image_bytes"
 _GRAPH_FILE = "saved_model.pb"

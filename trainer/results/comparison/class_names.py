@@ -5,8 +5,8 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from localvertex_base.userinput.spelling import on_one_line
 from trainer.results.comparison.not_comparable import NotComparable
-from vertex_gpu_training.userinput.spelling import on_one_line
 
 FEWEST_COMMON = 2
 """On images of a single class, no model beats one that always answers this class."""

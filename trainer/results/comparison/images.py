@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import on_one_line
 from trainer.data import staging
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list
@@ -16,8 +18,6 @@ from trainer.files import storage
 from trainer.files.overlap import in_order
 from trainer.results import seen
 from trainer.results.comparison.not_comparable import NotComparable
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import on_one_line
 
 _NUM_THREADS = 16
 Image = tuple[bytes, str]

@@ -16,6 +16,9 @@ import time
 
 import numpy as np
 
+from localvertex_base.userinput import cli, paths
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import quoted
 from trainer import command_line, config
 from trainer.command_line import TrainingError
 from trainer.config import TrainConfig
@@ -28,9 +31,6 @@ from trainer.results import predictions
 from trainer.results.label_errors import confident_learning, folds
 from trainer.results.predictions import Predictions
 from trainer.results.report import label_errors as section, page
-from vertex_gpu_training.userinput import cli, paths
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import quoted
 
 _MAX_FOLDS = 20
 _MAX_MINUTES = 10_000.0

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from localvertex_base.userinput.spelling import quoted
 from trainer.checkpoints import best, identity, starting_weights
 from trainer.checkpoints.restored import TrainedModel
 from trainer.data.dataset import Dataset
@@ -12,7 +13,6 @@ from trainer.models.metrics import ACCURACY
 from trainer.results.evaluation import Evaluation
 from trainer.results.predictions import Predictions
 from trainer.results.report import charts, page
-from vertex_gpu_training.userinput.spelling import quoted
 
 _NUM_MISTAKES = 24
 _MAX_DRAWN_CLASSES = 60

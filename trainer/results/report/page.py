@@ -9,8 +9,8 @@ from typing import ClassVar
 import jinja2
 from markupsafe import Markup
 
+from localvertex_base.userinput.cli import one_line
 from trainer.data.stored.records import data_uri
-from vertex_gpu_training.userinput.cli import one_line
 
 Cell = str | int | float
 """A value in a table: floats are shown with four digits, all others unchanged."""

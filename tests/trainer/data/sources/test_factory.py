@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from tests.trainer.data.sources.test_folder import names, write_image
 from trainer.data.sources.factory import open_source
-from vertex_gpu_training.userinput.errors import UserError
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from localvertex_base.userinput.errors import UserError
 from trainer.data.sources import remarks
 from trainer.data.sources.folder import FolderSource
 from trainer.data.sources.source import Source
-from vertex_gpu_training.userinput.errors import UserError
 
 
 def write_image(path: Path) -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from tests.trainer.data.sources.test_folder import write_image
 from trainer.data.sources import bucket, remarks
 from trainer.data.sources.folder import FolderSource
 from trainer.data.sources.layout import ListedSource
-from vertex_gpu_training.userinput.errors import UserError
 
 Opener = Callable[[list[str]], ListedSource]
 SPLITS = [f"{split}/{name}/1.png" for split in ("train", "validation", "test") for name in ("a", "b")]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from trainer.data import dataset
-from vertex_gpu_training.userinput.errors import UserError
 
 HOSTILE = [None, 3, -1, True, 0.5, "", "x", [], [3], {}, {"train": None}, {"train": -1, "validation": 1, "test": 1}]
 """No field accepts more than three of them."""

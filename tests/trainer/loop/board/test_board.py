@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
-from localvertex.serve.tensorboards import event_files
+from localvertex.api.tensorboards import event_files
 from trainer.loop.board import hyperparameters
 from trainer.loop.board.board import MAX_POINTS, Board, NoBoard, run_name
 from trainer.loop.board.event_files import EventFile

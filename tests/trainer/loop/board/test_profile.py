@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from trainer.loop.board.profile import Profiler, ProfileSteps, parse
-from vertex_gpu_training.userinput.errors import UserError
 
 
 def test_steps_are_read_from_a_range_and_none_from_an_empty_text() -> None:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from trainer.loop.cluster import cluster
 from trainer.loop.cluster.cluster import Cluster
-from vertex_gpu_training.userinput.errors import UserError
 
 TWO = {"chief": ["a:1"], "worker": ["b:2"]}
 SERVERS = {**TWO, "ps": ["c:3"]}

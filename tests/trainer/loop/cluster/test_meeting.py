@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from trainer.loop.cluster import patience as patiences
 from trainer.loop.cluster.cluster import Cluster
 from trainer.loop.cluster.meeting import difference, meet
 from trainer.loop.cluster.patience import GaveUp, Patience
 from trainer.loop.cluster.signals import StopRequest
-from vertex_gpu_training.userinput.errors import UserError
 
 SETTINGS_FRAME = bytes([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100])
 """What a gRPC server sends first."""

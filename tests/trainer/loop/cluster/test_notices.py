@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from localvertex.processes.network.metadata_server import MAINTENANCE_EVENT, PREEMPTED, MetadataServer
-from tests.support.cloud_storage.server import CloudStorage
 from trainer.loop.cluster import notices
+from vertex_testing.cloud_storage.server import CloudStorage
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ import tensorflow as tf
 from PIL import Image
 
 from tests.support.modules import run_module
-from tests.support.shared import make_once
 from trainer.checkpoints import best, checkpoints, manifest
 from trainer.data import dataset
 from trainer.evaluate import evaluate
@@ -25,6 +24,7 @@ from trainer.results.comparison import champion as champions, comparison, images
 from trainer.results.comparison.decision import Comparison, decide
 from trainer.results.comparison.not_comparable import NotComparable
 from trainer.results.report import comparison as report
+from vertex_testing.shared import make_once
 
 pytestmark = pytest.mark.slow
 FLAGS = ["--epochs=6", "--global-batch-size=32", "--augment=none", "--xla=off", "--learning-rate=0.01"]

@@ -4,9 +4,9 @@ from math import comb
 
 import pytest
 
-from tests.support.html import Page
 from trainer.results.comparison.decision import ClassResult, Comparison, Table, decide
 from trainer.results.report import comparison as report
+from vertex_testing.html import Page
 
 
 def table(both: int, only_champion: int, only_challenger: int, neither: int = 0) -> Table:

@@ -6,13 +6,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.support.html import Page
 from trainer.models.metrics import METRICS
 from trainer.results.comparison.class_names import Classes, match
 from trainer.results.comparison.comparison import result
 from trainer.results.comparison.decision import Comparison, decide
 from trainer.results.comparison.not_comparable import NotComparable
 from trainer.results.report import comparison as report
+from vertex_testing.html import Page
 
 ABC = match(("a", "b", "c"), ("a", "b", "c"))
 Answers = npt.NDArray[Any]

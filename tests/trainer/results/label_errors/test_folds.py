@@ -12,12 +12,12 @@ import psutil
 import pytest
 from PIL import Image
 
+from localvertex_base.userinput.errors import UserError
 from tests.support.modules import call_module, run_module, start_module
 from tests.test_docs import commands
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.results.label_errors import folds
-from vertex_gpu_training.userinput.errors import UserError
 
 COMMAND = "trainer.results.label_errors"
 

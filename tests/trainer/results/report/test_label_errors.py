@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from tests.support.html import Page
 from trainer.data.dataset import Dataset
 from trainer.results import predictions
 from trainer.results.label_errors.confident_learning import LabelErrors
 from trainer.results.predictions import Predictions
 from trainer.results.report import label_errors, page
+from vertex_testing.html import Page
 
 HOSTILE = '<img src=x onerror="alert(1)">\n\u202egnp.exe'
 

@@ -5,10 +5,10 @@ import os
 import re
 from typing import Any
 
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import on_one_line
 from trainer.command_line import TrainingError
 from trainer.data.preparing.dataflow.settings import Settings
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import on_one_line
 
 _EMULATOR = "DATAFLOW_EMULATOR_HOST"
 """Environment variable for tests: localhost:PORT of a server in place of Dataflow, without credentials."""

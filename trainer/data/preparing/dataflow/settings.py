@@ -5,7 +5,7 @@ import hashlib
 import re
 from typing import Any
 
-from vertex_gpu_training.userinput.errors import UserError
+from localvertex_base.userinput.errors import UserError
 
 _PATTERNS = {
     "project": (r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]", "the id of the pipeline's project"),

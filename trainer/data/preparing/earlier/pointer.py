@@ -14,13 +14,13 @@ from typing import Any
 
 from PIL import features
 
+from localvertex_base.userinput import paths
+from localvertex_base.userinput.errors import UserError
 from trainer.data import dataset, images
 from trainer.data.preparing import examine, image_list, parts, prefixes, rows, shards
 from trainer.data.preparing.quality import signatures
 from trainer.data.stored import records
 from trainer.files import storage
-from vertex_gpu_training.userinput import paths
-from vertex_gpu_training.userinput.errors import UserError
 
 _FILE = "latest.json"
 _DECODERS = ("pil", "jpg", "libjpeg_turbo", "zlib", "zlib_ng", "jpg_2000", "libtiff", "webp", "avif", "littlecms2")

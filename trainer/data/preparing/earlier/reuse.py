@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 
+from localvertex_base.userinput.errors import UserError
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list, prefixes, shards
@@ -25,7 +26,6 @@ from trainer.data.stored.records import image_of
 from trainer.data.stored.shards import DamagedShard, Shards
 from trainer.files import bucket, downloads, storage
 from trainer.files.overlap import begun, in_order
-from vertex_gpu_training.userinput.errors import UserError
 
 
 class NoPreviousDataset:

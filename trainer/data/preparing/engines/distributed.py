@@ -15,6 +15,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 
+from localvertex_base.userinput.errors import UserError
 from trainer.data.preparing import parts, shards
 from trainer.data.preparing.engines.beam import Beam
 from trainer.data.preparing.engines.engine import Records
@@ -25,7 +26,6 @@ from trainer.data.sources.source import SourceImage
 from trainer.data.stored.metadata import StoredShard
 from trainer.files import bucket, downloads, storage
 from trainer.files.overlap import in_order
-from vertex_gpu_training.userinput.errors import UserError
 
 _NUM_CONNECTIONS = 16
 

@@ -14,11 +14,11 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from localvertex_base.userinput.errors import UserError
 from trainer.command_line import TrainingError
 from trainer.data.preparing.earlier import pointer
 from trainer.files import storage
 from trainer.files.overlap import in_order
-from vertex_gpu_training.userinput.errors import UserError
 
 _WORK, _RESULT, _ERROR = ".work", ".result", ".error"
 _NUM_THREADS = 8

@@ -2,6 +2,8 @@
 
 from typing import BinaryIO
 
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import quoted
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.engines import dataflow as on_dataflow, fn_api
 from trainer.data.preparing.engines.beam import Beam
@@ -9,8 +11,6 @@ from trainer.data.preparing.engines.distributed import Distributed
 from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.engines.local import Local
 from trainer.files import storage
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import quoted
 
 LOCAL, DATAFLOW = ENGINES = ("local", "dataflow")
 FN_API_RUNNER = "FnApiRunner"

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import quoted
 from trainer.data.preparing.quality.channels import Channels
 from trainer.data.stored.records import Figures
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import quoted
 
 LEAKS = "leaks"
 NEAR_DUPLICATES = "near-duplicates"

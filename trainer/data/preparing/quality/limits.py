@@ -3,9 +3,9 @@
 import dataclasses
 from collections.abc import Sequence
 
+from localvertex_base.userinput.errors import UserError
 from trainer.data.preparing.rows import Rows
 from trainer.data.splits import SPLITS
-from vertex_gpu_training.userinput.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

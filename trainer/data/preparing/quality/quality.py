@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from localvertex_base.userinput.errors import UserError
 from trainer.data.preparing.quality.channels import channels_of
 from trainer.data.preparing.quality.kinds import (
     ADVICE,
@@ -21,7 +22,6 @@ from trainer.data.preparing.quality.kinds import (
 from trainer.data.preparing.quality.near_duplicates import Finder, NearDuplicates
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.sources.remarks import first_names
-from vertex_gpu_training.userinput.errors import UserError
 
 _MAX_NAMES = 10
 """Number of names that are kept per kind of warning."""

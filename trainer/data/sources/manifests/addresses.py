@@ -8,11 +8,11 @@ import os
 import posixpath
 import re
 
+from localvertex_base.userinput.paths import BUCKET_FOLDER
+from localvertex_base.userinput.spelling import quoted
 from trainer.data import images
 from trainer.data.sources.folder import is_of_kernel, printable
 from trainer.data.sources.manifests.entry import CONTROL_CHARACTER, BadLine
-from vertex_gpu_training.userinput.paths import BUCKET_FOLDER
-from vertex_gpu_training.userinput.spelling import quoted
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,20}):/|(gs|file|data):", re.IGNORECASE)
 _MAX_OBJECT_BYTES = 1024

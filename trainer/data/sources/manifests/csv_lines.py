@@ -3,8 +3,8 @@
 import csv
 import os
 
+from localvertex_base.userinput.spelling import quoted
 from trainer.data.sources.manifests.entry import BadLine, Entry, OtherTask, checked_label, is_ml_use, split_of
-from vertex_gpu_training.userinput.spelling import quoted
 
 _OTHER_FILES = {
     **dict.fromkeys((".txt", ".pdf", ".html", ".json", ".jsonl"), "text"),

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from vertex_gpu_training.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quoted
 
 _ML_USES = {
     "training": "train",

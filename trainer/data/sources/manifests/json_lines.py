@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
+from localvertex_base.userinput.unique_keys import RepeatedKey, load_json
 from trainer.data.sources.manifests.entry import BadLine, Entry, OtherTask, checked_label, split_of
-from vertex_gpu_training.userinput.unique_keys import RepeatedKey, load_json
 
 _ML_USE = "aiplatform.googleapis.com/ml_use"
 _OTHER_KEYS = {

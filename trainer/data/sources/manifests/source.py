@@ -4,6 +4,9 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+from localvertex_base.userinput import paths
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import quoted
 from trainer.data.sources import opening
 from trainer.data.sources.manifests import addresses, lines
 from trainer.data.sources.manifests.entry import BadLine, OtherTask
@@ -11,9 +14,6 @@ from trainer.data.sources.manifests.files import ManifestFile
 from trainer.data.sources.manifests.table import Line, Table
 from trainer.data.sources.remarks import Remarks, first_names
 from trainer.data.sources.source import Count, SourceImage, uncounted
-from vertex_gpu_training.userinput import paths
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import quoted
 
 T = TypeVar("T")
 BLANK = "blank lines, ignored"

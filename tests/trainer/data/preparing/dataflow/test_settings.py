@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from trainer.data.preparing.dataflow.service import emulator
 from trainer.data.preparing.dataflow.settings import Settings
-from vertex_gpu_training.userinput.errors import UserError
 
 IMAGE = "us-docker.pkg.dev/my-project/images/image-training-cpu@sha256:" + "0" * 64
 GIVEN: dict[str, Any] = {

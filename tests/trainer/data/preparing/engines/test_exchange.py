@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from tests.support import work_items
 from trainer.command_line import TrainingError
 from trainer.data.preparing.earlier import pointer
 from trainer.data.preparing.engines import exchange, factory, fn_api
 from trainer.data.preparing.engines.beam import Beam
-from vertex_gpu_training.userinput.errors import UserError
 
 FAILS = work_items.fail.__code__.co_firstlineno + 1
 

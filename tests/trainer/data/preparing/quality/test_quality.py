@@ -14,12 +14,12 @@ import pytest
 from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 from sklearn.datasets import load_digits
 
-from tests.support.html import Page
+from localvertex_base.userinput.errors import UserError
 from trainer.data import dataset
 from trainer.data.preparing.quality import kinds
 from trainer.data.splits import SPLITS
 from trainer.prepare import main, prepare
-from vertex_gpu_training.userinput.errors import UserError
+from vertex_testing.html import Page
 
 
 def scene(seed: int, size: tuple[int, int] = (120, 90)) -> Image.Image:

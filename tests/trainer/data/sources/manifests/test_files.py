@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from trainer.data.sources.factory import open_source
 from trainer.data.sources.folder import FolderSource
 from trainer.data.sources.manifests.files import find
 from trainer.data.sources.manifests.source import ManifestSource
-from vertex_gpu_training.userinput.errors import UserError
 
 LINES = "1.jpg,cat\n2.jpg,dog\n"
 
@@ -114,7 +114,7 @@ def test_what_is_not_a_manifest_is_one_line(
 
 def test_patterns_are_values_of_source() -> None:
     """Checked before any file is looked for; a pattern in a bucket would need one."""
-    from vertex_gpu_training.userinput import paths
+    from localvertex_base.userinput import paths
 
     for pattern in ("gs://images/export/*.jsonl", "/data/training-*", "export/[ab]?.csv"):
         assert paths.check("source", pattern) == pattern

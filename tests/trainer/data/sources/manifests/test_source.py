@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from localvertex_base.userinput.errors import UserError
 from trainer.data.sources.factory import open_source
 from trainer.data.sources.manifests import source as manifests
 from trainer.data.sources.source import Source
-from vertex_gpu_training.userinput.errors import UserError
 
 ML_USE = "aiplatform.googleapis.com/ml_use"
 

@@ -1,0 +1,217 @@
+"""The catalogue of machines, accelerators and regions, and the only reader of its CSV files."""
+
+import csv
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from accelerators.catalogue.rows import Accelerator, LegacyMachine, MachineType, RegionEntry, Row
+from localvertex_base.userinput.errors import UserError
+
+CATALOGUE_VARIABLE = "ACCELERATORS_CATALOGUE"
+"""Environment variable with a folder of the user's own tables; read when a catalogue is loaded."""
+
+_DATA = Path(__file__).with_name("data")
+_TABLES = (
+    "accelerators.csv",
+    "vertex_machine_types.csv",
+    "vertex_gpu_counts.csv",
+    "vertex_regions.csv",
+    "vertex_training_regions.csv",
+    "prediction_machine_types.csv",
+    "prediction_gpu_counts.csv",
+    "legacy_machine_types.csv",
+    "legacy_gpu_counts.csv",
+    "legacy_regions.csv",
+    "legacy_scale_tiers.csv",
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Catalogue:
+    """Machines, accelerators and regions as dated facts; keys are the names that the service uses."""
+
+    accelerators: dict[str, Accelerator] = field(default_factory=dict)
+    """By accelerator_type."""
+    machines: dict[str, MachineType] = field(default_factory=dict)
+    """By machine_type; only types that custom training accepts."""
+    counts: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+    """(machine_type, accelerator_type) -> valid accelerator_count per replica; a missing pair is not allowed."""
+    regions: dict[tuple[str, str], RegionEntry] = field(default_factory=dict)
+    """(accelerator_type, region) -> the offer according to the locations and quota pages."""
+    training_regions: dict[str, bool] = field(default_factory=dict)
+    """Region -> whether all sources list it for custom training; a region that no source lists is missing."""
+    prediction_machines: dict[str, MachineType] = field(default_factory=dict)
+    """By machine_type; only types on which a model can be deployed, or predict in a batch."""
+    prediction_counts: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+    """As `counts`, for the replicas of a deployed model."""
+    legacy_machines: dict[str, LegacyMachine] = field(default_factory=dict)
+    """Machine names of AI Platform Training."""
+    legacy_counts: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+    """The count table of AI Platform Training."""
+    legacy_regions: dict[tuple[str, str], str] = field(default_factory=dict)
+    """(region, accelerator_type) on AI Platform Training -> yes, uncertain or unknown."""
+    legacy_tiers: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
+    """(scale tier, role) of AI Platform Training -> (replica count, machine name)."""
+
+    @property
+    def newest_source(self) -> str:
+        """The newest source date of the region entries, as YYYY-MM-DD."""
+        return max((entry.source_date for entry in self.regions.values()), default="")
+
+    @cached_property
+    def for_prediction(self) -> "Catalogue":
+        """The same tables for deployed models: their machines, and the regions that serve with an accelerator."""
+        return replace(
+            self,
+            machines=self.prediction_machines,
+            counts=self.prediction_counts,
+            regions={key: entry.for_prediction() for key, entry in self.regions.items()},
+        )
+
+    def carriers(self, accelerator_type: str) -> list[str]:
+        """Return the machine types that support this accelerator, in the order of the table."""
+        return [machine for machine, accelerator in self.counts if accelerator == accelerator_type]
+
+    def carried_by(self, machine_type: str) -> list[str]:
+        """Return the accelerators that this machine type supports, in the order of the table."""
+        return [accelerator for machine, accelerator in self.counts if machine == machine_type]
+
+
+def load_catalogue(override: Path | None = None) -> Catalogue:
+    """Read the packaged tables, then the user's own rows over them.
+
+    Args:
+        override: Folder with tables of the same file names. A row with the same key replaces the packaged row, others
+            are added. None uses the folder in the environment variable ACCELERATORS_CATALOGUE, if it is set.
+
+    Raises:
+        UserError: The folder or one of its tables cannot be used; the message names file and line.
+    """
+    folder = override or os.environ.get(CATALOGUE_VARIABLE) or None
+    return _load(str(folder) if folder else None)
+
+
+@lru_cache(maxsize=8)
+def _load(folder: str | None) -> Catalogue:
+    catalogue = Catalogue()
+    for table in _TABLES:
+        _read_into(catalogue, _DATA / table)
+    for path in _own_tables(folder) if folder else ():
+        _read_into(catalogue, path)
+    return catalogue
+
+
+def _own_tables(folder: str) -> list[Path]:
+    directory = Path(folder)
+    if not os.path.isdir(folder):
+        raise UserError(f"the catalogue folder {folder} is not a folder; give one with any of {', '.join(_TABLES)}")
+    names = sorted(path.name for path in directory.glob("*.csv"))
+    unknown = [name for name in names if name not in _TABLES and name != "sources.csv"]
+    if unknown or not names:
+        found = f"contains {', '.join(unknown)}" if unknown else "contains no .csv file"
+        raise UserError(f"the catalogue folder {folder} {found}; expected any of {', '.join(_TABLES)}")
+    return [directory / name for name in _TABLES if name in names]
+
+
+def _read_into(catalogue: Catalogue, path: Path) -> None:
+    put = _READERS[path.name]
+    for line, row in _rows(path):
+        try:
+            put(catalogue, row)
+        except KeyError as missing:
+            raise UserError(f"{path}:{line}: the column {missing} is missing") from None
+        except ValueError as error:
+            raise UserError(f"{path}:{line}: {error}") from None
+
+
+def _rows(path: Path) -> Iterator[tuple[int, Row]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, strict=True, restval="")
+            for row in reader:
+                yield reader.line_num, {key: value for key, value in row.items() if isinstance(key, str)}
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path} cannot be read as CSV: {error}") from None
+
+
+def _put_accelerator(catalogue: Catalogue, row: Row) -> None:
+    entry = Accelerator.from_row(row)
+    catalogue.accelerators[entry.name] = entry
+
+
+def _put_machine(catalogue: Catalogue, row: Row) -> None:
+    entry = MachineType.from_row(row)
+    catalogue.machines[entry.name] = entry
+
+
+def _put_counts(catalogue: Catalogue, row: Row) -> None:
+    catalogue.counts[row["machine_type"], row["accelerator_type"]] = _counts(row)
+
+
+def _put_prediction_machine(catalogue: Catalogue, row: Row) -> None:
+    entry = MachineType.from_row(row)
+    catalogue.prediction_machines[entry.name] = entry
+
+
+def _put_prediction_counts(catalogue: Catalogue, row: Row) -> None:
+    catalogue.prediction_counts[row["machine_type"], row["accelerator_type"]] = _counts(row)
+
+
+def _put_legacy_counts(catalogue: Catalogue, row: Row) -> None:
+    catalogue.legacy_counts[row["machine_type"], row["accelerator_type"]] = _counts(row)
+
+
+def _put_region(catalogue: Catalogue, row: Row) -> None:
+    entry = RegionEntry.from_row(row)
+    catalogue.regions[entry.accelerator_type, entry.region] = entry
+
+
+def _put_training_region(catalogue: Catalogue, row: Row) -> None:
+    listed = row["custom_training_docs"] == "yes" and row["custom_training_gcloud_528"] == "yes"
+    catalogue.training_regions[row["region"]] = listed
+
+
+def _put_legacy_machine(catalogue: Catalogue, row: Row) -> None:
+    entry = LegacyMachine.from_row(row)
+    catalogue.legacy_machines[entry.name] = entry
+
+
+def _put_legacy_region(catalogue: Catalogue, row: Row) -> None:
+    catalogue.legacy_regions[row["region"], row["accelerator_type"]] = row["available"]
+
+
+def _put_legacy_tier(catalogue: Catalogue, row: Row) -> None:
+    replicas = int(row["replica_count"])
+    catalogue.legacy_tiers[row["scale_tier"], row["role"]] = (replicas, row["legacy_machine_name"])
+
+
+def _counts(row: Row) -> tuple[int, ...]:
+    cell = row["valid_counts"]
+    try:
+        return tuple(int(part) for part in cell.split(";") if part.strip())
+    except ValueError:
+        raise ValueError(f"valid_counts is {cell!r}; expected whole numbers separated by ';', e.g. 1;2;4") from None
+
+
+_READERS: dict[str, Callable[[Catalogue, Row], None]] = {
+    "accelerators.csv": _put_accelerator,
+    "vertex_machine_types.csv": _put_machine,
+    "vertex_gpu_counts.csv": _put_counts,
+    "vertex_regions.csv": _put_region,
+    "vertex_training_regions.csv": _put_training_region,
+    "prediction_machine_types.csv": _put_prediction_machine,
+    "prediction_gpu_counts.csv": _put_prediction_counts,
+    "legacy_machine_types.csv": _put_legacy_machine,
+    "legacy_gpu_counts.csv": _put_legacy_counts,
+    "legacy_regions.csv": _put_legacy_region,
+    "legacy_scale_tiers.csv": _put_legacy_tier,
+}
+
+
+def has_ended(accelerator: Accelerator, today: date) -> bool:
+    """Return whether the support of this accelerator has ended on the given day."""
+    return accelerator.end_of_support is not None and accelerator.end_of_support <= today

@@ -1,0 +1,135 @@
+"""`python -m accelerators check`: the findings for a job before it is queued."""
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+
+from accelerators.catalogue.catalogue import Catalogue
+from accelerators.commands.options import add_format, add_today, known_region, parser, tables
+from accelerators.document import examine_file
+from accelerators.job.finding import Finding
+from accelerators.pipeline.check import Examination
+from accelerators.rules.rules import RULES
+from localvertex_base.userinput import cli
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import did_you_mean
+
+_DESCRIPTION = """\
+Check compiled pipelines, worker_pool_specs, CustomJobs and CustomJobSpecs (JSON
+or YAML) against what Vertex AI training accepts. Print each finding with its
+rule, its path in the file and the nearest valid choices. No data leaves this
+machine."""
+_EPILOGUE = """\
+exit codes: 0 no errors (warnings are printed), 1 errors, 2 invalid input
+
+examples:
+  python -m accelerators check build/image_training.json --region europe-west4
+  python -m accelerators check worker_pools.yaml --strict --ignore capacity
+  gcloud ai custom-jobs describe JOB --region R --format json |
+      python -m accelerators check -"""
+
+
+def run(arguments: list[str]) -> int:
+    """Check the files in the arguments and print the findings.
+
+    Returns:
+        0 without errors, 1 with errors, 2 if a file is unreadable.
+    """
+    options = _parser().parse_args(arguments)
+    ignored = _ignored(options.ignore)
+    catalogue = tables(options)
+    known_region(catalogue, options.region)
+    results = [(path, _examine(path, options, catalogue, ignored)) for path in options.files]
+    if options.format == "json":
+        print(json.dumps({"files": [_as_json(path, result) for path, result in results]}, indent=2, ensure_ascii=False))
+    else:
+        for path, result in results:
+            _print(path, result)
+    return max(_code(result, strict=options.strict) for _, result in results)
+
+
+def _parser() -> cli.Parser:
+    made = parser("check", _DESCRIPTION, _EPILOGUE)
+    made.add_argument("files", nargs="+", metavar="FILE", help="file to check; - for standard input")
+    made.add_argument("--region", metavar="R", help="region of the job; without it, regions are not checked")
+    made.add_argument("--strict", action="store_true", help="count warnings as errors")
+    made.add_argument("--ignore", action="append", default=[], metavar="RULE", help="skip this rule (repeatable)")
+    made.add_argument("--list-rules", action=_ListRules, help="print every rule and what it finds, then exit")
+    add_format(made)
+    add_today(made)
+    return made
+
+
+class _ListRules(argparse.Action):
+    """An option that prints the rules while arguments are parsed, so that no FILE is needed."""
+
+    def __init__(self, **options: object) -> None:
+        super().__init__(nargs=0, default=False, **options)  # type: ignore[arg-type]
+
+    def __call__(self, *_: object) -> None:
+        print("\n".join(f"{rule:<28} {meaning}" for rule, meaning in RULES.items()))
+        sys.stdout.flush()
+        raise SystemExit(0)
+
+
+def _ignored(given: list[str]) -> set[str]:
+    rules = {rule for text in given for rule in text.split(",") if rule}
+    for rule in sorted(rules - set(RULES)):
+        raise UserError(f"--ignore {rule}: unknown rule{did_you_mean(rule, RULES)} (see --list-rules)")
+    return rules
+
+
+def _examine(
+    path: str, options: argparse.Namespace, catalogue: Catalogue, ignored: set[str]
+) -> Examination | UserError:
+    try:
+        seen = examine_file(path, region=options.region, catalogue=catalogue, today=options.today)
+    except UserError as error:
+        return error
+    seen.findings = [finding for finding in seen.findings if finding.rule not in ignored]
+    return seen
+
+
+def _code(result: Examination | UserError, *, strict: bool) -> int:
+    if isinstance(result, UserError):
+        return cli.WRONG_INPUT
+    return int(any(strict or finding.severity == "error" for finding in result.findings))
+
+
+def _as_json(path: str, result: Examination | UserError) -> dict[str, object]:
+    if isinstance(result, UserError):
+        return {"file": path, "unreadable": str(result)}
+    # Programs read the path as "where", its name in this format.
+    findings = [
+        {"where" if name == "path" else name: value for name, value in asdict(finding).items()}
+        for finding in result.findings
+    ]
+    return {"file": path, "what": result.what, "findings": findings, "notes": result.notes}
+
+
+def _print(path: str, result: Examination | UserError) -> None:
+    if isinstance(result, UserError):
+        sys.stdout.flush()
+        print(f"error: {result}", file=sys.stderr)
+        return
+    for finding in result.findings:
+        print(_as_text(finding))
+    for note in result.notes:
+        print(f"note: {note}")
+    name = path if path.isprintable() else repr(path)
+    counts = [sum(finding.severity == kind for finding in result.findings) for kind in ("error", "warning")]
+    unknown = sum(finding.rule == "not-checked" for finding in result.findings)
+    more = f" ({unknown} not checked)" if unknown else ""
+    print(f"{name}: {result.what}, {_plural(counts[0], 'error')}, {_plural(counts[1], 'warning')}{more}")
+
+
+def _as_text(finding: Finding) -> str:
+    lines = [f"{finding.severity}: {finding.message} [{finding.rule}]", f"    at {finding.path}"]
+    if finding.alternatives:
+        lines.append(f"    nearest: {'; '.join(finding.alternatives)}")
+    return "\n".join(lines)
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"

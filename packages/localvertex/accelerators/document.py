@@ -1,0 +1,110 @@
+"""Checks of files: what a file contains decides how it is read and which rules apply."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from accelerators.catalogue.catalogue import Catalogue
+from accelerators.job.finding import Finding
+from accelerators.job.shape import Reading
+from accelerators.pipeline.check import Examination, examine_pipeline
+from accelerators.rules.rules import check_job, check_spec, is_custom_job
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.reading import read
+from localvertex_base.userinput.spelling import quoted, snake
+
+_EXPECTED = "expected a compiled pipeline, worker_pool_specs, a CustomJob or a CustomJobSpec"
+_OTHER_FILES = {
+    "training_input": "is a config.yaml of AI Platform Training; run `python -m accelerators convert` on it",
+    "implementation": "is a single component; compile a pipeline that uses it and check the pipeline",
+    "api_version": f"is a Kubernetes object, perhaps an Argo workflow from kfp 1; {_EXPECTED}",
+}
+
+
+def check_file(
+    path: str | Path,
+    *,
+    region: str | None = None,
+    catalogue: Catalogue | None = None,
+    today: date | None = None,
+) -> list[Finding]:
+    """Check a file: a compiled pipeline, worker pools, a CustomJob or a CustomJobSpec, in JSON or YAML.
+
+    Args:
+        path: The file; "-" is standard input.
+        region: Region of the job; for a pipeline, the region of the pipeline itself.
+        catalogue: The tables to check against; None for `load_catalogue()`.
+        today: The day for end-of-support dates; None for the real one.
+
+    Returns:
+        Errors and warnings; an empty list when nothing is wrong.
+
+    Raises:
+        UserError: The file cannot be read or is of another kind.
+    """
+    return examine_file(path, region=region, catalogue=catalogue, today=today).findings
+
+
+def examine_file(
+    path: str | Path, *, region: str | None, catalogue: Catalogue | None, today: date | None
+) -> Examination:
+    """Check a file of any known kind.
+
+    Raises:
+        UserError: The file cannot be read or is of no known kind.
+    """
+    return examine(read(path), str(path), region=region, catalogue=catalogue, today=today)
+
+
+def examine(
+    document: Any, name: str, *, region: str | None, catalogue: Catalogue | None, today: date | None
+) -> Examination:
+    """Check a document that was read from a file.
+
+    Raises:
+        UserError: The document is of no known kind.
+    """
+    keys = {snake(key) for key in document if isinstance(key, str)} if isinstance(document, Mapping) else set()
+    if {"root", "deployment_spec"} & keys or "pipeline_spec" in keys:
+        return examine_pipeline(document, region=region, catalogue=catalogue, today=today)
+    what, fields, kind, prefix = _kind(document, keys, name)
+    reading = Reading(lenient=True)
+    if kind == "CustomJob":
+        check_job(fields, reading, region=region, catalogue=catalogue, today=today)
+    else:
+        spec = reading.message(fields, kind, prefix.rstrip("."))
+        check_spec(spec, reading, region=region, catalogue=catalogue, today=today, prefix=prefix)
+    bare_list = isinstance(document, list)
+    findings = [_as_written(finding, reading, bare_list=bare_list) for finding in reading.findings]
+    return Examination(findings=findings, what=what)
+
+
+def _kind(document: Any, keys: set[str], name: str) -> tuple[str, Any, str, str]:
+    """Return what the document is, its fields, the API message that they belong to, and their path."""
+    if isinstance(document, list) and any(isinstance(pool, Mapping) for pool in document):
+        return "worker pools", {"worker_pool_specs": document}, "CustomJobSpec", ""
+    if "trial_job_spec" in keys:
+        key, trial = next((key, value) for key, value in document.items() if snake(str(key)) == "trial_job_spec")
+        return "hyperparameter tuning job", trial, "CustomJobSpec", f"{key}."
+    if is_custom_job(document):
+        return "custom job", document, "CustomJob", ""
+    if "worker_pool_specs" in keys:
+        return "custom job spec", document, "CustomJobSpec", ""
+    for key, message in _OTHER_FILES.items():
+        if key in keys:
+            raise UserError(f"{name} {message}")
+    if {"machine_spec", "container_spec"} & keys:
+        raise UserError(f"{name} is a single worker pool; make it a list: put '- ' before its first line")
+    found = quoted(document)
+    if isinstance(document, Mapping):
+        shown = ", ".join(repr(key)[:30] for key in list(document)[:5])
+        found = f"a mapping with {shown}" if shown else "a mapping without keys"
+    raise UserError(f"{name} contains {found}; {_EXPECTED}")
+
+
+def _as_written(finding: Finding, reading: Reading, *, bare_list: bool) -> Finding:
+    """Return the finding with its path spelt as in the file."""
+    path = reading.as_written(finding.path)
+    return replace(finding, path=path.removeprefix("worker_pool_specs") or "(the list)" if bare_list else path)

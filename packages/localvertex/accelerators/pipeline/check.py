@@ -1,0 +1,216 @@
+"""Check a compiled pipeline: the jobs of its steps, and the rules that only pipelines have."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any
+
+from accelerators.catalogue.catalogue import Catalogue, load_catalogue
+from accelerators.job.finding import Finding
+from accelerators.job.shape import Reading
+from accelerators.job.values import RuntimeValue
+from accelerators.pipeline.graph import Graph, Step, mapping
+from accelerators.pipeline.payload import MACHINE_FIELDS, Payload, build
+from accelerators.pipeline.rules import check_images, check_launcher, check_locations, check_plain_step, check_root
+from accelerators.rules import prediction
+from accelerators.rules.rules import check_job, check_spec
+from localvertex_base.compiled.reader import read_pipeline
+from localvertex_base.userinput.spelling import listed, quoted, snake
+
+_PREDICTION = {
+    "DeployModel": ("deployed_model.dedicated_resources", prediction.ONLINE),
+    "BatchPredictionJob": ("dedicated_resources", prediction.BATCH),
+}
+"""What a launcher sends -> the path of the machines in it, and their message."""
+
+_TUNING = ("HyperparameterTuningJob", "HyperparameterTuningJobWithMetrics")
+
+_JUDGED = ("worker_pool_specs", "scheduling", "location", "dedicated_resources")
+"""The parts of a job that rules check; defaults of other parts need no note."""
+
+
+@dataclass(kw_only=True)
+class Examination:
+    """What was found in a file, and what else the user should know."""
+
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What was checked with defaults, or not at all; one line each."""
+    what: str = ""
+    """What the file is, e.g. "compiled pipeline"."""
+
+
+def check_pipeline(
+    pipeline_spec: dict[str, Any],
+    *,
+    region: str | None = None,
+    catalogue: Catalogue | None = None,
+    today: date | None = None,
+) -> list[Finding]:
+    """Check a compiled kfp pipeline.
+
+    Args:
+        pipeline_spec: The parsed spec, or a PipelineJob that holds one in pipelineSpec.
+        region: Where the pipeline is to run; jobs without a location run there.
+        catalogue: The tables to check against; None for `load_catalogue()`.
+        today: The day for end-of-support dates; None for the real one.
+
+    Returns:
+        What is wrong; an empty list when nothing is.
+
+    Raises:
+        UserError: Its dags unfold to too many tasks, or a component contains itself.
+    """
+    return examine_pipeline(pipeline_spec, region=region, catalogue=catalogue, today=today).findings
+
+
+def examine_pipeline(
+    document: dict[str, Any], *, region: str | None, catalogue: Catalogue | None, today: date | None
+) -> Examination:
+    """Check a pipeline spec or PipelineJob, and note what was checked with defaults."""
+    pipeline, config = read_pipeline(document), mapping(document.get("runtimeConfig"))
+    steps = list(Graph(pipeline=pipeline, parameters=mapping(config.get("parameterValues"))).steps())
+    seen = Examination(what="compiled pipeline")
+    tables, day = catalogue or load_catalogue(), today or date.today()
+    for step in steps:
+        _check_step(step, seen, region or "", tables, day)
+    seen.findings += check_locations(steps, region or "")
+    seen.findings += check_images(steps)
+    seen.findings += check_root(pipeline.default_root, config)
+    # A dag that is used twice is walked twice, and usually gives the same findings twice.
+    seen.findings, seen.notes = list(dict.fromkeys(seen.findings)), list(dict.fromkeys(seen.notes))
+    return seen
+
+
+def _check_step(step: Step, seen: Examination, region: str, catalogue: Catalogue, today: date) -> None:
+    if not step.is_google_cloud:
+        seen.findings += check_plain_step(step, region, catalogue, today)
+        return
+    kind = step.argument("--type")
+    trains = kind in ("CustomJob", *_TUNING)
+    seen.findings += check_launcher(step, trains=trains)
+    if not trains and kind not in _PREDICTION:
+        return
+    payload = build(step)
+    if payload is None:
+        message = f"the payload of step {step.name!r} is not understood; its machines were not checked"
+        seen.findings.append(Finding(rule="not-checked", severity="warning", path=step.path, message=message))
+    elif trains:
+        _check_job(payload, kind, seen, region, catalogue, today)
+    else:
+        _check_prediction(payload, kind, seen, region, catalogue, today)
+
+
+def _check_prediction(
+    payload: Payload, kind: str, seen: Examination, region: str, catalogue: Catalogue, today: date
+) -> None:
+    path, message = _PREDICTION[kind]
+    resources: Any = payload.job
+    for name in path.split("."):
+        resources = _read(resources, name)
+    machine = mapping(_read(resources, "machine_spec"))
+    # Without a machine type, the service chooses the machines.
+    if not machine.get("machine_type"):
+        return
+    reading = Reading(lenient=False, compiled=True)
+    # An unset number of a component is 0, and an unset name is empty.
+    given = {name: value for name, value in mapping(resources).items() if value not in (0, "")}
+    found = prediction.check_resources(
+        given | {"machine_spec": {name: value for name, value in machine.items() if value not in (0, "")}},
+        reading,
+        kind=message,
+        path=path,
+        region=payload.region or region,
+        catalogue=catalogue,
+        today=today,
+    )
+    seen.findings += [_in_pipeline(finding, payload, reading) for finding in found]
+    at = {f"{path}.machine_spec.{name}": (name, machine.get(name)) for name in MACHINE_FIELDS}
+    seen.findings += _unknown(payload, at)
+    _note_defaults(payload, seen)
+
+
+def _check_job(payload: Payload, kind: str, seen: Examination, region: str, catalogue: Catalogue, today: date) -> None:
+    reading = Reading(lenient=False, compiled=True)
+    region = payload.region or region
+    if kind == "CustomJob":
+        path = "job_spec"
+        check_job(payload.job, reading, region=region, catalogue=catalogue, today=today, component=True)
+    else:
+        path = "trial_job_spec"
+        fields = reading.message(payload.job.get(path, {}), "CustomJobSpec", path)
+        check_spec(fields, reading, region=region, catalogue=catalogue, today=today, component=True, prefix=f"{path}.")
+    seen.findings += [_in_pipeline(finding, payload, reading) for finding in reading.findings]
+    seen.findings += _artifacts(payload)
+    _remarks(payload, path, seen)
+
+
+def _in_pipeline(finding: Finding, payload: Payload, reading: Reading) -> Finding:
+    in_job = "location" if finding.path == "region" else finding.path
+    names = [repr(name) for name in payload.defaults(in_job)]
+    noted = f" (checked with the default of {listed(names, 'and')})" if names else ""
+    path = reading.as_written(payload.path_in_file(in_job))
+    return replace(finding, path=path, message=finding.message + noted)
+
+
+def _artifacts(payload: Payload) -> list[Finding]:
+    return [
+        Finding(
+            rule="artifact-in-worker-pools",
+            severity="error",
+            path=payload.path_in_file(path),
+            message=(
+                f"{_origin(payload.origins[path].value)} is an artifact; worker pools can only contain parameters: "
+                "return its uri as text from a step, or make the step a component that takes the artifact"
+            ),
+        )
+        for path in payload.artifacts()
+    ]
+
+
+def _origin(value: object) -> str:
+    return value.origin if isinstance(value, RuntimeValue) else quoted(value)
+
+
+def _not_checked(payload: Payload, path: str, spec: dict[str, Any]) -> Iterator[Finding]:
+    """Find what decides about machines and is known only at run time."""
+    parts: dict[str, tuple[str, Any]] = {}
+    pools = spec.get("worker_pool_specs")
+    parts[path] = "the worker pools", pools
+    for index, pool in enumerate(pools if isinstance(pools, list) else []):
+        at = f"{path}[{index}]"
+        machine = _read(pool, "machine_spec")
+        parts |= {at: ("a worker pool", pool), f"{at}.machine_spec": ("the machine", machine)}
+        parts |= {f"{at}.machine_spec.{name}": (name, _read(machine, name)) for name in MACHINE_FIELDS}
+    yield from _unknown(payload, parts)
+
+
+def _unknown(payload: Payload, parts: dict[str, tuple[str, Any]]) -> Iterator[Finding]:
+    """Yield a finding for each part, by path in the job, that only the running pipeline knows."""
+    for at, (what, value) in parts.items():
+        if not isinstance(value, RuntimeValue):
+            continue
+        message = f"{what} of step {payload.step.name!r}: {value.origin}; it is known only at run time and not checked"
+        yield Finding(rule="not-checked", severity="warning", path=payload.path_in_file(at), message=message)
+
+
+def _read(fields: Any, name: str) -> Any:
+    """Return a field in snake_case or camelCase."""
+    return next((value for key, value in mapping(fields).items() if snake(str(key)) == name), None)
+
+
+def _remarks(payload: Payload, path: str, seen: Examination) -> None:
+    seen.findings += _not_checked(payload, f"{path}.worker_pool_specs", mapping(payload.job.get(path)))
+    _note_defaults(payload, seen)
+
+
+def _note_defaults(payload: Payload, seen: Examination) -> None:
+    used = {
+        name: value.value
+        for at, value in payload.origins.items()
+        for name in value.default_of
+        if not isinstance(value.value, (list, dict)) and any(part in at for part in _JUDGED)
+    }
+    if used:
+        values = ", ".join(f"{name}={quoted(value, 40)}" for name, value in used.items())
+        seen.notes.append(f"step {payload.step.name!r}: checked with the defaults of the parameters {values}")

@@ -1,0 +1,111 @@
+"""A custom job as the rules see it: snake_case fields, plain values, and the path of each pool."""
+
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+from typing import Any
+
+from accelerators.catalogue.catalogue import Catalogue
+from accelerators.catalogue.nearest import Demand
+from accelerators.job.finding import Finding, Severity
+from accelerators.job.values import known
+from localvertex_base.userinput.spelling import quoted
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pool:
+    """One worker pool."""
+
+    index: int
+    """0 primary, 1 workers, 2 parameter servers or Reduction Server, 3 evaluators."""
+    path: str
+    """Path in the file, e.g. "worker_pool_specs[0]"."""
+    fields: dict[str, Any]
+
+    @property
+    def machine(self) -> dict[str, Any]:
+        """The machine_spec; empty when it is missing."""
+        spec = self.fields.get("machine_spec")
+        return spec if isinstance(spec, dict) else {}
+
+    @property
+    def replica_count(self) -> Any:
+        """The number of replicas as given; None when it is missing."""
+        return self.fields.get("replica_count")
+
+    @property
+    def accelerator(self) -> str:
+        """The accelerator_type; empty when there is none or it is only known at run time."""
+        name = self.machine.get("accelerator_type")
+        return name if isinstance(name, str) and name != "ACCELERATOR_TYPE_UNSPECIFIED" else ""
+
+    @property
+    def image(self) -> Any:
+        """The container image as given; None when it is missing."""
+        container = self.fields.get("container_spec")
+        return container.get("image_uri") if isinstance(container, dict) else None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Job:
+    """A CustomJobSpec with what the rules need to know about it, and their findings."""
+
+    spec: dict[str, Any]
+    prefix: str = ""
+    """Path of the spec in the file: "job_spec." in a CustomJob, "" in a CustomJobSpec."""
+    names: str = ""
+    """Display name and labels, as a hint to what the author meant."""
+    purpose: str = "custom training"
+    """What the machines are for, `custom training` or `prediction`."""
+    component: bool = False
+    """Whether the launcher of a Google Cloud component creates the job; it drops empty pools."""
+    catalogue: Catalogue
+    region: str = ""
+    """Empty when not known."""
+    today: date
+    findings: list[Finding] = field(default_factory=list)
+
+    @cached_property
+    def pools(self) -> list[Pool]:
+        """The pools that are neither empty nor only known at run time."""
+        listed = self.spec.get("worker_pool_specs")
+        return [
+            Pool(index=index, path=f"{self.prefix}worker_pool_specs[{index}]", fields=fields)
+            for index, fields in enumerate(listed if isinstance(listed, list) else ())
+            if isinstance(fields, dict) and fields
+        ]
+
+    @property
+    def table(self) -> str:
+        """The command that prints the machines for this purpose."""
+        return f"python -m accelerators table{' --prediction' * (self.purpose == 'prediction')}"
+
+    @property
+    def scheduling(self) -> dict[str, Any]:
+        """The scheduling fields; empty when they are missing."""
+        fields = self.spec.get("scheduling")
+        return fields if isinstance(fields, dict) else {}
+
+    @property
+    def scheduling_strategy(self) -> str:
+        """The strategy under its current name; STANDARD when it is missing or only known at run time."""
+        name = self.scheduling.get("strategy")
+        new_names = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT", "STRATEGY_UNSPECIFIED": "STANDARD"}
+        return new_names.get(name, name) if isinstance(name, str) and known(name) else "STANDARD"
+
+    def demand(self, machine_type: str, accelerator_type: str, accelerator_count: int) -> Demand:
+        """Return the requested machine, in the region of this job and with its scheduling strategy."""
+        return Demand(
+            machine_type=machine_type,
+            accelerator_type=accelerator_type,
+            accelerator_count=accelerator_count,
+            region=self.region,
+            scheduling_strategy=self.scheduling_strategy,
+            today=self.today,
+        )
+
+    def note(self, rule: str, severity: Severity, path: str, message: str, alternatives: tuple[str, ...] = ()) -> None:
+        """Add a finding."""
+        # A name from the file may contain line breaks; a message is one line.
+        text = message if message.isprintable() else quoted(message, 400)
+        self.findings.append(Finding(rule=rule, severity=severity, path=path, message=text, alternatives=alternatives))

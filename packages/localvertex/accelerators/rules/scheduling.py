@@ -1,0 +1,170 @@
+"""Rules about scheduling: FLEX_START, SPOT, restarts, reservations and time limits."""
+
+import re
+
+from accelerators.catalogue import nearest
+from accelerators.job.schema import ENUMS
+from accelerators.job.shape import seconds
+from accelerators.job.values import known
+from accelerators.rules.job import Job, Pool
+from localvertex_base.userinput.spelling import closest, listed
+
+_MAX_FLEX_START_SECONDS = 7 * 24 * 3600
+"""A FLEX_START job runs for at most 7 days (page on Dynamic Workload Scheduler, 2026-07-23)."""
+
+_ZONE = re.compile(r"/zones/([^/]+)/")
+"""In the name of a reservation, projects/P/zones/Z/reservations/R."""
+
+_DEPRECATED = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT"}
+_CURRENT = ("STANDARD", "SPOT", "FLEX_START")
+
+
+def check_scheduling(job: Job) -> None:
+    """Check the scheduling of the job against its machines."""
+    path = f"{job.prefix}scheduling"
+    name = job.scheduling.get("strategy")
+    if known(name) and name not in ENUMS["Strategy"]:
+        message = f"{name!r} is not a scheduling strategy; expected {listed(_CURRENT)}"
+        near = closest(str(name), _CURRENT)
+        job.note("scheduling-strategy", "error", f"{path}.strategy", message, near or _CURRENT)
+        return
+    if name in _DEPRECATED:
+        message = f"{name} is deprecated; use {_DEPRECATED[name]}"
+        job.note("scheduling-deprecated", "warning", f"{path}.strategy", message, (_DEPRECATED[name],))
+    if job.scheduling_strategy == "FLEX_START":
+        _flex_start(job, path)
+    elif known(name) or name is None:
+        _wait_is_unused(job, path)
+    _restarts(job, path)
+    for pool in job.pools:
+        _reservation(job, pool)
+
+
+def _flex_start(job: Job, path: str) -> None:
+    for pool in job.pools:
+        _flex_start_accelerator(job, pool)
+    machines = [pool.machine for pool in job.pools]
+    if any(machine != machines[0] for machine in machines):
+        message = "FLEX_START needs the same machine_spec in all pools, but these differ; make them equal"
+        job.note("flex-start-pools", "error", f"{job.prefix}worker_pool_specs", message)
+    timeout = job.scheduling.get("timeout")
+    if isinstance(timeout, str) and seconds(timeout) > _MAX_FLEX_START_SECONDS:
+        message = (
+            f"timeout is {timeout}, but FLEX_START runs for at most 7 days; "
+            "use 604800s or less and resume from a checkpoint"
+        )
+        job.note("flex-start-timeout", "error", f"{path}.timeout", message, ("604800s",))
+
+
+def _flex_start_accelerator(job: Job, pool: Pool) -> None:
+    if pool.machine.get("accelerator_type") is not None and not known(pool.machine["accelerator_type"]):
+        return
+    entry = job.catalogue.accelerators.get(pool.accelerator)
+    path = f"{pool.path}.machine_spec.accelerator_type"
+    if entry is not None and entry.flex_start == "uncertain":
+        message = (
+            f"FLEX_START with {entry.name} is doubtful: Google's page names only the family; try a short job first"
+        )
+        job.note("flex-start-doubtful", "warning", path, message)
+    elif (entry is None and pool.accelerator == "") or (entry is not None and entry.flex_start != "yes"):
+        able = [name for name, kind in job.catalogue.accelerators.items() if kind.flex_start == "yes"]
+        found = pool.accelerator or "a machine without a GPU"
+        message = f"FLEX_START does not cover {found}; use {listed(able)}"
+        count = pool.machine.get("accelerator_count")
+        demand = job.demand(
+            str(pool.machine.get("machine_type", "")), pool.accelerator, count if isinstance(count, int) else 1
+        )
+        alternatives = nearest.combinations(job.catalogue, demand)
+        job.note("flex-start-accelerator", "error", path, message, alternatives)
+
+
+def _wait_is_unused(job: Job, path: str) -> None:
+    # CustomTrainingJobOp always sends its default of one day, which the launcher drops: not a mistake of the user.
+    if job.component or "max_wait_duration" not in job.scheduling:
+        return
+    message = f"max_wait_duration has no effect with {job.scheduling_strategy}, only with FLEX_START; remove it"
+    job.note("max-wait-unused", "warning", f"{path}.max_wait_duration", message)
+
+
+def _replicas(job: Job) -> int | None:
+    """Return the number of replicas of the whole job, or None when it is not known."""
+    if not isinstance(job.spec.get("worker_pool_specs"), list):
+        return None
+    counts = [pool.replica_count for pool in job.pools]
+    return sum(counts) if counts and all(isinstance(count, int) for count in counts) else None
+
+
+def _restarts(job: Job, path: str) -> None:
+    restart = job.scheduling.get("restart_job_on_worker_restart")
+    no_retries = job.scheduling.get("disable_retries") is True
+    replicas = _replicas(job)
+    restart_path = f"{path}.restart_job_on_worker_restart"
+    if no_retries and (restart is True or job.scheduling_strategy == "SPOT"):
+        message = "disable_retries is true, so a lost machine ends the job; remove it"
+        job.note("retries-disabled", "warning", f"{path}.disable_retries", message)
+    if job.scheduling_strategy == "SPOT" and restart in (False, None) and (replicas or 0) > 1:
+        message = (
+            f"SPOT with {replicas} replicas, but restart_job_on_worker_restart is not set: "
+            "when one replica is preempted, the others wait for it; set it to true"
+        )
+        job.note("spot-without-restart", "warning", restart_path, message)
+    wants_spot = any(word in job.names.casefold() for word in ("spot", "preempt"))
+    is_standard = known(job.scheduling.get("strategy", "")) and job.scheduling_strategy == "STANDARD"
+    if restart is True and is_standard and (replicas == 1 or wants_spot):
+        message = (
+            "restart_job_on_worker_restart restarts all replicas when one restarts, but requests no Spot machines; "
+            "set the strategy SPOT for that"
+        )
+        job.note("restart-is-not-spot", "warning", restart_path, message, ("strategy SPOT",))
+
+
+def _reservation(job: Job, pool: Pool) -> None:
+    affinity = pool.machine.get("reservation_affinity")
+    path = f"{pool.path}.machine_spec.reservation_affinity"
+    kind = affinity.get("reservation_affinity_type") if isinstance(affinity, dict) else None
+    if known(kind) and kind not in ENUMS["ReservationType"]:
+        names = list(ENUMS["ReservationType"])[1:]
+        message = f"{kind!r} is not a reservation affinity type; expected {listed(names)}"
+        job.note("reservation", "error", f"{path}.reservation_affinity_type", message, closest(str(kind), names))
+        return
+    reserved = kind in ("ANY_RESERVATION", "SPECIFIC_RESERVATION")
+    if reserved and job.scheduling_strategy == "FLEX_START":
+        message = f"{kind} and FLEX_START exclude each other; drop one"
+        job.note("flex-start-reservation", "error", path, message)
+    if reserved and job.spec.get("persistent_resource_id"):
+        message = f"{kind} and persistent_resource_id exclude each other; the persistent resource has the reservation"
+        job.note("reservation", "error", path, message)
+    named = isinstance(affinity, dict) and affinity.get("values") and affinity.get("key")
+    if kind == "SPECIFIC_RESERVATION" and not named:
+        message = (
+            "SPECIFIC_RESERVATION names no reservation; set key to compute.googleapis.com/reservation-name, and values"
+        )
+        job.note("reservation", "error", path, message)
+    _reserved_elsewhere(job, affinity, path)
+    _scarce(job, pool, path, reserved=reserved or (kind is not None and not known(kind)))
+
+
+def _reserved_elsewhere(job: Job, affinity: object, path: str) -> None:
+    """Check that a reservation is in the job's region; its machines are in one zone of it."""
+    names = affinity.get("values") if isinstance(affinity, dict) else None
+    for name in names if isinstance(names, list) else ():
+        zone = _ZONE.search(name) if isinstance(name, str) else None
+        if zone and job.region and zone[1].rpartition("-")[0] != job.region:
+            message = (
+                f"reservation {name} is in zone {zone[1]}, but the job runs in {job.region}; use one of that region"
+            )
+            job.note("reservation", "error", f"{path}.values", message)
+
+
+def _scarce(job: Job, pool: Pool, path: str, *, reserved: bool) -> None:
+    entry = job.catalogue.accelerators.get(pool.accelerator)
+    if entry is None or not entry.capacity or reserved:
+        return
+    if "required" in entry.capacity:
+        message = f"{entry.name} is only available with a shared reservation; add reservation_affinity"
+        job.note("reservation", "error", path, message)
+    elif job.scheduling_strategy == "STANDARD" and known(job.scheduling.get("strategy", "")):
+        message = (
+            f"{entry.name} is rarely available without a reservation; use SPOT, FLEX_START or a shared reservation"
+        )
+        job.note("capacity", "warning", path, message)

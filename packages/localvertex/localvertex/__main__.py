@@ -1,0 +1,303 @@
+"""The command line of `python -m localvertex`."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from localvertex.errors import RecordNotWritten
+from localvertex_base.userinput import cli
+from localvertex_base.userinput.errors import UserError
+
+_DESCRIPTION = """\
+Run a compiled Kubeflow pipeline, the file that you upload to Vertex AI, on this
+machine. Python steps become processes, custom jobs become local jobs, and model
+uploads go to a local registry.
+"""
+
+_EXAMPLES = """\
+examples:
+  python -m localvertex run build/image_training.json --parameter epochs=3
+  python -m localvertex run --resume latest
+  python -m localvertex list
+  python -m localvertex show latest
+  python -m localvertex logs latest train
+  python -m localvertex serve --port 8700
+  python -m localvertex console
+
+exit codes: 0 success, 1 the run failed, 2 invalid input,
+130 stopped by Ctrl-C, 143 stopped by SIGTERM
+"""
+
+_CONTAINERS = "container commands (docs/containers.md)"
+_FAULTS = "fault injection in custom jobs (docs/faults.md)"
+"""Headings that `run` and `serve` share."""
+
+
+def _parser() -> cli.Parser:
+    """Build the parser of all commands."""
+    top = cli.Parser("localvertex", description=_DESCRIPTION, epilog=_EXAMPLES)
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_run(commands)
+    _add_serve(commands)
+    _add_console(commands)
+    about = {
+        "list": "list the runs of the work directory",
+        "show": "show one run: steps, metrics, models, error",
+        "logs": "print the log of one task, or of all tasks",
+        "clean": "remove finished runs; keep models, checkpoints, caches and all files in use",
+    }
+    for name, text in about.items():
+        command = commands.add_parser(name, help=text, description=_as_sentence(text))
+        _add_work_dir(command)
+        if name in ("show", "logs"):
+            command.add_argument("run", metavar="RUN", help="run id, a unique prefix of it, or 'latest'")
+        if name == "logs":
+            command.add_argument("task", metavar="TASK", nargs="?", help="task name or path, or a unique part of it")
+            command.add_argument("--follow", "-f", action="store_true", help="also print new lines until the run ends")
+        if name == "clean":
+            _add_clean(command)
+    return top
+
+
+def _add_clean(clean: argparse.ArgumentParser) -> None:
+    """Add the options of `clean`."""
+    clean.add_argument("runs", metavar="RUN", nargs="*", help="runs to remove (default: all finished runs)")
+    clean.add_argument("--cache", action="store_true", help="also remove the step cache and the environments")
+    prepared = "also remove what later runs need to read only new images"
+    clean.add_argument("--prepared", action="store_true", help=prepared)
+    clean.add_argument("--dry-run", action="store_true", help="print what would be removed, and remove nothing")
+    clean.add_argument("--yes", "-y", action="store_true", help="remove without asking")
+
+
+def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
+    """Add the command `run`."""
+    text = "run a compiled pipeline"
+    run = commands.add_parser("run", help=text, description=_as_sentence(text))
+    run.add_argument("file", metavar="FILE", type=Path, nargs="?", help="compiled pipeline, .json or .yaml")
+    run.add_argument(
+        "--resume", metavar="RUN", help="resume an earlier run instead of running FILE; finished steps are not repeated"
+    )
+    values = run.add_argument_group("pipeline parameters")
+    values.add_argument(
+        "--parameter",
+        "-p",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="set a parameter: strings as they are, other types as JSON; repeatable",
+    )
+    values.add_argument(
+        "--parameter-file",
+        metavar="F",
+        type=Path,
+        help="JSON or YAML file of parameters; --parameter overrides it",
+    )
+    values.add_argument(
+        "--input-artifact",
+        metavar="NAME=URI",
+        action="append",
+        default=[],
+        help="local file or folder for an input artifact of the pipeline; repeatable",
+    )
+    values.add_argument(
+        "--project", metavar="P", default="local-project", help="project id for placeholders (%(default)s)"
+    )
+    values.add_argument("--region", metavar="R", default="us-central1", help="region for placeholders (%(default)s)")
+    _add_execution(run.add_argument_group("execution"))
+    _add_containers(run.add_argument_group(_CONTAINERS))
+    _add_credentials(run.add_argument_group("Google Cloud (docs/localvertex.md)"))
+    _add_custom_jobs(run.add_argument_group(_FAULTS))
+
+
+def _add_execution(group: "argparse._ArgumentGroup") -> None:
+    """Add the options of `run` that do not change what the pipeline computes."""
+    _add_work_dir(group)
+    group.add_argument("--run-id", metavar="ID", help="name of the run (default: pipeline name and time)")
+    group.add_argument("--no-cache", action="store_true", help="run every step, even if its result is cached")
+    group.add_argument(
+        "--max-parallel",
+        metavar="N",
+        type=int,
+        help="maximum number of steps to run in parallel (default: number of cores, at least 2)",
+    )
+    group.add_argument("--fail-fast", action="store_true", help="start no steps after a failure, except exit tasks")
+    group.add_argument(
+        "--max-backoff",
+        metavar="SECONDS",
+        type=float,
+        default=10.0,
+        help="maximum wait before a retry, even if the pipeline asks for more (%(default)s)",
+    )
+    group.add_argument(
+        "--grace",
+        metavar="SECONDS",
+        type=float,
+        default=10.0,
+        help="time between SIGTERM and SIGKILL when the run is stopped (%(default)s)",
+    )
+
+
+def _add_containers(group: "argparse._ArgumentGroup") -> None:
+    """Add the options of `run` and `serve` for commands that need a container image."""
+    group.add_argument(
+        "--image",
+        metavar="IMAGE=COMMAND",
+        action="append",
+        default=[],
+        help="command prefix to use instead of this container image when its program is not installed locally; "
+        "repeatable",
+    )
+    group.add_argument(
+        "--engine",
+        choices=["docker", "podman"],
+        default="",
+        help="run container commands in their own images (default: in a bubblewrap sandbox on this machine)",
+    )
+    group.add_argument(
+        "--allow-network", action="store_true", help="let container commands use the network, not only loopback"
+    )
+    group.add_argument(
+        "--allow-host-commands",
+        action="store_true",
+        help="run container commands on this machine as you, without a sandbox",
+    )
+
+
+def _add_credentials(group: "argparse._ArgumentGroup") -> None:
+    """Add the options of `run` that let a run work in Google Cloud."""
+    group.add_argument(
+        "--with-credentials",
+        action="store_true",
+        help="let steps and custom jobs use your Google Cloud credentials and other secrets of your environment",
+    )
+    _add_gcs_root(group)
+    group.add_argument(
+        "--allow-cloud-launchers",
+        action="store_true",
+        help="run Google's own operations (endpoints, BigQuery, ...), which create resources and cost money; "
+        "only with --with-credentials",
+    )
+
+
+def _add_gcs_root(command: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+    """Add the option for buckets that are folders."""
+    command.add_argument(
+        "--gcs-root",
+        metavar="DIR",
+        type=cli.folder,
+        help="use local files DIR/BUCKET/OBJECT in place of gs://BUCKET/OBJECT",
+    )
+
+
+def _add_custom_jobs(jobs: "argparse._ArgumentGroup") -> None:
+    """Add the options of `run` and `serve` for custom jobs."""
+    jobs.add_argument(
+        "--fault",
+        metavar="FAULT",
+        action="append",
+        default=[],
+        help="a fault and its time, for example 'SIGKILL workerpool1-0 at step 30', "
+        "'SIGTERM workerpool0-0 at 20s grace 30s' or 'preempt all every 45s'; repeatable",
+    )
+    jobs.add_argument("--faults", choices=["random"], help="inject one to three faults at random times")
+    jobs.add_argument(
+        "--seed", metavar="N", type=int, help="seed of the random faults (0); the same seed gives the same faults"
+    )
+    jobs.add_argument(
+        "--restart-rule",
+        choices=["service", "lenient"],
+        default="service",
+        help="service: as on Vertex AI, an exit code of the program ends the job, a crash restarts it; "
+        "lenient: a replica restarts after every non-zero exit code (%(default)s)",
+    )
+
+
+def _add_serve(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
+    """Add the command `serve`."""
+    text = "serve the Vertex AI API on 127.0.0.1 and run submitted jobs (docs/serve.md)"
+    serve = commands.add_parser("serve", help=text, description=_as_sentence(text))
+    serve.add_argument(
+        "--port", metavar="P", type=int, default=8700, help="port to listen on, 0 for any free port (%(default)s)"
+    )
+    _add_server(serve)
+
+
+def _add_console(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
+    """Add the command `console`."""
+    text = "serve and open the console in the browser; uses a server that already runs (docs/console.md)"
+    console = commands.add_parser("console", help=text, description=_as_sentence(text))
+    console.add_argument(
+        "--no-browser", dest="browser", action="store_false", help="print the address, and open no browser"
+    )
+    console.add_argument("--port", metavar="P", type=int, help="port to listen on (default: 8700, or any free port)")
+    _add_server(console)
+
+
+def _add_server(serve: argparse.ArgumentParser) -> None:
+    """Add the options that `serve` and `console` share."""
+    _add_work_dir(serve)
+    _add_gcs_root(serve)
+    serve.add_argument(
+        "--grpc-port",
+        metavar="P",
+        type=int,
+        help="port for gRPC, 0 for any free port (default: the one after --port, or any free port if it is in use)",
+    )
+    serve.add_argument(
+        "--time-factor",
+        metavar="N",
+        type=float,
+        default=1.0,
+        help="speed-up of the schedule clock, to test a weekly schedule in minutes (%(default)g)",
+    )
+    serve.add_argument(
+        "--no-token", action="store_true", help="let every user of this machine call the server and run code as you"
+    )
+    _add_containers(serve.add_argument_group(_CONTAINERS))
+    _add_custom_jobs(serve.add_argument_group(_FAULTS))
+
+
+def _as_sentence(text: str) -> str:
+    """Return a help text with a capital letter and a full stop."""
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _add_work_dir(command: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+    """Add the option for the folder of the runs."""
+    command.add_argument(
+        "--work-dir",
+        metavar="D",
+        type=cli.folder,
+        default=Path("runs"),
+        help="folder for runs, also the pipeline root (./%(default)s)",
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    options = _parser().parse_args(arguments)
+    return cli.run(lambda: _command(options), failures=(RecordNotWritten,))
+
+
+def _command(options: argparse.Namespace) -> int:
+    # Imported late, so that `--help` stays quick.
+    try:
+        from localvertex import commands
+        from localvertex.errors import Refused
+    except ModuleNotFoundError as error:
+        from localvertex_base import extras
+
+        # The base install is what `accelerators` needs.
+        raise UserError(f"localvertex needs {error.name}; {extras.install('localvertex')}") from None
+    try:
+        code: int = commands.COMMANDS[options.command](options)
+    except Refused as error:
+        print(f"error: {options.file or options.resume} uses features that cannot run locally:", file=sys.stderr)
+        for reason in error.reasons:
+            print(f"  {reason}", file=sys.stderr)
+        return cli.WRONG_INPUT
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,187 @@
+"""The routes of the API, and how a request becomes a call and then a response."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from typing import Any, Protocol
+
+from anyio import CapacityLimiter, to_thread
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.convertors import StringConvertor, register_url_convertor
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Match, Route
+
+from localvertex.api import connection
+from localvertex.api.access import session
+from localvertex.api.access.access import Access
+from localvertex.api.http import known_methods
+from localvertex.api.http.call import Call, Location, content_of
+from localvertex.api.http.errors import error_body
+from localvertex.api.http.guard import Guard
+from localvertex.api.http.json_response import JsonResponse, answered
+from localvertex.api.http.known_methods import KnownMethod
+
+Method = Callable[[Call], dict[str, Any] | Response]
+Endpoint = Callable[[Request], Awaitable[Response]]
+Beside = Callable[[Starlette], AbstractAsyncContextManager[None]]
+
+_PARENT = "/projects/{project:part}/locations/{region:part}"
+
+_WAITING, _MAX_WAITING = ("deployModel", "predict", "rawPredict"), 40
+"""Methods that wait for models, for minutes if need be; all other methods are answered meanwhile."""
+
+_API, _OPERATIONS_API = "/{api:api}", "/{api:ui}"
+
+
+class Service(Protocol):
+    """What answers the requests."""
+
+    unserved: str
+    """The answer to a call of Vertex AI that it does not have; `{name}` is the method."""
+
+    @property
+    def routes(self) -> Sequence[Route]:
+        """Its pages, and everything else that is not a method of the API."""
+        ...
+
+    @property
+    def collections(self) -> Mapping[str, Mapping[str, tuple[str, str, Method]]]:
+        """For each collection its methods: HTTP method, path after the collection's, implementation."""
+        ...
+
+    def open(self) -> None:
+        """Prepare for the first request."""
+        ...
+
+    def close(self) -> None:
+        """Stop everything that runs."""
+        ...
+
+
+class Part(StringConvertor):
+    """A project or region in a path; it cannot leave a folder."""
+
+    regex = r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}"
+
+
+class ResourceId(StringConvertor):
+    """The id of a resource; a colon after it starts the name of a custom method."""
+
+    regex = r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}"
+
+
+class VersionedId(StringConvertor):
+    """The id of a resource, optionally with `@` and a version number or alias."""
+
+    regex = r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}(?:@[A-Za-z0-9-]{1,128})?"
+
+
+class Api(StringConvertor):
+    """The API versions that this server has."""
+
+    regex = "v1beta1|v1"
+
+
+class OperationsApi(StringConvertor):
+    """The first part of the paths of operations, which the generated clients request below `ui`."""
+
+    regex = "v1beta1|v1|ui"
+
+
+def application(service: Service, access: Access, beside: Beside = lambda _: nullcontext()) -> Starlette:
+    """Build the application.
+
+    Args:
+        service: What answers the requests.
+        access: Who may call.
+        beside: Entered with the application while the service is open.
+    """
+    convertors = {"part": Part, "id": ResourceId, "version": VersionedId, "api": Api, "ui": OperationsApi}
+    for name, convertor in convertors.items():
+        register_url_convertor(name, convertor())
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        service.open()
+        async with beside(app):
+            yield
+        await run_in_threadpool(service.close)
+
+    app = Starlette(
+        routes=[session.route(access), *_routes(service)],
+        middleware=[Middleware(Guard, access=access, seconds=connection.REQUEST_SECONDS)],
+        exception_handlers={HTTPException: _on_http_error, Exception: _on_defect},
+        lifespan=lifespan,
+    )
+    app.state.unserved = service.unserved
+    return app
+
+
+def _routes(service: Service) -> list[Route]:
+    """Build the routes of all pages and API methods."""
+    found = [*service.routes]
+    waiting = CapacityLimiter(_MAX_WAITING)
+    for collection, methods in service.collections.items():
+        for name, (http_method, suffix, method) in methods.items():
+            api = _OPERATIONS_API if collection == "operations" else _API
+            path = f"{api}{_PARENT}/{collection}{suffix}"
+            respond = _endpoint(method, waiting if name in _WAITING else None)
+            found.append(Route(path, respond, methods=[http_method], name=f"{collection}.{name}"))
+    return found
+
+
+def _endpoint(method: Method, limiter: CapacityLimiter | None = None) -> Endpoint:
+    """Build the endpoint of an API method; one with a limiter has threads of its own."""
+
+    async def respond(request: Request) -> Response:
+        body = await request.body()
+        # A large body is parsed and answered in a thread, so that other requests do not wait for it.
+        return await to_thread.run_sync(answered, lambda: method(_call_of(request, body)), limiter=limiter)
+
+    return respond
+
+
+def _call_of(request: Request, body: bytes) -> Call:
+    """Read a request.
+
+    Raises:
+        ApiError: The body is not a JSON object.
+    """
+    parts = request.path_params
+    resource_id, _, version = parts.get("id", "").partition("@")
+    return Call(
+        version="v1beta1" if parts["api"] == "v1beta1" else "v1",
+        location=Location(project=parts["project"], region=parts["region"]),
+        resource_id=resource_id,
+        resource_version=version,
+        parents={name: part for name, part in parts.items() if name not in ("api", "project", "region", "id")},
+        query=dict(request.query_params),
+        repeated={name: request.query_params.getlist(name) for name in request.query_params},
+        body=content_of(body),
+    )
+
+
+async def _on_http_error(request: Request, error: Exception) -> Response:
+    """Respond that the path does not exist, or not with this HTTP method, or that localvertex does not have it."""
+    code = error.status_code if isinstance(error, HTTPException) else 500
+    known = await run_in_threadpool(known_methods.find, request.method, request.url.path)
+    if known and not _is_served(request.app, known):
+        text = request.app.state.unserved.format(name=known.name)
+        return JsonResponse(error_body(501, "UNIMPLEMENTED", text), 501)
+    text = f"this server has no {request.method} {request.url.path[:300]}"
+    return JsonResponse(error_body(code, "UNIMPLEMENTED" if code == 405 else "NOT_FOUND", text), code)
+
+
+def _is_served(app: Starlette, method: KnownMethod) -> bool:
+    """Return whether the server has a method; a path that is wrong in one of its ids is then not found."""
+    scope = {"type": "http", "path": method.example, "method": method.http_method}
+    return any(route.matches(scope)[0] is Match.FULL for route in app.routes)
+
+
+async def _on_defect(request: Request, error: Exception) -> Response:
+    """Report a defect of localvertex itself; the server keeps running."""
+    text = f"internal error in localvertex: {type(error).__name__}: {error}"
+    return JsonResponse(error_body(500, "INTERNAL", text), 500)

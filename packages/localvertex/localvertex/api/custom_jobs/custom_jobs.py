@@ -1,0 +1,144 @@
+"""The collection customJobs of the API."""
+
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from localvertex import jobs
+from localvertex.api.custom_jobs.job_threads import JobThreads
+from localvertex.api.custom_jobs.records import COLLECTION, JobRecords, Resource, damaged_resource
+from localvertex.api.http import errors, messages
+from localvertex.api.http.call import Call
+from localvertex.api.http.errors import ApiError, invalid, not_found
+from localvertex.api.http.listing import page_of
+from localvertex.api.http.operations import Operations
+from localvertex.api.http.records import StoredRecords, Viewed
+from localvertex.api.http.store import Damaged, Store
+from localvertex.errors import TaskFailed
+from localvertex.jobs import JobState, Workspace, images
+from localvertex.jobs.status import FINAL_STATES
+from localvertex.runner.engine import Options
+from localvertex.store import record
+
+_BUCKETS = "buckets"
+"""The folder of the work directory that has one folder per bucket."""
+
+_INPUT_FIELDS = ("displayName", "jobSpec", "labels", "encryptionSpec")
+
+
+class CustomJobs:
+    """The custom jobs of the API; running ones have a thread of this process each."""
+
+    def __init__(
+        self,
+        store: Store,
+        operations: Operations,
+        log: Callable[[str], None],
+        options: Options,
+    ) -> None:
+        self._store, self._operations, self._options = store, operations, options
+        self._records = JobRecords(store)
+        self.threads = JobThreads(self._records, log, options)
+        self.buckets = options.gcs_root.absolute() if options.gcs_root else self._records.work_dir / _BUCKETS
+        """The folder that has one folder per bucket."""
+        self._listed = StoredRecords(
+            store=store,
+            collection=COLLECTION,
+            large=frozenset({"jobSpec"}),
+            stand_in=damaged_resource,
+            view=self._viewed,
+        )
+
+    def create(self, call: Call) -> Resource:
+        """Start a job."""
+        body = messages.checked(call.version, "CustomJob", call.body)
+        warnings: list[str] = []
+        try:
+            job = jobs.read(
+                body,
+                region=call.location.region,
+                command_prefixes=self._options.command_prefixes,
+                warn=warnings.append,
+                has_images=bool(self._options.container_choice.options.engine),
+            )
+            images.check(job, self._options.container_choice)
+        except TaskFailed as error:
+            raise invalid(str(error)) from None
+        if not job.display_name:
+            raise invalid("displayName is missing")
+        number, now = str(uuid4().int >> 66), record.now()
+        resource = {"name": call.location.child(COLLECTION, number), "state": str(JobState.PENDING)}
+        resource |= {"createTime": now, "updateTime": now, **{key: body[key] for key in _INPUT_FIELDS if key in body}}
+        for text in warnings:
+            self.threads.warn(number, text)
+        workspace = Workspace(
+            folder=self._records.folder(number),
+            private_dir=self._records.work_dir / record.PRIVATE,
+            project=call.location.project,
+            buckets=self.buckets,
+        )
+        self.threads.start(number, job, workspace, partial(self._store.write, COLLECTION, number, resource))
+        return resource
+
+    def get(self, call: Call) -> Resource:
+        """Return one job."""
+        try:
+            return self._find(call)
+        except Damaged as error:
+            return damaged_resource(call, call.resource_id, str(error))
+
+    def list_all(self, call: Call) -> dict[str, Any]:
+        """List the jobs of a location."""
+        fields = messages.field_names(call.version, "CustomJob")
+        return page_of(call, self._listed, fields=fields)
+
+    def cancel(self, call: Call) -> dict[str, Any]:
+        """Ask a running job to stop; one that has ended is unchanged."""
+        with self._store.lock:
+            with suppress(Damaged):
+                self._find(call)
+            self.threads.cancel(call.resource_id)
+        return {}
+
+    def delete(self, call: Call) -> dict[str, Any]:
+        """Delete a job that has ended, with its logs; files that it wrote elsewhere stay."""
+        folder = self._records.folder(call.resource_id)
+        with self._store.lock:
+            with suppress(Damaged):
+                self._find(call)
+            if record.is_running(folder):
+                raise ApiError(errors.Status.FAILED_PRECONDITION, f"{call.resource_id} is running; cancel it first")
+            # The record comes last, so that an interrupted deletion can be completed.
+            shutil.rmtree(folder, ignore_errors=True)
+            self._store.remove(COLLECTION, call.resource_id)
+        return self._operations.done(call, "DeleteOperationMetadata")
+
+    def find(self, number: str) -> tuple[Resource, Path]:
+        """Return a job of any location, and its folder.
+
+        Raises:
+            ApiError: It does not exist, or its record is damaged.
+        """
+        try:
+            job = self._store.read(COLLECTION, number)
+        except Damaged as error:
+            raise error.api_error(f"{COLLECTION}/{number}") from None
+        if job is None:
+            raise not_found(f"{COLLECTION}/{number[:200]}")
+        return self._records.current(job, self.threads), self._records.folder(number)
+
+    def _viewed(self, job: Resource) -> Viewed:
+        """Return a job for lists; the index contains only those that have ended."""
+        job = self._records.current(job, self.threads)
+        return Viewed(resource=job, is_sound=job["state"] in FINAL_STATES)
+
+    def _find(self, call: Call) -> Resource:
+        name = call.location.child(COLLECTION, call.resource_id)
+        job = self._store.read(COLLECTION, call.resource_id)
+        if job is None or job["name"] != name:
+            raise not_found(name)
+        return self._records.current(job, self.threads)

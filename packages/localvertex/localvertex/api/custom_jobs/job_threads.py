@@ -1,0 +1,172 @@
+"""The custom jobs that this process executes, each in a thread of its own."""
+
+import shutil
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import IO, Any
+
+from localvertex import jobs
+from localvertex.api.custom_jobs.records import COLLECTION, JobRecords, Resource, stopped
+from localvertex.api.http import errors
+from localvertex.api.http.errors import rpc_error
+from localvertex.containers.serving.machine import Machine
+from localvertex.credentials.isolation import Credentials, NoCredentials
+from localvertex.errors import TaskFailed
+from localvertex.jobs import CustomJob, JobState, Outcome, Status, Workspace
+from localvertex.jobs.environment import OUTPUT_FOLDERS
+from localvertex.jobs.status_file import StatusFile
+from localvertex.processes.processes import Processes
+from localvertex.runner.endpoint.steps_endpoint import StepsEndpoint
+from localvertex.runner.engine import Options
+from localvertex.store import record, run_folder
+
+_GRACE_SECONDS = 10.0
+
+
+class JobThreads:
+    """The running jobs.
+
+    Args:
+        records: Their records.
+        log: Called with the start, the end and the warnings of each job.
+        options: Those of the server.
+    """
+
+    def __init__(self, records: JobRecords, log: Callable[[str], None], options: Options) -> None:
+        self._records, self._log, self._options = records, log, options
+        self._running: dict[str, tuple[threading.Event, threading.Thread]] = {}
+        self.when_ended: Callable[[Resource, Path], None] = lambda job, logs: None
+        """Called with each job that has ended and the folder of its TensorBoard logs."""
+
+    def start(self, number: str, job: CustomJob, workspace: Workspace, write: Callable[[], None]) -> None:
+        """Execute a job in its new folder, which is removed if the job cannot be started.
+
+        Args:
+            number: Its id.
+            job: The job to run.
+            workspace: Its folders.
+            write: Writes its first record.
+        """
+        cancel = threading.Event()
+        workspace.folder.mkdir(parents=True)
+        # Held until the last process of the job has ended, even when this server is killed.
+        hold = run_folder.lock(workspace.folder)
+        arguments = number, job, workspace, cancel, hold
+        thread = threading.Thread(target=self._execute, args=arguments, name=f"custom job {number}")
+        try:
+            with self._records.lock:
+                write()
+                self._running[number] = cancel, thread
+                thread.start()
+        except BaseException:
+            self._running.pop(number, None)
+            hold.close()
+            shutil.rmtree(workspace.folder, ignore_errors=True)
+            raise
+
+    def __contains__(self, number: object) -> bool:
+        """Return whether this process executes a job."""
+        return number in self._running
+
+    def cancel(self, number: str) -> None:
+        """Ask a job to stop; one that has ended is unchanged."""
+        with self._records.lock:
+            if number in self._running:
+                self._records.update(number, state=str(JobState.CANCELLING))
+                self._running[number][0].set()
+
+    def close(self) -> None:
+        """Stop all jobs and wait for them; they become FAILED, because no client cancelled them."""
+        with self._records.lock:
+            running = dict(self._running)
+            for cancel, _ in running.values():
+                cancel.set()
+        for _, thread in running.values():
+            thread.join()
+
+    def warn(self, number: str, text: str) -> None:
+        """Log a warning about a job."""
+        self._log(f"{COLLECTION}/{number}: warning: {text}")
+
+    def _execute(
+        self, number: str, job: CustomJob, workspace: Workspace, cancel: threading.Event, hold: IO[str]
+    ) -> None:
+        self._log(f"{COLLECTION}/{number}: running, logs in {workspace.folder}")
+        try:
+            outcome = self._outcome(number, job, workspace, cancel, hold)
+            changes = _end_of(outcome)
+            if job.base_output_directory:
+                base = Path(workspace.localised(job.base_output_directory))
+                self.when_ended(self._records.stored(number), base / OUTPUT_FOLDERS["AIP_TENSORBOARD_LOG_DIR"])
+        except Exception as error:  # the server keeps running, whatever happened to the job
+            status = errors.Status.INVALID_ARGUMENT if isinstance(error, TaskFailed) else errors.Status.INTERNAL
+            changes = {"state": str(JobState.FAILED), "error": rpc_error(status, str(error))}
+        with self._records.lock:
+            if changes["state"] == JobState.CANCELLED:
+                changes = stopped(self._records.stored(number))
+            self._running.pop(number, None)
+            hold.close()
+            self._records.update(number, **changes, endTime=record.now())
+        reason = f", {changes['error']['message']}" if "error" in changes else ""
+        self._log(f"{COLLECTION}/{number}: {changes['state']}{reason}")
+
+    def _outcome(
+        self, number: str, job: CustomJob, workspace: Workspace, cancel: threading.Event, hold: IO[str]
+    ) -> Outcome:
+        """Run the processes of a job."""
+
+        def observe(status: Status) -> None:
+            if status.state is JobState.RUNNING:
+                with self._records.lock:
+                    if not cancel.is_set():
+                        self._records.update(number, state=str(status.state), startTime=record.now())
+            status_file.write(status)
+
+        def warn(text: str) -> None:
+            self.warn(number, text)
+
+        ledger = self._options.custom_jobs.new_ledger()
+        processes = Processes(grace_seconds=_GRACE_SECONDS)
+        processes.hold = hold.fileno()
+        with closing(NoCredentials()) as credentials, self._endpoint(processes, credentials, warn):
+            status_file = StatusFile(workspace.folder, credentials.secrets.removed)
+            outcome = jobs.run(
+                job,
+                workspace=workspace,
+                processes=processes,
+                credentials=credentials,
+                containers=self._options.container_choice,
+                observe=observe,
+                warn=warn,
+                report=lambda text: self._log(f"{COLLECTION}/{number}: {text}"),
+                cancel=cancel,
+                options=self._options.custom_jobs,
+                ledger=ledger,
+            )
+        for text in ledger.unused:
+            warn(text)
+        return outcome
+
+    def _endpoint(self, processes: Processes, credentials: Credentials, warn: Callable[[str], None]) -> StepsEndpoint:
+        """Return the endpoint that the replicas of a job find."""
+        machine = Machine(
+            work_dir=self._records.work_dir,
+            processes=processes,
+            credentials=credentials,
+            choice=self._options.container_choice,
+            command_prefixes=self._options.command_prefixes,
+        )
+        return StepsEndpoint(machine, self._options.server, warn)
+
+
+def _end_of(outcome: Outcome) -> dict[str, Any]:
+    """Return the fields that change when a job ends."""
+    changes: dict[str, Any] = {"state": str(outcome.state)}
+    if outcome.state is JobState.FAILED:
+        # The service reports a failing user program as an invalid argument.
+        is_users = outcome.exit_code is not None
+        status = errors.Status.INVALID_ARGUMENT if is_users else errors.Status.ABORTED
+        changes["error"] = rpc_error(status, outcome.error)
+    return changes

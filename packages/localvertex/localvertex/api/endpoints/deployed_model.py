@@ -1,0 +1,121 @@
+"""A DeployedModel of an endpoint: which version of a model, on which machines."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from accelerators.job.finding import sentences
+from accelerators.job.shape import Reading
+from accelerators.rules.prediction import check_resources
+from localvertex.api.endpoints.records import Records
+from localvertex.api.http.call import Location
+from localvertex.api.http.errors import ApiError, Status, invalid, not_found
+from localvertex.api.http.store import ID
+from localvertex.store import record
+from localvertex.store.model_versions import ModelVersions
+from localvertex.store.models.reading import DEFAULT
+from localvertex_base.userinput.spelling import camel
+
+_RESOURCES = ("dedicatedResources", "automaticResources", "sharedResources")
+
+_CHANGEABLE = ("dedicatedResources", "automaticResources", "disableContainerLogging", "enableAccessLogging")
+
+Resource = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewDeployedModel:
+    """What a request deploys."""
+
+    message: Resource
+    """The DeployedModel."""
+    content: Resource
+    """The version of the model, as the registry has it."""
+    warnings: list[str]
+    """What is doubtful about the machines."""
+
+
+def new_deployed_model(records: Records, wanted: Resource, location: Location) -> NewDeployedModel:
+    """Check the DeployedModel of a request.
+
+    Raises:
+        ApiError: The model does not exist, or the service would refuse the machines.
+    """
+    name = str(wanted.get("model", ""))
+    prefix = location.child("models", "")
+    model_id, _, version = name.removeprefix(prefix).partition("@")
+    if not name.startswith(prefix) or not ID.fullmatch(model_id):
+        raise invalid(f"deployedModel.model {name[:200]!r}: expected {prefix}ID, with an optional @VERSION")
+    versions = ModelVersions.of(records.work_dir, model_id)
+    try:
+        number = versions.number(version or DEFAULT)
+        content = versions.content(number)
+    except LookupError:
+        raise not_found(name) from None
+    except (ValueError, OSError) as error:
+        raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
+    if wanted.get("id") and not ID.fullmatch(str(wanted["id"])):
+        raise invalid(f"deployedModel.id {str(wanted['id'])[:100]!r}: expected letters, digits and '-'")
+    warnings = _check_machines(wanted, location.region)
+    message = wanted | {
+        "id": wanted.get("id") or str(uuid4().int >> 66),
+        "model": f"{prefix}{model_id}",
+        "modelVersionId": number,
+        "displayName": wanted.get("displayName") or str(content.get("display_name", "")),
+        "createTime": record.now(),
+    }
+    return NewDeployedModel(message=message, content=content, warnings=warnings)
+
+
+def checked_change(current: Resource, wanted: Resource, mask: str) -> Resource:
+    """Return a deployed model with the fields that a mask names.
+
+    Raises:
+        ApiError: A field cannot be changed.
+    """
+    changed = dict(current)
+    for path in mask.split(","):
+        first, _, rest = path.strip().partition(".")
+        first, second = camel(first), camel(rest.partition(".")[0])
+        if first not in _CHANGEABLE or second == "machineSpec" or (second and first not in current):
+            raise invalid(f"updateMask {path[:100]!r}: expected fields of {', '.join(_CHANGEABLE)}, not the machine")
+        value = wanted.get(first)
+        if second:
+            value = {**changed[first], second: (value or {}).get(second)}
+            value = {name: each for name, each in value.items() if each is not None}
+        changed[first] = value
+    changed = {name: value for name, value in changed.items() if value is not None}
+    _check_replicas(changed.get("dedicatedResources", {}))
+    return changed
+
+
+def _check_machines(wanted: Resource, region: str) -> list[str]:
+    """Check the machines of a deployment, and return warnings.
+
+    Raises:
+        ApiError: The service would refuse them.
+    """
+    given = [name for name in _RESOURCES if name in wanted]
+    if len(given) != 1 or given == ["sharedResources"]:
+        found = " and ".join(given) or "none"
+        raise invalid(f"deployedModel: expected dedicatedResources or automaticResources, found {found}")
+    if "dedicatedResources" not in wanted:
+        return []
+    machine = wanted["dedicatedResources"].get("machineSpec", {})
+    if not machine.get("machineType"):
+        raise invalid("deployedModel.dedicatedResources.machineSpec.machineType is missing")
+    _check_replicas(wanted["dedicatedResources"])
+    findings = check_resources(wanted["dedicatedResources"], Reading(lenient=True), region=region)
+    if errors := [each for each in findings if each.severity == "error"]:
+        raise invalid(f"deployedModel.dedicatedResources: {sentences(errors)}")
+    return [sentences([each]) for each in findings]
+
+
+def _check_replicas(resources: Resource) -> None:
+    if not resources:
+        return
+    fewest, most = resources.get("minReplicaCount", 0), resources.get("maxReplicaCount", 0)
+    if fewest < 1:
+        raise invalid("deployedModel.dedicatedResources.minReplicaCount: expected at least 1")
+    if most and most < fewest:
+        raise invalid(f"deployedModel.dedicatedResources.maxReplicaCount: expected at least {fewest}, found {most}")

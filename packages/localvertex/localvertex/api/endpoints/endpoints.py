@@ -1,0 +1,234 @@
+"""endpoints: where models are deployed, whose processes answer predictions."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+from localvertex.api.endpoints import traffic
+from localvertex.api.endpoints.deployed_model import checked_change, new_deployed_model
+from localvertex.api.endpoints.deployments import Deployments
+from localvertex.api.endpoints.records import Records
+from localvertex.api.http import messages
+from localvertex.api.http.call import Call
+from localvertex.api.http.errors import ApiError, Status, invalid, not_found, rpc_error
+from localvertex.api.http.listing import page
+from localvertex.api.http.operations import TYPES, Operations
+from localvertex.api.http.store import ID, Damaged
+from localvertex.store import record
+from localvertex.store.models.deployed import FOLDER
+from localvertex_base.userinput.spelling import camel
+
+_CHANGEABLE = ("displayName", "description", "labels", "trafficSplit", "clientConnectionConfig")
+
+_OUTPUT_ONLY = ("name", "deployedModels", "createTime", "updateTime", "etag")
+
+_ENDPOINT_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+
+_FILTER_FIELDS = {"endpoint"}
+"""Fields that exist in filters only."""
+
+Resource = dict[str, Any]
+
+
+class Endpoints:
+    """The endpoints of the API.
+
+    Args:
+        records: Where they are kept.
+        operations: Where finished operations are kept.
+        deployments: The processes of the models that are deployed to them; closed by its owner.
+    """
+
+    def __init__(self, records: Records, operations: Operations, deployments: Deployments) -> None:
+        self.records, self._operations, self._deployments = records, operations, deployments
+
+    def create(self, call: Call) -> Resource:
+        """Create an endpoint without a model."""
+        body = messages.checked(call.version, "Endpoint", call.body)
+        if not body.get("displayName"):
+            raise invalid("displayName is missing")
+        if body.get("trafficSplit"):
+            raise invalid("trafficSplit: a new endpoint has no model that could get traffic")
+        endpoint_id = self._new_id(call.query.get("endpointId", ""))
+        name, now = call.location.child(FOLDER, endpoint_id), record.now()
+        given = {key: value for key, value in body.items() if key not in _OUTPUT_ONLY}
+        endpoint = {"name": name, **given, "trafficSplit": {}, "createTime": now, "updateTime": now}
+        with self.records.locked():
+            if endpoint_id in self.records.ids:
+                raise ApiError(Status.ALREADY_EXISTS, f"{name} already exists")
+            self.records.write(endpoint_id, endpoint)
+        response = {"@type": f"{TYPES}.{call.version}.Endpoint", **endpoint}
+        return self._operations.done(call, "CreateEndpointOperationMetadata", response)
+
+    def get(self, call: Call) -> Resource:
+        """Return one endpoint."""
+        name = _name(call)
+        try:
+            found = self.records.read(call.resource_id)
+        except Damaged as error:
+            return _stand_in(call, call.resource_id, str(error))
+        if found is None or found["name"] != name:
+            raise not_found(name)
+        return found
+
+    def list_all(self, call: Call) -> Resource:
+        """List the endpoints of a location."""
+        fields = messages.field_names(call.version, "Endpoint") | _FILTER_FIELDS
+        return page(call, FOLDER, self.all(call), fields=fields, searchable=_searchable)
+
+    def all(self, call: Call) -> list[Resource]:
+        """Return the endpoints of all locations, with a stand-in for each damaged one."""
+        found: list[Resource] = []
+        for each in self.records.ids:
+            try:
+                content = self.records.read(each)
+            except Damaged as error:
+                content = _stand_in(call, each, str(error))
+            found += [] if content is None else [content]
+        return found
+
+    def patch(self, call: Call) -> Resource:
+        """Change the fields that the mask names."""
+        body = messages.checked(call.version, "Endpoint", call.body)
+        named = [camel(each.strip()) for each in call.query.get("updateMask", "").split(",")]
+        if wrong := [each for each in named if each not in _CHANGEABLE]:
+            raise invalid(f"updateMask: {wrong[0][:100]!r}: expected some of {', '.join(_CHANGEABLE)}")
+        if "displayName" in named and not body.get("displayName"):
+            raise invalid("displayName is missing")
+
+        def change(endpoint: Resource) -> None:
+            for each in named:
+                endpoint.pop(each, None)
+            endpoint |= {each: body[each] for each in named if each in body}
+            endpoint["trafficSplit"] = traffic.checked(endpoint.get("trafficSplit", {}), _deployed_ids(endpoint))
+
+        return self._change(_name(call), change)
+
+    def deploy(self, call: Call) -> Resource:
+        """Deploy a version of a model: start its container, wait until it is healthy, and give it traffic."""
+        name = _name(call)
+        body = messages.normalised(call.version, "DeployModelRequest", call.body)
+        split = body.get("trafficSplit", {})
+        deployed = new_deployed_model(self.records, body.get("deployedModel", {}), call.location)
+        self._deployments.check(deployed.content)
+        for text in deployed.warnings:
+            self._deployments.log(f"endpoints/{call.resource_id}: warning: {text}")
+
+        def change(endpoint: Resource) -> None:
+            endpoint["deployedModels"] = [*endpoint.get("deployedModels", []), deployed.message]
+            ids = _deployed_ids(endpoint)
+            if len(ids) != len(set(ids)):
+                raise ApiError(Status.ALREADY_EXISTS, f"{name} has a deployed model {deployed.message['id']!r}")
+            endpoint["trafficSplit"] = traffic.with_deployed(
+                endpoint["trafficSplit"], split, deployed.message["id"], ids
+            )
+
+        # A request that will be refused starts nothing.
+        change(self.records.found(name))
+        self._deployments.serving(name, deployed.message, is_new=True)
+        try:
+            self._change(name, change)
+        except BaseException:
+            self._deployments.stop(name, deployed.message["id"])
+            raise
+        response = {"@type": f"{TYPES}.{call.version}.DeployModelResponse"} | {"deployedModel": deployed.message}
+        return self._operations.done(call, "DeployModelOperationMetadata", response)
+
+    def undeploy(self, call: Call) -> Resource:
+        """Undeploy a model that has no traffic, or whose traffic the request gives to others; end its process."""
+        body = messages.normalised(call.version, "UndeployModelRequest", call.body)
+        name, removed = _name(call), body.get("deployedModelId", "")
+
+        def change(endpoint: Resource) -> None:
+            _deployed(endpoint, removed)
+            left = [each for each in endpoint["deployedModels"] if each["id"] != removed]
+            endpoint["trafficSplit"] = traffic.without(
+                endpoint["trafficSplit"], body.get("trafficSplit", {}), removed, [each["id"] for each in left]
+            )
+            endpoint["deployedModels"] = left
+
+        self._change(name, change)
+        self._deployments.stop(name, removed)
+        response = {"@type": f"{TYPES}.{call.version}.UndeployModelResponse"}
+        return self._operations.done(call, "UndeployModelOperationMetadata", response)
+
+    def mutate_deployed_model(self, call: Call) -> Resource:
+        """Change the replicas of a deployed model, which has one local process regardless of their number."""
+        body = messages.normalised(call.version, "MutateDeployedModelRequest", call.body)
+        wanted = body.get("deployedModel", {})
+        mask = body.get("updateMask") or call.query.get("updateMask", "")
+
+        def change(endpoint: Resource) -> None:
+            current = _deployed(endpoint, wanted.get("id", ""))
+            changed = checked_change(current, wanted, mask)
+            endpoint["deployedModels"] = [
+                changed if each["id"] == changed["id"] else each for each in endpoint["deployedModels"]
+            ]
+
+        endpoint = self._change(_name(call), change)
+        response: Resource = {"@type": f"{TYPES}.{call.version}.MutateDeployedModelResponse"}
+        response |= {"deployedModel": _deployed(endpoint, wanted["id"])}
+        return self._operations.done(call, "MutateDeployedModelOperationMetadata", response)
+
+    def delete(self, call: Call) -> Resource:
+        """Delete an endpoint without deployed models; a damaged one, too."""
+        name = _name(call)
+        with self.records.locked():
+            try:
+                found = self.records.read(call.resource_id)
+            except Damaged:
+                found = {"name": name}
+            if found is None or found["name"] != name:
+                raise not_found(name)
+            if ids := _deployed_ids(found):
+                text = f"{name} has deployed models ({', '.join(ids)}); undeploy them first"
+                raise ApiError(Status.FAILED_PRECONDITION, text)
+            self.records.remove(call.resource_id)
+        return self._operations.done(call, "DeleteOperationMetadata")
+
+    def _change(self, name: str, change: Callable[[Resource], None]) -> Resource:
+        """Change an endpoint under the lock, and return it."""
+        with self.records.locked():
+            endpoint = self.records.found(name)
+            change(endpoint)
+            endpoint["updateTime"] = record.now()
+            self.records.write(name.rpartition("/")[2], endpoint)
+        return endpoint
+
+    def _new_id(self, wanted: str) -> str:
+        if wanted and not (_ENDPOINT_ID.fullmatch(wanted) and ID.fullmatch(wanted)):
+            raise invalid(f"endpointId {wanted[:100]!r}: expected up to 63 lower-case letters, digits and '-'")
+        return wanted or str(uuid4().int >> 66)
+
+
+def _name(call: Call) -> str:
+    return call.location.child(FOLDER, call.resource_id)
+
+
+def _deployed_ids(endpoint: Resource) -> list[str]:
+    return [each["id"] for each in endpoint.get("deployedModels", [])]
+
+
+def _deployed(endpoint: Resource, deployed_id: str) -> Resource:
+    """Return a deployed model.
+
+    Raises:
+        ApiError: The endpoint does not have it.
+    """
+    for each in endpoint.get("deployedModels", []):
+        if each["id"] == deployed_id:
+            found: Resource = each
+            return found
+    raise not_found(f"deployed model {deployed_id[:100]!r} of {endpoint['name']}")
+
+
+def _searchable(endpoint: Resource) -> Resource:
+    return endpoint | {"endpoint": endpoint["name"].rpartition("/")[2]}
+
+
+def _stand_in(call: Call, endpoint_id: str, reason: str) -> Resource:
+    """Build what is shown of an endpoint whose record is damaged."""
+    error = rpc_error(Status.INTERNAL, f"its record is damaged ({reason}); delete it")
+    name = call.location.child(FOLDER, endpoint_id)
+    return {"name": name, "displayName": endpoint_id, "description": error["message"], "trafficSplit": {}}

@@ -1,0 +1,108 @@
+"""The records of endpoints: `<work-dir>/endpoints/<id>/endpoint.json`, each replaced as a whole.
+
+They change under the lock of the registry, so that `run` and `serve` can share a work directory.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from localvertex.api.http.errors import not_found
+from localvertex.api.http.store import ID, UNUSABLE, Damaged
+from localvertex.api.models.registered import patience
+from localvertex.store.models.deployed import FILE, FOLDER
+from localvertex.store.registry_lock import locked
+from localvertex_base.userinput import files
+
+Resource = dict[str, Any]
+
+
+class Records:
+    """The endpoints of a work directory, as Endpoint messages in the API's JSON."""
+
+    def __init__(self, work_dir: Path) -> None:
+        self.work_dir, self._folder = work_dir, work_dir / FOLDER
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the lock from a read to the write that depends on it.
+
+        Raises:
+            ApiError: Another process keeps it for too long.
+        """
+        with locked(self.work_dir, patience()):
+            yield
+
+    def folder(self, endpoint_id: str) -> Path:
+        """Return the folder of an endpoint, which also contains the logs of its processes."""
+        return self._folder / endpoint_id
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of all endpoints."""
+        if not self._folder.is_dir():
+            return []
+        return sorted(path.parent.name for path in self._folder.glob(f"*/{FILE}") if ID.fullmatch(path.parent.name))
+
+    def read(self, endpoint_id: str) -> Resource | None:
+        """Return an endpoint, None when it does not exist.
+
+        Raises:
+            Damaged: Its record cannot be used.
+        """
+        if not ID.fullmatch(endpoint_id):
+            return None
+        try:
+            content: Resource = json.loads((self.folder(endpoint_id) / FILE).read_text())
+            _check(content, endpoint_id)
+        except FileNotFoundError:
+            return None
+        except (OSError, RecursionError, *UNUSABLE) as error:
+            raise Damaged(f"{type(error).__name__}: {str(error)[:200]}") from None
+        return content
+
+    def found(self, name: str) -> Resource:
+        """Return the endpoint with a resource name.
+
+        Raises:
+            ApiError: It does not exist, or its record cannot be used.
+        """
+        try:
+            content = self.read(name.rpartition("/")[2])
+        except Damaged as error:
+            raise error.api_error(name) from None
+        if content is None or content["name"] != name:
+            raise not_found(name)
+        return content
+
+    def write(self, endpoint_id: str, content: Resource) -> None:
+        """Create or replace an endpoint."""
+        self.folder(endpoint_id).mkdir(parents=True, exist_ok=True)
+        files.write_text(self.folder(endpoint_id) / FILE, json.dumps(content, indent=1))
+
+    def remove(self, endpoint_id: str) -> None:
+        """Delete an endpoint with its logs."""
+        (self.folder(endpoint_id) / FILE).unlink(missing_ok=True)
+        shutil.rmtree(self.folder(endpoint_id), ignore_errors=True)
+
+
+def _check(content: Resource, endpoint_id: str) -> None:
+    """Raise one of `UNUSABLE` when a record is damaged."""
+    if content["name"].split("/")[-2:] != [FOLDER, endpoint_id]:
+        raise ValueError(f"it belongs to {content['name'][:200]!r}")
+    if not all(isinstance(content[name], str) for name in ("displayName", "createTime", "updateTime")):
+        raise TypeError("a field is not a string")
+    deployed = {each["id"]: each for each in content.get("deployedModels", [])}
+    for name, each in deployed.items():
+        if not all(isinstance(each[field], str) for field in ("id", "model", "modelVersionId", "createTime")):
+            raise TypeError("a field of a deployed model is not a string")
+        if not ID.fullmatch(name):
+            raise ValueError(f"{name[:100]!r} is not an id")
+        int(each.get("dedicatedResources", {}).get("machineSpec", {}).get("acceleratorCount", 0))
+    shares = content["trafficSplit"].items()
+    if any(name not in deployed or type(share) is not int or share < 0 for name, share in shares):
+        raise ValueError("trafficSplit names a model that is not deployed, or a share that is not a percentage")
+    content.get("labels", {}).items()

@@ -1,0 +1,69 @@
+"""JSON responses, which can contain whatever a component has written into a record."""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from localvertex.api.http.errors import ApiError, error_body, invalid, not_written
+from localvertex_base.userinput.errors import UserError
+
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Records are neither loaded into pages of other origins nor kept in a browser's cache."""
+
+
+class JsonResponse(Response):
+    """A JSON object; unlike starlette's, it may contain NaN, infinite numbers and unpaired surrogates."""
+
+    media_type = "application/json"
+
+    def __init__(self, content: Any, status_code: int = 200, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(content, status_code, {**_HEADERS, **(headers or {})})
+
+    def render(self, content: Any) -> bytes:
+        """Return the text, in ASCII."""
+        return encoded(content)
+
+
+def answered(call: Callable[[], dict[str, Any] | Response]) -> Response:
+    """Return the response of a call, or the error that it raises."""
+    try:
+        found = call()
+        return found if isinstance(found, Response) else JsonResponse(found)
+    except ApiError as error:
+        refused = error
+    except UserError as error:
+        refused = invalid(str(error))
+    except OSError as error:
+        refused = not_written(error)
+    code = refused.status.http_code
+    return JsonResponse(error_body(code, refused.status.name, str(refused), refused.details), code)
+
+
+def encoded(content: Any) -> bytes:
+    """Return the text of an object, in ASCII and on one line."""
+    try:
+        return _text(content)
+    except ValueError:
+        return _text(_with_named_numbers(content))
+
+
+def _text(content: Any) -> bytes:
+    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _with_named_numbers(value: Any) -> Any:
+    """Return the value with the strings that Google's JSON has for NaN and infinite numbers."""
+    if isinstance(value, dict):
+        return {key: _with_named_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_named_numbers(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value

@@ -1,0 +1,200 @@
+"""Responses of list methods: filtered, ordered, split into pages, and reduced to the requested fields."""
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from localvertex.api.http import filters
+from localvertex.api.http.call import Call
+from localvertex.api.http.errors import invalid
+from localvertex.api.http.records import StoredRecords
+from localvertex_base.userinput.spelling import camel
+
+DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 1000
+
+_KEY_LENGTH = 500
+"""Characters of a value that decide its place, because the token of a page contains them."""
+
+Resource = dict[str, Any]
+
+Place = tuple[str, ...]
+"""Where a resource is in an order: the values of the fields, the creation time and the name."""
+
+
+def page(
+    call: Call,
+    key: str,
+    resources: list[Resource],
+    *,
+    fields: set[str],
+    searchable: Callable[[Resource], Resource] = lambda resource: resource,
+) -> dict[str, Any]:
+    """Build one page of resources in memory.
+
+    Args:
+        call: The request, whose query may contain filter, orderBy, pageSize, pageToken and readMask.
+        key: The key of the list in the response, e.g. pipelineJobs.
+        resources: All resources of the collection.
+        fields: The names that filter and order may use, in camelCase.
+        searchable: Returns a resource with the fields that exist in filters only.
+
+    Raises:
+        ApiError: A parameter of the query is wrong.
+    """
+    query = Query.of(call, fields)
+    names, token = query.select(searchable(each) for each in resources)
+    by_name = {each["name"]: each for each in resources}
+    return query.response(key, [by_name[each] for each in names], token)
+
+
+def page_of(call: Call, records: StoredRecords, *, fields: set[str]) -> dict[str, Any]:
+    """Build one page of a collection in the store as `page` does; read only the records that it contains, if possible.
+
+    Raises:
+        ApiError: A parameter of the query is wrong.
+    """
+    query = Query.of(call, fields)
+    with closing(records.found(call, query.used)) as found:
+        names, token = query.select(found)
+    read = (records.resource(call, each.rpartition("/")[2]) for each in names)
+    # A record may have changed since it was selected.
+    resources = [records.complete(each) for each in read if each is not None and query.test(records.searchable(each))]
+    return query.response(records.collection, resources, token)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """What a list method is asked for."""
+
+    prefix: str
+    """What the names of all resources of the location begin with."""
+    test: filters.Test
+    order: tuple[tuple[str, bool], ...]
+    """The fields, and whether the order is descending."""
+    used: set[str]
+    """Fields that the filter and the order look at."""
+    mask: str
+    size: int
+    after: Place | None
+    """The place of the last resource of the previous page."""
+    question: tuple[str, str]
+    """Filter and order as text, which are the same for all pages."""
+    fields: set[str]
+
+    @classmethod
+    def of(cls, call: Call, fields: set[str]) -> "Query":
+        """Read the query of a request.
+
+        Raises:
+            ApiError: A parameter is wrong.
+        """
+        question = call.query.get("filter", ""), call.query.get("orderBy", "")
+        test, used = filters.parse_with_fields(question[0], fields)
+        mask = call.query.get("readMask", "")
+        # Checked on an empty resource first, so that a wrong mask is refused for an empty list, too.
+        _masked({}, mask, fields)
+        order = _order(question[1], fields)
+        return cls(
+            prefix=f"{call.location.name}/",
+            test=test,
+            order=order,
+            used=used | {name for name, _ in order},
+            mask=mask,
+            size=min(call.number("pageSize", 0) or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),
+            after=_place(call.query.get("pageToken", ""), question, len(order) + 2),
+            question=question,
+            fields=fields,
+        )
+
+    def select(self, resources: Iterable[Resource]) -> tuple[list[str], str]:
+        """Return the names of the resources of the page, and the token of the next page, empty for the last one."""
+        found = [self._place_of(each) for each in resources if each["name"].startswith(self.prefix) and self.test(each)]
+        if self.after is not None:
+            found = [each for each in found if self._follows(each, self.after)]
+        for index, is_descending in reversed([*enumerate(self._directions)]):
+            found.sort(key=lambda place, index=index: place[index], reverse=is_descending)  # type: ignore[misc]
+        chosen = found[: self.size]
+        token = base64.urlsafe_b64encode(json.dumps([chosen[-1], *self.question]).encode()).decode() if chosen else ""
+        return [place[-1] for place in chosen], token if len(found) > self.size else ""
+
+    def response(self, key: str, resources: Iterable[Resource], token: str) -> dict[str, Any]:
+        """Build the response."""
+        found = {key: [_masked(each, self.mask, self.fields) for each in resources]}
+        return found | ({"nextPageToken": token} if token else {})
+
+    @property
+    def _directions(self) -> list[bool]:
+        """For each part of a place whether the order is descending: the newest come first among equals."""
+        return [*(is_descending for _, is_descending in self.order), True, True]
+
+    def _place_of(self, resource: Resource) -> Place:
+        values = (str(resource.get(name, ""))[:_KEY_LENGTH] for name, _ in self.order)
+        return *values, resource.get("createTime", ""), resource["name"]
+
+    def _follows(self, place: Place, earlier: Place) -> bool:
+        for mine, other, is_descending in zip(place, earlier, self._directions, strict=True):
+            if mine != other:
+                return (mine < other) is is_descending
+        return False
+
+
+def _order(order_by: str, fields: set[str]) -> tuple[tuple[str, bool], ...]:
+    """Read `a, b desc`."""
+    order = []
+    for name, *direction in [part.split() for part in order_by.split(",") if part.strip()]:
+        if camel(name) not in fields or direction not in ([], ["asc"], ["desc"]):
+            raise invalid(f"orderBy {order_by[:100]!r}: expected fields with 'asc' or 'desc', e.g. create_time desc")
+        order.append((camel(name), direction == ["desc"]))
+    return tuple(order)
+
+
+def _place(token: str, question: tuple[str, str], length: int) -> Place | None:
+    """Read a page token; the page starts after this place, whether its resource still exists or not.
+
+    Raises:
+        ApiError: This server did not issue the token, or for another query.
+    """
+    if not token:
+        return None
+    try:
+        place, *before = json.loads(base64.urlsafe_b64decode(token.encode()))
+        is_place = isinstance(place, list) and all(isinstance(each, str) for each in place)
+    except (binascii.Error, ValueError, TypeError, RecursionError):
+        is_place, place, before = False, [], []
+    if not is_place:
+        raise invalid("pageToken was not issued by this server")
+    if before != [*question] or len(place) != length:
+        raise invalid("pageToken belongs to a list with another filter or order; start again from the first page")
+    return tuple(place)
+
+
+def _masked(resource: dict[str, Any], mask: str, fields: set[str]) -> dict[str, Any]:
+    """Keep only the fields of a field mask; an empty mask and `*` keep all."""
+    if mask in ("", "*"):
+        return resource
+    tree: dict[str, Any] = {}
+    for path in mask.split(","):
+        first, *rest = path.strip().split(".")
+        if camel(first) not in fields:
+            raise invalid(f"readMask: unknown field {first[:100]!r}")
+        branch = tree.setdefault(camel(first), {})
+        for part in [*rest, "*"]:
+            branch = branch.setdefault(part, {})
+    kept: dict[str, Any] = _kept(resource, tree)
+    return kept
+
+
+def _kept(value: Any, tree: dict[str, Any]) -> Any:
+    """Keep the fields of a tree, in each element of a list; a tree that contains `*` keeps all."""
+    if "*" in tree:
+        return value
+    if isinstance(value, list):
+        return [_kept(each, tree) for each in value]
+    if not isinstance(value, dict):
+        return value
+    named = {name if name in value else camel(name): below for name, below in tree.items()}
+    return {name: _kept(each, named[name]) for name, each in value.items() if name in named}

@@ -1,0 +1,95 @@
+"""The records of a collection in the store, as its lists read them: through the index, or one by one."""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+from localvertex.api.http.call import Call
+from localvertex.api.http.index import AT_REST, Signature, Summary
+from localvertex.api.http.store import Damaged, Store
+
+Resource = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Viewed:
+    """A resource as it is now."""
+
+    resource: Resource | None
+    """None: lists do not contain it."""
+    is_sound: bool = True
+    """Whether everything that it is built from could be read."""
+    is_final: bool = True
+    """Whether it changes only when the files of its signature do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredRecords:
+    """The records of a collection."""
+
+    store: Store
+    collection: str
+    stand_in: Callable[[Call, str, str], Resource]
+    """Builds what lists contain in place of a damaged record, from its id and the reason."""
+    large: frozenset[str]
+    """Fields that are not in the index; a list whose filter or order uses one reads all records."""
+    view: Callable[[Resource], Viewed] = lambda stored: Viewed(resource=stored)
+    """Builds the resource of a stored record."""
+    searchable: Callable[[Resource], Resource] = lambda resource: resource
+    """Returns a resource with the fields that exist in filters only."""
+    complete: Callable[[Resource], Resource] = lambda resource: resource
+    """Adds what only the resources of a page have."""
+    other_files: Callable[[str], Signature] = lambda _: ("", 0)
+    """Returns the signature of the other files that a resource is built from."""
+    live_of: Callable[[str], str] = lambda _: AT_REST
+    """Returns the present `Summary.live`."""
+
+    def signatures(self) -> dict[str, Signature]:
+        """Return the signatures by id."""
+        found = self.store.signatures(self.collection)
+        for each, (text, changed_ns) in found.items():
+            other, other_changed_ns = self.other_files(each)
+            found[each] = f"{text} {other}", max(changed_ns, other_changed_ns)
+        return found
+
+    def live(self, resource_id: str) -> str:
+        """Return the present `Summary.live`."""
+        return self.live_of(resource_id)
+
+    def summary(self, resource_id: str) -> Summary:
+        """Read a record, without its large fields."""
+        live = self.live_of(resource_id)
+        try:
+            viewed = self._viewed(resource_id)
+        except Damaged as error:
+            return Summary(content=None, damaged=str(error), live=None)
+        content = None
+        if viewed.resource is not None:
+            every = self.searchable(viewed.resource)
+            content = {name: value for name, value in every.items() if name not in self.large}
+        if not viewed.is_sound:
+            return Summary(content=content, live=None)
+        return Summary.of(content, live=live, is_final=viewed.is_final)
+
+    def resource(self, call: Call, resource_id: str) -> Resource | None:
+        """Return a resource, a stand-in when its record is damaged, or None when lists do not contain it."""
+        try:
+            return self._viewed(resource_id).resource
+        except Damaged as error:
+            return self.stand_in(call, resource_id, str(error))
+
+    def found(self, call: Call, used: set[str]) -> Generator[Resource]:
+        """Return all resources and stand-ins, with at least these fields and those that exist in filters only."""
+        if used & self.large:
+            every = (self.resource(call, each) for each in self.signatures())
+            yield from (self.searchable(each) for each in every if each is not None)
+            return
+        for resource_id, summary in self.store.index.summaries(self):
+            if summary.damaged:
+                yield self.searchable(self.stand_in(call, resource_id, summary.damaged))
+            elif summary.content is not None:
+                yield summary.content
+
+    def _viewed(self, resource_id: str) -> Viewed:
+        stored = self.store.read(self.collection, resource_id)
+        return Viewed(resource=None) if stored is None else self.view(stored)

@@ -1,0 +1,93 @@
+"""The methods of MetadataService by path."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from localvertex.api.http.call import Call
+from localvertex.api.http.operations import Operations
+from localvertex.api.http.store import Store
+from localvertex.api.metadata.lineage import Lineage
+from localvertex.api.metadata.nodes import ARTIFACT, CONTEXT, EXECUTION, Kind, Nodes, shown
+from localvertex.api.metadata.pipeline_runs import PipelineRuns
+from localvertex.api.metadata.queries import list_nodes
+from localvertex.api.metadata.relations import Relations
+from localvertex.api.metadata.schemas import MetadataSchemas
+from localvertex.api.metadata.stores import COLLECTION, MetadataStores
+
+Method = Callable[[Call], dict[str, Any]]
+
+_STORE = f"{COLLECTION}/{{store:id}}"
+
+
+class Metadata:
+    """Vertex ML Metadata."""
+
+    def __init__(self, store: Store, operations: Operations) -> None:
+        self._operations = operations
+        self.stores = MetadataStores(store, operations)
+        self.nodes = Nodes(store, self.stores)
+        self.schemas = MetadataSchemas(store, self.stores)
+        self.runs = PipelineRuns(store, self.stores, self.nodes)
+
+    @property
+    def collections(self) -> dict[str, dict[str, tuple[str, str, Method]]]:
+        """For each collection its methods: HTTP method, path after the collection's, implementation."""
+        relations, lineage = Relations(self.nodes), Lineage(self.nodes)
+        one = "/{id:id}"
+        found: dict[str, dict[str, tuple[str, str, Method]]] = {
+            COLLECTION: _readable(self.stores),
+            f"{_STORE}/metadataSchemas": _readable(self.schemas),
+            f"{_STORE}/contexts": self._methods_of(CONTEXT)
+            | {
+                "add": ("POST", f"{one}:addContextArtifactsAndExecutions", relations.add_artifacts_and_executions),
+                "addChildren": ("POST", f"{one}:addContextChildren", relations.add_children),
+                "removeChildren": ("POST", f"{one}:removeContextChildren", relations.remove_children),
+                "lineage": ("GET", f"{one}:queryContextLineageSubgraph", lineage.of_context),
+            },
+            f"{_STORE}/executions": self._methods_of(EXECUTION)
+            | {
+                "addEvents": ("POST", f"{one}:addExecutionEvents", relations.add_events),
+                "lineage": ("GET", f"{one}:queryExecutionInputsAndOutputs", lineage.of_execution),
+            },
+            f"{_STORE}/artifacts": self._methods_of(ARTIFACT)
+            | {"lineage": ("GET", f"{one}:queryArtifactLineageSubgraph", lineage.of_artifact)},
+        }
+        return {
+            collection: {name: (verb, path, self._refreshed(method)) for name, (verb, path, method) in methods.items()}
+            for collection, methods in found.items()
+        }
+
+    def _refreshed(self, method: Method) -> Method:
+        """Return a method that first adds what pipeline runs have done."""
+
+        def refreshed(call: Call) -> dict[str, Any]:
+            self.runs.refresh()
+            return method(call)
+
+        return refreshed
+
+    def _methods_of(self, kind: Kind) -> dict[str, tuple[str, str, Method]]:
+        return {
+            "create": ("POST", "", partial(self.nodes.create, kind=kind)),
+            "get": ("GET", "/{id:id}", partial(self._get, kind=kind)),
+            "list": ("GET", "", partial(list_nodes, self.nodes, kind=kind)),
+            "patch": ("PATCH", "/{id:id}", partial(self.nodes.patch, kind=kind)),
+            "delete": ("DELETE", "/{id:id}", partial(self._delete, kind=kind)),
+        }
+
+    def _get(self, call: Call, kind: Kind) -> dict[str, Any]:
+        return shown(self.nodes.find(self.nodes.place_of(call), kind, call.resource_id))
+
+    def _delete(self, call: Call, kind: Kind) -> dict[str, Any]:
+        self.nodes.delete(call, kind)
+        return self._operations.done(call, "DeleteOperationMetadata")
+
+
+def _readable(collection: MetadataStores | MetadataSchemas) -> dict[str, tuple[str, str, Method]]:
+    """Return the methods of a collection whose resources do not change."""
+    return {
+        "create": ("POST", "", collection.create),
+        "get": ("GET", "/{id:id}", collection.get),
+        "list": ("GET", "", collection.list_all),
+    }

@@ -1,0 +1,244 @@
+"""contexts, executions and artifacts: what the three kinds of nodes of a metadata store have in common.
+
+A record is the resource, with further fields that begin with `_`: a context has the names of its artifacts and
+executions, an execution has its events. So each relation is written in one file, whole or not at all.
+"""
+
+import re
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from localvertex.api.http import messages
+from localvertex.api.http.call import Call
+from localvertex.api.http.errors import ApiError, Status, invalid, not_found
+from localvertex.api.http.store import ID, Damaged, Store
+from localvertex.api.metadata.stores import MetadataStores, Place
+from localvertex.store import record
+from localvertex_base.userinput.spelling import camel
+
+ARTIFACTS, EXECUTIONS, EVENTS = "_artifacts", "_executions", "_events"
+"""Fields of the records: names of artifacts and executions of a context, events of an execution."""
+
+PIPELINE = "system.Pipeline"
+"""The schema of the context of a pipeline, which contains what is in the contexts of its runs."""
+
+_SCHEMA_VERSION = "0.0.1"
+
+_ETAG = re.compile(r"[0-9]{1,30}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """One of the three kinds."""
+
+    collection: str
+    message: str
+    id_field: str
+    """The query parameter of a create request with the id."""
+    fields: tuple[str, ...]
+    """Fields that an update may change."""
+
+
+_FIELDS = ("displayName", "labels", "metadata", "description")
+
+CONTEXT = Kind(collection="contexts", message="Context", id_field="contextId", fields=_FIELDS)
+
+EXECUTION = Kind(collection="executions", message="Execution", id_field="executionId", fields=(*_FIELDS, "state"))
+
+ARTIFACT = Kind(collection="artifacts", message="Artifact", id_field="artifactId", fields=(*_FIELDS, "state", "uri"))
+
+KINDS = (CONTEXT, EXECUTION, ARTIFACT)
+
+
+class Nodes:
+    """The records of all nodes. Hold `lock` from a read to the write that depends on it."""
+
+    def __init__(self, store: Store, stores: MetadataStores) -> None:
+        self._store, self._stores = store, stores
+        self.lock = store.lock
+        for kind in KINDS:
+            store.expect(kind.collection, _check)
+
+    def place_of(self, call: Call) -> Place:
+        """Return the metadata store of a request, see `MetadataStores.place_of`."""
+        return self._stores.place_of(call)
+
+    def read(self, place: Place, kind: Kind, node_id: str) -> dict[str, Any] | None:
+        """Return a record, None when it does not exist.
+
+        Raises:
+            ApiError: It is damaged.
+        """
+        try:
+            return self._store.read(place.records(kind.collection), node_id)
+        except Damaged as error:
+            raise error.api_error(place.child(kind.collection, node_id)) from None
+
+    def find(self, place: Place, kind: Kind, node_id: str) -> dict[str, Any]:
+        """Return a record.
+
+        Raises:
+            ApiError: It does not exist, or is damaged.
+        """
+        node = self.read(place, kind, node_id)
+        if node is None:
+            raise not_found(place.child(kind.collection, node_id))
+        return node
+
+    def named(self, place: Place, kind: Kind, names: Iterable[str]) -> list[dict[str, Any]]:
+        """Return the records with these names, without those that do not exist or are damaged."""
+        found = []
+        for name in dict.fromkeys(names):
+            try:
+                node = self._store.read(place.records(kind.collection), place.id_of(name, kind.collection))
+            except (Damaged, ApiError):
+                continue
+            found += [node] if node else []
+        return found
+
+    def members(self, place: Place, context: dict[str, Any], field: str) -> list[str]:
+        """Return the names of the artifacts or executions of a context; a pipeline has those of its runs, too."""
+        found = list(context.get(field, []))
+        if context.get("schemaTitle") == PIPELINE:
+            for each in self.survey(place, CONTEXT)[0]:
+                found += each.get(field, []) if context["name"] in each.get("parentContexts", []) else []
+        return found
+
+    def survey(self, place: Place, kind: Kind) -> tuple[list[dict[str, Any]], dict[str, str]]:
+        """Return all records of a kind, and the ids of the damaged ones with the reason."""
+        return self._store.survey(place.records(kind.collection))
+
+    def write(self, place: Place, kind: Kind, node: dict[str, Any]) -> None:
+        """Create or replace a record.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        self._store.write(place.records(kind.collection), node["name"].rpartition("/")[2], node)
+
+    def create(self, call: Call, kind: Kind) -> dict[str, Any]:
+        """Create a node."""
+        place = self.place_of(call)
+        body = messages.checked(call.version, kind.message, call.body)
+        node_id = call.query.get(kind.id_field, "") or str(uuid4())
+        if not ID.fullmatch(node_id):
+            raise invalid(f"{kind.id_field} {node_id[:140]!r}: expected up to 128 letters, digits, '-' and '_'")
+        with self.lock:
+            if self.read(place, kind, node_id) is not None:
+                raise ApiError(Status.ALREADY_EXISTS, f"{place.child(kind.collection, node_id)} already exists")
+            return self._add(place, kind, node_id, body)
+
+    def patch(self, call: Call, kind: Kind) -> dict[str, Any]:
+        """Change the fields that the mask names, without a mask those that the request contains."""
+        place = self.place_of(call)
+        body = messages.checked(call.version, kind.message, call.body)
+        names = _masked_fields(call.query.get("updateMask", ""), kind, body)
+        with self.lock:
+            node = self.read(place, kind, call.resource_id)
+            if node is None:
+                if call.query.get("allowMissing") != "true":
+                    raise not_found(place.child(kind.collection, call.resource_id))
+                return self._add(place, kind, call.resource_id, body)
+            _check_etag(kind, node, body.get("etag", ""))
+            node = {key: value for key, value in node.items() if key not in names}
+            node |= {name: body[name] for name in names if name in body}
+            node = changed(node)
+            self.write(place, kind, node)
+        return shown(node)
+
+    def delete(self, call: Call, kind: Kind) -> None:
+        """Delete a node with all relations to it, so that a later one of the same name does not get them."""
+        place = self.place_of(call)
+        name = place.child(kind.collection, call.resource_id)
+        with self.lock:
+            try:
+                node = self._store.read(place.records(kind.collection), call.resource_id)
+            except Damaged:
+                node = {}
+            if node is None:
+                raise not_found(name)
+            _check_etag(kind, node, call.query.get("etag", ""))
+            for other in (CONTEXT, EXECUTION):
+                for each in self.survey(place, other)[0]:
+                    without = _without(each, name)
+                    if without != each:
+                        self.write(place, other, without)
+            self._store.remove(place.records(kind.collection), call.resource_id)
+
+    def _add(self, place: Place, kind: Kind, node_id: str, body: dict[str, Any]) -> dict[str, Any]:
+        given = {key: body[key] for key in (*kind.fields, "schemaTitle", "schemaVersion") if key in body}
+        node = new_node(place, kind, node_id, given)
+        self.write(place, kind, node)
+        return shown(node)
+
+
+def new_node(place: Place, kind: Kind, node_id: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Build the record of a new node."""
+    version = {"schemaVersion": _SCHEMA_VERSION} if given.get("schemaTitle") else {}
+    node = {"name": place.child(kind.collection, node_id), "createTime": record.now()}
+    return changed(node | version | given)
+
+
+def changed(node: dict[str, Any]) -> dict[str, Any]:
+    """Return a record with a new time of its update and a new, greater etag of 13 digits."""
+    etag = max(time.time_ns() // 1_000_000, int(node.get("etag", "0")) + 1)
+    return node | {"updateTime": record.now(), "etag": str(etag)}
+
+
+def shown(node: dict[str, Any]) -> dict[str, Any]:
+    """Return the resource of a record."""
+    return {key: value for key, value in node.items() if not key.startswith("_")}
+
+
+def _check_etag(kind: Kind, node: dict[str, Any], etag: str) -> None:
+    """Check that the client has seen the latest state; the SDK reads both numbers in the text.
+
+    Raises:
+        ApiError: The node has changed since.
+    """
+    present = node.get("etag", "")
+    if etag and etag != present:
+        text = f"Specified {kind.message} `etag`: `{etag[:40]}` does not match server `etag`: `{present}`"
+        raise ApiError(Status.ABORTED, text)
+
+
+def _masked_fields(mask: str, kind: Kind, body: dict[str, Any]) -> list[str]:
+    """Return the fields to change.
+
+    Raises:
+        ApiError: The mask names a field that cannot be changed.
+    """
+    if not mask or mask == "*":
+        # As AIP-134 requires for an omitted mask; the SDK sends the whole resource.
+        return [name for name in kind.fields if name in body]
+    names = [camel(each.strip()) for each in mask.split(",")]
+    wrong = [name for name in names if name not in kind.fields]
+    if wrong:
+        raise invalid(f"updateMask {mask[:200]!r}: expected some of {', '.join(kind.fields)}")
+    return names
+
+
+def _without(node: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a record without its relations to a node."""
+    lists = {
+        field: [each for each in node[field] if each != name]
+        for field in ("parentContexts", ARTIFACTS, EXECUTIONS)
+        if field in node
+    }
+    events = {EVENTS: [each for each in node[EVENTS] if each["artifact"] != name]} if EVENTS in node else {}
+    return node | lists | events
+
+
+def _check(node: dict[str, Any]) -> None:
+    """Raise one of `UNUSABLE` when a record is damaged."""
+    if not _ETAG.fullmatch(node["etag"]):
+        raise ValueError(f"etag {node['etag']!r}")
+    texts = [node.get(key, "") for key in ("displayName", "schemaTitle", "uri", "state", "updateTime")]
+    texts += [each for field in ("parentContexts", ARTIFACTS, EXECUTIONS) for each in node.get(field, [])]
+    texts += [text for event in node.get(EVENTS, []) for text in (event["artifact"], event["type"])]
+    if not all(isinstance(each, str) for each in texts):
+        raise TypeError("a field is not a string")
+    node.get("metadata", {}).keys(), node.get("labels", {}).keys()

@@ -1,0 +1,254 @@
+"""models: versions and aliases in the local registry that `localvertex run` also writes to.
+
+The registry belongs to the work directory, not to a project or region, so every location shows all of it.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from localvertex.api.http import messages
+from localvertex.api.http.call import Call
+from localvertex.api.http.errors import ApiError, Status, invalid, not_found
+from localvertex.api.http.listing import page
+from localvertex.api.http.operations import TYPES, Operations
+from localvertex.api.http.store import ID, UNUSABLE, Store
+from localvertex.api.models.registered import COLLECTION, Registered, number, number_to_change
+from localvertex.store import registry
+from localvertex.store.model_versions import UPDATED, ModelVersions
+from localvertex.store.models.reading import DEFAULT, SOURCE
+from localvertex_base.userinput.spelling import camel, snake
+
+_MODEL_FIELDS = ("displayName", "description", "labels")
+
+_VERSION_FIELDS = ("versionDescription", "labels")
+
+_ALL_VERSIONS = "-"
+"""In place of a version: the model itself."""
+
+_FILTER_FIELDS = {"model", "baseModelName"}
+"""Fields that exist in filters only."""
+
+_DEPLOYABLE = {"supportedDeploymentResourcesTypes": ["DEDICATED_RESOURCES"]}
+"""What a model with a serving container can be deployed to."""
+
+_OWN_FIELDS = ("model_id", "version", "create_time", UPDATED, SOURCE)
+"""Fields of the registry that the Model message does not have, or in another form."""
+
+
+class Models:
+    """The models of the API."""
+
+    def __init__(self, store: Store, operations: Operations) -> None:
+        self._store, self._operations = store, operations
+        self._registered = Registered(store.folder.parent)
+        self.on_delete: Callable[[str, str], None] = lambda _model_id, _number: None
+        """Called with a model and the deleted version, empty when all were."""
+
+    def upload(self, call: Call) -> dict[str, Any]:
+        """Add a model, or a version to `parentModel`; the version takes its aliases from others in the same moment."""
+        body = messages.normalised(call.version, "UploadModelRequest", call.body, snake_case=True)
+        content, parent, wanted = body.get("model", {}), body.get("parent_model", ""), body.get("model_id", "")
+        messages.check_names(content)
+        if not content.get("display_name"):
+            raise invalid("model.displayName is missing")
+        if wanted and not ID.fullmatch(wanted):
+            raise invalid(f"modelId {wanted[:100]!r}: expected letters, digits, '-' and '_'")
+        versions = self._parent(call, parent) if parent else self._registered.versions(wanted or _new_id())
+        resource = call.location.child(COLLECTION, versions.folder.name)
+
+        def check(versions: ModelVersions) -> None:
+            if parent:
+                number_to_change(versions, DEFAULT)
+            elif versions.numbers:
+                raise ApiError(Status.ALREADY_EXISTS, f"{resource} already exists")
+
+        try:
+            version = registry.add_version(versions, content, content.pop("version_aliases", []), check)
+        except ValueError as error:
+            raise invalid(str(error)) from None
+        except OSError as error:
+            raise invalid(f"model.artifactUri: its files cannot be copied into the registry: {error}") from None
+        response = {"@type": f"{TYPES}.{call.version}.UploadModelResponse"}
+        response |= {"model": resource, "modelVersionId": str(version.number)}
+        return self._operations.done(call, "UploadModelOperationMetadata", response)
+
+    def get(self, call: Call) -> dict[str, Any]:
+        """Return the version with the given number or alias, by default the default version."""
+        name = call.resource_version
+        return self._view(call, self._registered.found(call), name or DEFAULT, is_version=bool(name))
+
+    def list_all(self, call: Call) -> dict[str, Any]:
+        """List all models, each in its default version."""
+        found = [self._registered.versions(each) for each in self._registered.ids if ID.fullmatch(each)]
+        return self._page(call, self._views(call, ((each, DEFAULT) for each in found if each.numbers)))
+
+    def list_versions(self, call: Call) -> dict[str, Any]:
+        """List all versions of a model, the oldest first unless the request has another order."""
+        versions = self._registered.found(call)
+        call = replace(call, query={**call.query, "orderBy": call.query.get("orderBy") or "createTime"})
+        aliases: dict[str, str] = {}
+        with suppress(OSError, *UNUSABLE):
+            # Read once, so that no alias moves from one version of the list to another.
+            aliases = versions.aliases
+        every = self._views(call, ((versions, each) for each in versions.numbers), is_version=True)
+        for each in every:
+            each["versionAliases"] = [name for name, number in aliases.items() if number == each["versionId"]]
+        return self._page(call, every)
+
+    def _views(
+        self, call: Call, named: Iterable[tuple[ModelVersions, str]], *, is_version: bool = False
+    ) -> list[dict[str, Any]]:
+        """Build the resources of versions, without those that are deleted meanwhile."""
+        found = []
+        for versions, name in named:
+            with suppress(ApiError):
+                found.append(self._view(call, versions, name, is_version=is_version))
+        return found
+
+    def _page(self, call: Call, models: list[dict[str, Any]]) -> dict[str, Any]:
+        fields = messages.field_names(call.version, "Model") | _FILTER_FIELDS
+        return page(call, COLLECTION, models, fields=fields, searchable=_searchable)
+
+    def patch(self, call: Call) -> dict[str, Any]:
+        """Change the fields that the mask names: of one version if the name contains it, else of all versions."""
+        body = messages.checked(call.version, "Model", call.body, snake_case=True)
+        named = [camel(each.strip()) for each in call.query.get("updateMask", "").split(",")]
+        is_version = call.resource_version not in ("", _ALL_VERSIONS)
+        _check_mask(named, is_version=is_version)
+        fields = {snake(name): body.get(snake(name)) for name in named}
+        versions = self._registered.found(call)
+        with versions.changing():
+            chosen = number_to_change(versions, call.resource_version if is_version else DEFAULT)
+            try:
+                if is_version:
+                    versions.change(chosen, fields)
+                else:
+                    versions.change_shared(fields)
+            except ValueError as error:
+                raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
+        return self._view(call, versions, chosen, is_version=is_version)
+
+    def merge_version_aliases(self, call: Call) -> dict[str, Any]:
+        """Add aliases to a version, or remove those with a leading `-`."""
+        aliases = call.body.get("versionAliases", call.body.get("version_aliases"))
+        if not isinstance(aliases, list) or not all(isinstance(each, str) for each in aliases):
+            raise invalid("versionAliases: expected a list of strings")
+        versions = self._registered.found(call)
+        with versions.changing():
+            chosen = number_to_change(versions, call.resource_version or DEFAULT)
+            try:
+                versions.merge(chosen, aliases)
+            except ValueError as error:
+                raise invalid(str(error)) from None
+        return self._view(call, versions, chosen, is_version=bool(call.resource_version))
+
+    def delete(self, call: Call) -> dict[str, Any]:
+        """Delete a model with all its versions and their copies of files; the files that were uploaded stay."""
+        try:
+            self._registered.found(call).delete()
+        except ValueError as error:
+            raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
+        self.on_delete(call.resource_id, "")
+        return self._operations.done(call, "DeleteOperationMetadata")
+
+    def delete_version(self, call: Call) -> dict[str, Any]:
+        """Delete a version that is not the default."""
+        versions = self._registered.found(call)
+        with versions.changing():
+            chosen = number_to_change(versions, call.resource_version or DEFAULT)
+            if chosen == number_to_change(versions, DEFAULT):
+                raise ApiError(Status.FAILED_PRECONDITION, f"version {chosen} is the default; delete the model instead")
+            try:
+                versions.remove(chosen)
+            except ValueError as error:
+                raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
+        self.on_delete(call.resource_id, chosen)
+        return self._operations.done(call, "DeleteOperationMetadata")
+
+    def _view(self, call: Call, versions: ModelVersions, name: str, *, is_version: bool = False) -> dict[str, Any]:
+        """Build the Model resource of a version, a stand-in when the version is damaged."""
+        try:
+            return _view(call, versions, number(versions, name), is_version=is_version)
+        except ApiError:
+            raise
+        except (OSError, *UNUSABLE) as error:
+            resource = call.location.child(COLLECTION, versions.folder.name)
+            reason = f"{type(error).__name__}: {str(error)[:200]}"
+            self._store.report(f"{resource}@{name} is damaged ({reason}); nothing else is affected")
+            shown = name if name.isdecimal() else versions.numbers[-1]
+            model = {"name": f"{resource}@{shown}" if is_version else resource, "versionId": shown}
+            model |= {"displayName": versions.folder.name}
+            return model | {"versionDescription": f"this version is damaged ({reason})"}
+
+    def _parent(self, call: Call, parent: str) -> ModelVersions:
+        model_id = parent.removeprefix(call.location.child(COLLECTION, "")).partition("@")[0]
+        if not ID.fullmatch(model_id):
+            raise not_found(parent[:300])
+        return self._registered.found(call, model_id)
+
+
+def _new_id() -> str:
+    return str(uuid4().int >> 66)
+
+
+def _check_mask(named: list[str], *, is_version: bool) -> None:
+    """Check the fields of an update.
+
+    Raises:
+        ApiError: A field cannot be changed, or not of a version, or only of a version.
+    """
+    allowed, others = (_VERSION_FIELDS, _MODEL_FIELDS) if is_version else (_MODEL_FIELDS, _VERSION_FIELDS)
+    wrong = [name for name in named if name not in allowed]
+    if not wrong:
+        return
+    text = f"updateMask {','.join(named)[:200]!r}: expected some of {', '.join(allowed)}"
+    if set(wrong) <= set(others):
+        other = "the model: leave out '@' and what follows it" if is_version else "a version: add '@' and its number"
+        raise ApiError(Status.FAILED_PRECONDITION, f"{text}; {wrong[0]} belongs to {other}")
+    raise invalid(text)
+
+
+def _searchable(model: dict[str, Any]) -> dict[str, Any]:
+    """Return the resource with the fields that exist in filters only."""
+    source = model.get("baseModelSource", {}).get("modelGardenSource", {}).get("publicModelName", "")
+    ids = {"model": model["name"].partition("@")[0], "baseModelName": source}
+    return model | {name: text.rpartition("/")[2] for name, text in ids.items() if text}
+
+
+def _view(call: Call, versions: ModelVersions, number: str, *, is_version: bool = False) -> dict[str, Any]:
+    """Build the Model resource of a version, whose name contains the number if a version was asked for."""
+    content = versions.content(number)
+    message = {key: value for key, value in content.items() if key not in _OWN_FIELDS}
+    try:
+        model = messages.normalised(call.version, "Model", message)
+    except ApiError:
+        # A pipeline may have registered a model that the API would have refused.
+        model = {
+            "displayName": str(content.get("display_name", "")),
+            "artifactUri": str(content.get("artifact_uri", "")),
+        }
+    # The files that have it may be damaged, and pages need one.
+    model.setdefault("displayName", "")
+    created = _time(content.get("create_time"))
+    updated = _time(content.get(UPDATED)) or created
+    times = {"createTime": created, "updateTime": updated}
+    times |= {"versionCreateTime": created, "versionUpdateTime": updated}
+    model |= _DEPLOYABLE if model.get("containerSpec") else {}
+    return model | {
+        "name": call.location.child(COLLECTION, versions.folder.name) + (f"@{number}" if is_version else ""),
+        "versionId": number,
+        "versionAliases": versions.aliases_of(number),
+        **{name: text for name, text in times.items() if text},
+    }
+
+
+def _time(text: Any) -> str:
+    """Return a time of model.json as in the API, or empty if it is not valid: a client would refuse the whole list."""
+    try:
+        return datetime.fromisoformat(str(text)).astimezone(UTC).isoformat().replace("+00:00", "Z")
+    except (ValueError, OverflowError):
+        return ""

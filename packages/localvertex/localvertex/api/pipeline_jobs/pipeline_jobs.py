@@ -1,0 +1,313 @@
+"""pipelineJobs: a job is a run with the same engine and work directory as `localvertex run`."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from localvertex.api.http import messages
+from localvertex.api.http.call import Call, Location
+from localvertex.api.http.errors import ApiError, Status, invalid, not_found, rpc_error
+from localvertex.api.http.listing import page_of
+from localvertex.api.http.operations import Operations
+from localvertex.api.http.store import Damaged, Store
+from localvertex.api.pipeline_jobs.input_artifacts import FindArtifact, given_artifacts
+from localvertex.api.pipeline_jobs.records import job_records
+from localvertex.api.pipeline_jobs.request import check_record, check_runtime_config, file_of, new_resource
+from localvertex.api.pipeline_jobs.retry import content_to_retry, prepare_retry
+from localvertex.api.pipeline_jobs.run_files import check_removable, remove_run
+from localvertex.api.pipeline_jobs.run_threads import RunThreads
+from localvertex.api.pipeline_jobs.view import FILTER_FIELDS, pipeline_job, pipeline_name, was_started_here
+from localvertex.runner import engine
+from localvertex.runner.pipeline_inputs import buckets_of, notes_of
+from localvertex.store import record, run_folder
+from localvertex.store.task import Artifact
+from localvertex.values.buckets import Buckets
+
+COLLECTION = "pipelineJobs"
+
+
+class PipelineJobs:
+    """The pipeline jobs of the API; running ones have a thread of this process each."""
+
+    def __init__(
+        self,
+        store: Store,
+        operations: Operations,
+        log: Callable[[str], None],
+        options: engine.Options,
+    ) -> None:
+        self._store, self._operations = store, operations
+        self._options_of_all = options
+        self.work_dir = store.folder.parent
+        self._threads = RunThreads(store, COLLECTION, log, self._ended)
+        self._starting: set[str] = set()
+        """Ids of the jobs that are being checked, which takes seconds for a large pipeline."""
+        store.expect(COLLECTION, check_record)
+        self._records = job_records(store, COLLECTION, self._damaged, self._with_contexts)
+        self.find_artifact: FindArtifact = lambda location, artifact_id: None
+        """Finds the artifacts that requests name."""
+        self.on_end: Callable[[], None] = lambda: None
+        """Called when a run has ended."""
+        self.on_end_of: Callable[[str], None] = lambda job_id: None
+        """Called after `on_end` with the id of the job."""
+        self.on_retry_of: Callable[[str], None] = lambda job_id: None
+        """Called with the id of a job before it runs again."""
+        self.contexts: Callable[[dict[str, Any]], dict[str, Any]] = lambda job: {}
+        """Returns the fields of `jobDetail` that come from the metadata of a stored job."""
+
+    def create(self, call: Call) -> dict[str, Any]:
+        """Start a run."""
+        body = messages.checked(call.version, "PipelineJob", call.body)
+        return self.start(call.location, body, call.query.get("pipelineJobId", ""))
+
+    def start(
+        self,
+        location: Location,
+        body: dict[str, Any],
+        job_id: str = "",
+        *,
+        schedule_name: str = "",
+        schedule_time: str = "",
+    ) -> dict[str, Any]:
+        """Start a run of a PipelineJob message and return the new resource.
+
+        Raises:
+            ApiError: The pipeline cannot run here, its parameters are wrong, or the id is in use.
+            OSError: The run cannot be created, e.g. because the disk is full.
+        """
+        spec = body.get("pipelineSpec")
+        if not spec:
+            raise invalid("pipelineSpec is missing; a template is read by the SDK, which sends the pipeline itself")
+        check_runtime_config(body)
+        with self._store.lock:
+            job_id = job_id or self._new_id(pipeline_name(spec))
+            self._check_id(location, job_id)
+            job = new_resource(location.child(COLLECTION, job_id), body, schedule_name)
+            self._store.write(COLLECTION, job_id, job)
+            self._starting.add(job_id)
+        try:
+            with file_of(body) as path:
+                options = self._options(location, job_id, schedule_time)
+                run = engine.prepare(path, artifacts=self._artifacts(location, body), options=options)
+            self._threads.start(job_id, run)
+        except BaseException:
+            self._store.remove(COLLECTION, job_id)
+            raise
+        finally:
+            with self._store.lock:
+                self._starting.discard(job_id)
+        return self._with_contexts(self._view(job))
+
+    def retry(self, run_id: str) -> None:
+        """Resume a run that has ended without success, also one that was started in a terminal.
+
+        Raises:
+            ApiError: It cannot be resumed here, or another request is resuming it.
+        """
+        with self._store.lock:
+            if run_id in self._starting:
+                raise ApiError(Status.FAILED_PRECONDITION, f"{run_id} is being started already")
+            self._starting.add(run_id)
+        try:
+            content = content_to_retry(self.work_dir, run_id)
+            num_resumes = len(content.get("resume_times", []))
+            self._threads.wait_for_end(run_id, num_resumes)
+            run = prepare_retry(content, replace(self._options_of_all, work_dir=self.work_dir))
+            self._threads.forget_end(run_id, num_resumes + 1)
+            self.on_retry_of(run_id)
+            self._threads.start(run_id, run, num_resumes + 1)
+        finally:
+            with self._store.lock:
+                self._starting.discard(run_id)
+
+    def is_here(self, run_id: str) -> bool:
+        """Return whether this process executes a run, or is starting it."""
+        return run_id in self._threads or run_id in self._starting
+
+    def is_left(self, run_id: str) -> bool:
+        """Return whether a killed server was the last to start a run, whose supervisors end its processes."""
+        with suppress(Damaged, OSError, ValueError):
+            job, content = self._store.read(COLLECTION, run_id) or {}, record.read(self.work_dir / run_id)
+            return was_started_here(job, content) and not self.is_here(run_id)
+        return False
+
+    def stop(self, run_id: str, *, at_once: bool) -> bool:
+        """Ask a run to stop as `cancel` does, or without grace time; return whether it is one of this server."""
+        return self._threads.stop(run_id, at_once=at_once)
+
+    def remove(self, run_id: str) -> None:
+        """Delete a run that has ended, with all its files, also one that was started in a terminal.
+
+        Raises:
+            ApiError: It is running, something else needs its files, or a file cannot be deleted.
+        """
+        with self._store.lock:
+            check_removable(self.work_dir / run_id)
+            self._remove(run_id)
+
+    def complete_deletions(self) -> None:
+        """Delete what is left of runs whose deletion an earlier server did not complete: a run has a record."""
+        with self._store.lock:
+            for run_id in self._store.signatures(COLLECTION):
+                run_dir = self.work_dir / run_id
+                if run_dir.is_dir() and not self.is_started(run_id) and not record.is_running(run_dir):
+                    with suppress(ApiError, OSError):
+                        self._remove(run_id)
+
+    def _remove(self, run_id: str) -> None:
+        remove_run(self.work_dir / run_id)
+        self._store.remove(COLLECTION, run_id)
+
+    def check(
+        self,
+        location: Location,
+        body: dict[str, Any],
+        *,
+        only_pipeline: bool = False,
+        new_artifacts: Mapping[str, Artifact] | None = None,
+    ) -> list[str]:
+        """Check a PipelineJob message as `start` does, start nothing, and return what differs from the service.
+
+        Args:
+            location: The location of the run.
+            body: The message.
+            only_pipeline: Whether the values of the run are not known yet.
+            new_artifacts: Input artifacts that the metadata store does not have yet, by the name of the input.
+
+        Raises:
+            ApiError: The pipeline cannot run here, or its parameters are wrong.
+        """
+        check_runtime_config(body)
+        with file_of(body) as path:
+            options = self._options(location)
+            if only_pipeline:
+                engine.open_file(path, options)
+                return []
+            artifacts = self._artifacts(location, body)
+            artifacts |= {name: [each] for name, each in (new_artifacts or {}).items()}
+            file, inputs = engine.check(path, artifacts=artifacts, options=options)
+            return notes_of(file, inputs, buckets_of(options, {}))
+
+    def was_begun(self, job_id: str, schedule_name: str) -> bool:
+        """Return whether the start of this run of a schedule was begun."""
+        try:
+            job = self._store.read(COLLECTION, job_id)
+        except Damaged:
+            # The id contains the number of the schedule.
+            return self.is_started(job_id)
+        return job is not None and job.get("scheduleName") == schedule_name
+
+    def is_started(self, job_id: str) -> bool:
+        """Return whether the run of a job exists; `localvertex clean` may have removed it."""
+        return (self.work_dir / job_id / record.FILE).is_file()
+
+    def _artifacts(self, location: Location, body: dict[str, Any]) -> dict[str, list[Artifact]]:
+        """Return the input artifacts that a PipelineJob message names, see `given_artifacts`."""
+        buckets = Buckets(root=self._options_of_all.gcs_root)
+        return given_artifacts(body.get("runtimeConfig", {}), location, self.find_artifact, buckets)
+
+    def _options(self, location: Location, job_id: str | None = None, schedule_time: str = "") -> engine.Options:
+        return replace(
+            self._options_of_all,
+            work_dir=self.work_dir,
+            run_id=job_id,
+            project=location.project,
+            region=location.region,
+            schedule_time=schedule_time,
+        )
+
+    def _new_id(self, name: str) -> str:
+        stem = job_id = run_folder.new_run_id(name, self.work_dir)
+        number = 1
+        while job_id in self._starting:
+            number += 1
+            job_id = f"{stem}-{number}"
+        return job_id
+
+    def _check_id(self, location: Location, job_id: str) -> None:
+        if not run_folder.RUN_ID.fullmatch(job_id) or job_id in run_folder.RESERVED:
+            raise invalid(
+                f"pipelineJobId {job_id[:140]!r}: expected up to 128 lower-case letters, digits and '-', a letter first"
+            )
+        if (self.work_dir / job_id).exists() or job_id in self._starting:
+            raise ApiError(Status.ALREADY_EXISTS, f"{location.child(COLLECTION, job_id)} already exists")
+
+    def get(self, call: Call) -> dict[str, Any]:
+        """Return one job."""
+        try:
+            job = self._find(call)
+            return self._with_contexts(self._view(job))
+        except Damaged as error:
+            return self._damaged(call, call.resource_id, str(error))
+
+    def list_all(self, call: Call) -> dict[str, Any]:
+        """List the jobs of a location."""
+        fields = messages.field_names(call.version, "PipelineJob") | FILTER_FIELDS
+        return page_of(call, self._records, fields=fields)
+
+    def cancel(self, call: Call) -> dict[str, Any]:
+        """Ask a running job to stop; one that has ended is unchanged."""
+        with self._store.lock, suppress(Damaged):
+            self._find(call)
+        self.stop(call.resource_id, at_once=False)
+        return {}
+
+    def delete(self, call: Call) -> dict[str, Any]:
+        """Delete a job that has ended, with all its files; a deletion that was interrupted is completed."""
+        run_folder.wait_for_last_processes(self._folder_of(call))
+        with self._store.lock:
+            run_dir = self._folder_of(call)
+            if record.is_running(run_dir):
+                raise ApiError(Status.FAILED_PRECONDITION, f"{call.resource_id} is running; cancel it first")
+            self._remove(call.resource_id)
+        return self._operations.done(call, "DeleteOperationMetadata")
+
+    def num_active(self, schedule_name: str) -> int:
+        """Count the jobs of a schedule that have not ended."""
+        every = self._store.index.summaries(self._records)
+        ids = [job_id for job_id, each in every if each.content and each.content.get("scheduleName") == schedule_name]
+        return sum(record.is_running(self.work_dir / job_id) for job_id in ids)
+
+    def close(self) -> None:
+        """Stop the running jobs and wait for them; they become FAILED, because no client cancelled them."""
+        self._threads.close()
+
+    def _ended(self, run_id: str) -> None:
+        self.on_end()
+        self.on_end_of(run_id)
+
+    def _folder_of(self, call: Call) -> Path:
+        """Return the folder of a job, whose record may be damaged."""
+        run_dir = self.work_dir / call.resource_id
+        with suppress(Damaged):
+            self._find(call, is_enough=run_dir.is_dir())
+        return run_dir
+
+    def _find(self, call: Call, *, is_enough: bool = False) -> dict[str, Any]:
+        """Return the stored part of a job whose run exists; with `is_enough` it need not."""
+        name = call.location.child(COLLECTION, call.resource_id)
+        job = self._store.read(COLLECTION, call.resource_id)
+        if job is None or job["name"] != name or not (is_enough or self.is_started(call.resource_id)):
+            raise not_found(name)
+        return job
+
+    def _view(self, job: dict[str, Any]) -> dict[str, Any]:
+        return pipeline_job(job, self.work_dir / _id_of(job))
+
+    def _with_contexts(self, view: dict[str, Any]) -> dict[str, Any]:
+        """Add the contexts of the metadata to the `jobDetail` of a resource, which contains its stored part."""
+        if not view.keys() >= {"jobDetail", "createTime", "pipelineSpec"}:
+            return view
+        return view | {"jobDetail": view["jobDetail"] | self.contexts(view)}
+
+    def _damaged(self, call: Call, job_id: str, reason: str) -> dict[str, Any]:
+        """Build the stand-in for a job whose stored request is damaged, with the state of its run."""
+        stored = {"name": call.location.child(COLLECTION, job_id), "displayName": job_id, "pipelineSpec": {}}
+        error = rpc_error(Status.INTERNAL, f"its record is damaged ({reason}); delete it")
+        return self._view(stored) | {"error": error}
+
+
+def _id_of(job: dict[str, Any]) -> str:
+    return str(job["name"].rpartition("/")[2])

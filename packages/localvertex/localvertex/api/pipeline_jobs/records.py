@@ -1,0 +1,87 @@
+"""The records of pipeline jobs and runs as lists read them: what they contain, and when they have changed."""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from localvertex.api.http.call import Call
+from localvertex.api.http.index import AT_REST, Signature, Summary, signature
+from localvertex.api.http.records import Resource, StoredRecords, Viewed
+from localvertex.api.http.store import Store
+from localvertex.api.pipeline_jobs.view import searchable, viewed_job
+from localvertex.store import journal, record
+
+_LARGE_FIELDS = frozenset({"pipelineSpec", "runtimeConfig", "jobDetail"})
+
+_SHOWN = ("state", "seconds", "idle_seconds", "create_time", "start_time", "end_time", "pipeline_name", "error")
+"""What lists show of a run; records of earlier versions lack some of them."""
+
+
+def job_records(
+    store: Store,
+    collection: str,
+    stand_in: Callable[[Call, str, str], Resource],
+    complete: Callable[[Resource], Resource],
+) -> StoredRecords:
+    """Return the records of the jobs; lists contain a job if its run exists."""
+    work_dir = store.folder.parent
+
+    def view(job: Resource) -> Viewed:
+        run_dir = work_dir / job["name"].rpartition("/")[2]
+        return viewed_job(job, run_dir) if (run_dir / record.FILE).is_file() else Viewed(resource=None)
+
+    return StoredRecords(
+        store=store,
+        collection=collection,
+        large=_LARGE_FIELDS,
+        searchable=searchable,
+        stand_in=stand_in,
+        complete=complete,
+        view=view,
+        other_files=lambda job_id: _record_signature(f"{work_dir}/{job_id}"),
+        live_of=lambda job_id: _live_state(work_dir / job_id),
+    )
+
+
+def _record_signature(run_dir: str) -> Signature:
+    return signature(f"{run_dir}/{record.FILE}")
+
+
+def _live_state(run_dir: Path) -> str:
+    """Return what a record depends on besides run.json until its run has ended: its journals and its lock."""
+    journals = [f"{each.name} {signature(str(each))[0]}" for each in sorted(run_dir.glob(journal.PATTERN))]
+    if record.is_running(run_dir):
+        return " ".join(["running", *journals])
+    return " ".join(journals) or AT_REST
+
+
+class RunRecords:
+    """The runs of a work directory, also those that the server did not start."""
+
+    collection = "runs"
+
+    def __init__(self, work_dir: Path) -> None:
+        self._work_dir = work_dir
+
+    def signatures(self) -> dict[str, Signature]:
+        """Return the signatures of all runs by the name of their folder."""
+        folders: list[str] = []
+        with suppress(FileNotFoundError), os.scandir(self._work_dir) as entries:
+            folders = [each.name for each in entries if each.is_dir(follow_symlinks=False)]
+        found = {each: _record_signature(f"{self._work_dir}/{each}") for each in folders}
+        return {name: each for name, each in found.items() if each[0] or each[1]}
+
+    def live(self, resource_id: str) -> str:
+        """Return the present `Summary.live`."""
+        return _live_state(self._work_dir / resource_id)
+
+    def summary(self, resource_id: str) -> Summary:
+        """Read a run."""
+        live = self.live(resource_id)
+        try:
+            content = record.read(self._work_dir / resource_id)
+        except (OSError, ValueError) as error:
+            return Summary(content=None, damaged=str(error), live=None)
+        shown = {name: content.get(name) for name in _SHOWN}
+        return Summary.of(shown, live=live, is_final=bool(content.get("end_time")))

@@ -1,0 +1,85 @@
+"""A PipelineJob as a request sends it: its checks, its stored part, and the file from which it is run."""
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from localvertex.api.http.errors import ApiError, Status, invalid
+from localvertex.errors import Refused
+from localvertex.store import record, run_folder
+from localvertex_base.userinput.errors import UserError
+
+INPUT_FIELDS = (
+    "displayName",
+    "pipelineSpec",
+    "labels",
+    "runtimeConfig",
+    "encryptionSpec",
+    "serviceAccount",
+    "network",
+    "reservedIpRanges",
+    "templateUri",
+    "pscInterfaceConfig",
+    "preflightValidations",
+    "originalPipelineJobId",
+    "pipelineTaskRerunConfigs",
+)
+"""Fields that a user may set; the service sets the others."""
+
+NUM_RESUMES = "numResumes"
+"""Field of the stored part: how often the run had been resumed when a server last started it; 0 if missing."""
+
+
+def new_resource(name: str, body: dict[str, Any], schedule_name: str) -> dict[str, Any]:
+    """Build the stored part of a PipelineJob."""
+    now, given = record.now(), {key: body[key] for key in INPUT_FIELDS if key in body}
+    job = {"name": name, "displayName": name.rpartition("/")[2], "createTime": now, "updateTime": now}
+    return job | ({"scheduleName": schedule_name} if schedule_name else {}) | given
+
+
+@contextmanager
+def file_of(body: dict[str, Any]) -> Iterator[Path]:
+    """Write a PipelineJob to a file, whose settings are read like those of any other.
+
+    Raises:
+        ApiError: The pipeline cannot run here, or its parameters are wrong.
+        OSError: The work directory cannot be written to.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "pipeline.json"
+        path.write_text(json.dumps({name: body[name] for name in INPUT_FIELDS if name in body}))
+        try:
+            yield path
+        except run_folder.NotBegun as error:
+            raise error.reason from None
+        except UserError as error:
+            reasons = error.reasons if isinstance(error, Refused) else [str(error)]
+            reasons = [each.replace(f"{path}: ", "") for each in reasons]
+            raise ApiError(
+                Status.INVALID_ARGUMENT, "; ".join(reasons), [{"message": each} for each in reasons]
+            ) from None
+
+
+def check_runtime_config(body: dict[str, Any]) -> None:
+    """Refuse a setting that a PipelineJob file may have, but a request may not.
+
+    Raises:
+        ApiError: It has that setting.
+    """
+    config = body.get("runtimeConfig", {})
+    if config.get("parameters"):
+        raise invalid("runtimeConfig.parameters belongs to schema version 2.0.0; use parameterValues")
+
+
+def check_record(job: dict[str, Any]) -> None:
+    """Raise one of `UNUSABLE` when the stored part of a job is damaged."""
+    texts = [job["createTime"], job.get("scheduleName", ""), job.get("state", "")]
+    texts += [job["error"]["message"]] if "error" in job else []
+    if not all(isinstance(each, str) for each in texts):
+        raise TypeError("a field is not a string")
+    if not isinstance(job.get(NUM_RESUMES, 0), int):
+        raise TypeError(f"{NUM_RESUMES} is not a number")
+    job["pipelineSpec"].keys(), job.get("labels", {}).keys(), job.get("runtimeConfig", {}).keys()

@@ -1,0 +1,150 @@
+"""gRPC methods as HTTP requests, by the message classes and HTTP bindings of Google's generated clients.
+
+They come with google-cloud-aiplatform, which is imported at the first call. The bindings are those of the annotation
+`google.api.http`, so a method that the server has over REST is served without an entry here.
+"""
+
+import importlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, get_args, get_type_hints
+from urllib.parse import unquote, urlencode
+
+from localvertex.api.http.errors import ApiError, Status, invalid
+
+_PATH = re.compile(r"/([A-Za-z0-9.]+)\.([A-Za-z]+)/([A-Za-z]+)")
+"""Package, service and method."""
+
+_VERSIONS = {"google.cloud.aiplatform.v1": "v1", "google.cloud.aiplatform.v1beta1": "v1beta1"}
+
+_MIXINS = {"google.longrunning.Operations", "google.cloud.location.Locations", "google.iam.v1.IAMPolicy"}
+"""Services of other packages, whose methods every service binds to the same paths."""
+
+_BINDINGS = "_get_http_options"
+"""The function of a method's class that returns its bindings."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpRequest:
+    """A request as REST has it."""
+
+    method: str
+    path: str
+    query: str
+    body: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class RpcMethod:
+    """One method of a service."""
+
+    request: Any
+    """Class of the protobuf message."""
+    response: Any
+    """Class of the protobuf message."""
+    bindings: Sequence[dict[str, str]]
+    """HTTP method, URI template and name of the field that is the body."""
+
+    def http_request(self, data: bytes) -> HttpRequest:
+        """Convert a serialised request.
+
+        Raises:
+            ApiError: It is not such a message, or a name in it has another form.
+        """
+        from google.api_core.path_template import transcode
+        from google.api_core.rest_helpers import flatten_query_params
+        from google.protobuf import json_format, message
+
+        try:
+            found = transcode(self.bindings, self.request.FromString(data))  # type: ignore[no-untyped-call]
+        except message.DecodeError:
+            raise invalid(f"the request is not a {self.request.DESCRIPTOR.full_name}") from None
+        except ValueError:
+            raise invalid(f"the resource name in the request is missing or not of the form {self._names()}") from None
+        try:
+            rest = json_format.MessageToDict(found["query_params"])
+            query = flatten_query_params(rest, strict=True)  # type: ignore[no-untyped-call]
+            body = json_format.MessageToJson(found["body"], indent=None) if "body" in found else ""
+        except (json_format.Error, ValueError, RecursionError) as error:
+            raise invalid(f"the request has no form in JSON: {str(error).splitlines()[0][:300]}") from None
+        path = unquote(found["uri"])
+        return HttpRequest(method=found["method"].upper(), path=path, query=urlencode(query), body=body.encode())
+
+    def serialised(self, body: bytes) -> bytes:
+        """Convert the JSON of a response.
+
+        Raises:
+            ApiError: It contains what the message cannot contain.
+        """
+        from google.protobuf import json_format
+
+        if b"google.cloud.aiplatform.v1beta1." in body:
+            # An operation contains messages of the version that began it.
+            importlib.import_module("google.cloud.aiplatform_v1beta1")
+        try:
+            reply = json_format.Parse(body, self.response(), ignore_unknown_fields=True)
+        except (json_format.ParseError, ValueError, RecursionError) as error:
+            text = f"the response cannot be sent over gRPC ({str(error).splitlines()[0][:300]})"
+            raise ApiError(Status.INTERNAL, text) from None
+        return bytes(reply.SerializeToString())
+
+    def _names(self) -> str:
+        """Return the form of the name in the path."""
+        return re.sub(r".*\{[a-z_.]+=([^}]*)\}.*", r"\1", self.bindings[0]["uri"])
+
+
+def find(path: str) -> RpcMethod | None:
+    """Return the method of a path such as `/google.longrunning.Operations/GetOperation`, None if there is none."""
+    match = _PATH.fullmatch(path)
+    if not match:
+        return None
+    package, service, method = match.groups()
+    try:
+        if version := _VERSIONS.get(package):
+            return _of_service(version, service, method)
+        return _of_mixin(f"{package}.{service}", method) if f"{package}.{service}" in _MIXINS else None
+    except (ModuleNotFoundError, AttributeError, KeyError):
+        return None
+
+
+@cache
+def _of_service(version: str, service: str, method: str) -> RpcMethod:
+    """Read a method of a service of Vertex AI."""
+    bindings = _bindings_of(version, service, method)
+    transport = getattr(_transport(version, service, "grpc"), f"{service}GrpcTransport")
+    # The type of the property: a callable from the request to the response.
+    (request,), response = get_args(get_type_hints(getattr(transport, _snake_case(method)).fget)["return"])
+    return RpcMethod(request=request.pb(), response=_plain(response), bindings=bindings)
+
+
+@cache
+def _of_mixin(service: str, method: str) -> RpcMethod:
+    """Read a method of a shared service."""
+    bindings = _bindings_of("v1", "PipelineService", method)
+    from google.protobuf import descriptor_pool, message_factory
+
+    found = descriptor_pool.Default().FindServiceByName(service).methods_by_name[method]
+    request, response = (message_factory.GetMessageClass(each) for each in (found.input_type, found.output_type))
+    return RpcMethod(request=request, response=response, bindings=bindings)
+
+
+def _bindings_of(version: str, service: str, method: str) -> Sequence[dict[str, str]]:
+    base = getattr(_transport(version, service, "rest_base"), f"_Base{service}RestTransport")
+    found: Sequence[dict[str, str]] = getattr(getattr(base, f"_Base{method}"), _BINDINGS)()
+    return found
+
+
+def _transport(version: str, service: str, name: str) -> Any:
+    services = f"google.cloud.aiplatform_{version}.services"
+    return importlib.import_module(f"{services}.{_snake_case(service)}.transports.{name}")
+
+
+def _plain(message: Any) -> Any:
+    """Return the class of protobuf that a class of the clients wraps."""
+    return message.pb() if hasattr(message, "pb") else message
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

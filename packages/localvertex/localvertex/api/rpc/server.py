@@ -1,0 +1,101 @@
+"""The gRPC server: TLS on the loopback interface."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import grpc
+import grpc.aio
+from starlette.types import ASGIApp
+
+from localvertex.api.connection import HOST, HOST_IPV6, MAX_CONNECTIONS, listen
+from localvertex.api.http.guard import MAX_BODY_BYTES
+from localvertex.api.rpc import certificate
+from localvertex.api.rpc.calls import Allows, Calls
+from localvertex_base.userinput.errors import UserError
+
+_OPTIONS = {
+    # Another server on the same port would take half of the connections.
+    "grpc.so_reuseport": 0,
+    "grpc.max_receive_message_length": MAX_BODY_BYTES,
+    "grpc.max_concurrent_streams": 100,
+    "grpc.max_allowed_incoming_connections": MAX_CONNECTIONS,
+    "grpc.server_handshake_timeout_ms": 30_000,
+    "grpc.max_connection_idle_ms": 300_000,
+    # Identity only: a small compressed message could fill the memory.
+    "grpc.compression_enabled_algorithms_bitset": 1,
+}
+
+_STOP_SECONDS = 2.0
+"""Time for calls that are being answered when the server is stopped."""
+
+
+class RpcServer:
+    """Answers gRPC calls; `bind` comes first, and `serving` is entered in the same event loop.
+
+    Args:
+        folder: Where the certificate is kept.
+        log: Called when the certificate is replaced.
+        seconds: How long a request may take to arrive.
+        allows: Whether a call with this `authorization` may be carried out.
+    """
+
+    def __init__(
+        self, folder: Path, log: Callable[[str], None], *, seconds: float, allows: Allows = lambda _: True
+    ) -> None:
+        self._folder, self._log, self._seconds, self._allows = folder, log, seconds, allows
+        self._server: grpc.aio.Server | None = None
+
+    async def bind(self, port: int | None, *, rest_port: int) -> str:
+        """Open the port and return the line that explains how clients use it.
+
+        Args:
+            port: The port; 0 for a free one, None for the one after REST's or a free one.
+            rest_port: The port that was given for REST; 0 for a free one.
+
+        Raises:
+            UserError: The given port cannot be used, or the certificate cannot be used.
+        """
+        if port is not None:
+            return self._bind(port)
+        if 0 < rest_port < 65535:
+            with suppress(UserError):
+                return self._bind(rest_port + 1)
+        try:
+            return self._bind(0)
+        except UserError as error:
+            # REST works without it.
+            return f"  gRPC is off: {error}"
+
+    def _bind(self, port: int) -> str:
+        # grpc names no reason when it cannot open a port.
+        listen("--grpc-port", port).close()
+        try:
+            made = certificate.load(self._folder, self._log)
+        except OSError as error:
+            raise UserError(f"the gRPC certificate in {self._folder} cannot be used: {error.strerror}") from None
+        credentials = grpc.ssl_server_credentials([(made.private_key, made.chain)])
+        server = grpc.aio.server(options=list(_OPTIONS.items()))
+        try:
+            number = server.add_secure_port(f"{HOST}:{port}", credentials)
+        except RuntimeError as error:
+            raise UserError(f"--grpc-port {port}: {error}") from None
+        # Without IPv6, `localhost` means 127.0.0.1 alone.
+        with suppress(UserError, RuntimeError):
+            listen("--grpc-port", number, HOST_IPV6).close()
+            server.add_secure_port(f"[{HOST_IPV6}]:{number}", credentials)
+        self._server = server
+        return f'  gRPC: api_endpoint="localhost:{number}" with GRPC_DEFAULT_SSL_ROOTS_FILE_PATH={made.roots}'
+
+    @asynccontextmanager
+    async def serving(self, app: ASGIApp) -> AsyncIterator[None]:
+        """Answer calls with the application that answers REST."""
+        if self._server is None:
+            yield
+            return
+        self._server.add_generic_rpc_handlers((Calls(app, allows=self._allows, seconds=self._seconds),))
+        await self._server.start()
+        try:
+            yield
+        finally:
+            await self._server.stop(_STOP_SECONDS)

@@ -1,0 +1,149 @@
+"""What a schedule does at an instant of its cron: start a run, skip it, or let it wait.
+
+The resource itself contains everything that is needed after a restart. `nextRunTime` is the next instant that has not
+been handled; while a run waits for its turn it stays in the past, as the API describes. The resource is written after
+each instant, so that at most the run of `nextRunTime` was started without being noted.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import Enum, auto
+from typing import Any, Protocol
+
+from localvertex.api.schedules.cron import Cron
+
+
+def time_of(text: str) -> datetime:
+    """Read a time of the API."""
+    return datetime.fromisoformat(text)
+
+
+def time_text(moment: datetime) -> str:
+    """Format a time as the API does."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A schedule whose resource is `content`, which firing changes."""
+
+    content: dict[str, Any]
+
+    @property
+    def cron(self) -> Cron:
+        """The instants at which it fires."""
+        return Cron.parse(self.content["cron"])
+
+    @property
+    def next_run(self) -> datetime:
+        """The next instant that has not been handled."""
+        return time_of(self.content["nextRunTime"])
+
+    @property
+    def limit(self) -> int:
+        """The maximum number of concurrent runs."""
+        names = ("maxConcurrentRunCount", "maxConcurrentActiveRunCount")
+        return min(int(self.content[name]) for name in names if name in self.content)
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether the next run waits for its turn; otherwise it is skipped when the limit is reached."""
+        if self.content.get("allowQueueing", False):
+            return True
+        resumed = self.content.get("lastResumeTime", "")
+        return bool(self.content.get("catchUp") and resumed and self.next_run <= time_of(resumed))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no further run will start."""
+        if int(self.content["startedRunCount"]) >= int(self.content.get("maxRunCount", 2**62)):
+            return True
+        return "endTime" in self.content and self.next_run > time_of(self.content["endTime"])
+
+
+def first_instant(schedule: Schedule, now: datetime) -> datetime:
+    """Return the first instant after now that is not before the start time."""
+    start = time_of(schedule.content["startTime"])
+    # An instant equal to the start time counts.
+    return schedule.cron.after(now if start <= now else start - timedelta(microseconds=1))
+
+
+class Progress(Enum):
+    """What `fire` has done."""
+
+    IDLE = auto()
+    """The next instant is in the future."""
+    WAITS = auto()
+    """A run waits until another one ends."""
+    HANDLED = auto()
+    """One instant was handled; the content has changed."""
+
+
+class Runs(Protocol):
+    """The runs of a schedule."""
+
+    def exists(self, schedule: Schedule, instant: datetime) -> str:
+        """Return the name of the run of an instant; empty when it was not started."""
+
+    def start(self, schedule: Schedule, instant: datetime) -> tuple[bool, str]:
+        """Start a run; return whether it was started, and the service's response as text."""
+
+    def num_active(self, schedule: Schedule) -> int:
+        """Count the runs that have not ended."""
+
+
+def settle(schedule: Schedule, now: datetime, runs: Runs) -> bool:
+    """Note the run of the next instant if it exists: the server may have ended after it had started the run.
+
+    Returns:
+        Whether it exists; the content has changed.
+    """
+    name = "" if "nextRunTime" not in schedule.content else runs.exists(schedule, schedule.next_run)
+    if name:
+        _note(schedule, now, is_started=True, response=f"OK: {name}")
+    return bool(name)
+
+
+def fire(schedule: Schedule, now: datetime, runs: Runs) -> Progress:
+    """Handle the next instant if it is due, or end the schedule after its last one.
+
+    Args:
+        schedule: The schedule, whose content changes.
+        now: The current time.
+        runs: Looks at runs and starts them.
+
+    Raises:
+        OSError: The run could not be started, e.g. because the disk is full; the content is unchanged.
+    """
+    if schedule.is_over:
+        schedule.content["state"] = "COMPLETED"
+        schedule.content.pop("nextRunTime")
+    elif schedule.next_run > now:
+        return Progress.IDLE
+    elif not settle(schedule, now, runs):
+        reason = why_full(schedule, runs)
+        if reason and schedule.may_wait:
+            return Progress.WAITS
+        started = (False, f"SKIPPED: {reason}") if reason else runs.start(schedule, schedule.next_run)
+        _note(schedule, now, is_started=started[0], response=started[1])
+    return Progress.HANDLED
+
+
+def why_full(schedule: Schedule, runs: Runs) -> str:
+    """Return why another run has to wait; empty when it need not."""
+    is_full = runs.num_active(schedule) >= schedule.limit
+    return f"the limit of {schedule.limit} concurrent runs is reached" if is_full else ""
+
+
+def failed(schedule: Schedule, reason: str) -> dict[str, Any]:
+    """Return the content with the reason for which the next instant could not be handled; it is tried again."""
+    instant = schedule.content.get("nextRunTime", "")
+    return schedule.content | {"lastScheduledRunResponse": {"scheduledRunTime": instant, "runResponse": reason}}
+
+
+def _note(schedule: Schedule, now: datetime, *, is_started: bool, response: str) -> None:
+    content, instant = schedule.content, schedule.next_run
+    following = schedule.cron.after(instant)
+    content["startedRunCount"] = str(int(content["startedRunCount"]) + is_started)
+    content["lastScheduledRunResponse"] = {"scheduledRunTime": time_text(instant), "runResponse": response}
+    content["nextRunTime"], content["updateTime"] = time_text(following), time_text(now)

@@ -1,0 +1,256 @@
+"""schedules: the resource and its methods; firing.py has what happens when one is due."""
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+from localvertex.api.http import messages
+from localvertex.api.http.call import Call
+from localvertex.api.http.errors import ApiError, Status, invalid, not_found, not_written
+from localvertex.api.http.listing import page_of
+from localvertex.api.http.operations import Operations
+from localvertex.api.http.records import StoredRecords
+from localvertex.api.http.store import Damaged, Store
+from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
+from localvertex.api.schedules import firing
+from localvertex.api.schedules.checks import INPUT_FIELDS, check, check_record
+from localvertex.api.schedules.clock import RETRY_SECONDS, Clock, Waker
+from localvertex.api.schedules.firing import Progress, Schedule, time_text
+from localvertex.api.schedules.scheduled_runs import ScheduledRuns, location_of
+from localvertex_base.userinput.spelling import camel
+
+COLLECTION = "schedules"
+
+
+class Schedules:
+    """The schedules of the API."""
+
+    def __init__(
+        self, store: Store, operations: Operations, jobs: PipelineJobs, *, clock: Clock, log: Callable[[str], None]
+    ) -> None:
+        self._store, self._operations, self._jobs, self.clock, self._log = store, operations, jobs, clock, log
+        self._runs = ScheduledRuns(jobs, log)
+        self._waker = Waker(clock, self.fire_due, log)
+        self._locks: dict[str, threading.RLock] = {}
+        store.expect(COLLECTION, check_record)
+        jobs.on_end = self._waker.wake
+
+    def create(self, call: Call) -> dict[str, Any]:
+        """Create a schedule, which is ACTIVE at once."""
+        body = messages.checked(call.version, "Schedule", call.body)
+        number, now = str(uuid4().int >> 66), self.clock.now()
+        schedule = {"name": call.location.child(COLLECTION, number), "state": "ACTIVE", "startedRunCount": "0"}
+        schedule |= {"createTime": time_text(now), "updateTime": time_text(now), "startTime": time_text(now)}
+        schedule |= {key: body[key] for key in INPUT_FIELDS if key in body}
+        check(schedule)
+        self._check_pipeline(schedule)
+        schedule["nextRunTime"] = time_text(firing.first_instant(Schedule(schedule), now))
+        self._write(schedule)
+        return schedule
+
+    def get(self, call: Call) -> dict[str, Any]:
+        """Return one schedule."""
+        try:
+            return self._find(call)
+        except Damaged as error:
+            return damaged_resource(call, call.resource_id, str(error))
+
+    def list_all(self, call: Call) -> dict[str, Any]:
+        """List the schedules of a location."""
+        fields = messages.field_names(call.version, "Schedule")
+        return page_of(call, records(self._store), fields=fields)
+
+    def delete(self, call: Call) -> dict[str, Any]:
+        """Delete a schedule; the runs that it started continue."""
+        with self._lock_of(call.resource_id):
+            with suppress(Damaged):
+                self._find(call)
+            self._store.remove(COLLECTION, call.resource_id)
+        return self._operations.done(call, "DeleteOperationMetadata")
+
+    def patch(self, call: Call) -> dict[str, Any]:
+        """Change the fields that the mask names; runs that are due but have not started are skipped, as in the API."""
+        body = messages.checked(call.version, "Schedule", call.body)
+        paths = [part.strip() for part in call.query.get("updateMask", "").split(",") if part.strip()]
+        named = [camel(path.split(".")[0]) for path in paths]
+        if not named or set(named) - set(INPUT_FIELDS):
+            raise invalid(
+                f"updateMask {call.query.get('updateMask', '')[:200]!r}: expected some of {', '.join(INPUT_FIELDS)}"
+            )
+        with self._lock_of(call.resource_id):
+            now = self.clock.now()
+            schedule = {key: value for key, value in self._settled(call, now).items() if key not in named}
+            schedule |= {key: body[key] for key in named if key in body}
+            schedule.setdefault("startTime", schedule["createTime"])
+            check(schedule)
+            if "createPipelineJobRequest" in named:
+                self._check_pipeline(schedule)
+            schedule["nextRunTime"] = time_text(firing.first_instant(Schedule(schedule), now))
+            self._write(schedule | {"updateTime": time_text(now)})
+            return self._find(call)
+
+    def pause(self, call: Call) -> dict[str, Any]:
+        """Start no new runs until the schedule is resumed."""
+        with self._lock_of(call.resource_id):
+            now = self.clock.now()
+            schedule = self._settled(call, now)
+            if schedule["state"] == "ACTIVE":
+                times = {"lastPauseTime": time_text(now), "updateTime": time_text(now)}
+                self._write(schedule | {"state": "PAUSED"} | times)
+        return {}
+
+    def resume(self, call: Call) -> dict[str, Any]:
+        """Start runs again; with `catchUp` the missed ones come first."""
+        with self._lock_of(call.resource_id):
+            now = self.clock.now()
+            schedule = self._settled(call, now)
+            catch_up = call.body.get("catchUp", call.body.get("catch_up", False))
+            if not isinstance(catch_up, bool):
+                raise invalid("catchUp: expected true or false")
+            if schedule["state"] == "PAUSED":
+                schedule |= {"state": "ACTIVE", "lastResumeTime": time_text(now), "updateTime": time_text(now)}
+                schedule["catchUp"] = catch_up
+                if not catch_up:
+                    schedule["nextRunTime"] = time_text(firing.first_instant(Schedule(schedule), now))
+                self._write(schedule)
+        return {}
+
+    def run_now(self, number: str) -> str:
+        """Start a run as an instant of its cron does, whatever the state of the schedule, which stays as it is.
+
+        Returns:
+            The name of the new job.
+
+        Raises:
+            ApiError: The schedule does not exist, its limit is reached, or the run is refused.
+            OSError: The run could not be started, e.g. because the disk is full.
+        """
+        try:
+            content = self._store.read(COLLECTION, number)
+        except Damaged as error:
+            raise error.api_error(f"the schedule {number}") from None
+        if content is None:
+            raise not_found(f"the schedule {number}")
+        schedule = Schedule(content)
+        with self._lock_of(number):
+            reason = firing.why_full(schedule, self._runs)
+            is_started, response = (False, reason) if reason else self._runs.start(schedule, self.clock.now())
+        if not is_started:
+            raise ApiError(Status.FAILED_PRECONDITION, response)
+        return response.removeprefix("OK: ")
+
+    def fire_due(self) -> datetime | None:
+        """Start every run that is due; return the next instant, None when there is none."""
+        moments = [self._guarded(self._fire, number) for number in self._store.ids(COLLECTION)]
+        return min((each for each in moments if each is not None), default=None)
+
+    def begin(self) -> None:
+        """At the server's start, skip missed instants unless they are to be queued; then start firing."""
+        for content in self._store.all(COLLECTION):
+            self.clock.begin_at(datetime.fromisoformat(content["updateTime"]))
+        for number in self._store.ids(COLLECTION):
+            self._guarded(self._skip_missed, number)
+        self._waker.start()
+
+    def close(self) -> None:
+        """Stop firing; no run starts after this returns."""
+        self._waker.stop()
+
+    def _fire(self, number: str) -> datetime | None:
+        """Handle every instant of a schedule up to now, one by one; return the next one."""
+        while True:
+            with self._lock_of(number):
+                schedule = self._active(number)
+                if schedule is None:
+                    return None
+                progress = firing.fire(schedule, self.clock.now(), self._runs)
+                if progress is Progress.IDLE:
+                    return schedule.next_run
+                if progress is Progress.WAITS:
+                    return None
+                # If this fails, the next attempt finds the run.
+                self._write(schedule.content, wake=False)
+
+    def _skip_missed(self, number: str) -> None:
+        """Skip the instants at which no server ran; a run that had been begun is started, or noted if it exists."""
+        with self._lock_of(number):
+            schedule, now = self._active(number), self.clock.now()
+            if schedule is None or schedule.may_wait or schedule.next_run > now:
+                return
+            if self._runs.was_begun(schedule, schedule.next_run):
+                firing.fire(schedule, now, self._runs)
+            if not schedule.is_over:
+                schedule.content["nextRunTime"] = time_text(firing.first_instant(schedule, now))
+            self._store.keep(COLLECTION, number, schedule.content)
+
+    def _guarded(self, handle: Callable[[str], datetime | None], number: str) -> datetime | None:
+        """Handle a schedule; a failure is recorded on it and tried again, and hurts no other schedule."""
+        try:
+            return handle(number)
+        except Damaged:
+            return None
+        except Exception as error:  # whatever it is, the other schedules go on
+            reason = not_written(error) if isinstance(error, OSError) else error
+            status = reason.status.name if isinstance(reason, ApiError) else f"INTERNAL: {type(error).__name__}"
+            self._record_failure(number, f"{status}: {reason}; the run is tried again")
+            return self.clock.after_real_seconds(RETRY_SECONDS)
+
+    def _record_failure(self, number: str, text: str) -> None:
+        with self._lock_of(number):
+            schedule = self._active(number)
+            if schedule and schedule.content.get("lastScheduledRunResponse", {}).get("runResponse") != text:
+                self._log(f"schedule {schedule.content['displayName']}: {text}")
+                self._store.keep(COLLECTION, number, firing.failed(schedule, text))
+
+    def _active(self, number: str) -> Schedule | None:
+        content = self._store.read(COLLECTION, number)
+        return None if content is None or content["state"] != "ACTIVE" else Schedule(dict(content))
+
+    def _lock_of(self, number: str) -> threading.RLock:
+        """Return the lock of one schedule: starting its run may take seconds, for which no other has to wait."""
+        with self._store.lock:
+            return self._locks.setdefault(number, threading.RLock())
+
+    def _write(self, schedule: dict[str, Any], *, wake: bool = True) -> None:
+        self._store.write(COLLECTION, schedule["name"].rpartition("/")[2], schedule)
+        if wake:
+            self._waker.wake()
+
+    def _find(self, call: Call) -> dict[str, Any]:
+        name = call.location.child(COLLECTION, call.resource_id)
+        schedule = self._store.read(COLLECTION, call.resource_id)
+        if schedule is None or schedule["name"] != name:
+            raise not_found(name)
+        return schedule
+
+    def _settled(self, call: Call, now: datetime) -> dict[str, Any]:
+        """Return a schedule that is to be changed, with every run that was started noted on it."""
+        try:
+            schedule = Schedule(self._find(call))
+        except Damaged as error:
+            raise error.api_error(call.location.child(COLLECTION, call.resource_id)) from None
+        if schedule.content["state"] == "COMPLETED":
+            raise ApiError(Status.FAILED_PRECONDITION, f"{schedule.content['name']} is COMPLETED; create a new one")
+        firing.settle(schedule, now, self._runs)
+        return schedule.content
+
+    def _check_pipeline(self, schedule: dict[str, Any]) -> None:
+        """Refuse a pipeline that cannot run here, before its first run does."""
+        request = schedule["createPipelineJobRequest"]
+        self._jobs.check(location_of(request), request["pipelineJob"])
+
+
+def records(store: Store) -> StoredRecords:
+    """Return the records of the schedules as lists read them."""
+    large = frozenset({"createPipelineJobRequest"})
+    return StoredRecords(store=store, collection=COLLECTION, large=large, stand_in=damaged_resource)
+
+
+def damaged_resource(call: Call, number: str, reason: str) -> dict[str, Any]:
+    """Build the stand-in for a schedule whose record is damaged; it starts nothing."""
+    text = f"INTERNAL: its record is damaged ({reason}); delete it and create it again"
+    schedule = {"name": call.location.child(COLLECTION, number), "displayName": number}
+    return schedule | {"state": "STATE_UNSPECIFIED", "lastScheduledRunResponse": {"runResponse": text}}

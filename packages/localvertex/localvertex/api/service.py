@@ -1,0 +1,155 @@
+"""The API's collections and pages over one work directory, and their methods by path."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from starlette.routing import Route
+
+from localvertex.api.custom_jobs.custom_jobs import CustomJobs
+from localvertex.api.endpoints.deployments import Deployments
+from localvertex.api.http.call import Location
+from localvertex.api.http.operations import Operations
+from localvertex.api.http.storage.storage import Storage
+from localvertex.api.http.store import Store
+from localvertex.api.metadata.metadata import Metadata
+from localvertex.api.metadata.nodes import ARTIFACT
+from localvertex.api.metadata.stores import Place
+from localvertex.api.pipeline_jobs.batches import PipelineJobBatches
+from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
+from localvertex.api.schedules.clock import Clock
+from localvertex.api.schedules.schedules import Schedules
+from localvertex.api.tensorboards import service as tensorboards
+from localvertex.api.tensorboards.job_logs import JobLogs
+from localvertex.console.console import Console
+from localvertex.containers.serving.machine import Machine
+from localvertex.credentials.isolation import NoCredentials
+from localvertex.processes.processes import Processes
+from localvertex.runner.endpoint.offered import Method, Methods, Offered
+from localvertex.runner.engine import Options
+from localvertex.values.buckets import Buckets
+
+_GRACE_SECONDS = 10.0
+
+_UNSERVED = "localvertex serve does not implement {name} of Vertex AI; docs/serve.md lists its methods"
+
+
+class Service:
+    """Everything that the server offers; call `open` before the first request and `close` after the last."""
+
+    unserved = _UNSERVED
+
+    def __init__(
+        self,
+        work_dir: Path,
+        *,
+        time_factor: float,
+        log: Callable[[str], None],
+        options: Options | None = None,
+    ) -> None:
+        options = options or Options()
+        self._store = Store(work_dir, log)
+        self.operations = Operations(self._store)
+        self.pipeline_jobs = PipelineJobs(self._store, self.operations, log, options)
+        self.custom_jobs = CustomJobs(self._store, self.operations, log, options)
+        self.custom_jobs.threads.when_ended = JobLogs(self._store, self.operations, log).collect
+        self._credentials, self._processes = NoCredentials(), Processes(grace_seconds=_GRACE_SECONDS)
+        self._processes.secrets = self._credentials.secrets.known
+        deployments = self._deployments(options, log)
+        self.offered = Offered(self._store, self.operations, deployments)
+        self.schedules = Schedules(
+            self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log
+        )
+        self.metadata = Metadata(self._store, self.operations)
+        self.pipeline_jobs.find_artifact = self._find_artifact
+        self.pipeline_jobs.contexts = self.metadata.runs.contexts
+        self.pipeline_jobs.on_end_of = self.metadata.runs.add
+        self.pipeline_jobs.on_retry_of = self.metadata.runs.forget
+        self.console = Console(self._store, self.pipeline_jobs, self.custom_jobs, self.schedules, deployments)
+        self.offered.models.on_delete = self.console.models.trial.stop
+        self.storage = Storage(self.custom_jobs.buckets, self._store.folder / "uploads")
+        self._held = ExitStack()
+
+    def _deployments(self, options: Options, log: Callable[[str], None]) -> Deployments:
+        machine = Machine(
+            work_dir=self._store.folder.parent.absolute(),
+            processes=self._processes,
+            credentials=self._credentials,
+            choice=options.container_choice,
+            command_prefixes=options.command_prefixes,
+            buckets=Buckets(root=self.custom_jobs.buckets),
+        )
+        return Deployments(machine, log)
+
+    def _find_artifact(self, location: Location, artifact_id: str) -> dict[str, Any] | None:
+        """Return an artifact of the default metadata store, None when it does not exist."""
+        return self.metadata.nodes.read(Place(location=location), ARTIFACT, artifact_id)
+
+    def hold(self) -> None:
+        """Lock the work directory for this server.
+
+        Raises:
+            UserError: Another server uses it.
+        """
+        self._held.enter_context(self._store.hold())
+
+    def open(self) -> None:
+        """Clean up after an earlier server, and start the schedules."""
+        self.storage.open()
+        self.pipeline_jobs.complete_deletions()
+        self.schedules.begin()
+
+    def stop_deployments(self) -> None:
+        """End the processes of deployed models, without waiting; no other one is started."""
+        self._processes.stop()
+
+    def close(self) -> None:
+        """Stop everything that runs."""
+        self.schedules.close()
+        self.pipeline_jobs.close()
+        self.custom_jobs.threads.close()
+        self.stop_deployments()
+        self.offered.close()
+        self._credentials.close()
+        self._store.close()
+        self._held.close()
+
+    @property
+    def routes(self) -> list[Route]:
+        """The console, and what Cloud Storage's clients call."""
+        return [*self.console.routes, *self.storage.routes]
+
+    @property
+    def collections(self) -> dict[str, Methods]:
+        """For each collection its methods: HTTP method, path after the collection's, implementation."""
+        cancel = "/{id:id}:cancel"
+        batches = PipelineJobBatches(self._store, self.operations, self.pipeline_jobs)
+        return {
+            "pipelineJobs": _standard(self.pipeline_jobs)
+            | {
+                "cancel": ("POST", cancel, self.pipeline_jobs.cancel),
+                "batchCancel": ("POST", ":batchCancel", batches.cancel),
+                "batchDelete": ("POST", ":batchDelete", batches.delete),
+            },
+            "customJobs": _standard(self.custom_jobs) | {"cancel": ("POST", cancel, self.custom_jobs.cancel)},
+            **self.metadata.collections,
+            "schedules": _standard(self.schedules)
+            | {
+                "patch": ("PATCH", "/{id:id}", self.schedules.patch),
+                "pause": ("POST", "/{id:id}:pause", self.schedules.pause),
+                "resume": ("POST", "/{id:id}:resume", self.schedules.resume),
+            },
+            "tensorboards": tensorboards.methods(self._store, self.operations),
+            **self.offered.collections,
+        }
+
+
+def _standard(collection: Any) -> dict[str, tuple[str, str, Method]]:
+    """Return create, get, list and delete, which most collections have."""
+    return {
+        "create": ("POST", "", collection.create),
+        "get": ("GET", "/{id:id}", collection.get),
+        "list": ("GET", "", collection.list_all),
+        "delete": ("DELETE", "/{id:id}", collection.delete),
+    }

@@ -1,0 +1,210 @@
+"""The commands, on top of the engine and the records; `run` is in runner/command.py."""
+
+import argparse
+import shutil
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+
+from localvertex.show import follow, summary
+from localvertex.show.terminal import resume_command, run_list
+from localvertex.store import record, removal, run_folder
+from localvertex.store.runs import Found, find, find_all, find_readable, find_steps
+from localvertex.store.steps import logs as step_logs
+from localvertex.store.task import State
+from localvertex_base import extras
+from localvertex_base.userinput.errors import UserError
+
+_MAX_TIME_FACTOR = 100_000.0
+"""Beyond this factor, a minute is shorter than one check of the clock."""
+
+
+def _run_command(options: argparse.Namespace) -> int:
+    """Run `run`."""
+    # No other command needs the engine but `serve`.
+    from localvertex.runner import command
+
+    return command.execute(options)
+
+
+def _list_command(options: argparse.Namespace) -> int:
+    """Run `list`: print one line per run, newest first."""
+    runs = find_all(options.work_dir)
+    if not runs:
+        print(f"no runs in {str(options.work_dir)!r}")
+    else:
+        run_list.show([each.content for each in runs if not each.problem])
+        for each in runs:
+            if each.problem:
+                print(f"{each.run_dir.name}  UNREADABLE: {each.problem}")
+    return 0
+
+
+def _show_command(options: argparse.Namespace) -> int:
+    """Run `show`: print the summary of one run."""
+    content = find_readable(options.work_dir, options.run).content
+    summary.show(content)
+    if content["state"] in (State.FAILED, State.CANCELLED):
+        print(resume_command.sentence(content))
+    return 0
+
+
+def _logs_command(options: argparse.Namespace) -> int:
+    """Run `logs`: print the log of one task, or of all tasks that have one."""
+    if options.follow:
+        follow.follow(options.work_dir, options.run, options.task, lambda text: print(text, end="", flush=True))
+        return 0
+    found = find_readable(options.work_dir, options.run)
+    tasks = find_steps(found, options.task)
+    for task in tasks:
+        folder = found.run_dir / task["path"]
+        logs = step_logs.of_step(folder) or ([found.run_dir / task["log"]] if task["log"] else [])
+        for log in logs:
+            if len(tasks) > 1 or len(logs) > 1:
+                print(step_logs.title(task["path"], folder, log))
+            try:
+                sys.stdout.write(log.read_text(errors="replace"))
+            except OSError as error:
+                raise UserError(f"cannot read the log {log}: {error.strerror}") from None
+    return 0
+
+
+def _clean_command(options: argparse.Namespace) -> int:
+    """Run `clean`: remove runs, after a question, unless something still refers to them."""
+    if not (options.yes or options.dry_run or sys.stdin.isatty()):
+        raise UserError("clean asks for confirmation and found no terminal; add --yes to remove, or --dry-run to list")
+    every = find_all(options.work_dir)
+    named = {each.run_dir: each for each in (find(options.work_dir, name) for name in options.runs)}
+    # A damaged record may belong to another program; only its name says that it is meant.
+    wanted = list(named.values()) or [each for each in every if not each.problem]
+    planned = removal.plan(options.work_dir, wanted, every)
+    if named and planned.kept:
+        run_dir, reason = next(iter(planned.kept.items()))
+        raise UserError(f"{run_dir.name} cannot be removed: {reason}; nothing was removed")
+    kept = planned.kept | {each.run_dir: "its record cannot be read" for each in every if each.problem and not named}
+    for run_dir, reason in kept.items():
+        print(f"keeping {run_dir}: {reason}")
+    caches = _unused([options.work_dir / record.PRIVATE], options.work_dir, every) if options.cache else []
+    prepared = _unused(removal.prepared_folders(options.work_dir), options.work_dir, every) if options.prepared else []
+    return _remove_all([*planned.removed], caches, prepared, options)
+
+
+def _unused(found: list[Path], work_dir: Path, every: list[Found]) -> list[Path]:
+    """Return the folders that exist, unless a run or the endpoint may use them."""
+    found = [path for path in found if path.is_dir()]
+    if not any(map(record.is_running, [work_dir / "api", *(each.run_dir for each in every)])):
+        return found
+    for path in found:
+        print(f"keeping {path}: it is in use")
+    return []
+
+
+def _remove_all(runs: list[Path], caches: list[Path], prepared: list[Path], options: argparse.Namespace) -> int:
+    if not [*runs, *caches, *prepared]:
+        print("nothing to remove")
+        return 0
+    if options.dry_run or not options.yes:
+        for path in [*runs, *caches, *prepared]:
+            print(f"would remove {path}")
+    if options.dry_run or not (options.yes or _agrees("remove all of these? [y/N] ")):
+        print("nothing was removed")
+        return 0
+    for path in runs:
+        others = removal.remove(path)
+        print(f"removed {path}" if not others else f"removed the run {path}, but not {', '.join(others)} in it")
+    for path in prepared:
+        others = removal.remove_prepared(path)
+        print(
+            f"removed {path}"
+            if not others
+            else f"removed what prepare wrote in {path}, but not {', '.join(others)} in it"
+        )
+    for path in caches:
+        _remove_cache(path, options.work_dir / "api")
+    return 0
+
+
+def _remove_cache(path: Path, api: Path) -> None:
+    """Remove the caches while no server can start."""
+    try:
+        with run_folder.lock(api) if api.is_dir() else nullcontext():
+            shutil.rmtree(path)
+    except BlockingIOError:
+        print(f"keeping {path}: it is in use")
+    else:
+        print(f"removed {path}")
+
+
+def _agrees(question: str) -> bool:
+    try:
+        return input(question).strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
+
+
+def _console_command(options: argparse.Namespace) -> int:
+    """Run `console`: open the console of the server that uses the work directory, or serve until stopped."""
+    _check_serve_is_installed(options.command)
+    from localvertex.console import opening
+
+    if opening.use_running(options.work_dir, opens_browser=options.browser):
+        return 0
+    return _serve(options, partial(opening.open_in_browser, options.work_dir) if options.browser else lambda _: None)
+
+
+def _serve_command(options: argparse.Namespace) -> int:
+    """Run `serve` until it is stopped."""
+    _check_serve_is_installed(options.command)
+    return _serve(options, lambda _: None)
+
+
+def _check_serve_is_installed(command: str) -> None:
+    """Import the web framework, which no other command needs.
+
+    Raises:
+        UserError: A package is missing.
+    """
+    try:
+        import localvertex.api.server  # noqa: F401
+    except ImportError as error:
+        raise UserError(f"{command} needs {error.name}; {extras.install('serve')}") from None
+
+
+def _serve(options: argparse.Namespace, when_started: Callable[[str], object]) -> int:
+    """Serve until stopped."""
+    from localvertex.api.server import serve
+    from localvertex.runner import command
+    from localvertex.runner.checks import container_images
+    from localvertex.runner.engine import Options
+
+    if not 0 < options.time_factor <= _MAX_TIME_FACTOR:
+        raise UserError(f"--time-factor {options.time_factor}: expected more than 0 and at most {_MAX_TIME_FACTOR:g}")
+    serve(
+        port=options.port,
+        grpc_port=options.grpc_port,
+        time_factor=options.time_factor,
+        needs_token=not options.no_token,
+        when_started=when_started,
+        options=Options(
+            work_dir=options.work_dir,
+            gcs_root=options.gcs_root,
+            command_prefixes=container_images.from_options(options.image),
+            has_other_images=True,
+            containers=command.container_options(options),
+            custom_jobs=command.custom_job_options(options),
+        ),
+    )
+    return 0
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "run": _run_command,
+    "list": _list_command,
+    "show": _show_command,
+    "logs": _logs_command,
+    "clean": _clean_command,
+    "serve": _serve_command,
+    "console": _console_command,
+}

@@ -1,0 +1,67 @@
+"""All routes of the console, collected from its packages."""
+
+from starlette.routing import Route
+
+from localvertex.api.custom_jobs.custom_jobs import CustomJobs
+from localvertex.api.endpoints.deployments import Deployments
+from localvertex.api.http.store import Store
+from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
+from localvertex.api.schedules.schedules import Schedules
+from localvertex.console import static
+from localvertex.console.comparing.comparison import Comparisons
+from localvertex.console.creating.creating import Creating
+from localvertex.console.datasets import Datasets
+from localvertex.console.events.events import Events
+from localvertex.console.jobs.routes import JobRoutes
+from localvertex.console.local_route import routes_of
+from localvertex.console.models.models import Models
+from localvertex.console.run_files import RunFiles
+from localvertex.console.runs.actions import RunActions
+from localvertex.console.runs.graph import Graphs
+from localvertex.console.runs.listing import RunList
+from localvertex.console.runs.record import Records
+from localvertex.console.runs.routes import RunRoutes
+from localvertex.console.schedules.routes import ScheduleRoutes
+
+
+class Console:
+    """The console of one work directory.
+
+    Args:
+        store: The records of the server.
+        jobs: Its pipeline jobs.
+        custom_jobs: The custom jobs of the API.
+        schedules: Its schedules.
+        deployments: The processes of models.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        jobs: PipelineJobs,
+        custom_jobs: CustomJobs,
+        schedules: Schedules,
+        deployments: Deployments,
+    ) -> None:
+        records, runs = Records(store, jobs.is_here), RunList(store)
+        self.models = Models(store, deployments)
+        self._files = RunFiles(store.folder.parent)
+        self._parts = (
+            Creating(store, jobs),
+            Events(records, runs, custom_jobs),
+            runs,
+            RunRoutes(records),
+            Graphs(records),
+            JobRoutes(records, custom_jobs),
+            RunActions(jobs),
+            Comparisons(records),
+            ScheduleRoutes(store, schedules),
+            self.models,
+            Datasets(store),
+        )
+
+    @property
+    def routes(self) -> list[Route]:
+        """The page's files, those of runs, and the local routes."""
+        local = [route for part in self._parts for route in routes_of(part)]
+        return [*static.routes(), *self._files.routes, *local]

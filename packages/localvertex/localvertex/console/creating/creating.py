@@ -1,0 +1,77 @@
+"""The local routes of the form: what the server is, the compiled files, and the checks of a run before it starts."""
+
+from typing import Any
+
+from accelerators.catalogue.catalogue import load_catalogue
+from localvertex.api.http.call import Location
+from localvertex.api.http.store import Store
+from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
+from localvertex.console.creating import source
+from localvertex.console.creating.checks import Checks, wrong
+from localvertex.console.local_route import LocalCall, local_route
+from localvertex_base.userinput.spelling import did_you_mean, quoted
+
+_PROJECT, _REGION = "local-project", "us-central1"
+"""The location of the page's requests; the registry and the runs belong to the work directory."""
+
+
+class Creating:
+    """Answers what the form asks; a run is started by Vertex AI's own request.
+
+    Args:
+        store: The records of the server.
+        pipeline_jobs: What starts them, and checks them in the same way.
+    """
+
+    def __init__(self, store: Store, pipeline_jobs: PipelineJobs) -> None:
+        self._store, self._pipeline_jobs = store, pipeline_jobs
+        self._work_dir = store.folder.parent
+
+    @local_route("GET", "/local/server")
+    def server(self, call: LocalCall) -> dict[str, Any]:
+        """Describe the server."""
+        return {"work_dir": str(self._work_dir.absolute()), "regions": _regions()}
+
+    @local_route("GET", "/local/files")
+    def files(self, call: LocalCall) -> dict[str, Any]:
+        """List the compiled files of the folder in which the server was started."""
+        found = source.compiled_files().items()
+        files = [{"path": path, "bytes": stat.st_size, "seconds": stat.st_mtime} for path, stat in found]
+        return {"folder": source.short(source.FOLDER), "files": files}
+
+    @local_route("POST", "/local/check")
+    def check(self, call: LocalCall) -> dict[str, Any]:
+        """Describe a pipeline; with `parameters`, check a whole form.
+
+        Raises:
+            ApiError: Fields of the form are wrong, each named in the details.
+            UserError: It is not a compiled pipeline.
+        """
+        found = source.read(call.body, self._work_dir)
+        checks = Checks(
+            source=found,
+            location=Location(project=_PROJECT, region=_region(call.body.get("region"), found.region)),
+            pipeline_jobs=self._pipeline_jobs,
+            store=self._store,
+        )
+        return checks.of_form(call.body) if "parameters" in call.body else checks.overview()
+
+
+def _region(given: Any, earlier: str) -> str:
+    """Return the region of a request, or else that of the earlier run, which may be any text.
+
+    Raises:
+        ApiError: The catalogue does not have the region of the request.
+    """
+    regions = _regions()
+    if not given:
+        return earlier if earlier in regions else _REGION
+    if given not in regions:
+        message = f"found {quoted(given)}, which is not a region with training{did_you_mean(str(given), regions)}"
+        raise wrong([{"field": "region", "message": message}])
+    return str(given)
+
+
+def _regions() -> list[str]:
+    """Return the regions that have custom training."""
+    return sorted({_REGION, *load_catalogue().training_regions})

@@ -1,0 +1,153 @@
+"""The pipeline of a new run: a file that was dropped on the page, a compiled file of the folder, or an earlier run."""
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from stat import S_ISREG
+from typing import Any
+
+from localvertex.api.http.errors import invalid, not_found
+from localvertex.console.runs import shape
+from localvertex.processes.sinks import MASK
+from localvertex.store import record, run_folder
+from localvertex.store.task import Artifact
+from localvertex_base.compiled.load import documents_of, pipeline_of
+from localvertex_base.compiled.spec import Pipeline
+from localvertex_base.userinput import reading
+from localvertex_base.userinput.errors import UserError
+
+FOLDER = Path("build")
+"""Where `compile.py` writes, below the folder in which the server was started."""
+
+_SUFFIXES = (".json", ".yaml", ".yml")
+
+_MAX_KEPT_CHARS = 5 * 2**20
+"""Larger files are JSON, which is read quickly, and would take much memory."""
+
+_KINDS = ("content", "file", "run")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Source:
+    """A compiled pipeline."""
+
+    content: str
+    path: str
+    """The file as a command names it."""
+    documents: list[dict[str, Any]]
+    pipeline: Pipeline
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """The values with which the form begins: those of the earlier run, or of a PipelineJob."""
+    artifacts: Mapping[str, str] = field(default_factory=dict)
+    """The files of the earlier run's input artifacts."""
+    region: str = ""
+    """The region of the earlier run."""
+    warnings: tuple[str, ...] = ()
+    """What the form cannot take over from the earlier run."""
+
+    @property
+    def is_job(self) -> bool:
+        """Whether the file is a PipelineJob, which has settings of the run."""
+        return "pipelineSpec" in self.documents[0]
+
+
+def compiled_files() -> dict[str, os.stat_result]:
+    """Return the files that may be compiled pipelines, the newest first."""
+    found = {}
+    for path in FOLDER.iterdir() if FOLDER.is_dir() else ():
+        # A name that cannot be shown cannot be chosen.
+        if path.suffix in _SUFFIXES and path.name.isprintable():
+            with suppress(OSError):
+                found[str(path)] = path.stat()
+    newest = sorted(found, key=lambda each: found[each].st_mtime, reverse=True)
+    return {each: found[each] for each in newest if S_ISREG(found[each].st_mode)}
+
+
+def read(body: Mapping[str, Any], work_dir: Path) -> Source:
+    """Read the pipeline that a request names.
+
+    Args:
+        body: One of `content` (with `name`), `file` and `run`.
+        work_dir: The folder of the runs.
+
+    Raises:
+        ApiError: The request names none, or several.
+        UserError: It is not a compiled pipeline.
+    """
+    kinds = [kind for kind in _KINDS if kind in body]
+    if len(kinds) != 1 or not isinstance(body[kinds[0]], str):
+        raise invalid(f"expected one of {', '.join(_KINDS)} as text")
+    given = body[kinds[0]]
+    if kinds == ["content"]:
+        name = str(body.get("name") or "pipeline")
+        return _source(given, name, str(body.get("path") or name))
+    if kinds == ["run"]:
+        return _of_run(given, work_dir)
+    if given not in compiled_files():
+        raise invalid(f"there is no file {given[:200]!r} in {FOLDER}/")
+    return _source(_text(Path(given)), Path(given).name, given)
+
+
+def _of_run(run_id: str, work_dir: Path) -> Source:
+    run_dir = work_dir / run_id
+    if not run_folder.RUN_ID.fullmatch(run_id) or not (run_dir / record.FILE).is_file():
+        raise not_found(f"the run {run_id[:200]!r}")
+    try:
+        content = shape.read(run_dir)
+    except ValueError as error:
+        raise UserError(f"the record of {run_id} is damaged: {error}") from None
+    path = run_folder.pipeline_copy(run_dir)
+    values, artifacts = content.get("parameters", {}), content.get("input_artifacts", {})
+    secrets = [name for name, each in values.items() if MASK in str(each)]
+    lists = {name: len(each) for name, each in artifacts.items() if len(each) > 1}
+    return _source(
+        _text(path),
+        path.name,
+        short(path),
+        parameters={name: each for name, each in values.items() if name not in secrets},
+        artifacts={name: _artifact(each[0]) for name, each in artifacts.items() if each and name not in lists},
+        region=str(content.get("region", "")),
+        warnings=(
+            *(f"Parameter {name} contained a secret, which is not stored. Enter it again." for name in secrets),
+            *(f"Input artifact {name} had {num}. Vertex AI's request takes one." for name, num in lists.items()),
+        ),
+    )
+
+
+def _artifact(artifact: Artifact) -> str:
+    """Return the file of an artifact, or the id of one that is elsewhere."""
+    return str(artifact["name"].rpartition("/")[2] if "://" in artifact["uri"] else artifact["uri"])
+
+
+def _source(content: str, name: str, path: str, **values: Any) -> Source:
+    parse = _parsed if len(content) <= _MAX_KEPT_CHARS else _parsed.__wrapped__
+    documents, pipeline = parse(content, reading.shown(name))
+    values = {"parameters": pipeline.job.parameters} | values
+    return Source(content=content, path=path, documents=documents, pipeline=pipeline, **values)
+
+
+@lru_cache(maxsize=2)
+def _parsed(content: str, name: str) -> tuple[list[dict[str, Any]], Pipeline]:
+    """Read a compiled file. A form is checked after each change, and YAML takes about a second per MiB to read."""
+    if not content.strip():
+        raise UserError(f"{name} is empty; expected JSON or YAML")
+    documents = documents_of(content.encode(), name)
+    return documents, pipeline_of(documents, name)
+
+
+def _text(path: Path) -> str:
+    data = reading.read_bytes(path)
+    try:
+        return data.decode(json.detect_encoding(data))
+    except UnicodeDecodeError:
+        raise UserError(f"{path.name} is not a compiled pipeline; expected JSON or YAML in UTF-8") from None
+
+
+def short(path: Path) -> str:
+    """Return a path as a user in the server's folder writes it."""
+    path = path.absolute()
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else os.fspath(path)

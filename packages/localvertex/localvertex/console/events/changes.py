@@ -1,0 +1,89 @@
+"""What changes for one tab: each class returns the events since its last call."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from localvertex.api.http.store import UNUSABLE
+from localvertex.console.events.stream import LAST, Event
+from localvertex.console.runs import logs
+from localvertex.console.runs.folders import step_folder
+from localvertex.console.runs.record import Reading, Records
+from localvertex.store.executor_files import LOG
+
+
+class RunChanges:
+    """Changes of a run's record: `run`, `problem` when it cannot be read, `end` when it was deleted."""
+
+    def __init__(self, records: Records, run_dir: Path) -> None:
+        self._records, self._run_dir = records, run_dir
+        self._watched = records.watched(run_dir)
+        self._seen: Reading | None = None
+        self._tasks: dict[str, dict[str, Any]] = {}
+        self._is_first = True
+
+    def __call__(self) -> Iterator[Event]:
+        """Return the changed entries; the first event, also after a problem, has all."""
+        reading = self._watched.read()
+        if reading is self._seen:
+            return
+        self._seen = reading
+        try:
+            found = self._run(reading)
+        except (OSError, *UNUSABLE) as error:
+            found = "problem", {"text": f"the record of {self._run_dir.name} cannot be used: {error}"}
+        self._is_first = found[0] != "run"
+        yield found
+        if reading.is_removed:
+            yield LAST, {"text": reading.problem}
+
+    def _run(self, reading: Reading) -> Event:
+        if reading.problem:
+            return "problem", {"text": reading.problem}
+        tasks = {each["path"]: each for each in reading.content["tasks"]}
+        # A resumed run begins again with fewer tasks.
+        is_first = self._is_first or not self._tasks.keys() <= tasks.keys()
+        known = {} if is_first else self._tasks
+        changed = [each for path, each in tasks.items() if known.get(path) != each]
+        self._tasks = tasks
+        fields = self._records.fields(self._run_dir, reading.content)
+        return "run", {"run": fields, "tasks": changed, "is_first": is_first}
+
+
+class LogChanges:
+    """What is added to a log of a step: `log`; it begins with the end of the log, and anew when it was replaced."""
+
+    def __init__(self, run_dir: Path, task: str, name: str) -> None:
+        self._run_dir, self._task, self._name = run_dir, task, name
+        self._files: list[str] = []
+        self._end: int | None = None
+        self._inode = 0
+
+    def __call__(self) -> Iterator[Event]:
+        """Return the next piece, if there is one."""
+        files = logs.files(self._run_dir, self._task)
+        name = self._name or next(iter(files), LOG)
+        found = self._next(step_folder(self._run_dir, self._task) / name) if name in files else None
+        if found is None and files == self._files:
+            return
+        self._files = files
+        text = found.as_json() if found else {"text": ""}
+        yield "log", {"task": self._task, "file": name, "files": files, **text}
+
+    def _next(self, path: Path) -> logs.Piece | None:
+        """Return what was added; the end of the log when that is too much, or when the log was replaced."""
+        found = logs.piece(path, offset=self._end)
+        if found is not None and self._end is not None:
+            is_replaced = found.inode != self._inode or found.size < self._end
+            if is_replaced or found.size - self._end > logs.MOST_BYTES:
+                found = logs.piece(path)
+        if found is None or (found.inode, found.end) == (self._inode, self._end):
+            return None
+        self._end, self._inode = found.end, found.inode
+        return found
+
+
+def together(sources: Iterable[Any]) -> Iterator[Event]:
+    """Return the events of several sources, one after the other."""
+    for each in sources:
+        yield from each()

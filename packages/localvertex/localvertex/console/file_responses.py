@@ -1,0 +1,60 @@
+"""Files that components wrote, as responses: for a frame or an image under the policy of a sandbox, or to save."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+from starlette.responses import Response, StreamingResponse
+
+from localvertex_base.userinput.regular_files import open_regular
+
+COMMON = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+SANDBOX = {
+    "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+    "font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+    **COMMON,
+}
+"""No scripts at all, and an origin of its own, wherever it is opened."""
+
+_CHUNK_BYTES = 1 << 20
+
+
+def shown(file: Path, media_type: str) -> Response:
+    """Return a file that the browser shows.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    return _content(file, media_type, {})
+
+
+def download(file: Path) -> Response:
+    """Return a file that the browser saves.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    disposition = f"attachment; filename*=UTF-8''{quote(file.name, safe='', errors='replace')}"
+    return _content(file, "application/octet-stream", {"Content-Disposition": disposition})
+
+
+def _content(file: Path, media_type: str, headers: dict[str, str]) -> Response:
+    """Return the content of a file, as much as it has now: a log grows while it is sent."""
+    with open_regular(file) as stream:
+        size = os.fstat(stream.fileno()).st_size
+    sent = {**SANDBOX, **headers, "Content-Length": str(size)}
+    return StreamingResponse(_chunks(file, size), headers=sent, media_type=media_type)
+
+
+def _chunks(path: Path, size: int) -> Iterator[bytes]:
+    with open_regular(path) as file:
+        while size and (chunk := file.read(min(size, _CHUNK_BYTES))):
+            size -= len(chunk)
+            yield chunk

@@ -1,0 +1,153 @@
+"""A custom job as the console follows it: from its entry in the record of the run, and the event logs of its replicas.
+
+There is no other source of state: a reader that starts later, or after the job, sees the same.
+"""
+
+import time
+from dataclasses import asdict
+from typing import Any
+
+from localvertex.console.jobs.curves import Curve
+from localvertex.console.runs import shape
+from localvertex.jobs.goodput.event_files import EventFiles, EventLog
+from localvertex.jobs.goodput.goodput import added, goodput
+from localvertex.jobs.goodput.timeline import Mark, Span
+from localvertex.jobs.status import FINAL_STATES, JobState
+
+Message = tuple[str, dict[str, Any]]
+"""The name of an event of the stream, and its content."""
+
+_SECONDS = 1.0
+"""Between two messages about a job that trains."""
+
+_IDLE_SECONDS = 5.0
+"""Between two messages about a job in which nothing happens but the time."""
+
+
+class LiveJob:
+    """Follows the custom job of one task for one reader, such as an event stream; `poll` returns what is new.
+
+    Args:
+        task: The path of the task; empty for a custom job of the API.
+    """
+
+    def __init__(self, task: str = "") -> None:
+        self._task = task
+        self._logs: list[Any] = []
+        self._events = EventFiles({})
+        self._curves: dict[str, Curve] = {}
+        self._shown: Any = None
+        self._shown_at = 0.0
+
+    def poll(self, status: dict[str, Any] | None, *, is_running: bool) -> list[Message]:
+        """Return the messages that are due: `job` with everything about the job, `steps` with new points.
+
+        Args:
+            status: The field `custom_job` of the task's entry.
+            is_running: Whether a process runs the job; if none does, a job without an end was killed.
+        """
+        if not status or not shape.is_custom_job(status):
+            return []
+        self._follow(status)
+        has_trained = self._events.poll()
+        now = time.time()
+        shown = (is_running, status["state"], len(status.get("marks", [])), _processes(status))
+        # If the clock was set back, the time since then is negative.
+        is_due = is_running and not 0 <= now - self._shown_at < (_SECONDS if has_trained else _IDLE_SECONDS)
+        messages: list[Message] = []
+        if shown != self._shown or is_due:
+            self._shown, self._shown_at = shown, now
+            messages.append(("job", self._job(status, is_running=is_running, now=now)))
+        for name, curve in self._curves.items():
+            if new := curve.new():
+                messages.append(("steps", {"task": self._task, "replica": name, **new}))
+        return messages
+
+    def _follow(self, status: dict[str, Any]) -> None:
+        """Begin again when this is another job than before: the next attempt at a step has its own events."""
+        logs = [(each["name"], each.get("event_log")) for each in status["replicas"]]
+        if logs == self._logs:
+            return
+        self._logs, self._shown = logs, None
+        self._events = EventFiles({name: EventLog(**log) if log else None for name, log in logs})
+        self._curves = {name: Curve() for name, _ in logs}
+        self._events.listen = lambda name, event: self._curves[name].add(event)
+
+    def _job(self, status: dict[str, Any], *, is_running: bool, now: float) -> dict[str, Any]:
+        """Return the message about the job; times are seconds from its start, which is `start` of the status."""
+        marks: list[Mark] = [(when, text) for when, text in status.get("marks", [])]
+        spans = {each["name"]: [Span(**span) for span in each.get("spans", [])] for each in status["replicas"]}
+        # The primary replica is the first that started; of the trials of a tuning job any is.
+        spans = {name: found for name, found in sorted(spans.items(), key=_start) if found}
+        end = now if is_running else self._last(spans, marks)
+        found: dict[str, Any] = dict(status.get("goodput") or {})
+        if spans and (not found or "num_trials" in found):
+            restarts = status.get("num_restarts", 0)
+            every = goodput(spans, self._events, num_failures=restarts, marks=marks, end=end)
+            trials = self._trials(spans, end)
+            # All trials share the axis of the timeline. The record has the sum of the trials that have ended.
+            found = added([found, *trials] if found else trials) | {"timeline": every["timeline"]} if trials else every
+        timeline, shown_marks = found.pop("timeline", {}), found.pop("marks", [])
+        state = status["state"] if is_running or status["state"] in FINAL_STATES else JobState.FAILED
+        start = min((each[0].start for each in spans.values()), default=None)
+        replicas = [self._replica(each, spans, marks, is_running=is_running) for each in status["replicas"]]
+        shown = {name: status.get(name) for name in ("num_restarts", "num_preemptions")}
+        return {
+            "task": self._task,
+            "status": {"state": state, "is_running": is_running, "start": start, **shown, "replicas": replicas},
+            "timeline": timeline,
+            "goodput": found,
+            "marks": shown_marks,
+        }
+
+    def _trials(self, spans: dict[str, list[Span]], end: float) -> list[dict[str, Any]]:
+        """Return the goodput so far of each running trial of a tuning job; nothing for other jobs."""
+        trials: dict[str, dict[str, list[Span]]] = {}
+        for name, own in spans.items():
+            if "/" in name:
+                trials.setdefault(name.rpartition("/")[0], {})[name] = own
+        return [goodput(each, self._events, num_failures=0, marks=[], end=end) for each in trials.values()]
+
+    def _last(self, spans: dict[str, list[Span]], marks: list[Mark]) -> float:
+        """Return the last time at which a job that has no end was seen."""
+        times = [max(span.start, span.end or 0.0) for each in spans.values() for span in each]
+        times += [when for when, _ in marks]
+        times += [self._events.of(name)[-1]["time"] for name in spans if self._events.of(name)]
+        return max(times, default=0.0)
+
+    def _replica(
+        self, entry: dict[str, Any], spans: dict[str, list[Span]], marks: list[Mark], *, is_running: bool
+    ) -> dict[str, Any]:
+        """Return what the page shows of a replica; `condition` is one of the words of docs/console.md."""
+        name, own = entry["name"], spans.get(entry["name"], [])
+        fields = ("name", "num_starts", "exit_code", "step", "num_steps")
+        shown = {field: entry.get(field) for field in (*fields, "loss", "accuracy")}
+        if self._events.progress(name).num_steps:
+            shown |= asdict(self._events.progress(name))
+        codes = [span.exit_code for span in own if span.end is not None]
+        is_alive = bool(entry.get("is_running")) and is_running
+        condition = _condition(name, own, marks, is_alive=is_alive, code=entry.get("exit_code"))
+        if condition == "stopped" and is_running:
+            condition = "waiting"
+        return shown | {"is_running": is_alive, "condition": condition, "exit_codes": codes}
+
+
+def _start(item: tuple[str, list[Span]]) -> float:
+    return item[1][0].start if item[1] else 0.0
+
+
+def _processes(status: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Return what changes when a process starts or ends, and not with each step."""
+    return [(each["is_running"], each["num_starts"], each["exit_code"]) for each in status["replicas"]]
+
+
+def _condition(name: str, spans: list[Span], marks: list[Mark], *, is_alive: bool, code: int | None) -> str:
+    """Return running, frozen, leaving, done or stopped."""
+    if not is_alive:
+        return "done" if code == 0 else "stopped"
+    since = spans[-1].start if spans else 0.0
+    texts = [text for when, text in marks if when >= since]
+    for action, condition in (("SIGSTOP", "frozen"), ("preempt", "leaving"), ("maintenance notice", "leaving")):
+        if any(text.startswith((f"fault: {action} {name} ", f"fault: {action} all ")) for text in texts):
+            return condition
+    return "running"

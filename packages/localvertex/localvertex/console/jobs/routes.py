@@ -1,0 +1,118 @@
+"""The routes of custom jobs: those of a run's steps, and those of the API."""
+
+from pathlib import Path
+from typing import Any
+
+from starlette.responses import Response
+
+from localvertex.api.custom_jobs.custom_jobs import CustomJobs
+from localvertex.api.http.errors import ApiError, Status, not_found
+from localvertex.console.jobs.live import LiveJob
+from localvertex.console.local_route import LocalCall, local_route
+from localvertex.console.runs import log_search, logs, shape
+from localvertex.console.runs.folders import find_run, step_folder
+from localvertex.console.runs.record import Records
+from localvertex.jobs import status_file
+from localvertex.jobs.faults import requests
+from localvertex.jobs.faults.requests import Refused
+from localvertex.jobs.status import FINAL_STATES
+from localvertex.store.task import State
+
+
+class JobRoutes:
+    """The routes of custom jobs.
+
+    Args:
+        records: The runs.
+        custom_jobs: The custom jobs of the API.
+    """
+
+    def __init__(self, records: Records, custom_jobs: CustomJobs) -> None:
+        self._records, self._custom_jobs = records, custom_jobs
+
+    @local_route("GET", "/local/runs/{id:id}/job")
+    def of_run(self, call: LocalCall) -> dict[str, Any]:
+        """Return the job of a step, with its curves."""
+        task = call.query.get("task", "")
+        _, status, is_running = self._of_run(call.path["id"], task)
+        return _answer(LiveJob(task), status, is_running=is_running)
+
+    @local_route("GET", "/local/jobs/{id:id}")
+    def of_api(self, call: LocalCall) -> dict[str, Any]:
+        """Return a job of the API, with its curves."""
+        job, folder = self._custom_jobs.find(call.path["id"])
+        return {"job": job} | _answer(LiveJob(), status_file.read(folder), is_running=is_running(job))
+
+    @local_route("GET", "/local/jobs/{id:id}/log")
+    def log_of_api(self, call: LocalCall) -> dict[str, Any]:
+        """Return the logs of a job of the API, and a part of one of them."""
+        return logs.answer(*self._folder_of_api(call), call.query)
+
+    @local_route("GET", "/local/jobs/{id:id}/log/search")
+    def log_search_of_api(self, call: LocalCall) -> dict[str, Any]:
+        """Return where a text is in a log of a job of the API."""
+        return log_search.answer(*self._folder_of_api(call), call.query)
+
+    @local_route("GET", "/local/jobs/{id:id}/log/file")
+    def log_file_of_api(self, call: LocalCall) -> Response:
+        """Return a whole log of a job of the API, to save."""
+        return logs.download(*self._folder_of_api(call), call.query)
+
+    @local_route("POST", "/local/runs/{id:id}:fault")
+    def break_run(self, call: LocalCall) -> dict[str, Any]:
+        """Ask the job of a step for a fault."""
+        task = call.body.get("task")
+        folder, status, is_running = self._of_run(call.path["id"], task if isinstance(task, str) else "")
+        if not is_running:
+            raise _refused(f"the run {call.path['id']} is not running")
+        return _request(folder, status, call)
+
+    @local_route("POST", "/local/jobs/{id:id}:fault")
+    def break_api(self, call: LocalCall) -> dict[str, Any]:
+        """Ask a job of the API for a fault."""
+        job, folder = self._custom_jobs.find(call.path["id"])
+        if not is_running(job):
+            raise _refused(f"the job {call.path['id']} is not running")
+        return _request(folder, status_file.read(folder), call)
+
+    def _folder_of_api(self, call: LocalCall) -> tuple[Path, str]:
+        """Return the folder of all jobs of the API, and the name of the folder of one job in it."""
+        folder = self._custom_jobs.find(call.path["id"])[1]
+        return folder.parent, folder.name
+
+    def _of_run(self, run_id: str, task: str) -> tuple[Path, dict[str, Any], bool]:
+        """Return the folder of a step, the status of its job, and whether the run is running."""
+        run_dir = find_run(self._records.work_dir, run_id)
+        folder = step_folder(run_dir, task)
+        reading = self._records.watched(run_dir).read()
+        entries = [each for each in reading.content.get("tasks", []) if each["path"] == task]
+        if not entries or not entries[0].get("custom_job"):
+            raise not_found(f"a custom job of the step {task[:200]!r} of {run_id}")
+        return folder, entries[0]["custom_job"], not State(reading.content["state"]).is_final
+
+
+def is_running(job: dict[str, Any]) -> bool:
+    """Return whether a job of the API has not ended."""
+    return job["state"] not in FINAL_STATES
+
+
+def _answer(job: LiveJob, status: dict[str, Any] | None, *, is_running: bool) -> dict[str, Any]:
+    """Return everything that a stream would begin with."""
+    messages = job.poll(status, is_running=is_running)
+    found = next((content for name, content in messages if name == "job"), {})
+    return found | {"steps": [content for name, content in messages if name == "steps"]}
+
+
+def _request(folder: Path, status: dict[str, Any] | None, call: LocalCall) -> dict[str, Any]:
+    """Write the request that a body describes."""
+    try:
+        if status and not shape.is_custom_job(status):
+            raise _refused("the status of the job is damaged")
+        requests.write(folder, status or {}, {name: value for name, value in call.body.items() if name != "task"})
+    except Refused as error:
+        raise ApiError(Status.INVALID_ARGUMENT if error.is_wrong else Status.FAILED_PRECONDITION, str(error)) from None
+    return {}
+
+
+def _refused(text: str) -> ApiError:
+    return ApiError(Status.FAILED_PRECONDITION, text)

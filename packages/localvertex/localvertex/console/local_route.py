@@ -1,0 +1,64 @@
+"""Routes of the console outside Vertex AI's paths. Requests are answered in a thread, and errors are JSON."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from localvertex.api.http.call import content_of
+from localvertex.api.http.json_response import answered
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalCall:
+    """One request to a local route."""
+
+    path: Mapping[str, str] = field(default_factory=dict)
+    """The parts of the path by their names in the route."""
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Mapping[str, Any] = field(default_factory=dict)
+
+
+Answer = Callable[[LocalCall], dict[str, Any] | Response]
+
+_Method = TypeVar("_Method", bound=Callable[..., dict[str, Any] | Response])
+
+_ROUTE = "local_route"
+"""The attribute of a method that answers a route."""
+
+
+def local_route(http_method: str, path: str) -> Callable[[_Method], _Method]:
+    """Mark a method of the console that answers a route; it is called in a thread.
+
+    Args:
+        http_method: GET, POST or DELETE.
+        path: Its path, below `/local/`.
+    """
+
+    def mark(method: _Method) -> _Method:
+        setattr(method, _ROUTE, (http_method, path))
+        return method
+
+    return mark
+
+
+def routes_of(part: object) -> list[Route]:
+    """Build the routes of all methods that are marked."""
+    methods = [getattr(part, name) for name, each in vars(type(part)).items() if hasattr(each, _ROUTE)]
+    return [_route(each, *getattr(each, _ROUTE)) for each in methods]
+
+
+def _route(answer: Answer, http_method: str, path: str) -> Route:
+    async def respond(request: Request) -> Response:
+        body = await request.body()
+        return await run_in_threadpool(answered, lambda: answer(_call_of(request, body)))
+
+    return Route(path, respond, methods=[http_method])
+
+
+def _call_of(request: Request, body: bytes) -> LocalCall:
+    return LocalCall(path=request.path_params, query=dict(request.query_params), body=content_of(body))

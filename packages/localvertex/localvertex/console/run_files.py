@@ -1,0 +1,111 @@
+"""The files of runs: pages for frames and windows of their own, and everything else as text, image or download."""
+
+from pathlib import Path
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from localvertex.console.file_responses import COMMON, SANDBOX, download, shown
+from localvertex.show import report
+from localvertex.show.html import templates
+from localvertex.store import record
+from localvertex_base.userinput.regular_files import open_regular
+
+_MAX_SHOWN_BYTES = 64 << 20
+
+_NAVIGATION = "<!--navigation-->"
+"""Where the page of a run gets links to the console; in a file on its own they would lead nowhere."""
+
+_PAGE = {"Content-Security-Policy": f"{templates.policy()}; frame-ancestors 'self'", **COMMON}
+"""No script but the one of the pages, by its hash, and no external content: runs embed what components have written."""
+
+_TYPES = {
+    ".html": "text/html",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+}
+"""What browsers may show as more than text, under the policy of the sandbox."""
+
+
+class RunFiles:
+    """The files below the runs of a work directory.
+
+    Args:
+        work_dir: The work directory.
+    """
+
+    def __init__(self, work_dir: Path) -> None:
+        self._work_dir = work_dir
+
+    @property
+    def routes(self) -> list[Route]:
+        """The folders of the work directory, so that links between files work here, too."""
+
+        async def model(request: Request) -> Response:
+            # Pages of runs link to the folder of a model's version.
+            parts = request.path_params
+            return RedirectResponse(f"/#/models/{parts['id']}/{parts['version']}", 303, COMMON)
+
+        async def file(request: Request) -> Response:
+            return await run_in_threadpool(self._respond, request)
+
+        return [
+            Route("/runs/models/{id:id}/{version:id}/", model, methods=["GET"]),
+            Route("/runs/{id:id}/{path:path}", file, methods=["GET"]),
+        ]
+
+    def _respond(self, request: Request) -> Response:
+        run_id, path = request.path_params["id"], request.path_params["path"]
+        try:
+            found = self._found(run_id, path)
+            if "download" in request.query_params and found.is_file():
+                return download(found)
+            if found.stat().st_size > _MAX_SHOWN_BYTES and found.is_file():
+                return _too_large(found)
+            if found == (self._work_dir / run_id).resolve() / report.FILE:
+                return _page(found, run_id, is_framed=request.headers.get("sec-fetch-dest") == "iframe")
+            return _entry(found)
+        except (OSError, ValueError):  # a null byte, a long name, a loop of links, a file that was just removed
+            return Response(f"the run {run_id} has no file {path[:300]!r}", 404, SANDBOX, "text/plain")
+
+    def _found(self, run_id: str, path: str) -> Path:
+        """Return a file or a folder of a run.
+
+        Raises:
+            FileNotFoundError: It does not exist, is hidden, or a link leads out of the run.
+        """
+        folder = (self._work_dir / run_id).resolve()
+        found = (folder / path).resolve()
+        is_run = folder.parent == self._work_dir.resolve() and (folder / record.FILE).is_file()
+        is_hidden = any(part.startswith(".") for part in (*Path(path).parts, *found.parts[len(folder.parts) :]))
+        # Links are resolved first, because the location of the file itself decides.
+        if not is_run or is_hidden or found == folder or not found.is_relative_to(folder) or not found.exists():
+            raise FileNotFoundError
+        return found
+
+
+def _page(file: Path, run_id: str, *, is_framed: bool) -> Response:
+    """Return the page of a run; in a frame of the console, its links to the console would open in the frame."""
+    links = f'<nav><a href="/">All runs</a><a href="/#/runs/{run_id}">This run</a><a href="/#/models">Models</a></nav>'
+    with open_regular(file) as stream:
+        page = stream.read(_MAX_SHOWN_BYTES).decode(errors="replace")
+    return HTMLResponse(page if is_framed else page.replace(_NAVIGATION, links, 1), headers=_PAGE)
+
+
+def _entry(found: Path) -> Response:
+    """Return a file as its type, if browsers may show it, and the names in a folder."""
+    if found.is_dir():
+        names = sorted(f"{each.name}/" if each.is_dir() else each.name for each in found.iterdir())
+        return Response("\n".join(names).encode(errors="replace"), headers=SANDBOX, media_type="text/plain")
+    return shown(found, _TYPES.get(found.suffix.lower(), "text/plain"))
+
+
+def _too_large(file: Path) -> Response:
+    text = f"{file} is larger than {_MAX_SHOWN_BYTES} bytes; add ?download to the address"
+    return Response(text.encode(errors="replace"), 413, SANDBOX, "text/plain")

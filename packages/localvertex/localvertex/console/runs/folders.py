@@ -1,0 +1,42 @@
+"""The folders of runs and steps, as requests name them; no path leads out of a run."""
+
+from pathlib import Path
+
+from localvertex.api.http.errors import ApiError, Status, not_found
+from localvertex.api.http.store import ID
+from localvertex.store import record
+
+_MISSING = "the run {name} does not exist; it may have been deleted"
+
+
+def find_run(work_dir: Path, run_id: str) -> Path:
+    """Return the folder of a run.
+
+    Raises:
+        ApiError: There is no such run.
+    """
+    folder = work_dir / run_id
+    if not ID.fullmatch(run_id) or folder.is_symlink() or not (folder / record.FILE).is_file():
+        raise ApiError(Status.NOT_FOUND, _MISSING.format(name=run_id[:200]))
+    return folder
+
+
+def step_folder(run_dir: Path, task: str) -> Path:
+    """Return the folder of a step by its path in the record; it may not exist yet.
+
+    Raises:
+        ApiError: It is not the path of a step.
+    """
+    if not task or not is_inside(run_dir / task, run_dir):
+        raise not_found(f"the step {task[:200]!r} of {run_dir.name}")
+    return run_dir / task
+
+
+def is_inside(path: Path, folder: Path) -> bool:
+    """Return whether a path is below a folder when all links are resolved, and not hidden there."""
+    try:
+        path.exists()  # `resolve` accepts a name that is too long
+        inner = path.resolve().relative_to(folder.resolve())
+    except (OSError, ValueError):  # a null byte, a long name, a loop of links, another folder
+        return False
+    return bool(inner.parts) and not any(part.startswith(".") for part in inner.parts)

@@ -1,0 +1,129 @@
+"""The list of all runs of the work directory, from the index: a page reads only the records that have changed."""
+
+from collections.abc import Generator
+from contextlib import closing
+from typing import Any
+
+from localvertex.api.http import filters
+from localvertex.api.http.errors import invalid
+from localvertex.api.http.index import Summary
+from localvertex.api.http.store import Store
+from localvertex.api.pipeline_jobs.records import RunRecords, job_records
+from localvertex.console.local_route import LocalCall, local_route
+from localvertex.store import record
+from localvertex.store.task import State
+from localvertex_base.userinput.spelling import camel
+
+_JOBS, _CUSTOM_JOBS, _SCHEDULES = "pipelineJobs", "customJobs", "schedules"
+
+_DEFAULT_SIZE, _MAX_SIZE = 100, 1000
+
+_MAX_ERROR = 500
+"""Characters of an error that a row has; the run's page has all of them."""
+
+_DAMAGED = "DAMAGED"
+"""The state of a run whose record cannot be read."""
+
+_PREFIX = "PIPELINE_STATE_"
+
+Row = dict[str, Any]
+
+
+class RunList:
+    """The runs, also those that `localvertex run` started.
+
+    Args:
+        store: The records of the server.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._work_dir = store, store.folder.parent
+        self._runs = RunRecords(self._work_dir)
+        # Only their summaries are used, which are those of the API's lists.
+        self._jobs = job_records(store, _JOBS, lambda call, job_id, reason: {}, lambda job: job)
+
+    @local_route("GET", "/local/runs")
+    def page(self, call: LocalCall) -> dict[str, Any]:
+        """Return one page of the rows that pass a filter, newest first.
+
+        Raises:
+            ApiError: A value of the query is wrong.
+        """
+        size, after = _size(call.query.get("page_size", "")), call.query.get("page_token", "")
+        test = filters.parse(call.query.get("filter", ""), {camel(name) for name in _row("", {}, {})})
+        # The index is locked until all rows are there.
+        with closing(self._rows()) as rows:
+            passed = [each for each in rows if test({camel(name): value for name, value in each.items()})]
+        found = sorted(((_place(each), each) for each in passed), key=lambda each: each[0], reverse=True)
+        left = [each for place, each in found if not after or place < after]
+        shown = [each | {"has_page": (self._work_dir / each["id"] / record.PAGE).is_file()} for each in left[:size]]
+        token = _place(shown[-1]) if len(left) > size else ""
+        return {"runs": shown, "next_page_token": token, "total_size": len(found)}
+
+    def version(self, unfinished: set[str]) -> object:
+        """Return what changes whenever a row does, a custom job or a schedule.
+
+        Args:
+            unfinished: The runs that have not ended; only their locks and journals are looked at.
+        """
+        live = {each: self._runs.live(each) for each in unfinished}
+        stored = [self._store.signatures(each) for each in (_JOBS, _CUSTOM_JOBS, _SCHEDULES)]
+        return self._runs.signatures(), stored, live
+
+    def unfinished(self) -> set[str]:
+        """Return the runs that have not ended."""
+        return {each["id"] for each in self._rows() if each["state"] != _DAMAGED and not each["end_time"]}
+
+    def _rows(self) -> Generator[Row]:
+        jobs = {job_id: each.content for job_id, each in self._store.index.summaries(self._jobs) if each.content}
+        for run_id, summary in self._store.index.summaries(self._runs):
+            yield _row(run_id, _content(summary), jobs.get(run_id) or {})
+
+
+def _content(summary: Summary) -> dict[str, Any]:
+    if summary.content is None:
+        return {"state": _DAMAGED, "error": f"its record cannot be read: {summary.damaged}"}
+    return summary.content
+
+
+def _row(run_id: str, run: dict[str, Any], job: dict[str, Any]) -> Row:
+    """Build a row.
+
+    Args:
+        run_id: The name of its folder.
+        run: What the index has of run.json.
+        job: The pipeline job, empty when the server did not start the run.
+    """
+    state = str(job.get("state", run.get("state", ""))).removeprefix(_PREFIX)
+    error = job.get("error", {}).get("message") or run.get("error")
+    return {
+        "id": run_id,
+        "name": job.get("displayName") or run_id,
+        "pipeline": run.get("pipeline_name", ""),
+        "state": run["state"] if run.get("state") == _DAMAGED else state,
+        "create_time": run.get("create_time"),
+        "start_time": run.get("start_time"),
+        "end_time": run.get("end_time"),
+        "seconds": run.get("seconds"),
+        "idle_seconds": run.get("idle_seconds") or 0.0,
+        "error": str(error)[:_MAX_ERROR] if error and state in (State.FAILED, _DAMAGED) else None,
+        "resource": job.get("name"),
+        "schedule": str(job.get("scheduleName") or "").rpartition("/")[2] or None,
+        "is_own": bool(job),
+    }
+
+
+def _place(row: Row) -> str:
+    """Return where a row is in the order, which is also the token of the page after it."""
+    return f"{row['create_time'] or ''} {row['id']}"
+
+
+def _size(text: str) -> int:
+    """Read the size of a page.
+
+    Raises:
+        ApiError: It is not a number.
+    """
+    if text and not (text.isdecimal() and len(text) < 16):
+        raise invalid(f"page_size: expected a number from 1 to {_MAX_SIZE}, found {text[:50]!r}")
+    return min(int(text or 0) or _DEFAULT_SIZE, _MAX_SIZE)

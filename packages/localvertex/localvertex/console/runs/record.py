@@ -1,0 +1,175 @@
+"""The record of a run as the console shows it, read again only when its files have changed."""
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+from localvertex.api.http.errors import ApiError, Status
+from localvertex.api.http.index import signature
+from localvertex.api.http.store import Damaged, Store
+from localvertex.api.pipeline_jobs.view import state_and_error, was_started_here
+from localvertex.console.runs import shape
+from localvertex.show import failure
+from localvertex.store import journal, record, run_folder
+from localvertex.store.task import State
+from localvertex_base.compiled import load
+from localvertex_base.userinput.errors import UserError
+
+_COLLECTION = "pipelineJobs"
+
+_LOCK_SECONDS = 2.0
+"""Time between two looks at the lock of a run, which shows whether its process is alive."""
+
+_PAUSE = 5
+"""A factor of the time that a large record took: a run of 100,000 tasks is read less often while it changes."""
+
+_LARGE_SECONDS = 0.1
+"""A record is large if reading it takes more processor time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """A record at one moment."""
+
+    content: dict[str, Any]
+    problem: str = ""
+    """Why it cannot be read; empty if it can."""
+    is_removed: bool = False
+
+    @property
+    def is_final(self) -> bool:
+        """Return whether the run has ended."""
+        return bool(self.content) and State(self.content["state"]).is_final
+
+
+class Watched:
+    """One run; its streams share what is read. Any thread may call `read`."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self.run_dir = run_dir
+        self._lock = threading.Lock()
+        self._signature: object = None
+        self._reading = Reading(content={})
+        self._is_alive, self._next_look = False, 0.0
+        self._next_reading = 0.0
+
+    def read(self) -> Reading:
+        """Return the record: the same object until one of its files changes, if it is large for a while longer."""
+        with self._lock:
+            if time.monotonic() < self._next_reading:
+                return self._reading
+            if not self._reading.is_final and time.monotonic() >= self._next_look:
+                self._is_alive = record.is_running(self.run_dir)
+                self._next_look = time.monotonic() + _LOCK_SECONDS
+            journals = sorted(self.run_dir.glob(journal.PATTERN))
+            # The page is written after the last record.
+            files = (self.run_dir / record.FILE, self.run_dir / record.PAGE, *journals)
+            now = [signature(str(each)) for each in files], self._is_alive
+            # Its process may have ended between two looks at the lock.
+            was_killed = bool(self._reading.content) and not self._reading.is_final and not self._is_alive
+            if now != self._signature or was_killed:
+                # The time of this thread alone: a busy machine does not delay the next reading.
+                begun = time.thread_time()
+                self._reading, self._signature = self._read(), now
+                seconds = time.thread_time() - begun
+                self._next_reading = time.monotonic() + (_PAUSE * seconds if seconds > _LARGE_SECONDS else 0.0)
+            return self._reading
+
+    def _read(self) -> Reading:
+        try:
+            return Reading(content=_without_running_tasks(shape.read(self.run_dir)))
+        except FileNotFoundError:
+            text = f"the run {self.run_dir.name} was deleted"
+            return Reading(content={}, problem=text, is_removed=True)
+        except (OSError, ValueError) as error:
+            return Reading(content={}, problem=f"the record of {self.run_dir.name} cannot be read: {error}")
+
+
+class Records:
+    """The runs that are being watched.
+
+    Args:
+        store: The records of the server.
+        is_here: Returns whether this server executes a run, and can therefore stop it.
+    """
+
+    def __init__(self, store: Store, is_here: Callable[[str], bool] = lambda run_id: False) -> None:
+        self._store, self.work_dir, self._is_here = store, store.folder.parent, is_here
+        self._lock = threading.Lock()
+        self._watched: WeakValueDictionary[Path, Watched] = WeakValueDictionary()
+
+    def watched(self, run_dir: Path) -> Watched:
+        """Return a run, which is kept as long as its caller keeps it."""
+        with self._lock:
+            return self._watched.setdefault(run_dir, Watched(run_dir))
+
+    def content(self, run_dir: Path) -> dict[str, Any]:
+        """Return the record of a run.
+
+        Raises:
+            ApiError: It cannot be read.
+        """
+        reading = self.watched(run_dir).read()
+        if reading.problem:
+            raise ApiError(Status.FAILED_PRECONDITION, reading.problem)
+        return reading.content
+
+    def fields(self, run_dir: Path, content: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of a run itself: those of its record, and what the console shows besides."""
+        resource = self._resource(run_dir.name)
+        known = {name: value for name, value in content.items() if name not in ("tasks", record.UNRESTORED)}
+        is_running = not State(content["state"]).is_final
+        state, error = state_and_error(resource, content, run_dir.name)
+        log, lines = failure.log_of(content, run_dir) if error else (None, [])
+        return known | {
+            "state": state,
+            "error": error,
+            "id": run_dir.name,
+            "name": resource.get("displayName") or run_dir.name,
+            "resource": resource.get("name"),
+            "schedule": resource.get("scheduleName"),
+            "is_own": bool(resource),
+            "is_ending": is_running and was_started_here(resource, content) and not self._is_here(run_dir.name),
+            "is_running_here": is_running and self._is_here(run_dir.name),
+            "has_page": (run_dir / record.PAGE).is_file(),
+            "failure": {"lines": lines, "log": str(log.relative_to(run_dir)) if log else None} if log else None,
+        }
+
+    def answer(self, run_dir: Path) -> dict[str, Any]:
+        """Return the whole record, with the description and the defaults of the compiled file."""
+        reading = self.watched(run_dir).read()
+        if not reading.content:
+            return {"id": run_dir.name, "problem": reading.problem}
+        return self.fields(run_dir, reading.content) | _of_file(run_dir) | {"tasks": reading.content["tasks"]}
+
+    def _resource(self, run_id: str) -> dict[str, Any]:
+        """Return the stored part of the run's job; empty when the server did not start it."""
+        with suppress(Damaged, OSError):
+            return self._store.read(_COLLECTION, run_id) or {}
+        return {}
+
+
+def _without_running_tasks(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the record of a run; when its process was killed, no task is running any more."""
+    if not State(content["state"]).is_final:
+        return content
+    stopped = {"state": str(State.CANCELLED), "note": "stopped when the run was killed"}
+    return content | {
+        "tasks": [each | stopped if each["state"] == State.RUNNING else each for each in content["tasks"]]
+    }
+
+
+def _of_file(run_dir: Path) -> dict[str, Any]:
+    """Return the description and the default values of the compiled file; nothing when it cannot be read."""
+    try:
+        pipeline = load.load(run_folder.pipeline_copy(run_dir)).pipeline
+    except (UserError, OSError):
+        return {"description": "", "defaults": {}}
+    inputs = pipeline.root.input_parameters
+    defaults = {name: each.default for name, each in inputs.items() if each.default is not None}
+    return {"description": pipeline.description, "defaults": defaults}

@@ -1,0 +1,64 @@
+"""The routes of schedules that Vertex AI does not have: a cron as a sentence, the list of all locations, run now."""
+
+from typing import Any
+
+from localvertex.api.http.call import Call, Location
+from localvertex.api.http.errors import ApiError, invalid
+from localvertex.api.http.store import Store
+from localvertex.api.schedules import schedules
+from localvertex.api.schedules.cron import Cron
+from localvertex.api.schedules.firing import Schedule
+from localvertex.api.schedules.schedules import Schedules
+from localvertex.console.local_route import LocalCall, local_route
+from localvertex.console.schedules.sentence import sentence, times_of, times_of_schedule
+
+_NUM_TIMES = 5
+
+_ANYWHERE = Call(version="v1", location=Location(project="local-project", region="us-central1"))
+"""Where schedules are whose record is damaged; all others have their location in their names."""
+
+
+class ScheduleRoutes:
+    """The schedules of all locations."""
+
+    def __init__(self, store: Store, schedules: Schedules) -> None:
+        self._store, self._schedules = store, schedules
+
+    @local_route("POST", "/local/cron")
+    def cron(self, call: LocalCall) -> dict[str, Any]:
+        """Describe the field `cron` of a schedule, which may begin with a time zone, or return what is wrong with it.
+
+        An unfinished input is no failure of the request, so its `error` is not an HTTP error.
+        """
+        text = call.body.get("cron")
+        if not isinstance(text, str):
+            raise invalid("cron: expected text, e.g. 'TZ=Europe/Berlin 0 3 * * 1'")
+        try:
+            cron = Cron.parse(text)
+            times = times_of(cron, self._schedules.clock.now(), _NUM_TIMES)
+        except ApiError as error:
+            return {"error": str(error)}
+        factor = self._schedules.clock.factor
+        return {"sentence": sentence(cron), "zone": str(cron.zone), "next": times, "time_factor": factor}
+
+    @local_route("GET", "/local/schedules")
+    def list_all(self, call: LocalCall) -> dict[str, Any]:
+        """Return all schedules without their pipelines, the newest first, after them those with a damaged record."""
+        found = schedules.records(self._store).found(_ANYWHERE, set())
+        newest = sorted(found, key=lambda each: str(each.get("createTime", "")), reverse=True)
+        described = [{**each, **self._described(each)} for each in newest]
+        return {"schedules": described, "time_factor": self._schedules.clock.factor}
+
+    def _described(self, schedule: dict[str, Any]) -> dict[str, Any]:
+        """Return what its cron means."""
+        try:
+            cron = Cron.parse(schedule.get("cron", ""))
+            times = times_of_schedule(Schedule(schedule), self._schedules.clock.now(), _NUM_TIMES)
+        except ApiError:
+            return {"sentence": "", "zone": "", "next": []}
+        return {"sentence": sentence(cron), "zone": str(cron.zone), "next": times}
+
+    @local_route("POST", "/local/schedules/{id:id}:run")
+    def run(self, call: LocalCall) -> dict[str, Any]:
+        """Start a run now."""
+        return {"name": self._schedules.run_now(call.path["id"])}

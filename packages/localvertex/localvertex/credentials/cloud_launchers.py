@@ -1,0 +1,79 @@
+"""Steps that start a program of Google's: refused before anything runs, unless the user allows them.
+
+Which operations run locally instead is decided by the executors; the rest of google-cloud-pipeline-components creates
+or changes resources in Google Cloud.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from localvertex import executors
+from localvertex.credentials.account import account_name
+from localvertex.executors.python_step import PythonStepExecutor
+from localvertex_base.compiled.launchers import is_google_image, launcher_module
+from localvertex_base.compiled.spec import Component, Container, Pipeline
+
+_ALLOW = "--with-credentials --allow-cloud-launchers"
+
+
+def refusals(pipeline: Pipeline, components: Iterable[Component], *, is_allowed: bool) -> list[str]:
+    """Return one reason for each step of these dags that would start a program of Google's."""
+    reasons = []
+    for path, container in _steps(pipeline, components):
+        if module := _module(container):
+            operation = _operation(module)
+            if not is_allowed:
+                reasons.append(
+                    f"{path}: {operation} of google-cloud-pipeline-components would run in Google Cloud with "
+                    f"your credentials; remove the step, or allow it with {_ALLOW}"
+                )
+        elif _is_only_in_image(container):
+            image = container.image
+            reasons.append(
+                f"{path}: the program of this Google Cloud operation is only in its container image {image!r}; remove "
+                f"the step, or give a local command with --image {image}=COMMAND"
+            )
+    return reasons
+
+
+def _allowed_operations(pipeline: Pipeline, components: Iterable[Component]) -> list[str]:
+    """Return each step that starts a program of Google's, with its operation."""
+    steps = ((path, _module(container)) for path, container in _steps(pipeline, components))
+    return [f"{path.rpartition('.')[2]} ({_operation(module)})" for path, module in steps if module]
+
+
+def announcement(pipeline: Pipeline, project: str) -> str:
+    """Return the first line of a run that may start Google's programs: account, project and operations."""
+    dags = [each for each in (pipeline.root, *pipeline.components.values()) if each.dag]
+    operations = ", ".join(dict.fromkeys(_allowed_operations(pipeline, dags))) or "none in this pipeline"
+    return f"Google Cloud operations run for real, as {account_name()} in project {project}: {operations}"
+
+
+def _steps(pipeline: Pipeline, components: Iterable[Component]) -> Iterator[tuple[str, Container]]:
+    """Yield the path of each task with a container whose own command would run, and that container."""
+    for dag in [each.dag for each in components if each.dag]:
+        for task in dag.tasks.values():
+            component = pipeline.components.get(task.component)
+            executor = pipeline.executors.get(component.executor) if component else None
+            if isinstance(executor, Container) and executors.runs_given_command(executor):
+                yield task.path or task.name, executor
+
+
+def _module(container: Container) -> str:
+    return launcher_module((*container.replacement, *container.command, *container.args, *container.env.values()))
+
+
+def _operation(module: str) -> str:
+    """Return the name of an operation: `bigquery.query_job` of `container.v1.bigquery.query_job.launcher`."""
+    words = [each for each in module.split(".") if each not in ("container", "v1", "preview", "_implementation")]
+    if len(words) > 1 and words[-1] in ("launcher", "remote_runner", "executor"):
+        words.pop()
+    return ".".join(words) or module
+
+
+def _is_only_in_image(container: Container) -> bool:
+    is_google = is_google_image(container.image or "") and not container.replacement
+    return is_google and not PythonStepExecutor().accepts(container) and not _is_inline_program(container)
+
+
+def _is_inline_program(container: Container) -> bool:
+    return container.command[:1] in {("sh",), ("bash",)} and len(container.command) > 2

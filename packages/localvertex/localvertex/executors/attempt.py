@@ -1,0 +1,135 @@
+"""One attempt at one step, as an executor receives it."""
+
+import os
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from localvertex.errors import TaskFailed
+from localvertex.executors.context import Context
+from localvertex.jobs import Status
+from localvertex.processes import own_packages
+from localvertex.processes.processes import Process
+from localvertex.values.arguments import expand_arguments, present_inputs
+from localvertex.values.placeholders import Scope, Unresolvable, resolve_text
+from localvertex_base.compiled.payload import PLACEHOLDER
+from localvertex_base.compiled.spec import Component, Container, Importer
+
+_PLAIN_PATH = re.compile(r"[\w/.,:@%+=-]*", re.ASCII)
+"""Paths that mean themselves in every shell."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One attempt at one step."""
+
+    label: str
+    component: Component
+    executor: Container | Importer
+    executor_input: dict[str, Any]
+    scope: Scope
+    folder: Path
+    temporary: Path
+    """The TMPDIR of the step."""
+    log: Path
+    context: Context
+    report_exit: Callable[[int], None]
+    """Receives the exit code of the step's process."""
+    report_custom_job: Callable[[Status], None]
+    """Receives the status of the step's custom job."""
+
+    @property
+    def container(self) -> Container:
+        """Return the container spec of a step that has one."""
+        if not isinstance(self.executor, Container):
+            raise TypeError(f"{self.label} has no container")
+        return self.executor
+
+    def command(self) -> list[str]:
+        """Return the container's command with Concat and IfPresent flattened and placeholders unresolved."""
+        return self.expanded(self.container.command)
+
+    def arguments(self) -> list[str]:
+        """Return the container's args with Concat and IfPresent flattened and placeholders unresolved."""
+        return self.expanded(self.container.args)
+
+    def expanded(self, words: tuple[str, ...]) -> list[str]:
+        """Flatten the structures in these templates."""
+        try:
+            return expand_arguments(words, present_inputs(self.executor_input))
+        except Unresolvable as error:
+            raise TaskFailed(str(error), is_retryable=False) from None
+
+    def resolve(self, template: str) -> str:
+        """Return the template with its placeholders replaced."""
+        try:
+            return resolve_text(template, self.scope)
+        except Unresolvable as error:
+            raise TaskFailed(str(error), is_retryable=False) from None
+
+    def resolve_word(self, template: str) -> str:
+        """Return a word of a command with its placeholders replaced.
+
+        Paths within a longer text are mostly in the script of a shell. As on Vertex AI they have no character there
+        that a shell would take for something else: an unusual work directory is replaced by a link to it.
+        """
+        template = self.context.buckets.localised(template)
+        text, work_dir = self.resolve(template), str(self.context.work_dir)
+        is_whole = template.count("{{$") == 1 and PLACEHOLDER.fullmatch(template)
+        if is_whole or _PLAIN_PATH.fullmatch(work_dir) or work_dir not in text:
+            return text
+        if not self.link.is_symlink():
+            self.link.symlink_to(self.context.work_dir)
+        return text.replace(work_dir, str(self.link))
+
+    @property
+    def link(self) -> Path:
+        """Return the link to the work directory that `resolve_word` makes if it needs one."""
+        return self.temporary / "work"
+
+    def run(self, command: list[str], env: dict[str, str], clean_up: list[str] | None = None) -> int:
+        """Run a command in the task's folder, and `clean_up` when it has ended in any way; return its exit code.
+
+        Raises:
+            Cancelled: The run was stopped.
+            TaskFailed: It cannot be started, or took longer than its timeout.
+        """
+        processes = self.context.processes
+        return self.wait(processes.start(command, cwd=self.folder, env=env, log=self.log, clean_up=clean_up))
+
+    def wait(self, process: Process) -> int:
+        """Wait for a process of this attempt and return its exit code, see `run`."""
+        seconds, is_late = self.container.timeout_seconds, threading.Event()
+
+        def stop() -> None:
+            is_late.set()
+            process.stop()
+
+        timer = threading.Timer(seconds or 0.0, stop)
+        timer.daemon = True
+        if seconds is not None:
+            timer.start()
+        code = self.context.processes.wait(process)
+        timer.cancel()
+        self.context.processes.check_stopped()
+        if is_late.is_set():
+            raise TaskFailed(f"took longer than its timeout of {seconds:g} s", exit_code=code)
+        return code
+
+    def environment(self, bin_folder: Path) -> dict[str, str]:
+        """Return the user's variables, overridden by the container's, with `bin_folder` first in PATH.
+
+        Credentials are left out, also where the container sets them, unless the user passes them on.
+        """
+        env = os.environ | {"PYTHONUNBUFFERED": "1"} | self.context.buckets.variables
+        env |= {name: self.resolve(self.context.buckets.localised(value)) for name, value in self.container.env.items()}
+        env = self.context.credentials.environment(env, declared=self.container.env.keys())
+        return env | {"PATH": f"{bin_folder}{os.pathsep}{env.get('PATH', os.defpath)}"}
+
+    def own_variables(self, env: dict[str, str], python: Path) -> dict[str, str]:
+        """Return the variables of this attempt alone: its temporary folder, and packages of its own for its pip."""
+        own = own_packages.variables(env, python=python, folder=self.folder, temporary=self.temporary)
+        return {"TMPDIR": str(self.temporary), **own}

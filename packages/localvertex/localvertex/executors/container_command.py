@@ -1,0 +1,117 @@
+"""Container components: run their command in its image or a sandbox, or a local command given by `--image`."""
+
+import re
+from pathlib import Path
+from typing import ClassVar
+
+from localvertex.containers import leftovers
+from localvertex.containers.call import Call
+from localvertex.containers.mounts import artifact_paths, mentioned_paths
+from localvertex.containers.programs import with_bash
+from localvertex.errors import TaskFailed
+from localvertex.executors.attempt import Attempt
+from localvertex.executors.python_step import bin_folder
+from localvertex.jobs.gpus import visible_gpus
+from localvertex.processes import logs
+from localvertex_base.compiled.launchers import started_module
+from localvertex_base.compiled.spec import Container, Importer
+
+_UNITS = {
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+    "Ti": 2**40,
+    "m": 1e-3,
+}
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)([KMGT]i?|m|)")
+
+
+class ContainerCommandExecutor:
+    """Executes `@dsl.container_component` steps and all other containers with a command."""
+
+    name: ClassVar[str] = "container command"
+
+    def accepts(self, executor: Container | Importer) -> bool:
+        """Accept any container; this executor comes last."""
+        return isinstance(executor, Container)
+
+    def refusals(self, executor: Container | Importer) -> list[str]:
+        """Refuse life-cycle hooks; `checks.container_commands` checks the command."""
+        if isinstance(executor, Container) and executor.has_lifecycle:
+            return [f"{executor.path}.lifecycle: life-cycle hooks do not run locally"]
+        return []
+
+    def execute(self, attempt: Attempt) -> None:
+        """Run the command."""
+        words, arguments = (
+            [attempt.resolve_word(each) for each in part] for part in (attempt.command(), attempt.arguments())
+        )
+        # The check before the run does not know what placeholders in the command become.
+        module = started_module(words, arguments)
+        if module and not attempt.context.allow_cloud_launchers:
+            raise TaskFailed(f"the command would start Google's {module}, which does not run here", is_retryable=False)
+        env = attempt.environment(bin_folder())
+        env |= attempt.own_variables(env, bin_folder() / "python3")
+        if attempt.container.replacement or module:
+            code = attempt.run([*attempt.container.replacement, *words, *arguments], env)
+        else:
+            code = _run(attempt, words, arguments, env)
+        attempt.report_exit(code)
+        if code != 0:
+            raise TaskFailed(logs.failure_text(code, attempt.log), exit_code=code)
+
+
+def _run(attempt: Attempt, words: list[str], arguments: list[str], env: dict[str, str]) -> int:
+    """Run the container's own command as the user has chosen."""
+    context, containers = attempt.context, attempt.context.containers.how
+    if not containers.runs_images:
+        words, arguments = with_bash([*words, *arguments]), []
+        if not words:
+            raise TaskFailed("the command is empty after its placeholders were resolved", is_retryable=False)
+    inputs = artifact_paths(attempt.executor_input, work_dir=context.work_dir)
+    inputs += mentioned_paths([*words, *arguments], work_dir=context.work_dir)
+    resources = attempt.container.resources
+    accelerators = int(resources.get("accelerator", {}).get("count", 0) or 0)
+    call = Call(
+        image=attempt.container.image,
+        command=words,
+        arguments=arguments,
+        env=context.credentials.step_file.confined(env) if containers.confines else env,
+        declared=frozenset(attempt.container.env),
+        folder=attempt.folder,
+        temporary=attempt.temporary,
+        work_dir=context.work_dir,
+        credentials=context.credentials.files,
+        readable=(context.run_dir, *context.given_paths, *inputs, *context.credentials.step_file.readable),
+        gcs_root=context.buckets.root,
+        known_links=leftovers.links_out(context.buckets.root),
+        cpus=_quantity(attempt, resources, "resourceCpuLimit", "cpuLimit"),
+        memory_bytes=int(_quantity(attempt, resources, "resourceMemoryLimit", "memoryLimit", 10**9)),
+        gpus=",".join(visible_gpus()[:accelerators]) if accelerators else "",
+    )
+    prepared = containers.prepared(call)
+    try:
+        return attempt.run(prepared.command, prepared.env, prepared.clean_up)
+    finally:
+        if containers.confines:
+            leftovers.check(call, Path(attempt.executor_input["outputs"]["outputFile"]))
+
+
+def _quantity(attempt: Attempt, resources: dict[str, object], name: str, number: str, unit: int = 1) -> float:
+    """Return a limit of the spec: a text such as `500m` or `8Gi`, or a number of `unit`; 0 for none.
+
+    Raises:
+        TaskFailed: It is not a quantity.
+    """
+    if name not in resources:
+        value = resources.get(number, 0)
+        return float(value) * unit if isinstance(value, int | float) else 0.0
+    text = attempt.resolve(str(resources[name]))
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise TaskFailed(f"{name} {text!r}: expected a number with a unit, such as 500m or 8Gi", is_retryable=False)
+    return float(match[1]) * _UNITS.get(match[2], 1)

@@ -1,0 +1,236 @@
+"""ModelBatchPredictOp: JSON Lines through the container of a model, which runs for the time of the job."""
+
+import glob
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar
+
+from localvertex.containers.serving import batch
+from localvertex.containers.serving.batch import BatchJob, Counts
+from localvertex.containers.serving.container import ServingContainer
+from localvertex.containers.serving.instances import InstanceConfig
+from localvertex.containers.serving.machine import Machine
+from localvertex.containers.serving.process import NotServing, Serving, ServingProcess
+from localvertex.errors import TaskFailed
+from localvertex.executors.attempt import Attempt
+from localvertex.executors.google_cloud.endpoints import payload_of
+from localvertex.executors.launcher import LauncherExecutor, launcher_options, target, vertex_uri, write_resource
+from localvertex.executors.model_upload import unmanaged_model
+from localvertex.processes import logs
+from localvertex.store import executor_files
+from localvertex.store.model_versions import ModelVersions
+from localvertex.store.models.reading import DEFAULT
+from localvertex_base.userinput.errors import UserError
+
+_MODULE = "google_cloud_pipeline_components.container.v1.batch_prediction_job.launcher"
+
+_TYPE, _COLLECTION = "BatchPredictionJob", "batchPredictionJobs"
+
+_FORMAT = "jsonl"
+
+_LOG = "container.log"
+
+_ID = re.compile(r"[A-Za-z0-9_-]+")
+
+Message = dict[str, Any]
+
+
+class BatchPredictExecutor(LauncherExecutor):
+    """Runs the job, and writes what the launcher writes (batch_prediction_job/remote_runner.py of GCPC 2.22)."""
+
+    name: ClassVar[str] = "batch prediction"
+    modules = frozenset({_MODULE})
+    required = ("payload", "gcp_resources", "executor_input")
+
+    def execute(self, attempt: Attempt) -> None:
+        """Predict all lines.
+
+        Raises:
+            TaskFailed: The job cannot run, or not a single line has a prediction.
+        """
+        options = launcher_options(attempt.arguments())
+        project, location = target(options, attempt)
+        message = payload_of(options["payload"], attempt)
+        name = f"projects/{project}/locations/{location}/{_COLLECTION}/{attempt.scope.task['pipeline_task_uuid']}"
+        write_resource(attempt, options, _TYPE, name, location)
+        try:
+            job = _job_of(message)
+            model = unmanaged_model(attempt) or _registered(attempt, str(message.get("model", "")))
+            sources = _sources(attempt, message)
+            prefix = _prefix(message)
+            machine = attempt.context.machine
+            serving = _serving(attempt, model, message, machine)
+        except UserError as error:
+            raise TaskFailed(str(error), exit_code=2, is_retryable=False) from None
+        folder = Path(attempt.context.buckets.path_of(prefix)) / _folder_name(model)
+        try:
+            folder.mkdir(parents=True)
+        except OSError as error:
+            raise TaskFailed(f"the output folder {folder} cannot be created: {error.strerror}") from None
+        logs.add(attempt.log, f"{len(sources)} files into {folder}; the container's log is {serving.log}")
+        counts = _predict(job, serving, machine, sources, folder)
+        _report(attempt, counts, folder)
+        _write_outputs(attempt, name, location, _address(folder, attempt))
+        attempt.report_exit(0)
+
+
+def _job_of(message: Message) -> BatchJob:
+    """Read what is done with each line.
+
+    Raises:
+        UserError: The message has something that does not run locally.
+    """
+    given = message.get("input_config", {}).get("instances_format", _FORMAT)
+    wanted = message.get("output_config", {}).get("predictions_format", _FORMAT)
+    if (given, wanted) != (_FORMAT, _FORMAT):
+        raise UserError(f"instances_format {given!r} and predictions_format {wanted!r}: only {_FORMAT!r} runs locally")
+    if message.get("generate_explanation"):
+        raise UserError("generate_explanation: explanations do not run locally; leave it out")
+    if not message.get("dedicated_resources", {}).get("machine_spec", {}).get("machine_type"):
+        raise UserError("machine_type is missing; the service needs one for a model with a container")
+    size = int(message.get("manual_batch_tuning_parameters", {}).get("batch_size", 0) or batch.BATCH_SIZE)
+    return BatchJob(
+        instances=InstanceConfig.of_message(message.get("instance_config", {})),
+        parameters=message.get("model_parameters"),
+        batch_size=size,
+    )
+
+
+def _registered(attempt: Attempt, name: str) -> Message:
+    """Return the content of the model that the job names.
+
+    Raises:
+        TaskFailed: It is not in the registry.
+    """
+    if not name:
+        raise TaskFailed("the job has neither a model nor an unmanaged_container_model", is_retryable=False)
+    resource, _, version = name.partition("@")
+    model_id = resource.rpartition("/")[2]
+    if not _ID.fullmatch(model_id):
+        raise TaskFailed(f"Invalid model name: {name[:200]}", is_retryable=False)
+    versions = ModelVersions.of(attempt.context.work_dir, model_id)
+    try:
+        return versions.content(versions.number(version or DEFAULT))
+    except LookupError as error:
+        raise TaskFailed(f"NOT_FOUND: {error}", is_retryable=False) from None
+    except ValueError as error:
+        raise TaskFailed(f"cannot read the registry: {error}", is_retryable=False) from None
+
+
+def _sources(attempt: Attempt, message: Message) -> list[Path]:
+    """Return the files of the input.
+
+    Raises:
+        UserError: The input has no files, or they are in Cloud Storage.
+        TaskFailed: An address leads out of its bucket.
+    """
+    uris = message.get("input_config", {}).get("gcs_source", {}).get("uris", [])
+    if not isinstance(uris, list) or not uris:
+        raise UserError("gcs_source_uris is empty; only files with JSON Lines are read locally")
+    found: list[Path] = []
+    for uri in map(str, uris):
+        path = attempt.context.buckets.path_of(uri)
+        if uri.startswith("gs://") and attempt.context.buckets.root is None:
+            raise UserError(f"gcs_source_uris {uri[:200]!r}: give a folder of buckets with --gcs-root")
+        files = [Path(each) for each in sorted(glob.glob(path, recursive=True)) if Path(each).is_file()]
+        if not files:
+            raise UserError(f"gcs_source_uris {uri[:200]!r}: there is no such file ({path})")
+        found += files
+    return list(dict.fromkeys(found))
+
+
+def _prefix(message: Message) -> str:
+    prefix = str(message.get("output_config", {}).get("gcs_destination", {}).get("output_uri_prefix", ""))
+    if not prefix:
+        raise UserError("gcs_destination_output_uri_prefix is empty; only files are written locally")
+    return prefix.rstrip("/")
+
+
+def _serving(attempt: Attempt, model: Message, message: Message, machine: Machine) -> Serving:
+    """Return what runs for the job.
+
+    Raises:
+        UserError: The model has no container that runs here.
+    """
+    container = ServingContainer.of_model(model)
+    if problem := container.problem(machine.choice):
+        raise UserError(problem)
+    spec = message["dedicated_resources"]["machine_spec"]
+    variables = {"AIP_MACHINE_TYPE": spec["machine_type"], "AIP_ACCELERATOR_TYPE": spec.get("accelerator_type", "")}
+    return Serving(
+        container=container,
+        artifact=str(attempt.context.buckets.localised(str(model.get("artifact_uri", "")))),
+        variables={name: text for name, text in variables.items() if text},
+        default_route=f"/v1/endpoints/0/deployedModels/{attempt.scope.task['pipeline_task_uuid']}",
+        num_gpus=int(spec.get("accelerator_count", 0) or 0),
+        log=attempt.folder / _LOG,
+    )
+
+
+def _folder_name(model: Message) -> str:
+    """Return the name of the output folder, which is that of the service."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    name = str(model.get("display_name") or "unmanaged").replace("/", "_")
+    return f"prediction-{name}-{now.replace('-', '_').replace(':', '_').replace('.', '_')}"
+
+
+def _predict(job: BatchJob, serving: Serving, machine: Machine, sources: list[Path], folder: Path) -> Counts:
+    """Predict through a container of its own.
+
+    Raises:
+        TaskFailed: The container does not serve, or a file cannot be read or written.
+        Cancelled: The run was stopped.
+    """
+    process = None
+    try:
+        process = ServingProcess(serving, machine)
+        process.wait_until_healthy(machine.processes.check_stopped)
+        return batch.predict(job, process, sources, folder, machine.processes.check_stopped)
+    except NotServing as error:
+        machine.processes.check_stopped()
+        raise TaskFailed(str(error)) from None
+    except OSError as error:
+        raise TaskFailed(f"the batch prediction stopped: {error}") from None
+    finally:
+        if process is not None:
+            process.stop()
+
+
+def _report(attempt: Attempt, counts: Counts, folder: Path) -> None:
+    """Log the counts; a job without any prediction has failed.
+
+    Raises:
+        TaskFailed: Each line has an error.
+    """
+    logs.add(attempt.log, f"{counts.num_predicted} predictions and {counts.num_failed} errors in {folder}")
+    if not counts.num_failed:
+        return
+    total, reason = counts.num_predicted + counts.num_failed, json.dumps(counts.first_error)
+    if not counts.num_predicted:
+        raise TaskFailed(f"none of {total} lines has a prediction; the first error: {reason}", is_retryable=False)
+    attempt.context.warnings.add(
+        f"{attempt.label}: {counts.num_failed} of {total} lines have no prediction; the first error: {reason}; all are "
+        f"in {folder / batch.ERRORS}-*"
+    )
+
+
+def _address(folder: Path, attempt: Attempt) -> str:
+    """Return the gs:// address of a folder in a bucket, which parameters name by its path; else the path."""
+    root = attempt.context.buckets.root
+    return f"gs://{folder.relative_to(root)}" if root and folder.is_relative_to(root) else str(folder)
+
+
+def _write_outputs(attempt: Attempt, name: str, location: str, directory: str) -> None:
+    planned = attempt.executor_input["outputs"]["artifacts"]
+    metadata = {"resourceName": name, "gcsOutputDirectory": directory}
+    metadata |= {"bigqueryOutputTable": "", "bigqueryOutputDataset": ""}
+    found = {
+        "batchpredictionjob": {"uri": vertex_uri(name, location), "metadata": metadata},
+        "gcs_output_directory": {"uri": directory},
+    }
+    executor_files.write_output(
+        attempt.executor_input,
+        {each: planned[each]["artifacts"][0] | fields for each, fields in found.items() if each in planned},
+    )

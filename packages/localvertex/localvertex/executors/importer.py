@@ -1,0 +1,47 @@
+"""`dsl.importer`: record an artifact that already exists."""
+
+from pathlib import Path
+from typing import ClassVar
+
+from localvertex.errors import TaskFailed
+from localvertex.executors.attempt import Attempt
+from localvertex.store import executor_files
+from localvertex.values.placeholders import Unresolvable, resolve_structure
+from localvertex_base.compiled.spec import Container, Importer
+
+
+class ImporterExecutor:
+    """Records an artifact with the given URI and metadata. Nothing is copied, and the URI need not exist."""
+
+    name: ClassVar[str] = "importer"
+
+    def accepts(self, executor: Container | Importer) -> bool:
+        """Accept any importer."""
+        return isinstance(executor, Importer)
+
+    def refusals(self, executor: Container | Importer) -> list[str]:
+        """Refuse a workspace, which is a Kubernetes volume."""
+        needs_workspace = isinstance(executor, Importer) and executor.download_to_workspace
+        return [f"{executor.path}: downloadToWorkspace needs a Kubernetes volume"] if needs_workspace else []
+
+    def execute(self, attempt: Attempt) -> None:
+        """Write the executor output, and warn when a local path does not exist."""
+        importer = attempt.executor
+        if not isinstance(importer, Importer):
+            raise TypeError(f"{attempt.label} is not an importer")
+        try:
+            parameters = attempt.executor_input["inputs"]["parameterValues"]
+            uri = parameters.get("uri") if importer.uri is None else attempt.resolve(importer.uri)
+            metadata = resolve_structure(importer.metadata, attempt.scope)
+        except Unresolvable as error:
+            raise TaskFailed(str(error), is_retryable=False) from None
+        if not isinstance(uri, str) or not uri:
+            raise TaskFailed("the importer's URI is empty", is_retryable=False)
+        path = str(attempt.context.buckets.localised(uri))
+        if "://" not in path and not Path(path).exists():
+            attempt.context.warnings.add(f"{attempt.label}: the imported {uri} does not exist on this machine")
+        outputs = attempt.executor_input["outputs"]["artifacts"]
+        executor_files.write_output(
+            attempt.executor_input,
+            {name: value["artifacts"][0] | {"uri": uri, "metadata": metadata} for name, value in outputs.items()},
+        )

@@ -1,0 +1,31 @@
+"""Vertex custom jobs on this machine; the endpoint and the component that submit them are elsewhere.
+
+    job = custom_jobs.read(message, region="us-central1", warn=print)
+    outcome = custom_jobs.run(job, workspace=Workspace(...), processes=Processes(grace_seconds=10))
+
+Replicas become processes with the environment that the service gives them, restarted by its rules.
+"""
+
+from localvertex.jobs.faults.faults import Fault
+from localvertex.jobs.faults.ledger import FaultLedger
+from localvertex.jobs.job import CustomJob, Pool, Replica, read
+from localvertex.jobs.restart_rules import RestartRule
+from localvertex.jobs.run import run
+from localvertex.jobs.status import JobState, Options, Outcome, ReplicaStatus, Status, Workspace
+
+__all__ = [
+    "CustomJob",
+    "Fault",
+    "FaultLedger",
+    "JobState",
+    "Options",
+    "Outcome",
+    "Pool",
+    "Replica",
+    "ReplicaStatus",
+    "RestartRule",
+    "Status",
+    "Workspace",
+    "read",
+    "run",
+]

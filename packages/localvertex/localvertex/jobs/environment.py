@@ -1,0 +1,114 @@
+"""The environment variables that the service gives to a replica: its cluster, and where its outputs go.
+
+Sources: Vertex AI documentation training/distributed-training and training/code-requirements. The shape of
+CLUSTER_SPEC also follows the tests of google-cloud-aiplatform 1.165.1.
+"""
+
+import json
+import os
+import random
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from localvertex.jobs.job import ROLES, CustomJob, Replica
+
+OUTPUT_FOLDERS = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}
+"""Sub-folders of base_output_directory (CustomJobSpec reference)."""
+
+_TRIAL_ID, _METRIC_FILE = "CLOUD_ML_TRIAL_ID", "CLOUD_ML_HP_METRIC_FILE"
+"""The variables that Google's cloudml-hypertune reads (hypertune.py of 0.1.0.dev6)."""
+
+_JOB_ID = "CLOUD_ML_JOB_ID"
+"""The job's id (google-cloud-aiplatform, training_utils), the same for all replicas and restarts."""
+
+_SERVICE_ONLY = ("TF_CONFIG", "CLUSTER_SPEC", _JOB_ID, _TRIAL_ID, _METRIC_FILE, *OUTPUT_FOLDERS)
+"""Set by the service or not at all, so these are dropped from the user's own environment."""
+
+_PORTS = range(20_000, 32_000)
+"""Below the ephemeral ports, so that the system assigns none of these to another program."""
+
+
+@contextmanager
+def held_addresses(job: CustomJob) -> Iterator[dict[str, str]]:
+    """Reserve an address on the loopback interface for each replica, while the context lasts."""
+    with ExitStack() as holders:
+        yield {replica.name: f"127.0.0.1:{_hold_port(holders)}" for replica in job.replicas}
+
+
+def _hold_port(holders: ExitStack) -> int:
+    """Bind a free port until the holders are closed."""
+    for port in random.sample(_PORTS, len(_PORTS)):
+        holder = socket.socket()
+        with suppress(OSError):
+            holder.bind(("127.0.0.1", port))
+            holders.enter_context(holder)
+            return port
+        holder.close()
+    raise OSError("no port from 20000 to 31999 is free on 127.0.0.1")
+
+
+def own_environment() -> dict[str, str]:
+    """Return the user's variables, with this interpreter's programs first in PATH."""
+    env = {name: value for name, value in os.environ.items() if name not in _SERVICE_ONLY}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{env.get('PATH', os.defpath)}"
+    return env | {"PATH": path, "PYTHONUNBUFFERED": "1"}
+
+
+def service_environment(
+    job: CustomJob, replica: Replica, *, addresses: dict[str, str], project: str, job_id: str
+) -> dict[str, str]:
+    """Return the variables that the service sets for a replica."""
+    spec = json.dumps(_cluster_spec(job, replica, addresses))
+    env = {"CLOUD_ML_PROJECT_ID": project, _JOB_ID: job_id, "CLUSTER_SPEC": spec}
+    config = _tf_config(job, replica, addresses, job_id)
+    if config:
+        env |= {"TF_CONFIG": json.dumps(config)}
+    base = job.base_output_directory.rstrip("/")
+    if base:
+        env |= {name: f"{base}/{folder}/" for name, folder in OUTPUT_FOLDERS.items()}
+    if job.trial:
+        env |= {_TRIAL_ID: job.trial.id, _METRIC_FILE: str(job.trial.metric_file)}
+    return env
+
+
+def _cluster_spec(job: CustomJob, replica: Replica, addresses: dict[str, str]) -> dict[str, Any]:
+    """Return CLUSTER_SPEC, which lists every pool under its own name."""
+    cluster: dict[str, list[str]] = {}
+    for each in job.replicas:
+        cluster.setdefault(f"workerpool{each.pool.number}", []).append(addresses[each.name])
+    return {
+        "cluster": cluster,
+        "environment": "cloud",
+        "task": {"type": f"workerpool{replica.pool.number}", "index": replica.index, **_trial_of(job)},
+        "job": json.dumps(job.spec),
+    }
+
+
+def _tf_config(job: CustomJob, replica: Replica, addresses: dict[str, str], job_id: str) -> dict[str, Any] | None:
+    """Return TF_CONFIG: pools under TensorFlow's names, without evaluators; None for a job of one replica."""
+    if len(job.replicas) == 1:
+        return None
+    cluster: dict[str, list[str]] = {}
+    for each in job.replicas:
+        if ROLES[each.pool.number] != "evaluator":
+            cluster.setdefault(ROLES[each.pool.number], []).append(addresses[each.name])
+    return {
+        "cluster": cluster,
+        "environment": "cloud",
+        "task": {"type": ROLES[replica.pool.number], "index": replica.index, "cloud": job_id, **_trial_of(job)},
+        "job": json.dumps(job.spec),
+    }
+
+
+def _trial_of(job: CustomJob) -> dict[str, str]:
+    """Return the `trial` field of a task, which is set for hyperparameter tuning only."""
+    return {"trial": job.trial.id} if job.trial else {}
+
+
+def metadata_environment(address: str) -> dict[str, str]:
+    """Point a replica to its metadata server, and keep Google's libraries from asking it for tokens."""
+    return {"GCE_METADATA_HOST": address, "GCE_METADATA_IP": address, "NO_GCE_CHECK": "true"}

@@ -1,0 +1,50 @@
+"""Which faults of a run were injected. A fault belongs to a run: each of its custom jobs gets it, and one is enough."""
+
+import threading
+from collections.abc import Iterable
+
+from localvertex.jobs.faults.faults import Fault
+
+_NO_JOB = "no custom job was started"
+_JOB_ENDED = "the custom job ended before it was due"
+_NO_PROCESS = "no process was running there when it was due"
+_RANDOM = "random faults"
+
+
+class FaultLedger:
+    """Collects what became of the faults; any thread may call it."""
+
+    def __init__(self, given: Iterable[Fault] = (), *, has_random: bool = False) -> None:
+        self._lock = threading.Lock()
+        self._injected: set[str] = set()
+        self._unused = {_name(fault): _NO_JOB for fault in given} | ({_RANDOM: _NO_JOB} if has_random else {})
+
+    def plan(self, faults: Iterable[Fault]) -> None:
+        """Note that a custom job with these faults has started."""
+        with self._lock:
+            self._unused.pop(_RANDOM, None)
+            for name in map(_name, faults):
+                if name not in self._injected and self._unused.get(name) != _NO_PROCESS:
+                    self._unused[name] = _JOB_ENDED
+
+    def inject(self, fault: Fault) -> None:
+        """Note that a fault happened."""
+        with self._lock:
+            self._injected.add(_name(fault))
+            self._unused.pop(_name(fault), None)
+
+    def miss(self, fault: Fault) -> None:
+        """Note that a fault was due while no process was running there."""
+        with self._lock:
+            if _name(fault) not in self._injected:
+                self._unused[_name(fault)] = _NO_PROCESS
+
+    @property
+    def unused(self) -> list[str]:
+        """The faults that did not happen, as sentences."""
+        with self._lock:
+            return [f"{name} did not happen: {reason}" for name, reason in self._unused.items()]
+
+
+def _name(fault: Fault) -> str:
+    return f"fault {fault}"

@@ -1,0 +1,130 @@
+"""Follows the event logs that the replicas of a job write (docs/events.md)."""
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from localvertex.jobs.goodput import thinning
+from localvertex.jobs.goodput.progress import LARGEST, LARGEST_FIGURE, Event, Progress
+
+_CHUNK_BYTES, _MAX_CHUNKS = 4 << 20, 256
+"""Bytes per read, and reads per replica and call: a file may have any size, and grow faster than it is read."""
+
+_MAX_LINE_BYTES = 1 << 20
+"""Of an event; a longer line is not an event, and is not kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventLog:
+    """The part of a replica's event log that belongs to one job."""
+
+    path: str
+    offset: int
+    """Bytes of earlier jobs."""
+
+
+class EventFiles:
+    """The events of each replica of one job; those of a long training are thinned out.
+
+    Args:
+        logs: Where the events of each replica are; None for one whose events cannot be read.
+    """
+
+    def __init__(self, logs: Mapping[str, EventLog | None]) -> None:
+        self._logs = dict(logs)
+        self._offsets = {name: log.offset for name, log in logs.items() if log}
+        self._events: dict[str, list[Event]] = {name: [] for name in logs}
+        self._limits = dict.fromkeys(logs, thinning.MAX_EVENTS)
+        self._progress = dict.fromkeys(logs, Progress())
+        self._first_steps: dict[str, Event] = {}
+        self.listen: Callable[[str, Event], None] = lambda name, event: None
+        """Called with the name of the replica and each new event."""
+
+    @classmethod
+    def of_job(cls, base_output_directory: str, names: list[str]) -> "EventFiles":
+        """Follow a job that starts now; an earlier one may have left events, which do not belong to it."""
+        if not base_output_directory or "://" in base_output_directory:
+            return cls(dict.fromkeys(names))
+        files = {name: Path(base_output_directory) / "checkpoints" / "events" / f"{name}.jsonl" for name in names}
+        return cls({name: EventLog(path=str(file), offset=_size(file)) for name, file in files.items()})
+
+    def poll(self) -> bool:
+        """Read new events; return whether any replica has trained further."""
+        has_trained = False
+        for name, log in self._logs.items():
+            if log is None or _size(Path(log.path)) <= self._offsets[name]:
+                continue
+            for event in self._new(name, Path(log.path)):
+                if event["event"] == "start":
+                    self._first_steps.pop(name, None)
+                if event["event"] == "steps":
+                    self._progress[name] = Progress.after(event, self._first_steps.setdefault(name, event))
+                    event["seconds_left"] = self._progress[name].seconds_left
+                    has_trained = True
+                self._keep(name, event)
+        return has_trained
+
+    def of(self, name: str) -> list[Event]:
+        """Return the events of a replica, in the order of its file."""
+        return self._events[name]
+
+    def progress(self, name: str) -> Progress:
+        """Return how far a replica's training is."""
+        return self._progress[name]
+
+    def log(self, name: str) -> EventLog | None:
+        """Return where the events of a replica are."""
+        return self._logs[name]
+
+    def _keep(self, name: str, event: Event) -> None:
+        events = self._events[name]
+        events.append(event)
+        if len(events) > self._limits[name]:
+            events[:] = thinning.thinned(events)
+            # Twice as much as could not be joined, so that the work per event stays the same.
+            self._limits[name] = max(thinning.MAX_EVENTS, 2 * len(events))
+        self.listen(name, event)
+
+    def _new(self, name: str, file: Path) -> Iterator[Event]:
+        """Read the complete lines that are new; a line without its end may still be growing."""
+        try:
+            # Replicas can put a pipe in its place, whose opening would wait.
+            with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:
+                stream.seek(self._offsets[name])
+                rest = b""
+                for _ in range(_MAX_CHUNKS):
+                    if not (data := stream.read(_CHUNK_BYTES)):
+                        break
+                    whole, end, rest = (rest + data).rpartition(b"\n")
+                    self._offsets[name] += len(whole + end)
+                    yield from (event for line in whole.splitlines() if (event := _read(line)) is not None)
+                    if len(rest) > _MAX_LINE_BYTES:
+                        self._offsets[name] += len(rest)
+                        rest = b""
+        except OSError:
+            return
+
+
+def _read(line: bytes) -> Event | None:
+    """Read an event; return None for anything but an object with a time and a name."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+        return None
+    numbers = (each for each in event.values() if isinstance(each, int | float))
+    is_usable = not any(LARGEST_FIGURE <= abs(each) < math.inf for each in numbers)
+    time = event.get("time")
+    return event if is_usable and isinstance(time, int | float) and abs(time) < LARGEST else None
+
+
+def _size(file: Path) -> int:
+    """Return the size of a file in bytes; 0 when it does not exist."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,105 @@
+"""Goodput: the share of a job's time spent on steps that count, and how the rest was spent."""
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from localvertex.jobs.goodput.event_files import EventFiles
+from localvertex.jobs.goodput.progress import Event, finite
+from localvertex.jobs.goodput.timeline import Kind, Mark, Span, Timeline, coarsened, timeline
+
+_NUM_DRAWN = 1000
+"""Segments shorter than the job's time divided by this are merged with their neighbours."""
+
+
+def goodput(
+    spans: Mapping[str, Sequence[Span]], events: EventFiles, *, num_failures: int, marks: Sequence[Mark], end: float
+) -> dict[str, Any]:
+    """Compute the goodput of a job until `end`, as in run.json (docs/faults.md). Times count from its start.
+
+    The seconds are those of the primary replica, because synchronous training stops when it does.
+
+    Args:
+        spans: The processes of all replicas, the primary first; each has been started.
+        events: The events that they wrote.
+        num_failures: Restarts of replicas or of the job.
+        marks: What happened during the job.
+        end: The end of the job, or the present, in seconds since the epoch.
+    """
+    primary = next(iter(spans))
+    start = spans[primary][0].start
+    total = max(end - start, 1e-3)
+    timelines = {name: timeline(own, events.of(name), end) for name, own in spans.items()}
+    own = timelines[primary]
+    seconds = {kind: sum(each.seconds for each in own.segments if each.kind is kind) for kind in Kind}
+    # When the clock was set back, there may be no time in which the steps were trained.
+    has_steps = own.num_steps + own.num_lost_steps > 0 and end > start
+    return {
+        "fraction": round(seconds[Kind.PRODUCTIVE] / total, 4) if has_steps else None,
+        "seconds": {str(kind): round(value, 3) for kind, value in seconds.items() if value or kind is not Kind.RUNNING},
+        "total_seconds": round(total, 3),
+        "num_steps": own.num_steps,
+        "num_lost_steps": own.num_lost_steps,
+        "num_failures": num_failures,
+        **checkpointing(events.of(primary), num_failures=num_failures, total_seconds=total),
+        "timeline": {name: _drawn(each, start, total) for name, each in timelines.items()},
+        "marks": [[round(max(time - start, 0.0), 3), text] for time, text in marks],
+    }
+
+
+def added(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Add up the goodput of the trials of a tuning job, or of sums of trials; empty without a trial.
+
+    The seconds are those of all trials together. They have no common timeline.
+    """
+    if not parts:
+        return {}
+    names = ("total_seconds", "num_steps", "num_lost_steps", "num_failures")
+    # A user may have edited the sum in a record.
+    sums = {name: round(sum(each.get(name, 0) for each in parts), 3) for name in names}
+    every = [each.get("seconds", {}) for each in parts]
+    seconds = {str(kind): round(sum(each.get(kind, 0.0) for each in every), 3) for kind in Kind}
+    has_steps = any(each.get("fraction") is not None for each in parts) and sums["total_seconds"] > 0
+    return {
+        "num_trials": sum(each.get("num_trials", 1) for each in parts),
+        "fraction": round(seconds[Kind.PRODUCTIVE] / sums["total_seconds"], 4) if has_steps else None,
+        "seconds": {kind: value for kind, value in seconds.items() if any(kind in each for each in every)},
+        **sums,
+        **checkpointing([], num_failures=sums["num_failures"], total_seconds=sums["total_seconds"]),
+        "timeline": {},
+        "marks": [],
+    }
+
+
+def checkpointing(events: list[Event], *, num_failures: int, total_seconds: float) -> dict[str, float | None]:
+    """Compute how often the job saved, and the best interval for the failures it had.
+
+    The best interval is Young's first-order optimum, which Daly refined: sqrt(2 x cost of a save x mean time between
+    failures). A value is None when it cannot be known: without a failure there is no rate, without a save no cost.
+    """
+    saves = [event for event in events if event["event"] == "save"]
+    costs = [cost for event in saves if (cost := finite(event, "seconds")) is not None]
+    between_failures = total_seconds / num_failures if num_failures else None
+    cost = fmean(costs) if costs else None
+    best = math.sqrt(2 * cost * between_failures) if cost and between_failures else None
+    span = saves[-1]["time"] - saves[0]["time"] if saves else 0.0
+    return {
+        "mean_seconds_between_failures": _rounded(between_failures),
+        "mean_save_seconds": _rounded(cost),
+        "mean_seconds_between_saves": _rounded(span / (len(saves) - 1) if len(saves) > 1 else None),
+        "best_seconds_between_saves": _rounded(best),
+    }
+
+
+def _drawn(line: Timeline, start: float, total: float) -> list[list[Any]]:
+    """Return kind, start and end of each segment that is long enough to draw."""
+    return [
+        [str(each.kind), round(each.start - start, 3), round(each.end - start, 3)]
+        for each in coarsened(line.segments, total / _NUM_DRAWN)
+    ]
+
+
+def _rounded(value: float | None) -> float | None:
+    """Round to a tenth of a millisecond, because saves of small models take less than a millisecond."""
+    return None if value is None else round(value, 4)

@@ -1,0 +1,61 @@
+"""Assigns the GPUs of this machine to replicas, as many to each as the job's spec requests."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+
+from localvertex.jobs.job import CustomJob
+
+VARIABLE = "CUDA_VISIBLE_DEVICES"
+NONE = "-1"
+"""An index that no device has hides all of them, for CUDA and TensorFlow alike."""
+
+_QUERY = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
+_MAX_QUERY_SECONDS = 30
+
+
+def num_gpus_of(job: CustomJob) -> int:
+    """Return how many GPUs a job requests for all its replicas."""
+    return sum(replica.pool.num_gpus for replica in job.replicas)
+
+
+def gpu_environments(
+    job: CustomJob, warn: Callable[[str], None], visible: Sequence[str] | None = None
+) -> dict[str, dict[str, str]]:
+    """Return for each replica the variable that makes its GPUs visible; empty on a machine without GPUs.
+
+    Warns once when the machine has fewer GPUs than the job requests. Then all replicas that request GPUs get the same
+    number, 0 included: a replica that trains on a CPU would slow down its peers on GPUs. `visible` are the GPUs that
+    the job may use, None for all.
+    """
+    wanted = {replica.name: replica.pool.num_gpus for replica in job.replicas if replica.pool.num_gpus}
+    gpus = list(visible_gpus() if visible is None else visible)
+    num_wanted = sum(wanted.values())
+    share = max(wanted.values(), default=0) if num_wanted <= len(gpus) else len(gpus) // len(wanted)
+    if num_wanted > len(gpus):
+        requested = f"{num_wanted} GPU{'' if num_wanted == 1 else 's'}"
+        result = f"each replica gets {share}" if share else "training on the CPU"
+        warn(f"the job requests {requested}, this machine has {len(gpus) or 'none'}; {result}")
+    if not gpus:
+        return {replica.name: {} for replica in job.replicas}
+    left = iter(gpus)
+    environments = {}
+    for replica in job.replicas:
+        own = [next(left) for _ in range(min(share, wanted.get(replica.name, 0)))]
+        environments[replica.name] = {VARIABLE: ",".join(own) or NONE}
+    return environments
+
+
+def visible_gpus() -> list[str]:
+    """List this machine's GPUs by the driver's indices, limited to those that the user's environment shows."""
+    if VARIABLE in os.environ:
+        return [name for name in os.environ[VARIABLE].split(",") if name.strip() not in ("", NONE)]
+    if shutil.which(_QUERY[0]) is None:
+        return []
+    try:
+        found = subprocess.run(_QUERY, capture_output=True, text=True, timeout=_MAX_QUERY_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError):
+        # GPUs are unusable when their driver does not answer.
+        return []
+    return found.stdout.split()

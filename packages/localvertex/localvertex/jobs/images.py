@@ -1,0 +1,94 @@
+"""Which worker pools need their container image: those whose command is not Python code of this machine.
+
+A replica that runs this Python with a module or a script that is here, a Python package or a Python component of kfp is
+a process as before. All others are container commands, and run as those of a pipeline's steps do.
+"""
+
+import os
+from typing import Any
+
+from localvertex.containers.choice import Choice
+from localvertex.containers.programs import is_own_python, missing
+from localvertex.errors import TaskFailed
+from localvertex.jobs.job import CustomJob, Pool
+from localvertex_base.userinput.errors import UserError
+
+_COMPONENT = "ephemeral_component"
+"""In the command of a Python component that `create_custom_training_job_from_component` has wrapped."""
+
+
+def is_container_command(pool: Pool, choice: Choice) -> bool:
+    """Return whether a pool's command runs as a container command."""
+    if pool.is_python_package or pool.has_local_command or pool.is_reduction_server:
+        return False
+    return is_foreign_command(pool.command, pool.env, choice)
+
+
+def check(job: CustomJob, choice: Choice) -> None:
+    """Refuse commands that cannot run here.
+
+    Raises:
+        TaskFailed: A pool has one.
+    """
+    for pool in job.pools:
+        where = f"worker_pool_specs[{pool.number}].container_spec"
+        if pool.is_python_package or pool.has_local_command or pool.is_reduction_server:
+            continue
+        try:
+            text = problem_of_command(pool.command, pool.env, choice)
+        except UserError as error:
+            text = str(error)
+        if text:
+            raise TaskFailed(f"{where}: {text} (image {pool.image_uri!r})", is_retryable=False)
+        has_peers = len(job.replicas) > 1 and not (choice.options.allow_network or choice.options.allow_host_commands)
+        if is_container_command(pool, choice) and has_peers:
+            raise TaskFailed(
+                f"{where}: replicas in containers find each other only with --allow-network; add it",
+                is_retryable=False,
+            )
+
+
+def is_foreign_spec(spec: Any, choice: Choice) -> bool:
+    """Return whether a WorkerPoolSpec in a pipeline is a container command that is refused or announced."""
+    words, env = _read(spec, choice)
+    return bool(words) and (is_foreign_command(words, env, choice) or bool(missing([*words], os.path.exists, env)))
+
+
+def problem_of_spec(spec: Any, choice: Choice) -> str:
+    """Return why such a command cannot run here; empty when it can, or when only the run can decide."""
+    words, env = _read(spec, choice)
+    return problem_of_command(words, env, choice)
+
+
+def _read(spec: Any, choice: Choice) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return command and variables of a WorkerPoolSpec as far as they can be read; the run checks it."""
+    container = spec.get("container_spec") if isinstance(spec, dict) else None
+    if not isinstance(container, dict) or container.get("image_uri") in choice.local_images:
+        return (), {}
+    command, arguments, env = (container.get(name) or [] for name in ("command", "args", "env"))
+    if not (command and isinstance(command, list) and isinstance(arguments, list) and isinstance(env, list)):
+        return (), {}
+    words = (*command, *arguments)
+    names = {str(each.get("name")): "" for each in env if isinstance(each, dict)}
+    return (words, names) if all(isinstance(word, str) for word in words) else ((), {})
+
+
+def is_foreign_command(words: tuple[str, ...], env: dict[str, str], choice: Choice) -> bool:
+    """Return whether a command is not Python code of this machine."""
+    if not words:
+        return True
+    if any(_COMPONENT in word for word in words):
+        return False
+    # With an engine, Python code that is not here may be in the image.
+    return not is_own_python(words[0]) or bool(choice.options.engine and missing([*words], os.path.exists, env))
+
+
+def problem_of_command(words: tuple[str, ...], env: dict[str, str], choice: Choice) -> str:
+    """Return why a command cannot run here; empty when it can, or when only the run can decide."""
+    if any(_COMPONENT in word for word in words):
+        return ""
+    if not is_foreign_command(words, env, choice):
+        return missing([*words], os.path.exists, env)
+    if choice.how.problem or choice.how.runs_images:
+        return choice.how.problem
+    return missing([*words], choice.how.shows, env)

@@ -1,0 +1,236 @@
+"""A custom job: its pools, replicas and scheduling, read from a CustomJob message and checked."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from accelerators import Finding, check_custom_job, custom_job_fields
+from localvertex.errors import TaskFailed
+from localvertex_base.compiled.launchers import started_module
+
+ROLES = ("chief", "worker", "ps", "evaluator")
+"""TensorFlow's names for the tasks of pools 0, 1, 2 and 3."""
+
+PRIMARY = "workerpool0-0"
+
+_DEFAULT_TIMEOUT_SECONDS = 7 * 24 * 3600.0
+"""The service's default (Scheduling.timeout of google-cloud-aiplatform 1.165.1)."""
+
+_REDUCTION_SERVER = "reductionserver"
+"""Part of the image name of Google's gradient reducer, which exists only in that image."""
+
+_EXIT_USER_ERROR = 2
+
+_QUIET_RULES = {"placeholder-image", "pool-gap"}
+"""No container image is used here, and the code that drops an empty pool reports the consequences."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool:
+    """A worker pool that has replicas."""
+
+    number: int
+    num_replicas: int
+    image_uri: str
+    entry_point: tuple[str, ...]
+    """Empty: that of the image, which only a container engine knows."""
+    arguments: tuple[str, ...]
+    env: dict[str, str]
+    num_gpus: int = 0
+    """GPUs of each replica."""
+    is_python_package: bool = False
+    """Whether it runs from packages, in its own environment."""
+    package_uris: tuple[str, ...] = ()
+    has_local_command: bool = False
+    """Whether the user has given a command in place of its image."""
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """Entry point and arguments."""
+        return (*self.entry_point, *self.arguments)
+
+    @property
+    def is_reduction_server(self) -> bool:
+        """Whether its image is Google's gradient reducer, which cannot run here."""
+        return _REDUCTION_SERVER in self.image_uri
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replica:
+    """One machine of the job."""
+
+    pool: Pool
+    index: int
+
+    @property
+    def name(self) -> str:
+        """The host name in the service's format: `workerpool0-0`."""
+        return f"workerpool{self.pool.number}-{self.index}"
+
+    @property
+    def is_primary(self) -> bool:
+        """Whether the job ends when this replica ends."""
+        return self.name == PRIMARY
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scheduling:
+    """When a job restarts, and how long it may take."""
+
+    timeout_seconds: float = _DEFAULT_TIMEOUT_SECONDS
+    is_spot: bool = False
+    disable_retries: bool = False
+    restart_job_on_worker_restart: bool = False
+
+    @classmethod
+    def of(cls, fields: dict[str, Any]) -> "Scheduling":
+        """Build it from the fields of the message, in snake_case."""
+        disable_retries = bool(fields.get("disable_retries"))
+        return cls(
+            timeout_seconds=float(str(fields.get("timeout", "")).removesuffix("s") or 0) or _DEFAULT_TIMEOUT_SECONDS,
+            is_spot=fields.get("strategy") == "SPOT",
+            disable_retries=disable_retries,
+            # The API reference: disable_retries overrides it to false.
+            restart_job_on_worker_restart=bool(fields.get("restart_job_on_worker_restart")) and not disable_retries,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialVariables:
+    """What the replicas of a tuning job's trial find in their environment, besides that of any custom job."""
+
+    id: str
+    metric_file: Path
+    """Where they report their metrics."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CustomJob:
+    """A CustomJob message that has been checked."""
+
+    display_name: str
+    pools: tuple[Pool, ...]
+    scheduling: Scheduling
+    base_output_directory: str = ""
+    spec: dict[str, Any] = field(default_factory=dict)
+    """The CustomJobSpec in the API's snake_case, as replicas receive it."""
+    trial: TrialVariables | None = None
+    """Set for the trial of a hyperparameter tuning job."""
+
+    @property
+    def replicas(self) -> tuple[Replica, ...]:
+        """All replicas, pool by pool."""
+        return tuple(Replica(pool=pool, index=index) for pool in self.pools for index in range(pool.num_replicas))
+
+    @classmethod
+    def of(
+        cls, message: dict[str, Any], command_prefixes: Mapping[str, tuple[str, ...]], *, has_images: bool
+    ) -> "CustomJob":
+        """Build it from a CustomJob message whose fields have been read and checked.
+
+        Raises:
+            TaskFailed: A container has no command, `command_prefixes` has none for its image, and no image runs here.
+        """
+        spec = message.get("job_spec", {})
+        given = enumerate(spec.get("worker_pool_specs", []))
+        pools = tuple(_pool_of(number, pool, command_prefixes, has_images=has_images) for number, pool in given if pool)
+        return cls(
+            display_name=message.get("display_name", ""),
+            pools=pools,
+            scheduling=Scheduling.of(spec.get("scheduling", {})),
+            base_output_directory=spec.get("base_output_directory", {}).get("output_uri_prefix", ""),
+            spec=spec,
+        )
+
+
+def read(
+    message: dict[str, Any],
+    *,
+    region: str,
+    warn: Callable[[str], None],
+    through_launcher: bool = False,
+    command_prefixes: Mapping[str, tuple[str, ...]] | None = None,
+    has_images: bool = False,
+) -> CustomJob:
+    """Check a CustomJob message and build the job.
+
+    The service reads leniently: camelCase, "1" for 1. The launcher of Google's components is strict. Where only the
+    launcher refuses the message, this warns.
+
+    Args:
+        message: Fields in camelCase or snake_case.
+        region: The region in which it would run.
+        warn: Called with each difference from the service, and with each remark of the machine check.
+        through_launcher: Whether Google's launcher sends the message, and not the user's own program.
+        command_prefixes: Command prefix to use instead of a container image, by image URI.
+        has_images: Whether a container engine runs the images, so that a command may be missing.
+
+    Raises:
+        TaskFailed: The service would refuse the message; the error names every reason.
+    """
+    findings = check_custom_job(message, region=region, lenient=not through_launcher)
+    if errors := [_sentence(finding) for finding in findings if finding.severity == "error"]:
+        text = f"Vertex AI would refuse this job: {'; '.join(errors)}"
+        raise TaskFailed(text, exit_code=_EXIT_USER_ERROR, is_retryable=False)
+    for finding in findings:
+        if finding.rule not in _QUIET_RULES:
+            warn(_sentence(finding))
+    return CustomJob.of(custom_job_fields(message), command_prefixes or {}, has_images=has_images)
+
+
+def _sentence(finding: Finding) -> str:
+    """Format a finding with its path and the nearest valid choices."""
+    return f"{finding.path}: {finding.message}{finding.nearest}"
+
+
+def missing_command(pool: dict[str, Any], command_prefixes: Mapping[str, tuple[str, ...]], *, has_images: bool) -> str:
+    """Return why a WorkerPoolSpec with a container has nothing to run here; empty when it has something."""
+    container = pool.get("container_spec") or {}
+    image = container.get("image_uri", "")
+    if container.get("command") or command_prefixes.get(image) or _REDUCTION_SERVER in image or has_images:
+        return ""
+    return (
+        f"the command is empty, and the entry point of {image} is not known locally; set the command, "
+        f"e.g. ['python', '-m', 'trainer.task'], or pass --engine docker or --image {image}=COMMAND"
+    )
+
+
+def _pool_of(
+    number: int, fields: dict[str, Any], command_prefixes: Mapping[str, tuple[str, ...]], *, has_images: bool
+) -> Pool:
+    """Build a pool from the fields of a WorkerPoolSpec."""
+    package = fields.get("python_package_spec", {})
+    container = fields.get("container_spec") or package
+    entry_point = ("python", "-m", package.get("python_module", "")) if package else container.get("command", ())
+    image = container.get("image_uri", "") or package.get("executor_image_uri", "")
+    prefix = () if package else command_prefixes.get(image, ())
+    entry_point = (*prefix, *entry_point)
+    if not package and (problem := missing_command(fields, command_prefixes, has_images=has_images)):
+        raise TaskFailed(f"worker_pool_specs[{number}].container_spec: {problem}", is_retryable=False)
+    if module := started_module(entry_point, container.get("args", ())):
+        raise TaskFailed(
+            f"worker_pool_specs[{number}]: the command starts Google's {module}, which does not run here; remove it",
+            is_retryable=False,
+        )
+    return Pool(
+        number=number,
+        num_replicas=int(fields.get("replica_count", 1)),
+        image_uri=image,
+        entry_point=entry_point,
+        arguments=tuple(container.get("args", ())),
+        env=_variables(number, container.get("env", ())),
+        num_gpus=int(fields.get("machine_spec", {}).get("accelerator_count", 0)),
+        is_python_package=bool(package),
+        package_uris=tuple(package.get("package_uris", ())),
+        has_local_command=bool(prefix),
+    )
+
+
+def _variables(number: int, env: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Return environment variables by their names."""
+    if not all(each.get("name") for each in env):
+        raise TaskFailed(
+            f"worker_pool_specs[{number}]: a variable in env has no name; every variable needs one", is_retryable=False
+        )
+    return {each["name"]: each.get("value", "") for each in env}

@@ -1,0 +1,210 @@
+"""A custom job while it runs: one process per replica, restarted by the service's rules until the job ends.
+
+One loop in the caller's thread makes all decisions; other threads only report that a process has ended.
+"""
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+from uuid import uuid4
+
+from localvertex.errors import Cancelled
+from localvertex.jobs.faults.faults import Fault
+from localvertex.jobs.faults.injector import FaultClock, FaultInjector
+from localvertex.jobs.faults.ledger import FaultLedger
+from localvertex.jobs.faults.requests import Requests
+from localvertex.jobs.goodput.event_files import EventFiles
+from localvertex.jobs.goodput.goodput import goodput
+from localvertex.jobs.goodput.timeline import Mark
+from localvertex.jobs.job import CustomJob
+from localvertex.jobs.replica_process import Exit, ReplicaProcess
+from localvertex.jobs.restart_rules import Decision, Restarts, Verdict
+from localvertex.jobs.status import JobState, Outcome, Status
+from localvertex.processes import logs
+from localvertex.processes.network.loopback import LoopbackPorts
+
+_LOG = "log.txt"
+"""The job's own log, in its folder; a pipeline's step has the same file."""
+
+_POLL_SECONDS = 0.05
+"""How long a fault, a cancellation or the timeout may go unnoticed. The end of a process wakes the loop at once."""
+
+_PROGRESS_SECONDS = 0.5
+"""Between two reports of further training: each becomes a line in the journal of a run."""
+
+
+class JobRun:
+    """One job while it runs; call `execute` once."""
+
+    def __init__(
+        self,
+        job: CustomJob,
+        replicas: list[ReplicaProcess],
+        *,
+        events: EventFiles,
+        faults: tuple[Fault, ...],
+        ledger: FaultLedger,
+        restarts: Restarts,
+        folder: Path,
+        observe: Callable[[Status], None],
+        report: Callable[[str], None],
+        cancel: threading.Event,
+    ) -> None:
+        self._job, self._replicas, self._events, self._restarts = job, replicas, events, restarts
+        self._log_file, self._observe, self._report = folder / _LOG, observe, report
+        self._cancel, self._id = cancel, uuid4().hex
+        self._injector = FaultInjector(
+            FaultClock(faults, events),
+            Requests(job, folder, self._id, self._announce),
+            replicas,
+            ledger,
+            self._announce,
+        )
+        # A single replica has no peers.
+        ports = [int(each.address.rpartition(":")[2]) for each in replicas] if len(replicas) > 1 else []
+        self._ports = LoopbackPorts(ports, self._announce)
+        self._exits: SimpleQueue[Exit] = SimpleQueue()
+        self._has_trained, self._observed_at = False, -math.inf
+        self._state = JobState.PENDING
+        self._num_restarts = 0
+        self._marks: list[Mark] = []
+        self._goodput: dict[str, Any] = {}
+        self._outcome: Outcome | None = None
+
+    def execute(self) -> Outcome:
+        """Start every replica and follow the job to its end."""
+        timeout_seconds = self._job.scheduling.timeout_seconds
+        deadline = time.monotonic() + timeout_seconds
+        self._state = JobState.RUNNING
+        try:
+            self._start(self._replicas)
+            while self._outcome is None:
+                if self._cancel.is_set():
+                    raise Cancelled
+                if time.monotonic() >= deadline:
+                    self._end(JobState.FAILED, error=f"the job exceeded its timeout of {timeout_seconds:g} s")
+                else:
+                    self._follow()
+        except Cancelled:
+            self._end(JobState.CANCELLED, error="the job was cancelled")
+        finally:
+            # No process may be left, even after a defect in this loop.
+            for each in self._replicas:
+                each.stop()
+        if self._outcome is None:
+            raise RuntimeError("the job has ended without an outcome")
+        return self._outcome
+
+    @property
+    def _status(self) -> Status:
+        return Status(
+            state=self._state,
+            replicas=tuple(each.status(self._id, self._events) for each in self._replicas),
+            num_restarts=self._num_restarts,
+            num_preemptions=self._restarts.num_preemptions,
+            marks=tuple(self._marks),
+            goodput=self._goodput,
+        )
+
+    def _log(self, text: str) -> None:
+        with suppress(OSError):  # a full disk does not end the job
+            logs.add(self._log_file, text)
+        self._marks.append((time.time(), text))
+
+    def _announce(self, text: str) -> None:
+        self._log(text)
+        self._report(text)
+
+    def _start(self, replicas: list[ReplicaProcess]) -> None:
+        for each in replicas:
+            each.start(self._exits.put)
+        self._observe(self._status)
+
+    def _follow(self) -> None:
+        """Wait up to POLL_SECONDS for the end of a process and handle it, or else do what is due."""
+        try:
+            ended = self._exits.get(timeout=_POLL_SECONDS)
+        except Empty:
+            num_marks = len(self._marks)
+            self._has_trained |= self._events.poll()
+            self._injector.carry_out()
+            self._ports.confine()
+            is_due = time.monotonic() - self._observed_at >= _PROGRESS_SECONDS
+            if len(self._marks) > num_marks or (self._has_trained and is_due):
+                self._has_trained, self._observed_at = False, time.monotonic()
+                self._observe(self._status)
+        else:
+            self._accept(ended)
+        if self._outcome is None and (replica := self._injector.take_preemption()):
+            self._follow_up(replica, self._restarts.after_preemption(), reason="")
+
+    def _accept(self, ended: Exit) -> None:
+        """Handle the end of a process."""
+        self._ended(ended)
+        replica = ended.replica
+        if replica.is_done:
+            if replica.replica.is_primary:
+                self._end(JobState.SUCCEEDED)
+            else:
+                self._observe(self._status)
+        elif self._injector.is_preempted():
+            # The peers of a preempted machine fail too; only the preemption counts.
+            self._observe(self._status)
+        else:
+            in_maintenance = self._injector.is_in_maintenance(replica)
+            rules = self._restarts
+            decision = rules.after_maintenance() if in_maintenance else rules.after_exit(replica.name, ended.code)
+            self._follow_up(replica, decision, reason=logs.failure_text(ended.code, replica.log))
+
+    def _ended(self, ended: Exit) -> None:
+        ended.replica.ended(ended.code)
+        self._log(f"{ended.replica.name}: exit code {ended.code}")
+
+    def _follow_up(self, replica: ReplicaProcess, decision: Decision, *, reason: str) -> None:
+        """Apply the decision about a replica that failed."""
+        self._log(f"{replica.name}: {decision.reason}")
+        if decision.verdict is Verdict.FAIL:
+            # Reported once, as the job's error.
+            reasons = [text for text in (decision.reason if decision.adds_to_exit_code else "", reason) if text]
+            error = f"{replica.name}: {'; '.join(reasons)}"
+            self._end(JobState.FAILED, error, exit_code=replica.exit_code, is_permanent=decision.is_permanent)
+            return
+        self._report(f"{replica.name}: {f'{reason}; ' if reason else ''}{decision.reason}")
+        self._num_restarts += 1
+        if decision.verdict is Verdict.RESTART_JOB:
+            # At once, because the others' work would be lost anyway, and one of them may be frozen.
+            for each in self._replicas:
+                each.signal(signal.SIGKILL)
+            self._wait_for_all()
+        self._start(self._replicas if decision.verdict is Verdict.RESTART_JOB else [replica])
+
+    def _wait_for_all(self) -> None:
+        """Wait until every process has ended and its port is free again."""
+        while any(each.is_running for each in self._replicas):
+            self._ended(self._exits.get())
+
+    def _end(
+        self, state: JobState, error: str = "", *, exit_code: int | None = None, is_permanent: bool = False
+    ) -> None:
+        """Stop what still runs, with the grace time, and then end the job."""
+        if state is JobState.CANCELLED:
+            self._state = JobState.CANCELLING
+            self._observe(self._status)
+        for each in self._replicas:
+            each.stop()
+        self._wait_for_all()
+        self._events.poll()
+        self._state = state
+        self._log(f"{state}{f': {error}' if error else ''}")
+        if all(each.spans for each in self._replicas):
+            spans = {each.name: each.spans for each in self._replicas}
+            restarts, marks = self._num_restarts, self._marks
+            self._goodput = goodput(spans, self._events, num_failures=restarts, marks=marks, end=time.time())
+        self._outcome = Outcome(status=self._status, error=error, exit_code=exit_code, is_permanent=is_permanent)
+        self._observe(self._status)

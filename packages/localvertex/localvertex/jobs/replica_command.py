@@ -1,0 +1,136 @@
+"""How the command of a replica is started: with this Python, or as a container command."""
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+from localvertex.containers import leftovers
+from localvertex.containers.call import Call, Prepared
+from localvertex.containers.choice import Choice
+from localvertex.containers.mounts import mentioned_paths, output_folders
+from localvertex.containers.programs import with_bash
+from localvertex.credentials.isolation import Credentials
+from localvertex.errors import TaskFailed
+from localvertex.jobs import images
+from localvertex.jobs.environment import OUTPUT_FOLDERS, metadata_environment, own_environment
+from localvertex.jobs.gpus import VARIABLE
+from localvertex.jobs.job import CustomJob, Replica
+from localvertex.jobs.python_package import environment_of
+from localvertex.jobs.status import Workspace
+from localvertex.processes import read_only
+from localvertex.processes.environments import activated
+from localvertex.processes.own_packages import variables
+from localvertex.processes.processes import Processes
+from localvertex.values.buckets import Buckets
+from localvertex_base.userinput.temporary import temporary_folder
+
+
+class ReplicaCommands:
+    """Prepares the processes of a job's replicas; their temporary folders end with `holders`."""
+
+    def __init__(
+        self,
+        job: CustomJob,
+        workspace: Workspace,
+        processes: Processes,
+        credentials: Credentials,
+        containers: Choice,
+        holders: ExitStack,
+    ) -> None:
+        self._job, self._workspace, self._processes = job, workspace, processes
+        self._credentials, self._containers, self._holders = credentials, containers, holders
+        self._calls: list[Call] = []
+        self._foreign = {pool.number for pool in job.pools if images.is_container_command(pool, containers)}
+
+    @property
+    def announcement(self) -> str:
+        """Return how the container commands of the job run; empty when it has none."""
+        return self._containers.how.announcement if self._foreign else ""
+
+    def prepared(self, replica: Replica, service: dict[str, str], metadata_address: str) -> Prepared:
+        """Return the process of a replica.
+
+        Args:
+            replica: The replica.
+            service: The variables that the service sets for it.
+            metadata_address: Host and port of its metadata server.
+
+        Raises:
+            TaskFailed: Its packages cannot be installed, or its outputs are at a place that it may not write.
+            Cancelled: The run is being stopped.
+        """
+        pool, env, bin_folder = replica.pool, own_environment() | service, Path(sys.executable).parent
+        if pool.is_python_package:
+            package = environment_of(pool, self._workspace, self._processes, self._credentials.environment(env))
+            env, bin_folder = activated(env, package), package / "bin"
+        env |= pool.env
+        own = self._holders.enter_context(temporary_folder())
+        folder, python = self._workspace.folder, bin_folder / "python3"
+        env |= variables(env, python=python, folder=folder, temporary=Path(own))
+        env = self._credentials.environment(env, declared=pool.env)
+        metadata = {} if self._credentials.is_users else metadata_environment(metadata_address)
+        if pool.number not in self._foreign:
+            command = Buckets(root=self._workspace.buckets).mounted(_local_command(pool.command, bin_folder))
+            env |= metadata
+            if pool.is_python_package:
+                command, env = read_only.prepared(command, env)
+            return Prepared(command=command, env=env)
+        declared = frozenset((*pool.env, *service, *metadata))
+        call = self._call(replica, env | metadata, declared, Path(own))
+        self._calls.append(call)
+        return self._containers.how.prepared(call)
+
+    def check_leftovers(self) -> None:
+        """Remove what leads out of the folders that container commands have written.
+
+        Raises:
+            TaskFailed: There was something.
+        """
+        for call in self._calls if self._foreign and self._containers.how.confines else ():
+            leftovers.check(call)
+
+    def _call(self, replica: Replica, env: dict[str, str], declared: frozenset[str], temporary: Path) -> Call:
+        """Return the container command of a replica.
+
+        Raises:
+            TaskFailed: The base output directory is at a place that it may not write.
+        """
+        pool, folder, work_dir = replica.pool, self._workspace.folder, self._workspace.private_dir.parent
+        base, is_image = self._job.base_output_directory, self._containers.how.runs_images
+        gcs_root = self._workspace.buckets
+        writable = output_folders(
+            base, (*OUTPUT_FOLDERS.values(),), folder=folder, work_dir=work_dir, gcs_root=gcs_root
+        )
+        if writable is None:
+            raise TaskFailed(
+                f"base_output_directory {base}: a container command may write only in the work directory "
+                f"({work_dir}), outside of other runs; choose a folder there",
+                is_retryable=False,
+            )
+        return Call(
+            image=pool.image_uri,
+            command=[*pool.entry_point] if is_image else with_bash([*pool.command]),
+            arguments=[*pool.arguments] if is_image else [],
+            env=self._credentials.step_file.confined(env) if self._containers.how.confines else env,
+            declared=declared,
+            folder=folder,
+            temporary=temporary,
+            work_dir=work_dir,
+            credentials=self._credentials.files,
+            readable=(
+                *self._workspace.readable,
+                *mentioned_paths(pool.command, work_dir=work_dir),
+                *self._credentials.step_file.readable,
+            ),
+            writable=tuple(writable),
+            gcs_root=gcs_root,
+            known_links=leftovers.links_out(gcs_root),
+            gpus=env.get(VARIABLE, "").removeprefix("-1") if pool.num_gpus else "",
+            host_name=replica.name,
+        )
+
+
+def _local_command(command: tuple[str, ...], bin_folder: Path) -> list[str]:
+    """Return the command with `python` replaced by the one in this folder."""
+    program = str(bin_folder / Path(sys.executable).name) if command[0] in ("python", "python3") else command[0]
+    return [program, *command[1:]]

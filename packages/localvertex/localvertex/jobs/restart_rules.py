@@ -1,0 +1,123 @@
+"""Which failure restarts what: one replica, the whole job, or nothing.
+
+Source: Google's page "Understand the custom training service". A common error is permanent, and only other errors get
+five restarts and three retries. Its table names the common errors; decision 0050 has the sentences.
+"""
+
+import signal
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from localvertex.jobs.job import Scheduling
+
+_MAX_REPLICA_RESTARTS = 5
+_MAX_JOB_RETRIES = 3
+_MAX_PREEMPTIONS = 6
+"""Restarts of a Spot job."""
+
+_PERMANENT = {2: "invalid input", 126: "the program cannot be executed", 127: "the program is not found"}
+"""Exit codes that no restart fixes: this project's code for invalid input, and a shell's for a missing program."""
+
+_TRANSIENT = {6: "SIGABRT", 134: "SIGABRT", 11: "SIGSEGV", 139: "SIGSEGV"}
+"""The table's potentially transient exit codes: of prebuilt containers, and of custom containers."""
+
+_KILLED = range(129, 128 + signal.NSIG)
+"""Exit codes of programs that ended by a signal. Codes above, as of `sys.exit(-1)`, are the program's own."""
+
+
+class RestartRule(StrEnum):
+    """How an exit code that the program chose is treated."""
+
+    SERVICE = "service"
+    """As in the service's table: it is permanent, unless the table has it as transient."""
+    LENIENT = "lenient"
+    """As an error that is not in the table: the replica restarts."""
+
+
+class Verdict(StrEnum):
+    """What a failure leads to."""
+
+    RESTART_REPLICA = "restart the replica"
+    RESTART_JOB = "restart the job"
+    FAIL = "end the job"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """A verdict and its reason, for the log."""
+
+    verdict: Verdict
+    reason: str
+    adds_to_exit_code: bool = True
+    """Whether the reason explains more than the exit code, and so belongs to the job's error."""
+    is_permanent: bool = False
+    """Whether the same job would fail again, so that a pipeline does not retry its task either."""
+
+
+@dataclass(kw_only=True)
+class Restarts:
+    """The restart budget of one job, and how much of it has been used."""
+
+    scheduling: Scheduling
+    rule: RestartRule
+    of_replicas: Counter[str] = field(default_factory=Counter)
+    """In the current attempt at the job."""
+    num_job_retries: int = 0
+    num_preemptions: int = 0
+
+    def after_exit(self, name: str, code: int) -> Decision:
+        """Decide what a non-zero exit code of a replica leads to."""
+        is_services = self.rule is RestartRule.SERVICE
+        if code in _PERMANENT:
+            reason = f"exit code {code} ({_PERMANENT[code]}) is permanent"
+            return _fail(reason, adds_to_exit_code=False, is_permanent=True)
+        if is_services and code not in _TRANSIENT and code not in _KILLED:
+            reason = f"exit code {code} is the program's own, which is permanent on Vertex AI"
+            return _fail(f"{reason}; --restart-rule lenient restarts it", adds_to_exit_code=False)
+        if self.scheduling.disable_retries:
+            return _fail("disable_retries is set")
+        if is_services and code in _TRANSIENT:
+            return self._retry_job(f"{_MAX_JOB_RETRIES} retries of the job after {_TRANSIENT[code]} are used up")
+        if self.of_replicas[name] < _MAX_REPLICA_RESTARTS:
+            self.of_replicas[name] += 1
+            count = f"restart {self.of_replicas[name]} of {_MAX_REPLICA_RESTARTS}"
+            if self.scheduling.restart_job_on_worker_restart:
+                return Decision(verdict=Verdict.RESTART_JOB, reason=f"{count} (all replicas)")
+            return Decision(verdict=Verdict.RESTART_REPLICA, reason=count)
+        return self._retry_job(
+            f"{_MAX_REPLICA_RESTARTS} restarts and {_MAX_JOB_RETRIES} retries of the job are used up"
+        )
+
+    def _retry_job(self, used_up: str) -> Decision:
+        """Restart the job, or fail with `used_up` after the last retry."""
+        if self.num_job_retries >= _MAX_JOB_RETRIES:
+            return _fail(used_up)
+        self.num_job_retries += 1
+        self.of_replicas.clear()
+        reason = f"the job restarts, retry {self.num_job_retries} of {_MAX_JOB_RETRIES}"
+        return Decision(verdict=Verdict.RESTART_JOB, reason=reason)
+
+    def after_preemption(self) -> Decision:
+        """Decide what a preemption leads to."""
+        self.num_preemptions += 1
+        if self.scheduling.disable_retries:
+            return _fail("preempted, and disable_retries is set")
+        if self.num_preemptions > _MAX_PREEMPTIONS:
+            count = self.num_preemptions
+            return _fail(f"preempted {count} times; the service restarts a job at most {_MAX_PREEMPTIONS} times")
+        reason = f"preempted, restart {self.num_preemptions} of {_MAX_PREEMPTIONS}"
+        return Decision(verdict=Verdict.RESTART_JOB, reason=reason)
+
+    def after_maintenance(self) -> Decision:
+        """Decide what maintenance leads to: the same host name on another machine, outside the restart budget."""
+        if self.scheduling.disable_retries:
+            return _fail("its machine was lost to maintenance, and disable_retries is set")
+        restarts_all = self.scheduling.restart_job_on_worker_restart
+        verdict = Verdict.RESTART_JOB if restarts_all else Verdict.RESTART_REPLICA
+        return Decision(verdict=verdict, reason="restart on another machine after maintenance")
+
+
+def _fail(reason: str, *, adds_to_exit_code: bool = True, is_permanent: bool = False) -> Decision:
+    """Return the decision to end the job."""
+    return Decision(verdict=Verdict.FAIL, reason=reason, adds_to_exit_code=adds_to_exit_code, is_permanent=is_permanent)

@@ -1,0 +1,165 @@
+"""Sets up a custom job and runs it."""
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+from localvertex.containers.choice import Choice
+from localvertex.credentials.isolation import Credentials, NoCredentials
+from localvertex.errors import TaskFailed
+from localvertex.jobs import images
+from localvertex.jobs.environment import held_addresses, service_environment
+from localvertex.jobs.faults import faults
+from localvertex.jobs.faults.faults import Fault
+from localvertex.jobs.faults.ledger import FaultLedger
+from localvertex.jobs.goodput.event_files import EventFiles
+from localvertex.jobs.gpus import gpu_environments
+from localvertex.jobs.job import CustomJob
+from localvertex.jobs.job_run import JobRun
+from localvertex.jobs.replica_command import ReplicaCommands
+from localvertex.jobs.replica_process import ReplicaProcess
+from localvertex.jobs.restart_rules import Restarts
+from localvertex.jobs.status import Options, Outcome, Status, Workspace
+from localvertex.processes.network.metadata_server import MetadataServer
+from localvertex.processes.processes import Processes
+
+
+def run(
+    job: CustomJob,
+    *,
+    workspace: Workspace,
+    processes: Processes,
+    credentials: Credentials | None = None,
+    containers: Choice | None = None,
+    observe: Callable[[Status], None] = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
+    cancel: threading.Event | None = None,
+    options: Options | None = None,
+    ledger: FaultLedger | None = None,
+    gpus: Sequence[str] | None = None,
+) -> Outcome:
+    """Run a job to its end.
+
+    Args:
+        job: What `read` returned.
+        workspace: Its folders, and the project that replicas see.
+        processes: Holds the job's processes; stopping it cancels the job.
+        credentials: What the replicas get of the user's credentials; None: nothing.
+        containers: How container commands run; None: in the sandbox.
+        observe: Called with the status after every change, in the caller's thread.
+        warn: Called with each difference from the service.
+        report: Called with each fault and restart, as a line of text.
+        cancel: Cancels the job once another thread sets it.
+        options: Restart rule and faults.
+        ledger: Notes which faults happen.
+        gpus: The GPUs of this machine for the job; None: all that are visible.
+
+    Raises:
+        TaskFailed: The job could not be started.
+    """
+    options, ledger = options or Options(), ledger or FaultLedger()
+    job = replace(job, base_output_directory=workspace.localised(job.base_output_directory))
+    containers = containers or Choice()
+    images.check(job, containers)
+    planned = _planned_faults(job, options, warn)
+    _make_output_directory(job.base_output_directory)
+    workspace.folder.mkdir(parents=True, exist_ok=True)
+    if any(pool.is_reduction_server for pool in job.pools):
+        warn("Reduction Server does not run locally; the workers reduce gradients without it")
+    with ExitStack() as servers:
+        if credentials is None:
+            credentials = NoCredentials()
+            servers.callback(credentials.close)
+        processes.secrets = credentials.secrets.live
+        commands = ReplicaCommands(job, workspace, processes, credentials, containers, servers)
+        if commands.announcement:
+            warn(commands.announcement)
+        replicas = _replicas_of(job, workspace, processes, commands, servers, warn, gpus)
+        ledger.plan(planned)
+        try:
+            outcome = JobRun(
+                job,
+                replicas,
+                events=EventFiles.of_job(job.base_output_directory, [each.name for each in replicas]),
+                faults=planned,
+                ledger=ledger,
+                restarts=Restarts(scheduling=job.scheduling, rule=options.restart_rule),
+                folder=workspace.folder,
+                observe=observe,
+                report=report,
+                cancel=cancel or threading.Event(),
+            ).execute()
+        finally:
+            commands.check_leftovers()
+        credentials.secrets.remove_from([*workspace.folder.glob("*.log"), *workspace.folder.glob("log.txt")])
+        return replace(outcome, error=credentials.secrets.removed(outcome.error))
+
+
+def _replicas_of(
+    job: CustomJob,
+    workspace: Workspace,
+    processes: Processes,
+    commands: ReplicaCommands,
+    servers: ExitStack,
+    warn: Callable[[str], None],
+    visible: Sequence[str] | None,
+) -> list[ReplicaProcess]:
+    """Build the replicas that run here, without starting them; their metadata servers close with `servers`."""
+    job_id = uuid4().hex
+    gpus = gpu_environments(job, warn, visible)
+    replicas = []
+    # Released before the first process starts, so that it can bind its port.
+    with held_addresses(job) as addresses:
+        for replica in [each for each in job.replicas if not each.pool.is_reduction_server]:
+            metadata = MetadataServer()
+            servers.callback(metadata.close)
+            service = service_environment(job, replica, addresses=addresses, project=workspace.project, job_id=job_id)
+            prepared = commands.prepared(replica, service | gpus[replica.name], metadata.address)
+            replicas.append(
+                ReplicaProcess(
+                    replica=replica,
+                    command=prepared.command,
+                    env=prepared.env,
+                    clean_up=prepared.clean_up,
+                    folder=workspace.folder,
+                    processes=processes,
+                    metadata=metadata,
+                    address=addresses[replica.name],
+                )
+            )
+    return replicas
+
+
+def _planned_faults(job: CustomJob, options: Options, warn: Callable[[str], None]) -> tuple[Fault, ...]:
+    """Collect the faults of this job; random ones are reported, so that each can be repeated on its own.
+
+    Raises:
+        TaskFailed: A fault cannot happen in this job.
+    """
+    planned = options.faults
+    if options.random_faults_seed is not None:
+        chosen = faults.random_faults(job, options.random_faults_seed)
+        warn(f"random faults with seed {options.random_faults_seed}: {', '.join(map(str, chosen))}")
+        planned += chosen
+    faults.check_for(job, planned)
+    if not job.scheduling.is_spot and any(fault.action is faults.Action.PREEMPT for fault in planned):
+        warn(faults.NOT_SPOT)
+    return planned
+
+
+def _make_output_directory(uri: str) -> None:
+    """Create a local base output directory; in a bucket the program that writes to it does that.
+
+    Raises:
+        TaskFailed: It cannot be created.
+    """
+    if not uri or "://" in uri:
+        return
+    try:
+        Path(uri).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TaskFailed(f"base_output_directory {uri}: {error.strerror}", is_retryable=False) from None

@@ -1,0 +1,129 @@
+"""A custom job as its caller sees it: where and how it runs, its progress, how it ended."""
+
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from localvertex.jobs.faults.faults import Fault
+from localvertex.jobs.faults.ledger import FaultLedger
+from localvertex.jobs.goodput.event_files import EventLog
+from localvertex.jobs.goodput.progress import Progress
+from localvertex.jobs.goodput.timeline import Mark, Span
+from localvertex.jobs.restart_rules import RestartRule
+from localvertex.values.buckets import Buckets
+
+
+class JobState(StrEnum):
+    """States as the API's JobState names them."""
+
+    PENDING = "JOB_STATE_PENDING"
+    RUNNING = "JOB_STATE_RUNNING"
+    SUCCEEDED = "JOB_STATE_SUCCEEDED"
+    FAILED = "JOB_STATE_FAILED"
+    CANCELLING = "JOB_STATE_CANCELLING"
+    CANCELLED = "JOB_STATE_CANCELLED"
+
+
+FINAL_STATES = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How to run a job; none of it is part of the job itself."""
+
+    restart_rule: RestartRule = RestartRule.SERVICE
+    faults: tuple[Fault, ...] = ()
+    random_faults_seed: int | None = None
+    """Adds random faults, the same for the same seed and replicas."""
+
+    @property
+    def has_faults(self) -> bool:
+        """Return whether the run has faults for its jobs."""
+        return bool(self.faults) or self.random_faults_seed is not None
+
+    def new_ledger(self) -> FaultLedger:
+        """Return a ledger in which no fault of these options has happened yet."""
+        return FaultLedger(self.faults, has_random=self.random_faults_seed is not None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workspace:
+    """The folders and the project in which a job runs."""
+
+    folder: Path
+    """Absolute path of the replicas' working directory and logs, used by this job only."""
+    private_dir: Path
+    """Environments that later jobs reuse."""
+    project: str = "local-project"
+    readable: tuple[Path, ...] = ()
+    """Files and folders that container commands may read."""
+    buckets: Path | None = None
+    """A folder with one folder per bucket; None where gs:// means Cloud Storage itself."""
+
+    def localised(self, uri: str) -> str:
+        """Return the URI, or the path of a bucket's object where buckets are folders.
+
+        Raises:
+            TaskFailed: The URI points outside its bucket.
+        """
+        if self.buckets is None or not uri.startswith("gs://"):
+            return uri
+        return Buckets(root=self.buckets).path_of(uri)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicaStatus(Progress):
+    """One replica at one moment, with the progress of its training."""
+
+    name: str
+    is_running: bool
+    num_starts: int
+    exit_code: int | None = None
+    """The exit code of its last process that has ended."""
+    job_id: str = ""
+    """The id of the job that fault requests name; each attempt at a step is another job."""
+    spans: tuple[Span, ...] = ()
+    """The lifetime of each of its processes."""
+    event_log: EventLog | None = None
+    """Where the events of this job begin; None where they cannot be read."""
+
+    def renamed(self, name: str) -> "ReplicaStatus":
+        """Return the same status under another name."""
+        return replace(self, name=name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """A job at one moment."""
+
+    state: JobState = JobState.PENDING
+    replicas: tuple[ReplicaStatus, ...] = ()
+    num_restarts: int = 0
+    """Starts after the first, of single replicas or of the whole job."""
+    num_preemptions: int = 0
+    marks: tuple[Mark, ...] = ()
+    """What happened: faults, exit codes, restarts."""
+    goodput: dict[str, Any] = field(default_factory=dict)
+    """How the time was spent; empty until the job has ended."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a job ended."""
+
+    status: Status
+    error: str = ""
+    exit_code: int | None = None
+    """The exit code of the replica that decided the outcome."""
+    is_permanent: bool = False
+    """Whether running the same job again would end the same way."""
+
+    @property
+    def state(self) -> JobState:
+        """SUCCEEDED, FAILED or CANCELLED."""
+        return self.status.state

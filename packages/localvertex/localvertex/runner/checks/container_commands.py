@@ -1,0 +1,82 @@
+"""Container commands of a pipeline: whether and how they can run here, checked before anything starts."""
+
+from collections.abc import Iterable, Iterator
+
+from localvertex import executors
+from localvertex.containers.choice import Choice
+from localvertex.containers.programs import missing
+from localvertex.executors.container_command import ContainerCommandExecutor
+from localvertex.executors.custom_job import CustomJobExecutor
+from localvertex.executors.python_step import MODULES
+from localvertex.jobs import images
+from localvertex.values.arguments import expand_arguments
+from localvertex.values.placeholders import Unresolvable
+from localvertex_base.compiled.launchers import launcher_module
+from localvertex_base.compiled.payload import mentioned_inputs
+from localvertex_base.compiled.spec import Component, Container, Pipeline
+
+
+def refusals(pipeline: Pipeline, components: Iterable[Component], choice: Choice) -> list[str]:
+    """Return one reason for each container command of these components that cannot run here.
+
+    Raises:
+        UserError: The engine that the user has named cannot be used.
+    """
+    reasons = []
+    for component in components:
+        container = pipeline.executors.get(component.executor)
+        if isinstance(container, Container) and runs_own_command(container) and (text := _problem(container, choice)):
+            image = container.image or "(none)"
+            is_in_image = container.image and text != choice.how.problem
+            advice = (
+                f"; add --engine docker, or give a local command with --image {image}=COMMAND" if is_in_image else ""
+            )
+            reasons.append(f"{container.path}: {text} (image {image!r}){advice}")
+    return reasons + [f"{path}: {text}" for path, text in _jobs(pipeline, components, choice) if text]
+
+
+def announcement(pipeline: Pipeline, components: Iterable[Component], choice: Choice) -> str:
+    """Return how the container commands of a pipeline run; empty when it has none."""
+    found = (pipeline.executors.get(component.executor) for component in components)
+    has_commands = any(isinstance(each, Container) and runs_own_command(each) for each in found)
+    return choice.how.announcement if has_commands or any(True for _ in _jobs(pipeline, components, choice)) else ""
+
+
+def runs_own_command(container: Container) -> bool:
+    """Return whether a container runs its own command here, not a replacement or a program of Google's."""
+    if container.replacement or launcher_module((*container.command, *container.args)):
+        return False
+    return isinstance(executors.find(container), ContainerCommandExecutor)
+
+
+def _problem(container: Container, choice: Choice) -> str:
+    """Return why a container's command cannot run; empty when it can, or when only the run can decide."""
+    if choice.how.problem or choice.how.runs_images:
+        return choice.how.problem
+    if not container.command:
+        return "the container has no command, and the entry point of its image is not known locally"
+    if {*MODULES} & {*container.command} and not any("ephemeral_component" in part for part in container.command):
+        return "this is a containerized Python component, whose code is in the image"
+    every = (*container.command, *container.args)
+    for names in (mentioned_inputs(every), set[str]()):
+        try:
+            words = expand_arguments(every, names)
+        except Unresolvable:
+            return ""  # The check of the arguments reports it.
+        if text := missing(words, choice.how.shows, container.env):
+            return text
+    return ""
+
+
+def _jobs(pipeline: Pipeline, components: Iterable[Component], choice: Choice) -> Iterator[tuple[str, str]]:
+    """Yield the path of each container command in worker pools that the file contains, and why it cannot run."""
+    for dag in [each.dag for each in components if each.dag]:
+        for task in dag.tasks.values():
+            used = pipeline.components.get(task.component)
+            executor = pipeline.executors.get(used.executor) if used else None
+            source = task.parameters.get("worker_pool_specs")
+            if executor is None or not CustomJobExecutor().accepts(executor) or source is None:
+                continue
+            for number, pool in enumerate(source.constant if isinstance(source.constant, list) else ()):
+                if images.is_foreign_spec(pool, choice):
+                    yield f"{source.path or task.path}[{number}].container_spec", images.problem_of_spec(pool, choice)

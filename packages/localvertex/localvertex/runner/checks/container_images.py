@@ -1,0 +1,55 @@
+"""Local commands in place of container images: `--image IMAGE=COMMAND`."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+
+from localvertex.executors.custom_job import CustomJobExecutor
+from localvertex_base.compiled.spec import Container, Pipeline
+from localvertex_base.userinput.errors import UserError
+
+
+def from_options(options: list[str]) -> dict[str, tuple[str, ...]]:
+    """Return the commands by image; a command is split as a shell splits it, but no shell runs it.
+
+    Raises:
+        UserError: An option has another form.
+    """
+    prefixes = {}
+    for option in options:
+        image, _, text = option.partition("=")
+        try:
+            command = tuple(shlex.split(text))
+        except ValueError as error:
+            raise UserError(f"--image {option}: {error}") from None
+        if not image or not command:
+            example = "--image gcr.io/my/image=/opt/tool or --image alpine='docker run --rm alpine'"
+            raise UserError(f"--image {option}: expected IMAGE=COMMAND, for example {example}")
+        prefixes[image] = command
+    return prefixes
+
+
+def check(pipeline: Pipeline, command_prefixes: Mapping[str, tuple[str, ...]]) -> None:
+    """Refuse images that the pipeline does not use.
+
+    Raises:
+        UserError: No container has one of the images, and there are no custom jobs, whose images only the run knows.
+    """
+    known = {each.image for each in pipeline.executors.values() if isinstance(each, Container)}
+    has_custom_jobs = any(CustomJobExecutor().accepts(each) for each in pipeline.executors.values())
+    for image in set() if has_custom_jobs else command_prefixes.keys() - known:
+        names = ", ".join(sorted(known)) or "(none)"
+        raise UserError(f"--image {image}: no step uses this container image; the pipeline uses: {names}")
+
+
+def apply(pipeline: Pipeline, command_prefixes: Mapping[str, tuple[str, ...]]) -> Pipeline:
+    """Return the pipeline with each `--image` command put before the commands of its image's containers."""
+    return replace(
+        pipeline,
+        executors={
+            name: replace(each, replacement=command_prefixes.get(each.image, ()))
+            if isinstance(each, Container)
+            else each
+            for name, each in pipeline.executors.items()
+        },
+    )

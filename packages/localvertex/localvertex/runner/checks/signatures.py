@@ -1,0 +1,102 @@
+"""Check steps against their signatures before anything runs: inputs without a value, constants of another type."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from localvertex.values.placeholders import named
+from localvertex_base.compiled.payload import PLACEHOLDER
+from localvertex_base.compiled.spec import Component, Container, Importer, Pipeline, TaskSpec
+from localvertex_base.userinput.parameters import ParameterSpec, convert
+from localvertex_base.userinput.spelling import quoted
+
+_MAX_RETRIES = 1_000
+"""Maximum retries of a step; with more, a step that never succeeds would repeat for hours."""
+
+_NUL = "\0"
+
+
+def of_task(task: TaskSpec, component: Component) -> list[str]:
+    """Return what is wrong with the inputs and retries of a task of a dag, one reason each."""
+    reasons = [*_constants(task, component)]
+    if task.retry.max_retries > _MAX_RETRIES:
+        path = f"{task.path}.retryPolicy.maxRetryCount"
+        reasons.append(f"{path}: {task.retry.max_retries} retries; at most {_MAX_RETRIES} can run locally")
+    if _NUL in task.display_name:
+        reasons.append(f"{task.path}.taskInfo.name: {quoted(task.display_name)} contains a NUL character; remove it")
+    if component.dag is None and task.iterator is None:
+        reasons += _missing(task, component)
+    return reasons
+
+
+def _missing(task: TaskSpec, component: Component) -> Iterator[str]:
+    """Yield the inputs of a step that the task does not set; a dag may lack those that none of its steps needs."""
+    for name, declared in component.input_parameters.items():
+        source = task.parameters.get(name)
+        if declared.is_required and (source is None or source.is_null):
+            yield f"{task.path}.inputs.parameters: the step needs {name!r} ({declared.type}), which has no value"
+    for name, artifact in component.input_artifacts.items():
+        if not artifact.is_optional and name not in task.artifacts:
+            yield f"{task.path}.inputs.artifacts: the step needs {name!r} ({artifact.schema_title}), which has no value"
+
+
+def _constants(task: TaskSpec, component: Component) -> Iterator[str]:
+    for name, declared in component.input_parameters.items():
+        source = task.parameters.get(name)
+        if source is not None and source.constant is not None and (problem := _problem(source.constant, declared)):
+            yield f"{source.path}: {problem}"
+
+
+def of_step(component: Component, executor: Container | Importer) -> list[str]:
+    """Return what is wrong with a step itself: its defaults, and the words of its command."""
+    base = f"{component.path}.inputDefinitions.parameters"
+    reasons = [
+        f"{base}.{name}.defaultValue: {problem}"
+        for name, declared in component.input_parameters.items()
+        if declared.default is not None and (problem := _problem(declared.default, declared))
+    ]
+    if isinstance(executor, Container):
+        reasons += _words(component, executor)
+    return reasons
+
+
+def _problem(value: Any, declared: ParameterSpec) -> str:
+    """Return why a value in the file cannot be an input; empty if it can, or if only the run can decide."""
+    if has_nul(value):
+        return f"{quoted(value)} contains a NUL character, which no program can receive; remove it"
+    if PLACEHOLDER.search(str(value)):
+        return ""
+    try:
+        converted = convert(value, declared.type)
+    except ValueError as error:
+        return f"expected {declared.type}, {error}"
+    if declared.literals and converted not in declared.literals:
+        return f"expected one of {', '.join(map(str, declared.literals))}, found {quoted(converted)}"
+    return ""
+
+
+def has_nul(value: Any) -> bool:
+    """Return whether a string anywhere in a value contains a NUL character."""
+    if isinstance(value, dict):
+        return any(has_nul(each) for item in value.items() for each in item)
+    return any(map(has_nul, value)) if isinstance(value, list | tuple) else isinstance(value, str) and _NUL in value
+
+
+def _words(component: Component, container: Container) -> Iterator[str]:
+    """Yield words that no program can receive, and placeholders for what the step does not declare."""
+    for field, words in (("command", container.command), ("args", container.args), ("env", container.env.values())):
+        path = f"{container.path}.{field}"
+        for word in words:
+            if _NUL in word:
+                yield f"{path}: {quoted(word)} contains a NUL character, which no program can receive; remove it"
+            for side, kind, name in named(word):
+                declared = getattr(component, f"{side.removesuffix('s')}_{kind}")
+                if name not in declared:
+                    yield f"{path}: there is a placeholder for {name!r}, which is not among the step's {side} ({kind})"
+    for name in container.env:
+        if not name or set(name) & {"=", _NUL}:
+            yield f"{container.path}.env: {quoted(name)} is not a valid variable name; expected no '=' and no NUL"
+
+
+def of_pipeline(pipeline: Pipeline) -> list[str]:
+    """Return one reason for each name of the pipeline that cannot be displayed."""
+    return [f"pipelineInfo.name: {quoted(pipeline.name)} contains a NUL character; remove it"] * (_NUL in pipeline.name)

@@ -1,0 +1,106 @@
+"""The command `run`: a run, or a resumed one, as its command line describes it."""
+
+import argparse
+import sys
+from typing import Any
+
+from localvertex import jobs
+from localvertex.containers.options import ContainerOptions
+from localvertex.jobs.faults import faults
+from localvertex.runner import input_artifacts
+from localvertex.runner.checks import container_images
+from localvertex.runner.engine import Options, open_file, resume, run
+from localvertex.show import summary
+from localvertex.show.display import Display, Lines
+from localvertex.show.terminal import resume_command
+from localvertex.store.runs import find_readable
+from localvertex.store.task import State
+from localvertex_base.userinput import parameters
+from localvertex_base.userinput.errors import UserError
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run; return 0 when the pipeline succeeded, 1 when it failed, 128 + signal when it was stopped."""
+    start = _resume_run if options.resume else _start_run
+    content = start(options, run_options(options))
+    summary.show(content)
+    if content["state"] != State.SUCCEEDED:
+        print(resume_command.sentence(content))
+    if content["stopped_by_signal"]:
+        return 128 + int(content["stopped_by_signal"])
+    return 0 if content["state"] == State.SUCCEEDED else 1
+
+
+def run_options(options: argparse.Namespace) -> Options:
+    """Read the options of a run."""
+    values = {
+        "work_dir": options.work_dir,
+        "run_id": options.run_id,
+        "project": options.project,
+        "region": options.region,
+        "use_cache": not options.no_cache,
+        "max_backoff_seconds": options.max_backoff,
+        "grace_seconds": options.grace,
+        "command_prefixes": container_images.from_options(options.image),
+        "fail_fast": options.fail_fast,
+        "gcs_root": options.gcs_root,
+        "with_credentials": options.with_credentials,
+        "allow_cloud_launchers": options.allow_cloud_launchers,
+        "containers": container_options(options),
+        "custom_jobs": custom_job_options(options),
+    }
+    if options.max_parallel is not None:
+        values["max_parallel"] = options.max_parallel
+    return Options(**values)
+
+
+def container_options(options: argparse.Namespace) -> ContainerOptions:
+    """Read how container commands run."""
+    return ContainerOptions(
+        engine=options.engine, allow_network=options.allow_network, allow_host_commands=options.allow_host_commands
+    )
+
+
+def custom_job_options(options: argparse.Namespace) -> jobs.Options:
+    """Read the faults and the restart rule of custom jobs."""
+    if options.seed is not None and not options.faults:
+        raise UserError(f"--seed {options.seed} needs --faults random")
+    return jobs.Options(
+        restart_rule=jobs.RestartRule(options.restart_rule),
+        faults=tuple(faults.parse(text) for text in options.fault),
+        random_faults_seed=(options.seed or 0) if options.faults else None,
+    )
+
+
+def _start_run(options: argparse.Namespace, run_options: Options) -> dict[str, Any]:
+    """Run a file and return the record."""
+    if options.file is None:
+        raise UserError("nothing to run: give a compiled FILE, or --resume RUN")
+    file = open_file(options.file, run_options)
+    declared = file.pipeline.root.input_parameters
+    values = parameters.given(declared, options.parameter, options.parameter_file)
+    artifacts = input_artifacts.from_options(options.input_artifact)
+    return run(file, parameters=values, artifacts=artifacts, options=run_options, display=_display())
+
+
+def _resume_run(options: argparse.Namespace, run_options: Options) -> dict[str, Any]:
+    """Resume an earlier run and return the record; what it computes was fixed when it was started."""
+    fixed = {"FILE": options.file, "--parameter": options.parameter, "--parameter-file": options.parameter_file}
+    fixed |= {"--input-artifact": options.input_artifact, "--run-id": options.run_id}
+    if given := [name for name, value in fixed.items() if value]:
+        raise UserError(f"--resume uses the values that the run was started with; leave out {' and '.join(given)}")
+    found = find_readable(options.work_dir, options.resume)
+    if found.content["state"] == State.SUCCEEDED:
+        print(f"{found.run_dir.name} has already succeeded; nothing was run")
+        return found.content | {"unused_faults": run_options.custom_jobs.new_ledger().unused}
+    return resume(options.resume, options=run_options, display=_display())
+
+
+def _display() -> Display:
+    """Return the live view on a terminal, plain lines elsewhere."""
+    if not sys.stdout.isatty():
+        # One write for text and line end: several threads print, and an unbuffered print makes two writes.
+        return Lines(lambda text: print(text + "\n", end="", flush=True))
+    from localvertex.show.terminal.live import Live
+
+    return Live()

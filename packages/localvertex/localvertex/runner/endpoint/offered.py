@@ -1,0 +1,82 @@
+"""The collections that steps may call, as `localvertex serve` and the endpoint of a run have them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from localvertex.api.endpoints.deployments import Deployments
+from localvertex.api.endpoints.endpoints import Endpoints
+from localvertex.api.endpoints.predictions import Predictions
+from localvertex.api.endpoints.records import Records
+from localvertex.api.http.call import Call
+from localvertex.api.http.operations import Operations
+from localvertex.api.http.store import Store
+from localvertex.api.models.evaluations import Evaluations
+from localvertex.api.models.models import Models
+
+Method = Callable[[Call], dict[str, Any] | Response]
+
+Methods = Mapping[str, tuple[str, str, Method]]
+"""Of a collection: HTTP method, path after the collection's, implementation."""
+
+
+class Offered:
+    """The models and endpoints of a work directory, and the operations.
+
+    Args:
+        store: The records of the API.
+        operations: Where finished operations are kept.
+        deployments: The processes of deployed models, which end with the collections.
+    """
+
+    def __init__(self, store: Store, operations: Operations, deployments: Deployments) -> None:
+        self.operations, self._deployments = operations, deployments
+        self.models, self._evaluations = Models(store, operations), Evaluations(store)
+        records = Records(store.folder.parent)
+        self.endpoints = Endpoints(records, operations, deployments)
+        self._predictions = Predictions(records, deployments)
+
+    @property
+    def collections(self) -> dict[str, Methods]:
+        """The methods of each collection."""
+        models, operations, endpoints, predictions = self.models, self.operations, self.endpoints, self._predictions
+        evaluations, of_model = self._evaluations, "/{model:version}/evaluations"
+        return {
+            "models": {
+                "upload": ("POST", ":upload", models.upload),
+                "get": ("GET", "/{id:version}", models.get),
+                "list": ("GET", "", models.list_all),
+                "listVersions": ("GET", "/{id:version}:listVersions", models.list_versions),
+                "patch": ("PATCH", "/{id:version}", models.patch),
+                "mergeVersionAliases": ("POST", "/{id:version}:mergeVersionAliases", models.merge_version_aliases),
+                "delete": ("DELETE", "/{id:id}", models.delete),
+                "deleteVersion": ("DELETE", "/{id:version}:deleteVersion", models.delete_version),
+                "evaluations.import": ("POST", f"{of_model}:import", evaluations.import_one),
+                "evaluations.get": ("GET", f"{of_model}/{{id:id}}", evaluations.get),
+                "evaluations.list": ("GET", of_model, evaluations.list_all),
+            },
+            "endpoints": {
+                "create": ("POST", "", endpoints.create),
+                "get": ("GET", "/{id:id}", endpoints.get),
+                "list": ("GET", "", endpoints.list_all),
+                "patch": ("PATCH", "/{id:id}", endpoints.patch),
+                "delete": ("DELETE", "/{id:id}", endpoints.delete),
+                "deployModel": ("POST", "/{id:id}:deployModel", endpoints.deploy),
+                "undeployModel": ("POST", "/{id:id}:undeployModel", endpoints.undeploy),
+                "mutateDeployedModel": ("POST", "/{id:id}:mutateDeployedModel", endpoints.mutate_deployed_model),
+                "predict": ("POST", "/{id:id}:predict", predictions.predict),
+                "rawPredict": ("POST", "/{id:id}:rawPredict", predictions.raw_predict),
+            },
+            "operations": {
+                "get": ("GET", "/{id:id}", operations.get),
+                "list": ("GET", "", operations.list_all),
+                "cancel": ("POST", "/{id:id}:cancel", operations.cancel),
+                "delete": ("DELETE", "/{id:id}", operations.delete),
+                "wait": ("POST", "/{id:id}:wait", operations.wait),
+            },
+        }
+
+    def close(self) -> None:
+        """Stop everything that runs."""
+        self._deployments.close()

@@ -1,0 +1,84 @@
+"""The endpoint of a run that no server has started: a socket on the loopback interface, served from the first call on.
+
+Only this process has the socket, so that nothing listens when it has ended, however that was.
+"""
+
+import selectors
+import socket
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+from localvertex.api.access.step_access import StepAccess
+from localvertex.containers.serving.machine import Machine
+from localvertex_base import extras
+
+_HOST = "127.0.0.1"
+
+
+class _Server(Protocol):
+    def run(self, listener: socket.socket) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class OwnEndpoint:
+    """The socket and its server.
+
+    Args:
+        machine: The processes of the run, and the work directory with the registry.
+        log: Called with each problem, as a line of text.
+    """
+
+    def __init__(self, machine: Machine, log: Callable[[str], None]) -> None:
+        self.access = StepAccess()
+        self._machine, self._log = machine, log
+        self._listener = socket.create_server((_HOST, 0))
+        self.access.address = f"http://{_HOST}:{self._listener.getsockname()[1]}"
+        self._wake, self._woken = socket.socketpair()
+        self._lock = threading.Lock()
+        self._server: _Server | None = None
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._wait, name="endpoint", daemon=True)
+        self._thread.start()
+
+    def _wait(self) -> None:
+        """Wait for the first call, and serve it and all others."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._listener, selectors.EVENT_READ)
+            selector.register(self._woken, selectors.EVENT_READ)
+            selector.select()
+        if self._is_closed:
+            return
+        server = self._new_server()
+        with self._lock:
+            if self._is_closed:
+                return
+            self._server = server
+        try:
+            server.run(self._listener)
+        except Exception as error:  # a defect of localvertex must not look like one of the step
+            self._log(f"the endpoint of the steps has ended: {type(error).__name__}: {error}")
+            self._listener.close()
+
+    def _new_server(self) -> _Server:
+        try:
+            from localvertex.runner.endpoint.server import Server
+        except ImportError as error:
+            from localvertex.runner.endpoint.missing import MissingServer
+
+            advice = extras.install("serve")
+            return MissingServer(f"the endpoint of `localvertex run` needs {error.name}; {advice}")
+        return Server(self._machine, self.access, self._log)
+
+    def close(self) -> None:
+        """Close the socket; a call that runs gets no answer."""
+        with self._lock:
+            self._is_closed = True
+            server = self._server
+        self._wake.close()
+        if server is not None:
+            server.stop()
+        self._thread.join()
+        self._listener.close()
+        self._woken.close()

@@ -1,0 +1,99 @@
+"""The server of a run's endpoint; imported at the first call, because it takes longer than a small run."""
+
+import asyncio
+import logging
+import secrets
+import socket
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import uvicorn
+from starlette.routing import Route
+
+from localvertex.api.access.access import Access
+from localvertex.api.access.step_access import StepAccess
+from localvertex.api.app import application
+from localvertex.api.connection import Connection
+from localvertex.api.endpoints.deployments import Deployments
+from localvertex.api.http.operations import Operations
+from localvertex.api.http.store import Store
+from localvertex.containers.serving.machine import Machine
+from localvertex.runner.endpoint.offered import Methods, Offered
+from localvertex_base.userinput.temporary import temporary_folder
+
+_REFUSAL = (
+    "the endpoint of a run answers only the steps of this run, which find address and token in the file that the "
+    "variable LOCALVERTEX_ENDPOINT names"
+)
+
+_UNSERVED = (
+    "the endpoint of `localvertex run` does not implement {name} of Vertex AI; docs/serve.md lists what steps may call"
+)
+
+
+class _Service:
+    """What the endpoint offers; its operations end with the run."""
+
+    unserved = _UNSERVED
+    routes: tuple[Route, ...] = ()
+
+    def __init__(self, machine: Machine, folder: Path, log: Callable[[str], None]) -> None:
+        self._held = ExitStack()
+        store = Store(machine.work_dir, log)
+        self._held.callback(store.close)
+        self._offered = Offered(store, Operations(Store(folder, log)), Deployments(machine))
+        self._held.callback(self._offered.close)
+
+    @property
+    def collections(self) -> dict[str, Methods]:
+        return self._offered.collections
+
+    def open(self) -> None:
+        """Do nothing: a server of the same work directory may run, which cleans up."""
+
+    def close(self) -> None:
+        self._held.close()
+
+
+class Server:
+    """The server of one run.
+
+    Args:
+        machine: The processes of the run, and the work directory with the registry.
+        access: The token of the run.
+        log: Called with each problem, as a line of text.
+    """
+
+    def __init__(self, machine: Machine, access: StepAccess, log: Callable[[str], None]) -> None:
+        self._machine, self._log = machine, log
+        # The first token would allow everything, so no process gets it.
+        self._access = Access(secrets.token_urlsafe(), steps=access, refusal=_REFUSAL)
+        self._server: uvicorn.Server | None = None
+        self._is_stopped = False
+
+    def run(self, listener: socket.socket) -> None:
+        """Serve until `stop`."""
+        # A client that sends no HTTP does not concern the user.
+        logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
+        with temporary_folder() as folder, closing(_Service(self._machine, Path(folder), self._log)) as service:
+            config = uvicorn.Config(
+                application(service, self._access),
+                http=Connection,
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=1,
+            )
+            self._server = uvicorn.Server(config)
+            if self._is_stopped:
+                return
+            with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+                runner.run(self._server.serve(sockets=[listener]))
+
+    def stop(self) -> None:
+        """End `run`, from any thread and at any time."""
+        self._is_stopped = True
+        if self._server is not None:
+            self._server.should_exit = True

@@ -1,0 +1,252 @@
+"""A run from the compiled file to its record, as the command line, the endpoint and Python callers use it.
+
+`run` does everything. A caller that must stop a run, or know its id before it starts, takes two steps:
+
+    pending = prepare(file, parameters={...}, options=Options(...), display=listener)   # all checks, then the folder
+    pending.run_id, pending.run_dir                                                     # known, nothing runs yet
+    record = pending.execute()                                                          # blocks; any one thread
+    pending.stop()                                                                      # from any other thread
+
+`prepare_resume` does the same for a run that was killed, stopped or failed.
+The listener is a `display.Display`: it receives each change of a task, and the record at the end.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from localvertex.containers.choice import Choice
+from localvertex.errors import Refused
+from localvertex.processes.sinks import MASK
+from localvertex.runner import input_artifacts
+from localvertex.runner.checks import addresses, container_images, jobs, pinned_versions
+from localvertex.runner.checks.refusals import refusals
+from localvertex.runner.checks.signatures import has_nul
+from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
+from localvertex.runner.pipeline_inputs import buckets_of
+from localvertex.runner.pipeline_run import PipelineRun
+from localvertex.show.display import Display
+from localvertex.store import record, run_folder
+from localvertex.store.executor_files import artifact_parent
+from localvertex.store.run_folder import check_run_id, new_run_id
+from localvertex.store.runs import find_readable
+from localvertex.store.task import State, Values
+from localvertex_base.compiled import platforms
+from localvertex_base.compiled.load import PipelineFile, load
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.parameters import complete, typed
+from localvertex_base.userinput.spelling import quoted
+
+__all__ = [
+    "Options",
+    "PipelineRun",
+    "check",
+    "open_file",
+    "open_pipeline",
+    "prepare",
+    "prepare_resume",
+    "resume",
+    "run",
+]
+
+
+def open_pipeline(
+    path: Path,
+    command_prefixes: Mapping[str, tuple[str, ...]] | None = None,
+    *,
+    allow_cloud_launchers: bool = False,
+    containers: Choice | None = None,
+    has_other_images: bool = False,
+) -> PipelineFile:
+    """Read a compiled file and check that all of it can run locally, with these commands in place of images.
+
+    An image that the pipeline does not use is refused, except with `has_other_images`.
+
+    Raises:
+        UserError: The file is not a pipeline.
+        Refused: It uses features that cannot run locally; all of them are named.
+    """
+    file = load(path)
+    job = file.pipeline.job
+    try:
+        typed(file.pipeline.root.input_parameters, job.parameters)
+    except UserError as error:
+        raise UserError(f"{path}: runtimeConfig: {error}") from None
+    if command_prefixes:
+        if not has_other_images:
+            container_images.check(file.pipeline, command_prefixes)
+        file = replace(file, pipeline=container_images.apply(file.pipeline, command_prefixes))
+    reasons = refusals(file.pipeline, allow_cloud_launchers=allow_cloud_launchers, containers=containers)
+    if reasons:
+        raise Refused(reasons)
+    return replace(file, pipeline=platforms.with_timeouts(file.pipeline))
+
+
+def run(
+    file: PipelineFile | Path | str,
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    artifacts: input_artifacts.Given | None = None,
+    options: Options | None = None,
+    display: Display | None = None,
+) -> dict[str, Any]:
+    """Run a pipeline and return its record, the content of run.json.
+
+    Args:
+        file: The compiled file; in a PipelineJob, its runtimeConfig has values for what is not given here.
+        parameters: Values of parameters by name.
+        artifacts: Files and folders of this machine by the name of an input artifact of the pipeline.
+        options: How it is run.
+        display: Receives the changes of the run.
+
+    Raises:
+        UserError: The input is invalid; nothing has run and nothing was written.
+    """
+    return prepare(file, parameters=parameters, artifacts=artifacts, options=options, display=display).execute()
+
+
+def prepare(
+    file: PipelineFile | Path | str,
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    artifacts: input_artifacts.Given | None = None,
+    options: Options | None = None,
+    display: Display | None = None,
+) -> PipelineRun:
+    """Check everything and create the run's folder and first record; nothing runs before `execute`.
+
+    Raises:
+        UserError: The input is invalid; nothing was written.
+    """
+    options = options or Options()
+    file, inputs = check(file, parameters=parameters, artifacts=artifacts, options=options)
+    work_dir = options.work_dir.absolute()
+    run_id = (
+        new_run_id(file.pipeline.name, work_dir) if options.run_id is None else check_run_id(options.run_id, work_dir)
+    )
+    job = new_job_fields(run_id, work_dir, options) | file.pipeline.job.placeholders
+    return PipelineRun(file, inputs, job, options=options, display=display or Display(), pins=_pins(file, work_dir))
+
+
+def check(
+    file: PipelineFile | Path | str,
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    artifacts: input_artifacts.Given | None = None,
+    options: Options | None = None,
+) -> tuple[PipelineFile, Values]:
+    """Check everything that can be checked before a run is created; return the file and its inputs.
+
+    Raises:
+        UserError: The input is invalid.
+    """
+    options = options or Options()
+    file = file if isinstance(file, PipelineFile) else open_file(Path(file), options)
+    values = complete(file.pipeline.root.input_parameters, {**file.pipeline.job.parameters, **(parameters or {})})
+    parent = artifact_parent(options.project, options.region)
+    given = input_artifacts.resolve(file.pipeline, artifacts or {}, parent)
+    _check_values(file, values, options)
+    return file, Values(parameters=values, artifacts=given)
+
+
+def resume(name: str, *, options: Options | None = None, display: Display | None = None) -> dict[str, Any]:
+    """Resume a run that was killed, stopped or failed, and return its record.
+
+    Raises:
+        UserError: There is no such run, it is still running, or its record is damaged.
+    """
+    found = find_readable((options or Options()).work_dir, name)
+    if found.content["state"] == State.SUCCEEDED:
+        return found.content
+    return prepare_resume(name, options=options, display=display).execute()
+
+
+def prepare_resume(name: str, *, options: Options | None = None, display: Display | None = None) -> PipelineRun:
+    """Take over an earlier run: finished steps are not run again, unfinished ones start again.
+
+    Its pipeline, parameters, project and region are those that it was started with.
+
+    Raises:
+        UserError: See `resume`.
+    """
+    options = options or Options()
+    run_dir = find_readable(options.work_dir, name).run_dir
+    hold = run_folder.hold_when_free(run_dir, timeout_seconds=options.grace_seconds + run_folder.MARGIN_SECONDS)
+    try:
+        # Read again: another process may have written to it before the lock was taken.
+        content = record.read(run_dir)
+        file = _earlier_file(run_dir, content, options)
+        _check_values(file, content["parameters"], options, content)
+        return PipelineRun(
+            file,
+            Values(parameters=content["parameters"], artifacts=content.get("input_artifacts", {})),
+            earlier_job_fields(content) | file.pipeline.job.placeholders,
+            options=options,
+            display=display or Display(),
+            pins=_pins(file, run_dir.parent),
+            earlier=content,
+            hold=hold,
+        )
+    except OSError as error:
+        hold.close()
+        raise run_folder.not_begun(run_dir, error) from None
+    except (UserError, ValueError, KeyError) as error:
+        hold.close()
+        raise error if isinstance(error, UserError) else UserError(f"{run_dir / record.FILE}: {error}") from None
+
+
+def open_file(path: Path, options: Options) -> PipelineFile:
+    """Open a compiled file as `open_pipeline` does, for a run with these options."""
+    return open_pipeline(
+        path,
+        options.command_prefixes,
+        allow_cloud_launchers=options.allow_cloud_launchers,
+        containers=options.container_choice,
+        has_other_images=options.has_other_images,
+    )
+
+
+def _pins(file: PipelineFile, work_dir: Path) -> dict[str, str]:
+    """Return the versions that are installed in place of pinned ones."""
+    return pinned_versions.replacements(file.pipeline, file.pipeline.reachable, work_dir / record.PRIVATE)
+
+
+def _check_values(
+    file: PipelineFile,
+    values: Mapping[str, Any],
+    options: Options,
+    earlier: dict[str, Any] | None = None,
+) -> None:
+    """Refuse what cannot run with these values: addresses that the run does not reach, and custom jobs."""
+    components = file.pipeline.reachable
+    buckets, has_credentials = buckets_of(options, earlier or {}), options.with_credentials
+    reasons = addresses.refusals(file.pipeline, values, components, buckets=buckets, has_credentials=has_credentials)
+    reasons += [
+        f"parameter {name}: {quoted(value)} contains a NUL character, which no program can receive; remove it"
+        for name, value in values.items()
+        if has_nul(value)
+    ]
+    region = str((earlier or {}).get("region", options.region))
+    reasons += jobs.refusals(
+        file.pipeline,
+        values,
+        region=region,
+        command_prefixes=options.command_prefixes,
+        has_images=bool(options.container_choice.options.engine),
+    )
+    if reasons:
+        raise Refused(reasons)
+
+
+def _earlier_file(run_dir: Path, content: dict[str, Any], options: Options) -> PipelineFile:
+    """Open the compiled file that an earlier run was started with; refuse a run that was moved or changed."""
+    if content["work_dir"] != str(options.work_dir.resolve()):
+        raise UserError(f"{run_dir.name} was run in {content['work_dir']}, where its artifacts are; resume it there")
+    if MASK in json.dumps(content["parameters"]):
+        raise UserError(f"{run_dir.name} was started with a secret in a parameter, which is not stored; run it again")
+    file = open_file(run_folder.pipeline_copy(run_dir), options)
+    if file.sha256 != content.get("sha256"):
+        raise UserError(f"{file.path} is not the file that {run_dir.name} was started with; start a new run")
+    return file

@@ -1,0 +1,194 @@
+"""One attempt at one step, from its inputs to its outcome; each attempt runs in its own thread."""
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from localvertex import executors
+from localvertex.credentials.secrets import is_masked
+from localvertex.errors import Cancelled, TaskFailed
+from localvertex.executors.attempt import Attempt
+from localvertex.executors.context import Context
+from localvertex.store import executor_files
+from localvertex.store.steps import cache as step_cache
+from localvertex.store.task import State, Task, Values
+from localvertex.values.placeholders import Scope, Unresolvable, resolve_text
+from localvertex_base.compiled.spec import Container, Importer
+from localvertex_base.userinput.temporary import temporary_folder
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """The outcome of an attempt."""
+
+    task: Task
+    state: State
+    outputs: Values
+    error: str = ""
+    exit_code: int | None = None
+    is_retryable: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """A new status of the custom job of an attempt."""
+
+    task: Task
+    custom_job: dict[str, Any]
+
+
+Observe = Callable[[Progress], None]
+
+
+def run_attempt(task: Task, executor: Container | Importer, context: Context, observe: Observe) -> Outcome:
+    """Run a step, or take its outputs from the cache. Never raises: every failure becomes the outcome."""
+    exit_codes: list[int] = []
+    try:
+        _learn_secrets(task, executor, context)
+        key = _cache_key(task, executor, context)
+        if key and (cached := _cached(task, key, context)) is not None:
+            return Outcome(task=task, state=State.SKIPPED, outputs=cached)
+        outputs = execute(task, executor, context, exit_codes, observe)
+        if key:
+            step_cache.keep(
+                context.work_dir, key, outputs, f"{context.run_id}/{task.label}", context.credentials.secrets
+            )
+        return Outcome(
+            task=task, state=State.SUCCEEDED, outputs=outputs, exit_code=exit_codes[-1] if exit_codes else None
+        )
+    except TaskFailed as error:
+        code = error.exit_code if error.exit_code is not None else (exit_codes[-1] if exit_codes else None)
+        failure, is_retryable = str(error), error.is_retryable
+    except Cancelled:
+        return Outcome(task=task, state=State.CANCELLED, outputs=Values(), error="the run was stopped")
+    except OSError as error:
+        code, failure, is_retryable = None, f"{type(error).__name__}: {error}", True
+    except Exception as error:  # a defect of localvertex must end the task, not hang the run
+        code, failure, is_retryable = None, f"localvertex failed: {type(error).__name__}: {error}", False
+    failure = context.credentials.secrets.removed(failure)
+    return Outcome(
+        task=task, state=State.FAILED, outputs=Values(), error=failure, exit_code=code, is_retryable=is_retryable
+    )
+
+
+def _cached(task: Task, key: str, context: Context) -> Values | None:
+    secrets = context.credentials.secrets
+
+    def warn(text: str) -> None:
+        context.warnings.add(f"{task.label}: {text}")
+
+    return step_cache.look_up(context.work_dir, key, context.buckets, secrets, warn)
+
+
+def _learn_secrets(task: Task, executor: Container | Importer, context: Context) -> None:
+    """Note the secrets among a step's own variables, whether it runs or is taken from the cache."""
+    scope = Scope(
+        job=context.job,
+        task=task.placeholders,
+        executor_input={"inputs": {"parameterValues": task.inputs.parameters}},
+    )
+    for name, template in executor.env.items() if isinstance(executor, Container) else ():
+        if is_masked(name):
+            # A step whose variables cannot be resolved fails when it starts.
+            with suppress(Unresolvable):
+                context.credentials.secrets.learn({name: resolve_text(template, scope)})
+
+
+def _cache_key(task: Task, executor: Container | Importer, context: Context) -> str:
+    """Return the step's cache key, empty when caching is off for it."""
+    if not (context.use_cache and task.spec.enable_cache and isinstance(executor, Container)):
+        return ""
+    # A cached job would not have the requested faults.
+    if context.custom_jobs.has_faults and executors.has_replicas(executor):
+        return ""
+    inputs = _received(task, executor, context)
+    return step_cache.key_of(
+        context.pipeline_name, task.component, executor, inputs, task.spec.cache_key, context.buckets
+    )
+
+
+def _received(task: Task, executor: Container | Importer, context: Context) -> Values:
+    """Return the inputs as the step's program receives them: with paths of this machine in place of addresses."""
+    if not isinstance(executor, Container):
+        return task.inputs
+    parameters = context.buckets.localised(task.inputs.parameters)
+    return Values(parameters=parameters, artifacts=task.inputs.artifacts)
+
+
+def _outputs_at(task: Task, executor: Container | Importer, context: Context) -> str:
+    """Return where the output artifacts of a step are: its folder, or one of its own in the bucket of the run."""
+    if not context.output_directory or not isinstance(executor, Container):
+        return str(task.folder)
+    return f"{context.output_directory}/{context.run_id}/{task.label}_{task.uuid}"
+
+
+def execute(
+    task: Task, executor: Container | Importer, context: Context, exit_codes: list[int], observe: Observe
+) -> Values:
+    """Run the step and read its outputs.
+
+    Raises:
+        TaskFailed: It failed, or an output is missing.
+        Cancelled: The run was stopped.
+    """
+    parent = executor_files.artifact_parent(context.project, context.region)
+    executor_input = executor_files.prepare(
+        task.component,
+        _received(task, executor, context),
+        task.folder,
+        parent,
+        outputs_at=_outputs_at(task, executor, context),
+        buckets=context.buckets,
+    )
+    runner = executors.find(executor)
+    if runner is None:
+        raise TypeError(f"no executor for {task.component.executor}, although the check before the run accepted it")
+    # Its outputs may be at a custom path in the temporary folder, which is removed afterwards.
+    with temporary_folder() as temporary:
+        attempt = Attempt(
+            label=task.label,
+            component=task.component,
+            executor=executor,
+            executor_input=executor_input,
+            scope=Scope(
+                job=context.job, task=task.placeholders, executor_input=executor_input, buckets=context.buckets
+            ),
+            folder=task.folder,
+            temporary=Path(temporary),
+            log=task.folder / executor_files.LOG,
+            context=context,
+            report_exit=exit_codes.append,
+            report_custom_job=lambda status: observe(Progress(task=task, custom_job=status.as_json())),
+        )
+        try:
+            runner.execute(attempt)
+            warn = context.warnings.add
+            values = executor_files.read_outputs(
+                task.component, executor_input, lambda text: warn(f"{task.label}: {text}"), context.buckets
+            )
+            return _without_link(values, attempt)
+        finally:
+            remove_secrets(task, context)
+
+
+def remove_secrets(task: Task, context: Context) -> None:
+    """Take the secrets out of the files of a step that has ended; its outputs have been read.
+
+    A value may become a secret later: when a step hands it to a secret variable of another one.
+    """
+    names = (executor_files.INPUT, executor_files.OUTPUT, executor_files.LOG, *task.component.output_parameters)
+    files = [task.folder / name for name in names] + list(task.folder.rglob("*.log"))
+    context.credentials.secrets.remove_from(path for path in files if path.is_file())
+
+
+def _without_link(values: Values, attempt: Attempt) -> Values:
+    """Return outputs with the paths that remain in place of those through the link of the attempt."""
+    link, work_dir = (json.dumps(str(each))[1:-1] for each in (attempt.link, attempt.context.work_dir))
+    text = json.dumps([values.parameters, values.artifacts])
+    if link not in text:
+        return values
+    parameters, artifacts = json.loads(text.replace(link, work_dir))
+    return Values(parameters=parameters, artifacts=artifacts)

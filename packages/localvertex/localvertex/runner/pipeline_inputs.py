@@ -1,0 +1,57 @@
+"""The inputs of a run, and what is known of them before it starts."""
+
+from typing import Any
+
+from localvertex.runner.options import Options
+from localvertex.store.task import Values
+from localvertex.values.buckets import Buckets
+from localvertex_base.compiled import platforms
+from localvertex_base.compiled.load import PipelineFile
+from localvertex_base.compiled.spec import TaskSpec
+from localvertex_base.userinput import doubles
+from localvertex_base.userinput.parameters import convert
+
+
+def tasks_of_file(file: PipelineFile) -> list[TaskSpec]:
+    """Return the tasks of all dags of a file."""
+    dags = [each.dag for each in (file.pipeline.root, *file.pipeline.components.values())]
+    return [task for dag in dags if dag for task in dag.tasks.values()]
+
+
+def _is_dag(file: PipelineFile, task: TaskSpec) -> bool:
+    component = file.pipeline.components.get(task.component)
+    return component is not None and component.dag is not None
+
+
+def known_values(file: PipelineFile) -> dict[str, Any]:
+    """Return the values that a file has for the parameters of its pipeline."""
+    declared = file.pipeline.root.input_parameters
+    return {name: each.default for name, each in declared.items()} | dict(file.pipeline.job.parameters)
+
+
+def inputs_of(file: PipelineFile, given: Values) -> Values:
+    """Return the inputs of the pipeline with the numbers that its steps see."""
+    declared = file.pipeline.root.input_parameters
+    parameters = {name: convert(value, declared[name].type) for name, value in given.parameters.items()}
+    return Values(parameters=parameters, artifacts=given.artifacts)
+
+
+def buckets_of(options: Options, earlier: dict[str, Any]) -> Buckets:
+    """Return the folders of the buckets: those of the options, or those of an earlier run that is resumed."""
+    return Buckets(root=options.gcs_root.absolute()) if options.gcs_root else Buckets.of_record(earlier)
+
+
+def notes_of(file: PipelineFile, inputs: Values, buckets: Buckets) -> list[str]:
+    """Return what differs from the service and is known before the run, one warning each."""
+    rounded = [doubles.warning(f"parameter {name!r}", value) for name, value in inputs.parameters.items()]
+    settings = [*platforms.harmless(file.pipeline.platforms), *file.pipeline.job.without_effect]
+    settings += [
+        f"{task.path}: the retries of a nested pipeline have no effect here; call set_retry on its steps"
+        for task in tasks_of_file(file)
+        if task.retry.max_retries and _is_dag(file, task)
+    ]
+    directory = file.pipeline.job.output_directory
+    if directory and buckets.root is None:
+        text = "outputs go to the work directory instead; --gcs-root DIR keeps them in DIR/BUCKET"
+        settings.append(f"runtimeConfig.gcsOutputDirectory {directory}: {text}")
+    return [*settings, *filter(None, rounded)]

@@ -1,0 +1,258 @@
+"""One run: connects scheduler, display and record, and keeps run.json up to date."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from localvertex.containers.mounts import given_paths
+from localvertex.credentials import cloud_launchers, step_file
+from localvertex.credentials.isolation import NoCredentials, UserCredentials
+from localvertex.executors.context import Context, Warnings
+from localvertex.processes.pins import announcement
+from localvertex.processes.processes import Processes
+from localvertex.runner import repeated_options
+from localvertex.runner.checks import container_commands, hidden_paths
+from localvertex.runner.endpoint.steps_endpoint import StepsEndpoint
+from localvertex.runner.options import Options
+from localvertex.runner.outcome import remove_secrets
+from localvertex.runner.pipeline_inputs import buckets_of, inputs_of, known_values, notes_of, tasks_of_file
+from localvertex.runner.run_record import RunRecord
+from localvertex.runner.scheduler import Scheduler
+from localvertex.runner.task_tree import root_task
+from localvertex.show import failure
+from localvertex.show.display import Display
+from localvertex.store import record, run_folder
+from localvertex.store.steps import cache as step_cache
+from localvertex.store.steps.finished import FinishedSteps
+from localvertex.store.task import Task, Values
+from localvertex_base.compiled.load import PipelineFile
+from localvertex_base.userinput import temporary
+
+
+class PipelineRun:
+    """A prepared run. `execute` may be called once; `stop` at any time and from any thread."""
+
+    def __init__(
+        self,
+        file: PipelineFile,
+        inputs: Values,
+        job: dict[str, str],
+        *,
+        options: Options,
+        display: Display,
+        pins: dict[str, str],
+        earlier: dict[str, Any] | None = None,
+        hold: IO[str] | None = None,
+    ) -> None:
+        self._file, self._display, self._earlier = file, display, earlier or {}
+        self._buckets, output_directory = buckets_of(options, self._earlier), file.pipeline.job.output_directory
+        self._inputs, self._notes = inputs_of(file, inputs), notes_of(file, inputs, self._buckets)
+        self._notes += filter(None, [announcement(pins)])
+        self._pins = pins
+        self._signals: list[int] = []
+        self.unwritten: dict[str, Any] | None = None
+        """The complete record, if it could not be written at the end."""
+        self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
+        if self._buckets.root is not None and output_directory:
+            job = job | {"pipeline_root": output_directory}
+        self._processes = Processes(grace_seconds=options.grace_seconds)
+        self._credentials = UserCredentials() if options.with_credentials else NoCredentials()
+        self._processes.secrets = self._credentials.secrets.live
+        constants = [each.constant for task in tasks_of_file(file) for each in task.parameters.values()]
+        self._credentials.secrets.learn_declared([dict(inputs.parameters), constants])
+        self._first_secrets = self._credentials.secrets.known()
+        self._context = self._new_context(job, options)
+        self._endpoint = StepsEndpoint(self._context.machine, options.server, self._context.warnings.add)
+        self._root = root_task(file.pipeline, self._inputs, self.run_dir)
+        self._root.started_at = record.seconds_of(self._earlier.get("start_time"))
+        self._root.idle_seconds = record.idle_seconds(self._earlier)
+        self._fail_fast = options.fail_fast or file.pipeline.job.fail_fast or bool(self._earlier.get("fail_fast"))
+        finished = FinishedSteps(self._earlier, self.run_dir)
+        self._scheduler = Scheduler(
+            file.pipeline,
+            self._context,
+            max_parallel=options.max_parallel,
+            max_backoff_seconds=options.max_backoff_seconds,
+            fail_fast=self._fail_fast,
+            on_change=self._changed,
+            on_progress=lambda task: self._record.changed(task),
+            on_settled=lambda: self._record.settled(),
+            finished=finished,
+        )
+        self._resume_options = repeated_options.words(options)
+        self._resume_times = [*self._earlier.get("resume_times", []), *([record.now()] if earlier else [])]
+        secrets = self._credentials.secrets
+        self._record = RunRecord(self._root, self.run_dir, fields=self._fields, secrets=secrets, finished=finished)
+        if hold is not None:
+            self._record.begin(self.run_dir)
+        self._hold = hold or run_folder.create(self.run_dir, file, self._record.begin)
+        self._processes.hold = self._hold.fileno()
+
+    def _new_context(self, job: dict[str, str], options: Options) -> Context:
+        return Context(
+            run_id=self.run_id,
+            pipeline_name=self._file.pipeline.name,
+            work_dir=self.work_dir,
+            project=job["pipeline_google_cloud_project_id"],
+            region=job["pipeline_google_cloud_location"],
+            job=job,
+            processes=self._processes,
+            credentials=self._credentials,
+            allow_cloud_launchers=options.allow_cloud_launchers,
+            warnings=Warnings(listener=self._display.warned, texts=list(self._earlier.get("warnings", []))),
+            report=self._display.reported,
+            use_cache=options.use_cache,
+            custom_jobs=options.custom_jobs,
+            fault_ledger=options.custom_jobs.new_ledger(),
+            output_directory=job["pipeline_root"] if job["pipeline_root"] != str(self.work_dir) else "",
+            buckets=self._buckets,
+            command_prefixes=options.command_prefixes,
+            containers=options.container_choice,
+            pins=self._pins,
+            given_paths=given_paths(
+                self._inputs.parameters, known_values(self._file), self._inputs.artifacts, work_dir=self.work_dir
+            ),
+        )
+
+    @property
+    def run_dir(self) -> Path:
+        """Return the folder of this run, which contains run.json."""
+        return self._context.run_dir
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """End every process by SIGTERM, with `at_once` by SIGKILL, without waiting; the run becomes CANCELLED."""
+        self._scheduler.stop(at_once=at_once)
+
+    def execute(self) -> dict[str, Any]:
+        """Run to the end, write run.json and run.html, and return the record.
+
+        Raises:
+            RecordNotWritten: The disk is full, for example; the run was stopped and can be resumed.
+        """
+        if self._context.allow_cloud_launchers:
+            self._context.warnings.add(cloud_launchers.announcement(self._file.pipeline, self._context.project))
+        pipeline = self._file.pipeline
+        if line := container_commands.announcement(pipeline, pipeline.reachable, self._context.containers):
+            self._context.warnings.add(line)
+        shown = (*self._context.given_paths, self.work_dir, *([self._buckets.root] if self._buckets.root else []))
+        for text in hidden_paths.warnings(pipeline, pipeline.reachable, self._context.containers, shown):
+            self._context.warnings.add(text)
+        for text in self._notes:
+            self._context.warnings.add(text)
+        self._display.started(self.run_dir, self._root)
+        temporary.remove_left(step_file.FILES)
+        try:
+            if self._earlier:
+                self._remove_page()
+            with self._stopped_by_signals():
+                self._endpoint.open()
+                # No step has written anything before the token was known.
+                self._first_secrets = self._credentials.secrets.known()
+                self._scheduler.run(self._root)
+        finally:
+            # Whatever happens to the record, the run is no longer locked.
+            with closing(self._hold):
+                content = self._end()
+        return content
+
+    def _write_page(self, content: dict[str, Any]) -> None:
+        """Write the page; the run has its result and its record without it."""
+        # Imported late, because no check before a run needs it.
+        from localvertex.show import report
+
+        page = self.run_dir / record.PAGE
+        try:
+            report.write(self.run_dir, content, self._file.pipeline)
+            # The page also contains pages that steps wrote.
+            self._credentials.secrets.remove_from([page])
+        except Exception as error:
+            self._remove_page()
+            reason = " ".join(str(error).split())
+            text = f"{page} was not written ({type(error).__name__}: {reason}); {record.FILE} has everything"
+            self._display.warned(text)
+
+    def _remove_page(self) -> None:
+        """Remove a page that shows another result: that of an earlier start, or a part of this one's."""
+        with suppress(OSError):
+            (self.run_dir / record.PAGE).unlink()
+
+    def _end(self) -> dict[str, Any]:
+        """Stop everything and write the complete record."""
+        self._processes.stop()
+        self._context.fork_servers.close()
+        self._endpoint.close()
+        self._remove_late_secrets()
+        self._credentials.close()
+        content = self.unwritten = self._record.content()
+        try:
+            self._record.end(content)
+            self.unwritten = None
+            self._write_page(content)
+        finally:
+            self._display.ended(content)
+        return content
+
+    def _changed(self, task: Task) -> None:
+        # What was shown must not be lost, however this process ends.
+        self._record.changed(task)
+        self._display.changed(task)
+
+    def _remove_late_secrets(self) -> None:
+        """Take secrets out of what steps wrote before these values were known to be secrets."""
+        secrets = self._credentials.secrets
+        if secrets.known() == self._first_secrets:
+            return
+        with suppress(OSError):
+            for task in self._root.walk():
+                if task.is_step:
+                    remove_secrets(task, self._context)
+            step_cache.remove_secrets(self.work_dir, self.run_id, secrets)
+
+    def _fields(self) -> dict[str, Any]:
+        """Return the fields of the record that are not about single tasks."""
+        return {
+            "format": record.FORMAT,
+            "run_id": self.run_id,
+            "pipeline_name": self._file.pipeline.name,
+            "file": self._earlier.get("file", str(self._file.path)),
+            "sha256": self._file.sha256,
+            "resource_name": self._context.job["pipeline_job_resource_name"],
+            "uuid": self._context.job["pipeline_job_uuid"],
+            "work_dir": str(self.work_dir),
+            "project": self._context.project,
+            "region": self._context.region,
+            "create_time": self._context.job["pipeline_job_create_time_utc"],
+            "schedule_time": self._context.job["pipeline_job_schedule_time_utc"],
+            "fail_fast": self._fail_fast,
+            "gcs_root": str(self._buckets.root) if self._buckets.root else None,
+            "resume_times": self._resume_times,
+            "resume_options": self._resume_options,
+            "parameters": self._inputs.parameters,
+            "input_artifacts": self._inputs.artifacts,
+            "stopped_by_signal": self._signals[0] if self._signals else None,
+            "warnings": list(self._context.warnings.texts),
+            "unused_faults": self._context.fault_ledger.unused,
+            **failure.of_run(self._root),
+            **record.of_root(self._root),
+        }
+
+    @contextmanager
+    def _stopped_by_signals(self) -> Iterator[None]:
+        """Stop the run on SIGINT and SIGTERM, on a second one without grace; only the main thread can set handlers."""
+
+        def handle(number: int, _: object) -> None:
+            self.stop(at_once=bool(self._signals))
+            self._signals.append(number)
+
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)

@@ -1,0 +1,90 @@
+"""What a run computed, in words for the terminal and the page: its main metric, its models, or that nothing was new."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from localvertex.store import registry, runs
+from localvertex.values.buckets import Buckets, OutsideBucket
+
+_NOTHING_NEW, _IDENTITY = "has_nothing_new", "run_id"
+"""Outputs of a step that finds out that the same run already ran, and the identity by which it does."""
+
+_PREFERRED = "accuracy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NothingNew:
+    """A run that computed nothing, because an earlier one had the same identity."""
+
+    identity: str
+    work_dir: Path
+    earlier: dict[str, Any] | None
+    """The record of that run; None when it is no longer in the work directory."""
+
+    @property
+    def sentence(self) -> str:
+        """Return all of it as one sentence."""
+        if self.earlier is None:
+            return f"nothing new: run {self.identity} is already finished; {self.work_dir} has no record of it"
+        places = [place for model in self.earlier["models"] if (place := _place(self.work_dir, self.earlier, model))]
+        model = f"model {places[-1]}" if places else "no model"
+        known = [f"same as run {self.earlier['run_id']}", main_metric(self.earlier), model]
+        return f"nothing new: {', '.join(filter(None, known))}"
+
+
+def nothing_new(content: dict[str, Any]) -> NothingNew | None:
+    """Return what the run repeats; None when it computed something."""
+    step = next((task for task in content["tasks"] if has_nothing_new(task)), None)
+    if step is None:
+        return None
+    identity, work_dir = str(step["outputs"]["parameters"].get(_IDENTITY, "")), Path(content["work_dir"])
+    same = [
+        each.content
+        for each in runs.find_all(work_dir)
+        if not each.problem
+        and each.content["pipeline_name"] == content["pipeline_name"]
+        and each.content["create_time"] < content["create_time"]
+        and any(_computed(task, step["path"], identity) for task in each.content["tasks"])
+    ]
+    # The newest one with a result, because a failed one has fewer metrics.
+    best = max(same, key=lambda each: (bool(each["models"]), len(each["metrics"]), each["create_time"]), default=None)
+    return NothingNew(identity=identity, work_dir=work_dir, earlier=best)
+
+
+def has_nothing_new(task: dict[str, Any]) -> bool:
+    """Return whether a task of a record found that the same run already ran."""
+    return task["outputs"]["parameters"].get(_NOTHING_NEW) is True
+
+
+def _computed(task: dict[str, Any], path: str, identity: str) -> bool:
+    values = task["outputs"]["parameters"]
+    return task["path"] == path and values.get(_IDENTITY) == identity and values.get(_NOTHING_NEW) is False
+
+
+def main_metric(content: dict[str, Any]) -> str:
+    """Return the accuracy of a run, otherwise its first metric, e.g. `accuracy 0.99`; empty when it has none.
+
+    The baseline stands next to it, if the run has one: `accuracy 0.99 (baseline 0.9)`.
+    """
+    numbers = [each for each in content["metrics"] if isinstance(each["value"], int | float)]
+    chosen = next((each for each in numbers if _PREFERRED in each["name"].lower()), next(iter(numbers), None))
+    if not chosen:
+        return ""
+    baseline = next((each["value"] for each in numbers if each["name"] == f"baseline_{chosen['name']}"), None)
+    beside = f" (baseline {baseline:.6g})" if baseline is not None else ""
+    return f"{chosen['name']} {chosen['value']:.6g}{beside}"
+
+
+def _place(work_dir: Path, content: dict[str, Any], model: dict[str, Any]) -> str:
+    """Return where the files of a model of a record are; empty when they are no longer there."""
+    if folder := registry.folder_of(work_dir, model["resource_name"] or ""):
+        return str(folder / "model" if (folder / "model").exists() else folder)
+    uri, buckets = str(model["uri"]), Buckets.of_record(content)
+    if "://" in uri and not (buckets.root and uri.startswith("gs://")):
+        return uri
+    try:
+        path = Path(buckets.path_of(uri))
+    except OutsideBucket:
+        return ""
+    return str(path) if path.is_absolute() and path.exists() else ""

@@ -1,0 +1,153 @@
+"""The summary of a run on the terminal: steps, metrics, models, error and report."""
+
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from localvertex.show import failure, results
+from localvertex.show.job_report import sentences
+from localvertex.show.terminal.rows import aligned, between_words
+from localvertex.store import record, registry
+from localvertex.store.task import State
+
+_COLOURS = {
+    State.SUCCEEDED: "green",
+    State.SKIPPED: "cyan",
+    State.FAILED: "bold red",
+    State.CANCELLED: "yellow",
+    State.RUNNING: "blue",
+    State.NOT_TRIGGERED: "dim",
+    State.PENDING: "dim",
+}
+
+
+_STOPPED_BY = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+
+_MAX_FAILURES = 10
+"""Failed steps whose errors are printed; the record has all."""
+
+
+def console() -> Console:
+    """Return standard output; without a terminal, wide enough not to break paths."""
+    return Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 200)
+
+
+def state_text(state: str, note: str | None = None) -> Text:
+    """Return a state in its colour."""
+    return Text(state + (f" ({note})" if note else ""), style=_COLOURS.get(State(state), ""))
+
+
+def show(content: dict[str, Any]) -> None:
+    """Print the summary of a record: its steps, what they computed, what failed, and how the run ended."""
+    out = console()
+    run_dir = Path(content["work_dir"]) / content["run_id"]
+    width = out.width if out.is_terminal else None
+    for line in _lines_of_steps(content, width):
+        out.print(line)
+    for task in content["tasks"]:
+        # Runs of an earlier version do not have this field.
+        if (task.get("custom_job") or {}).get("goodput"):
+            out.print(between_words(f"  {task['title']}: {sentences(task['custom_job'])[0]}", width), markup=False)
+    for metric in content["metrics"]:
+        value = metric["value"]
+        out.print(
+            f"  {metric['name']} = {value:.6g}" if isinstance(value, float) else f"  {metric['name']} = {value}",
+            markup=False,
+        )
+    for model in content["models"]:
+        out.print(f"  model: {_location_of_model(content, model)}", markup=False)
+    if content.get("failed_task") or (content.get("error") and not _was_killed(content)):
+        _show_failures(content, run_dir, out)
+    for text in content.get("unused_faults", []):
+        out.print(Text(between_words(text, width), style="yellow"))
+    if (same := results.nothing_new(content)) is not None:
+        out.print(same.sentence, markup=False)
+    out.print(Text(_ending(content), style=_COLOURS[State(content["state"])]))
+    if (run_dir / record.PAGE).is_file():
+        out.print(f"report: {run_dir / record.PAGE}", markup=False)
+
+
+def seconds_of(content: dict[str, Any]) -> float:
+    """Return how long a run took, or has taken until now if it is running."""
+    started = record.seconds_of(content.get("start_time"))
+    if content["state"] == State.RUNNING and started is not None:
+        return max(time.time() - started - float(content.get("idle_seconds", 0.0)), 0.0)
+    return float(content["seconds"])
+
+
+def _ending(content: dict[str, Any]) -> str:
+    """Return the sentence about the state of a run."""
+    text = f"{content['run_id']}: {content['state']}"
+    if content["state"] == State.RUNNING:
+        return f"{text} for {seconds_of(content):.1f} s"
+    num_resumes = len(content.get("resume_times", []))
+    if _was_killed(content) and not num_resumes:
+        text += ", the process that ran it was killed"
+    else:
+        text += f" after {content['seconds']:.1f} s"
+    if num_resumes:
+        text += f" in all, resumed {'once' if num_resumes == 1 else f'{num_resumes} times'}"
+    stopped_by = content.get("stopped_by_signal")
+    return text + (f", stopped by {_STOPPED_BY.get(stopped_by, f'signal {stopped_by}')}" if stopped_by else "")
+
+
+def _was_killed(content: dict[str, Any]) -> bool:
+    """Return whether the run never came to its end."""
+    return State(content["state"]).is_final and not content.get("end_time")
+
+
+def _location_of_model(content: dict[str, Any], model: dict[str, Any]) -> str:
+    """Return the URI of a model, for a registered one the resource name and its folder in the local registry."""
+    if not model["resource_name"]:
+        return str(model["uri"])
+    folder = registry.folder_of(Path(content["work_dir"]), model["resource_name"])
+    return f"{model['resource_name']} ({folder})" if folder else str(model["resource_name"])
+
+
+def _lines_of_steps(content: dict[str, Any], width: int | None) -> list[Text]:
+    """Return the table of steps, and of dags that were not triggered, with state, seconds and notes."""
+    tasks = [task for task in content["tasks"] if task["kind"] == "step" or task["state"] == State.NOT_TRIGGERED]
+    rows = [(Text("step"), Text("state"), Text("seconds"))]
+    rows += [
+        (Text(task["title"]), state_text(task["state"]), Text(f"{task['seconds']:.1f}" if task["start_time"] else ""))
+        for task in tasks
+    ]
+    blocks = aligned(rows, width=width, right=2)
+    for task, block in zip(tasks, blocks[1:], strict=True):
+        if note := _note(task, content):
+            block[-1] += Text(f"  {note}", style="dim")
+    return [line for block in blocks for line in block]
+
+
+def _note(task: dict[str, Any], content: dict[str, Any]) -> str:
+    """Return why a step has its state."""
+    if _was_killed(content) and task["state"] == State.RUNNING:
+        return "when the run was killed"
+    if task.get("restored"):
+        return "before the run was resumed"
+    return "cached" if task["cache_hit"] else task["note"] or ""
+
+
+def _show_failures(content: dict[str, Any], run_dir: Path, out: Console) -> None:
+    """Print the error of each failed step; of the first one also the end of its log, and the path of the log."""
+    width = out.width if out.is_terminal else None
+    out.print(Text(between_words(f"failed: {content['error']}", width), style="bold red"))
+    log, lines = failure.log_of(content, run_dir)
+    for line in lines:
+        out.print(f"  | {line}", markup=False)
+    if log is not None:
+        out.print(f"log: {log}", markup=False)
+    others = [
+        task
+        for task in content["tasks"]
+        if task["kind"] == "step" and task["state"] == State.FAILED and task["path"] != content.get("failed_task")
+    ]
+    for task in others[:_MAX_FAILURES]:
+        out.print(Text(between_words(f"failed: {task['title']}: {task['error']}", width), style="bold red"))
+    if len(others) > _MAX_FAILURES:
+        out.print(f"{len(others) - _MAX_FAILURES} more steps failed", markup=False)

@@ -1,0 +1,217 @@
+"""The live view: the running steps, drawn on a terminal at most four times per second.
+
+The drawing thread also prints what happened in between, so that a run of thousands of steps never waits for it.
+"""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from rich.cells import cell_len
+from rich.console import Console, Group
+from rich.live import Live as RichLive
+from rich.text import Text
+
+from localvertex.processes import logs
+from localvertex.show.display import Display, describe, opening
+from localvertex.show.summary import state_text
+from localvertex.show.terminal.rows import aligned, between_words
+from localvertex.store.task import State, Task
+
+_SECONDS_BETWEEN_DRAWINGS = 0.25
+
+_MAX_BAR_WIDTH, _MIN_BAR_WIDTH = 40, 8
+
+
+class Live(Display):
+    """Draws the running steps below the events so far."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False)
+        self._root: Task | None = None
+        self._lock = threading.Lock()
+        self._happened: list[Text] = []
+        self._drawn: list[Text] = []
+        self._has_ended = threading.Event()
+        self._news = _News()
+        self._live = RichLive(console=self._console, auto_refresh=False, transient=True)
+        self._thread = threading.Thread(target=self._keep_drawing, name="live view", daemon=True)
+
+    def started(self, run_dir: Path, root: Task) -> None:
+        """Start drawing."""
+        self._root = root
+        self._print(Text(opening(run_dir, root)))
+        self._live.start()
+        self._thread.start()
+
+    def changed(self, task: Task) -> None:
+        """Print a finished step above the running ones, where it stays on the screen."""
+        if task.state.is_final and task.is_step and task.path:
+            self._print(Text(f"{task.title}: {describe(task)}"))
+
+    def warned(self, text: str) -> None:
+        """Print it above the steps."""
+        self._print(Text(between_words(f"warning: {text}", self._console.width), style="yellow"))
+
+    def reported(self, text: str) -> None:
+        """Print it above the steps."""
+        self._print(Text(between_words(text, self._console.width)))
+
+    def ended(self, record: dict[str, Any]) -> None:
+        """Stop drawing; the summary follows."""
+        self._has_ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._root = None
+        self._draw()
+        self._live.stop()
+
+    def _print(self, text: Text) -> None:
+        with self._lock:
+            self._happened.append(text)
+
+    def _keep_drawing(self) -> None:
+        while not self._has_ended.wait(_SECONDS_BETWEEN_DRAWINGS):
+            self._draw()
+
+    def _draw(self) -> None:
+        """Print the events since the last drawing, and draw the steps if they have changed."""
+        with self._lock:
+            happened, self._happened = self._happened, []
+        steps = Steps(self._root, self._console.size.width, self._console.size.height, self._news)
+        if not happened and steps.lines == self._drawn:
+            return
+        self._drawn = steps.lines
+        self._live.update(Group(*steps.lines))
+        # One write, so that nothing flickers.
+        with self._console:
+            self._live.refresh()
+            if happened:
+                # If the terminal itself wraps a path, the path can be copied as a whole.
+                self._console.print(Text("\n").join(happened), soft_wrap=True)
+
+
+class _News:
+    """The last lines of logs; an unchanged log is not read again."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[int, str]] = {}
+
+    def of(self, log: Path | None) -> str:
+        """Return the last line that the program wrote; empty if there is none."""
+        try:
+            size = log.stat().st_size if log else 0
+        except OSError:
+            size = 0
+        if log is None or not size:
+            return ""
+        if self._known.get(log, (0, ""))[0] != size:
+            self._known[log] = size, logs.last_line(log)
+        return self._known[log][1]
+
+
+class Steps:
+    """The running steps as lines that fit a terminal of this size."""
+
+    def __init__(self, root: Task | None, width: int, height: int, news: _News) -> None:
+        self._width, self._news = width, news
+        steps = [task for task in _unfinished(root) if task.is_step] if root else []
+        shown = [task for task in steps if task.state is State.RUNNING or task.note]
+        self.lines: list[Text] = []
+        heads = [(Text(each.title), state_text(each.state), Text(_seconds(each))) for each in shown]
+        for number, (task, head) in enumerate(zip(shown, aligned(heads, width=width, right=2), strict=True)):
+            block = [*head, *self._below(task)]
+            if len(self.lines) + len(block) + 2 > height:
+                left = f"{len(shown) - number}{' more' if number else ''} steps"
+                self.lines.append(Text(left, style="dim"))
+                break
+            self.lines += block
+        waiting = [task.title for task in steps if task not in shown]
+        if waiting:
+            self.lines.append(Text(_waiting(waiting, width), style="dim"))
+
+    def _below(self, task: Task) -> list[Text]:
+        """Return the lines of one step: its training or its last log line, and its replicas."""
+        if task.state is not State.RUNNING:
+            return [self._line(task.note)]
+        replicas = (task.custom_job or {}).get("replicas", [])
+        if not replicas:
+            return [self._line(text) for text in [self._news.of(task.log)] if text]
+        trained = max(replicas, key=lambda each: bool(each["num_steps"]))
+        lines = self._training(trained) if trained["num_steps"] else []
+        is_plain = len(replicas) == 1 and replicas[0]["num_starts"] < 2
+        for each in replicas:
+            news = "" if each["num_steps"] else self._news.of(task.folder / f"{each['name']}.log")
+            if is_plain:
+                lines += [self._line(news)] if news else []
+            else:
+                lines.append(self._line(f"{each['name']}: {replica_state(each)}{f': {news}' if news else ''}"))
+        return lines
+
+    def _training(self, replica: dict[str, Any]) -> list[Text]:
+        """Return a bar with step and time left, and the latest figures."""
+        step, num_steps = replica["step"], replica["num_steps"]
+        text = f"step {step} of {num_steps}"
+        if left := replica.get("seconds_left"):
+            text += f", {_duration(left)} left"
+        lines: list[Text] = [self._bar(step, num_steps, text)]
+        figures = [
+            form.format(replica[name])
+            for name, form in (("loss", "loss {:.4g}"), ("accuracy", "accuracy {:.4f}"))
+            if replica.get(name) is not None
+        ]
+        if replica.get("images_per_second") is not None:
+            figures.append(f"{replica['images_per_second']:,.0f} images/s")
+        return [*lines, self._line(", ".join(figures))] if figures else lines
+
+    def _bar(self, step: int, num_steps: int, text: str) -> Text:
+        size = min(_MAX_BAR_WIDTH, self._width - len(text) - 4)
+        if size < _MIN_BAR_WIDTH:
+            return self._line(text)
+        filled = min(size, size * step // num_steps)
+        return Text.assemble("  ", ("━" * filled, "blue"), ("─" * (size - filled), "dim"), f"  {text}")
+
+    def _line(self, text: str) -> Text:
+        """Return an indented line, cut at the width of the terminal."""
+        line = Text(f"  {text}", style="dim", no_wrap=True)
+        line.truncate(self._width, overflow="ellipsis")
+        return line
+
+
+def _unfinished(task: Task) -> list[Task]:
+    """Return the tasks of a dag that have not ended; in an ended dag there are none."""
+    open_tasks = [child for child in task.children.values() if not child.state.is_final]
+    return [each for child in open_tasks for each in (child, *_unfinished(child))]
+
+
+def _seconds(task: Task) -> str:
+    return _duration(task.seconds) if task.started_at else ""
+
+
+def _duration(seconds: float) -> str:
+    """Return seconds in a readable form: `45 s`, `3 min 20 s`, `2 h 5 min`."""
+    whole = int(seconds + 0.5)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _waiting(titles: list[str], width: int) -> str:
+    """Return one line with as many waiting steps as fit."""
+    text = f"PENDING: {titles[0]}"
+    for number, title in enumerate(titles[1:], start=1):
+        more = f" and {len(titles) - number} more"
+        if cell_len(f"{text}, {title}{more}") > width:
+            return text + more
+        text += f", {title}"
+    return text
+
+
+def replica_state(replica: dict[str, Any]) -> str:
+    """Describe a replica of a custom job: its step, and how often it was started."""
+    if not replica["is_running"]:
+        return f"exit code {replica['exit_code']}" if replica["exit_code"] is not None else "not started"
+    step = f"step {replica['step']} of {replica['num_steps']}" if replica["num_steps"] else "running"
+    return f"{step}, start {replica['num_starts']}" if replica["num_starts"] > 1 else step

@@ -1,0 +1,146 @@
+"""The step cache, with the same key as on Vertex AI.
+
+The key (cloud.google.com/vertex-ai/docs/pipelines/configure-caching): the pipeline's name, the step's inputs (values of
+parameters, identities of artifacts), its output definition, and its image, command, arguments and environment.
+As there, the content of a folder is not part of it.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from localvertex.credentials.secrets import Secrets
+from localvertex.store import executor_files, record, registry
+from localvertex.store.task import Artifact, Values
+from localvertex.values.buckets import Buckets
+from localvertex_base.compiled.spec import Component, Container
+from localvertex_base.userinput import files
+from localvertex_base.userinput.unique_keys import RepeatedKey, load_json
+
+_DIGEST = "sha256"
+"""The field of a record that contains the digest of all other fields."""
+
+
+def key_of(
+    pipeline_name: str,
+    component: Component,
+    container: Container,
+    inputs: Values,
+    own_key: str = "",
+    buckets: Buckets | None = None,
+) -> str:
+    """Return the cache key of a step.
+
+    Args:
+        pipeline_name: Name of its pipeline.
+        component: Its signature.
+        container: What it runs.
+        inputs: Its inputs, as its program receives them.
+        own_key: The author's key, from `set_caching_options(cache_key=...)`.
+        buckets: Where gs:// is.
+    """
+    parts: dict[str, Any] = {
+        "pipeline": pipeline_name,
+        "parameters": inputs.parameters,
+        "artifacts": {name: [each["name"] for each in artifacts] for name, artifacts in inputs.artifacts.items()},
+        "outputs": {name: asdict(each) for name, each in component.output_parameters.items()}
+        | {name: asdict(each) for name, each in component.output_artifacts.items()},
+        "image": container.image,
+        "command": container.command,
+        "args": container.args,
+        "env": container.env,
+    }
+    if container.replacement:
+        parts["replacement"] = container.replacement
+    if own_key:
+        parts = {"pipeline": pipeline_name, "own_key": own_key, "outputs": parts["outputs"]}
+    if buckets is not None and buckets.root is not None:
+        parts["gcs_root"] = str(buckets.root)
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def look_up(work_dir: Path, key: str, buckets: Buckets, secrets: Secrets, warn: Callable[[str], None]) -> Values | None:
+    """Return the outputs under a key; None when there are none, or when an artifact or a secret in them is missing.
+
+    A damaged record counts as missing, and `warn` receives one line about it.
+    """
+    path = _entry(work_dir, key)
+    try:
+        whole = _read(path)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        warn(f"the record {path} of the step cache is damaged; the step runs again ({error})")
+        return None
+    try:
+        content = secrets.restored(whole, key)
+    except ValueError:
+        return None
+    values = Values(parameters=content["parameters"], artifacts=content["artifacts"])
+    artifacts = [artifact for each in values.artifacts.values() for artifact in each]
+    return values if all(_is_there(work_dir, artifact, buckets) for artifact in artifacts) else None
+
+
+def _is_there(work_dir: Path, artifact: Artifact, buckets: Buckets) -> bool:
+    """Return whether an artifact still exists: a local path, or a version in the local registry."""
+    if artifact["type"].get("schemaTitle") == "google.VertexModel":
+        return registry.folder_of(work_dir, str(artifact.get("metadata", {}).get("resourceName", ""))) is not None
+    return executor_files.exists(artifact, buckets)
+
+
+def keep(work_dir: Path, key: str, outputs: Values, origin: str, secrets: Secrets) -> None:
+    """Store the outputs of a step that succeeded, without secrets; `origin` names its run and task."""
+    path = _entry(work_dir, key)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = {"origin": origin, "parameters": outputs.parameters, "artifacts": outputs.artifacts}
+    _write(path, secrets.hashed(content, key))
+
+
+def remove_secrets(work_dir: Path, run_id: str, secrets: Secrets) -> None:
+    """Put hashes in place of secrets that became known after steps of a run were stored."""
+    for path in _entry(work_dir, "").parent.glob("*.json"):
+        try:
+            content = _read(path)
+        except ValueError:
+            continue  # damaged since an earlier run
+        is_own = content["origin"].startswith(f"{run_id}/")
+        if is_own and (hashed := secrets.hashed(content, path.stem)) != content:
+            _write(path, hashed)
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    plain = json.loads(json.dumps(content))  # JSON turns all keys into strings
+    files.write_text(path, json.dumps(plain | {_DIGEST: _digest(plain)}, indent=1))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return the content of a record as it was written.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is damaged.
+    """
+    try:
+        if path.stat().st_size > record.MAX_BYTES:
+            raise ValueError("it is larger than 2 GiB")
+        content: Any = load_json(path.read_bytes())
+        digest = content.pop(_DIGEST, "") if isinstance(content, dict) else ""
+        if digest and digest == _digest(content):
+            return dict(content)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except RepeatedKey as error:
+        raise ValueError(f"it has {error}") from None
+    raise ValueError("its content does not match its digest")
+
+
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _entry(work_dir: Path, key: str) -> Path:
+    """Return the file of a key."""
+    return work_dir / ".localvertex" / "cache" / f"{key}.json"

@@ -1,0 +1,83 @@
+"""Executors of the compiled file: containers and importers."""
+
+from typing import Any
+
+from localvertex_base.compiled.fields import Fields
+from localvertex_base.compiled.spec import Container, Importer
+from localvertex_base.compiled.value import read_value
+from localvertex_base.userinput.parameters import restore_integers
+
+_CONTAINER = "PipelineDeploymentConfig.PipelineContainerSpec"
+
+
+def read_schema(fields: Fields) -> tuple[str, str]:
+    """Return title and version of an ArtifactTypeSchema."""
+    title, version = fields.take("schemaTitle", str, ""), fields.take("schemaVersion", str, "")
+    fields.done("ArtifactTypeSchema")
+    if not title:
+        fields.note("the field 'schemaTitle' is missing or empty")
+    return title, version
+
+
+def read_executor(fields: Fields, unsupported: list[str]) -> Container | Importer | None:
+    """Return the executor of an ExecutorSpec; kinds that never run locally are added to `unsupported`."""
+    executor: Container | Importer | None = None
+    if fields.has("container"):
+        executor = _read_container(fields.object("container"))
+    elif fields.has("importer"):
+        executor = _read_importer(fields.object("importer"))
+    else:
+        kinds = [kind for kind in ("resolver", "customJob") if fields.any(kind) is not None]
+        unsupported.append(f"{fields.path}: executors of the kind {kinds[0] if kinds else 'none'!r} do not run locally")
+    fields.done("PipelineDeploymentConfig.ExecutorSpec")
+    return executor
+
+
+def _read_container(fields: Fields) -> Container:
+    env: dict[str, str] = {}
+    for variable in fields.list_of_objects("env"):
+        env[variable.required("name", str)] = variable.take("value", str, "")
+        variable.done(f"{_CONTAINER}.EnvVar")
+    container = Container(
+        image=fields.take("image", str, ""),
+        command=fields.strings("command"),
+        args=fields.strings("args"),
+        env=env,
+        resources=_read_resources(fields),
+        has_lifecycle=bool(fields.take("lifecycle", dict, {})),
+        path=fields.path,
+    )
+    fields.done(_CONTAINER)
+    return container
+
+
+def _read_resources(fields: Fields) -> dict[str, Any]:
+    """Return a ResourceSpec as it is; unknown fields are noted."""
+    resources = fields.take("resources", dict, {})
+    path = fields.at("resources")
+    Fields(resources, path, fields.problems).done(f"{_CONTAINER}.ResourceSpec")
+    accelerator = resources.get("accelerator") or {}
+    Fields(accelerator, f"{path}.accelerator", fields.problems).done(f"{_CONTAINER}.ResourceSpec.AcceleratorConfig")
+    return resources
+
+
+def _read_importer(fields: Fields) -> Importer:
+    source = fields.object("artifactUri")
+    uri: str | None = None
+    if source.take("runtimeParameter", str, "") == "":
+        # kfp 1.8 writes a Value message.
+        is_old = source.has("constantValue")
+        uri = str(read_value(source.object("constantValue"))) if is_old else source.required("constant", str)
+    source.done("ValueOrRuntimeParameter")
+    title, version = read_schema(fields.object("typeSchema"))
+    importer = Importer(
+        uri=uri,
+        schema_title=title,
+        schema_version=version,
+        metadata=restore_integers(fields.take("metadata", dict, {})),
+        download_to_workspace=fields.take("downloadToWorkspace", bool, False),
+        path=fields.path,
+    )
+    fields.take("reimport", bool, False)
+    fields.done("PipelineDeploymentConfig.ImporterSpec")
+    return importer

@@ -1,0 +1,91 @@
+"""The message around a compiled pipeline, a PipelineJob: what it says about the run of the pipeline."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from localvertex_base.compiled.fields import Fields
+from localvertex_base.compiled.value import read_value
+from localvertex_base.userinput.spelling import quoted
+
+_CLOUD_ONLY = ("reservedIpRanges", "pscInterfaceConfig")
+"""Fields for Google's network and machines."""
+
+_RUNTIME = "PipelineJob.RuntimeConfig"
+_FAIL_FAST = "PIPELINE_FAILURE_POLICY_FAIL_FAST"
+_POLICIES = ("", "PIPELINE_FAILURE_POLICY_UNSPECIFIED", "PIPELINE_FAILURE_POLICY_FAIL_SLOW", _FAIL_FAST)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class JobSettings:
+    """What a PipelineJob says about its run; a file with the pipeline alone says nothing."""
+
+    parameters: dict[str, Any] = field(default_factory=dict)
+    """Values of the pipeline's parameters."""
+    input_artifacts: tuple[str, ...] = ()
+    """Names of the inputs that are given as ids of Vertex ML Metadata."""
+    output_directory: str = ""
+    """gs:// prefix of the outputs."""
+    fail_fast: bool = False
+    placeholders: dict[str, str] = field(default_factory=dict)
+    """Values of job-wide placeholders, e.g. `pipeline_service_account`."""
+    without_effect: tuple[str, ...] = ()
+    """Settings that only Google's machines can follow, one sentence each."""
+
+
+def read_job(document: Mapping[str, Any], problems: list[str]) -> JobSettings:
+    """Return the settings of a PipelineJob; note the fields that are unknown or cannot be followed.
+
+    Args:
+        document: The decoded file, with `pipelineSpec`.
+        problems: Receives what is wrong, one line each.
+    """
+    fields = Fields(document, "", problems)
+    fields.any("pipelineSpec")
+    ignored = [f"{name} has no effect here" for name in _CLOUD_ONLY if fields.any(name)]
+    encryption, config = fields.object("encryptionSpec"), fields.object("runtimeConfig")
+    placeholders = {
+        "pipeline_service_account": fields.take("serviceAccount", str, ""),
+        "pipeline_network": fields.take("network", str, ""),
+        "pipeline_encryption_key_name": encryption.take("kmsKeyName", str, ""),
+        "pipeline_persistent_resource_id": _persistent_resource(config.object("defaultRuntime"), ignored),
+    }
+    job = JobSettings(
+        parameters=_parameters(config),
+        input_artifacts=tuple(config.take("inputArtifacts", dict, {})),
+        output_directory=config.take("gcsOutputDirectory", str, "").rstrip("/"),
+        fail_fast=_failure_policy(config) == _FAIL_FAST,
+        placeholders={name: value for name, value in placeholders.items() if value},
+        without_effect=tuple(ignored),
+    )
+    encryption.done("EncryptionSpec")
+    config.done(_RUNTIME)
+    fields.done("PipelineJob")
+    return job
+
+
+def _failure_policy(config: Fields) -> str:
+    policy = config.take("failurePolicy", str, "")
+    if policy not in _POLICIES:
+        config.note(f"{quoted(policy)} is not one of {', '.join(_POLICIES[1:])}", "failurePolicy")
+    return policy
+
+
+def _persistent_resource(fields: Fields, ignored: list[str]) -> str:
+    """Return the id of the persistent resource that tasks run on by default, empty for none."""
+    detail = fields.object("persistentResourceRuntimeDetail")
+    name = detail.take("persistentResourceName", str, "")
+    detail.done(f"{_RUNTIME}.PersistentResourceRuntimeDetail")
+    fields.done(f"{_RUNTIME}.DefaultRuntime")
+    if name:
+        ignored.append(f"runtimeConfig.defaultRuntime: {name} does not exist here; steps run on this machine")
+    return name.rpartition("/")[2]
+
+
+def _parameters(config: Fields) -> dict[str, Any]:
+    """Return the values of `parameterValues`, and those of `parameters` as kfp 1.8 writes them."""
+    older = {name: read_value(inner) for name, inner in config.objects("parameters")}
+    values = config.take("parameterValues", dict, {})
+    for name in older.keys() & values.keys():
+        config.note(f"{name!r} is in 'parameters' and in 'parameterValues'; expected it in one of them")
+    return {**older, **values}

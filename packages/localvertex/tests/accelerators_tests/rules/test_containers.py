@@ -1,0 +1,61 @@
+"""The rules about containers and disks: the smallest job that breaks each."""
+
+import pytest
+from accelerators_tests.conftest import IMAGE, RESERVED, Case, assert_broken, broken, pool, with_machine
+
+CASES = [
+    broken(
+        [pool(disk_spec={"boot_disk_type": "pd-sdd"})],
+        "disk-type",
+        "error",
+        "worker_pool_specs[0].disk_spec.boot_disk_type",
+        "pd-ssd",
+    ),
+    broken(
+        [pool(disk_spec={"boot_disk_size_gb": 50})],
+        "disk-size",
+        "error",
+        "worker_pool_specs[0].disk_spec.boot_disk_size_gb",
+        "boot_disk_size_gb 100",
+    ),
+    broken(
+        with_machine(
+            [pool("a3-ultragpu-8g", "NVIDIA_H200_141GB", 8, disk_spec={"boot_disk_type": "pd-ssd"})], **RESERVED
+        ),
+        "disk-hyperdisk",
+        "warning",
+        "worker_pool_specs[0].disk_spec.boot_disk_type",
+        "hyperdisk-balanced",
+    ),
+    broken([pool(container_spec=None)], "container-choice", "error", "worker_pool_specs[0]"),
+    broken(
+        [pool(python_package_spec={"executor_image_uri": IMAGE, "package_uris": ["gs://b/p"], "python_module": "m"})],
+        "container-choice",
+        "error",
+        "worker_pool_specs[0]",
+    ),
+    broken([pool(container_spec={})], "required-field", "error", "worker_pool_specs[0].container_spec"),
+    broken(
+        [pool(container_spec=None, python_package_spec={"executor_image_uri": IMAGE, "package_uris": ["gs://b/p"]})],
+        "required-field",
+        "error",
+        "worker_pool_specs[0].python_package_spec",
+    ),
+    broken(
+        [pool(container_spec={"image_uri": IMAGE, "env": [{"name": "A", "value": "b"}] * 101})],
+        "list-length",
+        "error",
+        "worker_pool_specs[0].container_spec.env",
+    ),
+    broken(
+        [pool(container_spec={"image_uri": "gcr.io/PROJECT_ID/train"})],
+        "placeholder-image",
+        "warning",
+        "worker_pool_specs[0].container_spec.image_uri",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_broken_job_has_this_finding(case: Case) -> None:
+    assert_broken(case)

@@ -1,0 +1,11 @@
+"""What the tests of all three import packages share."""
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def package() -> Path:
+    """The folder of this package."""
+    return Path(__file__).resolve().parents[1]

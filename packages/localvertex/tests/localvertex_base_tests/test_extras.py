@@ -1,0 +1,131 @@
+"""Advice about an extra: the command works, and no text names a package that may be another project's in an index."""
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+CODE = "from localvertex_base.extras import install; print(install('serve'))"
+OFFLINE = ("--dry-run", "--no-deps", "--no-index", "--no-build-isolation", "--quiet")
+
+
+def advice(folder: Path) -> str:
+    """Return the advice of a program that has only this folder, and the standard library."""
+    words = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(folder)!r}); {CODE}"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    (line,) = done.stdout.splitlines()
+    return line
+
+
+def command(text: str) -> list[str]:
+    """Return the words of the command in an advice, after they have worked, without a network."""
+    words = shlex.split(text.removeprefix("run "))
+    assert words[:4] == [sys.executable, "-m", "pip", "install"]
+    done = subprocess.run([*words, *OFFLINE], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return words[4:]
+
+
+@pytest.fixture(scope="module")
+def checkout(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the package, in a folder whose name has a space."""
+    copy, unused = tmp_path_factory.mktemp("extras") / "a copy", (".*", "build", "tests", "docs", "__pycache__")
+    shutil.copytree(package, copy, ignore=shutil.ignore_patterns(*unused, "node_modules"))
+    return copy
+
+
+@pytest.fixture(scope="module")
+def site(checkout: Path) -> Path:
+    """Return a folder in which pip installed the wheel of the copy, and wheels/ beside it."""
+    pip, offline = [sys.executable, "-m", "pip"], ("--quiet", "--no-deps", "--no-index")
+    wheels, target = checkout.parent / "wheels", checkout.parent / "site"
+    subprocess.run([*pip, "wheel", *offline, "--no-build-isolation", "--wheel-dir", wheels, checkout], check=True)
+    subprocess.run([*pip, "install", *offline, "--target", target, *wheels.glob("*.whl")], check=True)
+    return target
+
+
+@pytest.fixture
+def installed(site: Path, tmp_path: Path) -> Path:
+    """Return a copy of the installed package for one test."""
+    return shutil.copytree(site, tmp_path / "site")
+
+
+def noted(site: Path) -> Path:
+    (found,) = site.glob("*.dist-info/direct_url.json")
+    return found
+
+
+def test_in_the_repository_it_is_the_command_for_this_folder(checkout: Path) -> None:
+    assert command(advice(checkout)) == ["-e", f"{checkout}[serve]"]
+
+
+@pytest.mark.slow
+def test_an_installed_package_names_its_own_source(site: Path, installed: Path) -> None:
+    (wheel,) = (site.parent / "wheels").glob("*.whl")
+    (word,) = command(advice(installed))
+    name, _, address = word.partition(" @ ")
+    assert name.endswith("[serve]")
+    assert address == wheel.as_uri()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ({"url": "https://x/y.git", "vcs_info": {"vcs": "git", "commit_id": "a1"}}, "@ git+https://x/y.git@a1"),
+        ({"url": "https://x/y.whl", "archive_info": {}}, "@ https://x/y.whl"),
+    ],
+)
+def test_other_sources(installed: Path, content: dict[str, object], expected: str) -> None:
+    noted(installed).write_text(json.dumps(content))
+    assert shlex.split(advice(installed))[-1].endswith(expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("content", [None, "", "[]", "{", '{"url": 7, "vcs_info": "git"}', "null"])
+def test_without_a_source_no_command_is_advised(installed: Path, content: str | None) -> None:
+    # A pyproject.toml that another package left beside the modules.
+    (installed / "pyproject.toml").write_text("[project]\nname = 'another'\n")
+    if content is None:
+        noted(installed).unlink()
+    else:
+        noted(installed).write_text(content)
+    text = advice(installed)
+    assert "pip" not in text
+    assert text.startswith("install the extra 'serve' of ")
+    assert text.endswith(" from the source of that installation")
+
+
+@pytest.mark.slow
+def test_copied_files_have_no_name_to_install(installed: Path) -> None:
+    shutil.rmtree(noted(installed).parent)
+    assert advice(installed) == "install the extra 'serve' of this package from the source of its files"
+
+
+def own_names(package: Path) -> set[str]:
+    """Return the names under which this project installs itself and its packages."""
+    name = tomllib.loads((package / "pyproject.toml").read_text())["project"]["name"]
+    packages = {path.parent.name for path in package.glob("*/__init__.py")}
+    return {each.replace("_", "-") for each in {name, *packages}} | {"image-training"}
+
+
+def test_no_text_advises_to_install_a_name_of_ours_from_an_index(package: Path) -> None:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=package, capture_output=True, text=True, check=True)
+    own, found, num_commands = own_names(package), [], 0
+    for name in listed.stdout.split("\0"):
+        if not name.endswith((".py", ".md", ".toml", ".txt", ".js", ".html", ".j2", ".yaml", "Makefile", "Dockerfile")):
+            continue
+        text = (package / name).read_text(encoding="utf-8", errors="replace")
+        for match in re.finditer(r"(?:pip3?|uv|pipx) (?:pip )?install ([^`\n]*)", text):
+            num_commands += 1
+            words = re.findall(r"[A-Za-z0-9._/{}:+-]+", match[1])
+            if own & {word.lower().replace("_", "-") for word in words} and " @ " not in match[1]:
+                found.append(f"{name}: {match[0]}")
+    assert num_commands > 10
+    assert found == []

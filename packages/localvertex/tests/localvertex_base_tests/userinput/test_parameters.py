@@ -1,0 +1,123 @@
+"""Values of parameters, from the command line and from files."""
+
+from pathlib import Path
+
+import pytest
+
+from localvertex_base.userinput import parameters
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.parameters import ParameterSpec, ParameterType
+
+DECLARED = {
+    "text": ParameterSpec(type=ParameterType.STRING, default="x"),
+    "count": ParameterSpec(type=ParameterType.NUMBER_INTEGER, default=3),
+    "rate": ParameterSpec(type=ParameterType.NUMBER_DOUBLE),
+    "flag": ParameterSpec(type=ParameterType.BOOLEAN, default=False),
+    "names": ParameterSpec(type=ParameterType.LIST, default=[]),
+    "options": ParameterSpec(type=ParameterType.STRUCT, is_optional=True),
+}
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        ("text=a=b=c", "a=b=c"),
+        ("text=", ""),
+        ("text=3", "3"),
+        ('text="quoted"', '"quoted"'),
+        ("count=-7", -7),
+        ("count=2.0", 2),
+        ("rate=1e-3", 0.001),
+        ("rate=1", 1.0),
+        ("flag=true", True),
+        ("flag=False", False),
+        ('names=["a=b", 1.0]', ["a=b", 1]),
+        ('options={"a": {"b": [1.0, 0.5]}}', {"a": {"b": [1, 0.5]}}),
+    ],
+)
+def test_an_option_is_read_by_the_declared_type(option: str, expected: object) -> None:
+    (value,) = parameters.given(DECLARED, [option]).values()
+    assert value == expected
+    assert type(value) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("count", "--parameter is 'count'; expected NAME=VALUE"),
+        ("count=three", "parameter 'count' is 'three'; expected NUMBER_INTEGER, such as 3"),
+        ("count=2.5", "parameter 'count' is 2.5; expected NUMBER_INTEGER"),
+        ("count=true", "parameter 'count' is True; expected NUMBER_INTEGER"),
+        ('count="3"', "parameter 'count' is '3'; expected NUMBER_INTEGER"),
+        ("rate=NaN", "parameter 'rate' is 'NaN'; expected NUMBER_DOUBLE, such as 0.5"),
+        ("rate=1e999", "parameter 'rate' is '1e999'; expected NUMBER_DOUBLE"),
+        ("flag=yes", "parameter 'flag' is 'yes'; expected BOOLEAN, such as true"),
+        ("flag=1", "parameter 'flag' is 1; expected BOOLEAN"),
+        ("names=a,b", "parameter 'names' is 'a,b'; expected LIST, such as [\"a\", \"b\"]"),
+        ("names=3", "parameter 'names' is 3; expected LIST"),
+        ('names={"a": 1}', "parameter 'names' is {'a': 1}; expected LIST"),
+        ("options=[", "parameter 'options' is '['; expected STRUCT"),
+        ('options={"a": 1, "a": 2}', "expected STRUCT"),
+        ("cuont=1", "no parameter 'cuont'; did you mean count?"),
+    ],
+)
+def test_a_wrong_option_is_refused_in_one_line(option: str, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        parameters.given(DECLARED, [option])
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_give_json_or_yaml_values_and_options_override_them(tmp_path: Path) -> None:
+    (tmp_path / "v.json").write_text('{"count": 4.0, "names": ["a"], "options": null}')
+    (tmp_path / "v.yaml").write_text("count: 4\nnames:\n- a\n")
+    (tmp_path / "empty.yaml").write_text("# nothing\n")
+    for name in ("v.json", "v.yaml"):
+        assert parameters.given(DECLARED, [], tmp_path / name) == {"count": 4, "names": ["a"]}
+    assert parameters.given(DECLARED, ["count=5"], tmp_path / "v.yaml") == {"count": 5, "names": ["a"]}
+    assert parameters.given(DECLARED, [], tmp_path / "empty.yaml") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("count: [1]", "parameter 'count' is [1]; expected NUMBER_INTEGER, such as 3"),
+        ("count: '4'", "parameter 'count' is '4'; expected NUMBER_INTEGER"),
+        ("count: 4\ncount: 5", "has the key 'count' twice in one mapping, in lines 1 and 2"),
+        ("rate: .inf", "contains the number inf"),
+        ("text: 2026-01-01", "contains '2026-01-01', which is not a JSON value; write it in quotes"),
+        ("- a", "has ['a']; expected an object of parameter names and values"),
+        ("count: 1\n---\ncount: 2", "has 2 YAML documents; expected one"),
+        ("a: 1", "no parameter 'a'"),
+        ("count: 'open", "is not YAML"),
+    ],
+)
+def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "v.yaml").write_text(text)
+    with pytest.raises(UserError) as caught:
+        parameters.given(DECLARED, [], tmp_path / "v.yaml")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_all_missing_ones_are_named_and_optional_ones_stay_empty() -> None:
+    required = {**DECLARED, "more": ParameterSpec(type=ParameterType.STRING)}
+    with pytest.raises(UserError, match=r"no value for rate \(NUMBER_DOUBLE\), more \(STRING\); add --parameter"):
+        parameters.complete(required, {})
+    values = parameters.complete(DECLARED, {"rate": 1, "count": None})
+    assert (values["options"], values["count"]) == (None, 3)
+    assert values["rate"] == 1.0
+    assert isinstance(values["rate"], float)
+
+
+@pytest.mark.parametrize("value", ["odd", "fast "])
+def test_a_value_outside_of_the_declared_literals_is_refused(value: str) -> None:
+    declared = {"mode": ParameterSpec(type=ParameterType.STRING, default="fast", literals=("fast", "slow"))}
+    assert parameters.complete(declared, {"mode": "slow"}) == {"mode": "slow"}
+    with pytest.raises(UserError, match=f"parameter 'mode' is '{value}'; expected one of fast, slow"):
+        parameters.complete(declared, {"mode": value})
+
+
+def test_a_value_that_no_file_can_hold_is_refused() -> None:
+    with pytest.raises(UserError, match="expected STRUCT"):
+        parameters.typed(DECLARED, {"options": {"a": object()}})

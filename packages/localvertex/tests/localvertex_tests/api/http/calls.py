@@ -1,0 +1,121 @@
+"""Writes the table of calls into docs/serve.md: `python -m localvertex_tests.api.http.calls`.
+
+A server is asked for each method of Vertex AI that Google's generated clients can send.
+"""
+
+import tempfile
+import textwrap
+from collections import defaultdict
+from pathlib import Path
+
+from localvertex.api.http.known_methods import KnownMethod, known_methods
+from vertex_testing.server import Server
+
+PAGE = Path(__file__).parents[4] / "docs" / "serve.md"
+
+_START, _END = "<!-- calls: written by tests/localvertex_tests/api/http/calls.py -->\n\n", "<!-- end of calls -->\n"
+
+_NO_LRO = "done when the request returns"
+
+_LOCATION = "only `projects/*/locations/*/operations`, where this server has all operations"
+
+_SAMPLE = "samples at equal distances"
+
+DIFFERS = {
+    "PipelineService.CreatePipelineJob": "runs on this machine",
+    "PipelineService.BatchCancelPipelineJobs": "the operation is done before the jobs have stopped",
+    "PipelineService.DeletePipelineJob": _NO_LRO,
+    "PipelineService.BatchDeletePipelineJobs": _NO_LRO,
+    "PipelineService.GetPipelineJob": "the default service account has the id of the project, not its number",
+    "EndpointService.CreateEndpoint": _NO_LRO,
+    "EndpointService.DeleteEndpoint": _NO_LRO,
+    "EndpointService.DeployModel": f"one process of this machine; {_NO_LRO}",
+    "EndpointService.MutateDeployedModel": f"changes the record; {_NO_LRO}",
+    "EndpointService.UndeployModel": _NO_LRO,
+    "PredictionService.Predict": "of endpoints only, not of Google's own models",
+    "PredictionService.RawPredict": "of endpoints only; JSON, or an `HttpBody` message with any content",
+    "JobService.CreateCustomJob": "runs on this machine",
+    "JobService.DeleteCustomJob": _NO_LRO,
+    "MetadataService.CreateMetadataStore": _NO_LRO,
+    "MetadataService.CreateMetadataSchema": "schemas are stored, and not applied to metadata",
+    "MetadataService.GetMetadataSchema": "the schemas of Google have a title only",
+    "MetadataService.ListMetadataSchemas": "the schemas of Google have a title only",
+    "MetadataService.DeleteArtifact": _NO_LRO,
+    "MetadataService.DeleteContext": _NO_LRO,
+    "MetadataService.DeleteExecution": _NO_LRO,
+    "ModelService.UploadModel": f"{_NO_LRO}; `gs://` files are not copied",
+    "ModelService.ListModels": "the models of the work directory, in every project and region",
+    "ModelService.DeleteModel": _NO_LRO,
+    "ModelService.DeleteModelVersion": _NO_LRO,
+    "ScheduleService.DeleteSchedule": _NO_LRO,
+    "TensorboardService.BatchReadTensorboardTimeSeriesData": _SAMPLE,
+    "TensorboardService.CreateTensorboard": _NO_LRO,
+    "TensorboardService.DeleteTensorboard": _NO_LRO,
+    "TensorboardService.DeleteTensorboardExperiment": _NO_LRO,
+    "TensorboardService.DeleteTensorboardRun": _NO_LRO,
+    "TensorboardService.DeleteTensorboardTimeSeries": _NO_LRO,
+    "TensorboardService.ExportTensorboardTimeSeriesData": "ordered by step",
+    "TensorboardService.ReadTensorboardTimeSeriesData": _SAMPLE,
+    "TensorboardService.UpdateTensorboard": _NO_LRO,
+    "Operations.CancelOperation": "does nothing, because every operation is done",
+    "Operations.WaitOperation": "returns at once, because every operation is done",
+    "Operations.GetOperation": _LOCATION,
+    "Operations.ListOperations": _LOCATION,
+    "Operations.DeleteOperation": _LOCATION,
+}
+"""How methods differ from those of the service; the others that are served work as there."""
+
+
+def is_served(server: Server, method: KnownMethod) -> bool:
+    """Send a request for resources that do not exist, and return whether the server has the method."""
+    # A body that is not an object is refused before anything is done.
+    answer = server.request(method.http_method, method.example, json=[])
+    if answer.status_code == 501:
+        error = answer.json()["error"]
+        assert (error["code"], error["status"]) == (501, "UNIMPLEMENTED")
+        assert method.name in error["message"]
+        return False
+    assert answer.status_code in (400, 404), (method, answer.text)
+    return True
+
+
+def table(server: Server) -> str:
+    """Build the table from the responses of a server."""
+    served: dict[str, set[str]] = {"v1": set(), "v1beta1": set()}
+    every: set[str] = set()
+    for version, names in served.items():
+        methods = known_methods(version)
+        every |= {each.name for each in methods}
+        names |= {each.name for each in methods if is_served(server, each)}
+    assert served["v1"] == served["v1beta1"], served["v1"] ^ served["v1beta1"]
+    missing = defaultdict(list)
+    for name in sorted(every - served["v1"]):
+        service, _, method = name.partition(".")
+        missing[service].append(method)
+    rows = [f"| {name} | {_described(name)} |" for name in sorted(served["v1"])]
+    own = {name.partition(".")[0] for name in served["v1"]}
+    lists = [f"{service}: {', '.join(missing[service])}" for service in sorted(own & set(missing))]
+    others = [f"{service} ({len(missing[service])})" for service in sorted(set(missing) - own)]
+    lists.append(f"all methods of {', '.join(others)}")
+    items = [textwrap.fill(f"- 501: {each}", 120, subsequent_indent="  ", break_on_hyphens=False) for each in lists]
+    return "\n".join(["| method | answer |", "|---|---|", *rows, "", *items, "", ""])
+
+
+def _described(name: str) -> str:
+    return f"differs: {DIFFERS[name]}" if name in DIFFERS else "works"
+
+
+def page_with(new: str) -> str:
+    """Return the page with this table."""
+    before, _, rest = PAGE.read_text().partition(_START)
+    return f"{before}{_START}{new}{_END}{rest.partition(_END)[2]}"
+
+
+def main() -> None:
+    """Write the page."""
+    with tempfile.TemporaryDirectory() as folder, Server(Path(folder) / "runs") as server:
+        PAGE.write_text(page_with(table(server)))
+
+
+if __name__ == "__main__":
+    main()

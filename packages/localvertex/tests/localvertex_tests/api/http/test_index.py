@@ -1,0 +1,385 @@
+"""The index of lists: it never changes a list, whatever happens to it or to the records, and saves reading them."""
+
+import fcntl
+import json
+import os
+import random
+import shutil
+import sqlite3
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from localvertex_tests.support.run_records import job_record, run_record, write, write_job
+
+from localvertex.api.http.call import Call, Location
+from localvertex.api.http.index import Index
+from localvertex.api.pipeline_jobs.records import RunRecords
+from localvertex.api.service import Service
+from localvertex.store import journal
+from vertex_testing.server import PARENT
+
+STATES = ("SUCCEEDED", "FAILED", "CANCELLED", "RUNNING", "PENDING")
+
+NUM_JOBS = 24
+
+_opened: list[str] | None = None
+
+
+def _note(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "open" and _opened is not None and isinstance(arguments[0], str | os.PathLike):
+        _opened.append(os.fspath(arguments[0]))
+
+
+sys.addaudithook(_note)
+
+
+@contextmanager
+def files_opened() -> Iterator[list[str]]:
+    """Collect the records that are opened meanwhile, without locks."""
+    global _opened
+    _opened, found = [], []
+    try:
+        yield found
+    finally:
+        found += sorted(each for each in _opened if each.endswith((".json", ".jsonl")))
+        _opened = None
+
+
+class Lists:
+    """The lists of a work directory with the index and without it."""
+
+    def __init__(self, work_dir: Path) -> None:
+        self.work_dir, self.file, self.told = work_dir, work_dir / ".localvertex" / "index.sqlite", list[str]()
+        self._with = Service(work_dir, time_factor=1, log=self.told.append)
+        self._without = Service(work_dir, time_factor=1, log=lambda _: None)
+        for each in (self._with, self._without):
+            # Contexts that are not yet written have the present time.
+            each.pipeline_jobs.contexts = lambda _: {}
+        # A folder cannot be opened as an index.
+        self._without.pipeline_jobs._store.index = Index(work_dir, lambda _: None)
+
+    def page(self, *, indexed: bool = True, collection: str = "pipelineJobs", **query: str) -> dict[str, Any]:
+        """Return one page."""
+        service = self._with if indexed else self._without
+        _, project, _, region = PARENT.split("/")
+        call = Call(version="v1", location=Location(project=project, region=region), query=query)
+        return service.collections[collection]["list"][2](call)
+
+    def pages(self, **query: Any) -> list[dict[str, Any]]:
+        """Return all pages of a list."""
+        found = [self.page(**query)]
+        while token := found[-1].get("nextPageToken"):
+            found.append(self.page(**query, pageToken=token))
+        return found
+
+    def check(self, **query: str) -> None:
+        """Compare the lists, of pipeline jobs with a query, and all runs with those without the index."""
+        assert self.pages(**query) == self.pages(indexed=False, **query)
+        for each in ("customJobs", "schedules", "operations"):
+            assert self.pages(collection=each) == self.pages(collection=each, indexed=False)
+        assert self.runs() == self.runs(indexed=False)
+
+    def runs(self, *, indexed: bool = True) -> list[tuple[str, Any]]:
+        """Return all runs of the work directory, also those of no job."""
+        store = (self._with if indexed else self._without).pipeline_jobs._store
+        found = store.index.summaries(RunRecords(store.folder.parent))
+        return sorted((name, each.content) for name, each in found)
+
+    def num_active(self, schedule: str) -> int:
+        """Count the runs of a schedule that have not ended."""
+        return self._with.pipeline_jobs.num_active(schedule)
+
+
+def fill(work_dir: Path) -> Path:
+    """Write jobs in all states, of which some are damaged."""
+    for number in range(NUM_JOBS):
+        labels = {"team": "ab"[number % 2], "n": str(number % 3)}
+        write_job(work_dir, number, state=STATES[number % 5], labels=labels, displayName=f"name {number % 4}")
+    api = work_dir / "api"
+    write_job(work_dir, 70)
+    write(work_dir / "run-00070" / "run.json", '{"run_id": 3}')
+    write(api / "pipelineJobs" / "cut.json", '{"name": "')
+    # Its run was removed by `localvertex clean`.
+    write(api / "pipelineJobs" / "gone.json", job_record("gone", "2026-02-01T00:00:00.000Z"))
+    for number, state in enumerate(("JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_RUNNING")):
+        job = {"name": f"{PARENT}/customJobs/{number}", "displayName": "job", "state": state, "jobSpec": {"a": 1}}
+        times = {"createTime": f"2026-01-0{number + 1}T00:00:00Z", "updateTime": "2026-01-09T00:00:00Z"}
+        write(api / "customJobs" / f"{number}.json", job | times)
+        operation = {"name": f"{PARENT}/operations/{number}", "done": True, "response": {"a": number}}
+        write(api / "operations" / f"{number}.json", operation)
+    write(api / "schedules" / "1.json", "[]")
+    return work_dir
+
+
+@pytest.fixture
+def lists(tmp_path: Path) -> Lists:
+    return Lists(fill(tmp_path / "runs"))
+
+
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Lists:
+    return Lists(fill(tmp_path_factory.mktemp("records") / "runs"))
+
+
+FIELDS = ["display_name", "state", "labels.team", "labels", "createTime", "endTime", "error.code", "pipelineName"]
+LARGE = ["pipelineSpec.pipelineInfo.name", "runtime_config.parameterValues.n", "jobDetail", "pipelineSpec"]
+VALUES = [
+    "*",
+    '"name 1"',
+    '"name*"',
+    "PIPELINE_STATE_FAILED",
+    "a",
+    '""',
+    "9",
+    "small",
+    '"2026-01-01T00:05:00Z"',
+    "team",
+]
+
+terms = st.builds(
+    lambda negation, field, operator, value: f"{negation}{field}{operator}{value}",
+    st.sampled_from(["", "", "NOT ", "-"]),
+    st.sampled_from([*FIELDS, *FIELDS, *LARGE]),
+    st.sampled_from(["=", "!=", ":", "<", ">="]),
+    st.sampled_from(VALUES),
+)
+some_filters = st.lists(terms, max_size=3).flatmap(
+    lambda each: st.sampled_from([" AND ", " OR ", " "]).map(lambda word: word.join(each))
+)
+orders = st.lists(
+    st.builds(
+        "{} {}".format,
+        st.sampled_from(["display_name", "state", "create_time", "end_time", "labels", "error", "pipeline_spec"]),
+        st.sampled_from(["", "asc", "desc"]),
+    ),
+    max_size=2,
+).map(", ".join)
+
+
+@given(text=some_filters, order=orders, size=st.integers(6, 40))
+@settings(max_examples=60, deadline=None)
+def test_a_list_with_the_index_is_the_list_without(unchanged: Lists, text: str, order: str, size: int) -> None:
+    query = {"filter": text, "orderBy": order, "pageSize": str(size)}
+    pages = unchanged.pages(**query)
+    assert pages == unchanged.pages(indexed=False, **query)
+    names = [each["name"] for page in pages for each in page["pipelineJobs"]]
+    assert len(set(names)) == len(names)
+
+
+def test_a_page_reads_only_its_own_records(lists: Lists) -> None:
+    folder = lists.work_dir
+    # Damaged ones are read each time, and so are those that have just changed.
+    for path in ("pipelineJobs/cut", "pipelineJobs/run-00070", "customJobs/2", "schedules/1"):
+        (folder / "api" / f"{path}.json").unlink()
+    shutil.rmtree(folder / "run-00070")
+    lists.runs(), lists.page(), lists.page(collection="customJobs")
+    for query in ({}, {"filter": 'state!="x" AND labels:team'}, {"orderBy": "display_name, end_time desc"}):
+        with files_opened() as opened:
+            jobs = lists.page(pageSize="5", **query)["pipelineJobs"]
+        ids = [each["name"].rpartition("/")[2] for each in jobs]
+        assert len(ids) == 5
+        paths = [[folder / "api" / "pipelineJobs" / f"{each}.json", folder / each / "run.json"] for each in ids]
+        assert sorted(set(opened)) == sorted(str(path) for pair in paths for path in pair)
+    with files_opened() as opened:
+        lists.runs()
+        lists.num_active(f"{PARENT}/schedules/1")
+    assert opened == []
+    with files_opened() as opened:
+        # A field that is not in the index.
+        assert len(lists.page(filter="pipelineSpec.pipelineInfo.name=small")["pipelineJobs"]) == NUM_JOBS
+    assert len(opened) > 3 * NUM_JOBS
+
+
+def in_place(path: Path, old: str, new: str) -> None:
+    """Change a file as an editor may: the same file with the same size and time."""
+    status, text = path.stat(), path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert path.stat().st_size == status.st_size
+
+
+def continue_journal(run_dir: Path) -> Callable[[], object]:
+    """Write the snapshot of a killed run with a journal; return what appends a change to it."""
+    changes = journal.Journal(run_dir, 1)
+    content = run_record(run_dir.parent, run_dir.name, "2026-01-01T00:00:00.000Z", state="RUNNING")
+    write(run_dir / "run.json", content | {"journal": changes.position.as_json()})
+    end = {"state": "SUCCEEDED", "end_time": "2026-01-01T00:09:00.000Z", "seconds": 9.0}
+    return lambda: changes.append([{"time": "2026-01-01T00:09:00.000Z", "run": end}])
+
+
+def test_what_changes_in_the_records_is_in_the_next_list(lists: Lists) -> None:
+    work_dir, jobs = lists.work_dir, lists.work_dir / "api" / "pipelineJobs"
+    append = continue_journal(work_dir / "run-00009")
+    lists.check()
+    lock = (work_dir / "run-00003" / ".lock").open("w")
+    changes: list[Callable[[], object]] = [
+        lambda: in_place(work_dir / "run-00000" / "run.json", "SUCCEEDED", "CANCELLED"),
+        lambda: in_place(jobs / "run-00001.json", '"name 1"', '"name x"'),
+        lambda: (work_dir / "run-00002" / "run.json").write_text("{}"),
+        lambda: (jobs / "run-00004.json").write_bytes(b"\xff"),
+        lambda: (jobs / "run-00005.json").unlink(),
+        lambda: shutil.rmtree(work_dir / "run-00006"),
+        lambda: (work_dir / "run-00007").rename(work_dir / "aside"),
+        lambda: (work_dir / "aside").rename(work_dir / "run-00007"),
+        lambda: write_job(work_dir, 300),
+        lambda: write(jobs / "cut.json", job_record("cut", "2026-03-01T00:00:00.000Z")),
+        append,
+        # The run was killed, and another process resumes it.
+        lambda: fcntl.flock(lock, fcntl.LOCK_EX),
+        lock.close,
+        lambda: in_place(work_dir / "api" / "customJobs" / "0.json", "SUCCEEDED", "CANCELLED"),
+        lambda: shutil.rmtree(work_dir / "api"),
+        lambda: shutil.rmtree(work_dir / "run-00008"),
+    ]
+    for change in changes:
+        before = lists.pages(), lists.pages(collection="customJobs"), lists.runs()
+        change()
+        lists.check()
+        assert (lists.pages(), lists.pages(collection="customJobs"), lists.runs()) != before
+        lists.check(filter='state="PIPELINE_STATE_CANCELLED" OR display_name:x', orderBy="display_name")
+
+
+def test_a_state_that_is_not_yet_on_the_disk_is_listed(lists: Lists, monkeypatch: pytest.MonkeyPatch) -> None:
+    lists.check()
+    store = lists._with.pipeline_jobs._store
+    job = store.read("pipelineJobs", "run-00000")
+    assert job
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "localvertex_base.userinput.files._write", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left"))
+        )
+        store.keep("pipelineJobs", "run-00000", job | {"displayName": "kept"})
+        assert [each["displayName"] for each in lists.page(filter="display_name=kept")["pipelineJobs"]] == ["kept"]
+    store.close()
+    lists.check(filter="display_name=kept")
+
+
+def reports(lists: Lists) -> list[str]:
+    return [each for each in lists.told if "index.sqlite" in each]
+
+
+def test_a_damaged_index_is_built_again_and_reported_once(lists: Lists) -> None:
+    lists.check()
+    data, source = lists.file.read_bytes(), random.Random(0)
+    for damage in (
+        b"",
+        b"garbage",
+        bytes(8192),
+        source.randbytes(9000),
+        data[: len(data) // 2],
+        data[:100] + b"x" * 99,
+    ):
+        lists.file.write_bytes(damage)
+        lists.check()
+    for _ in range(25):
+        changed = bytearray(data)
+        for _ in range(source.choice([1, 20])):
+            changed[source.randrange(len(data))] ^= source.randrange(1, 256)
+        lists.file.write_bytes(changed)
+        lists.check()
+    assert reports(lists)
+    assert len(set(reports(lists))) == len(reports(lists))
+    assert all("was damaged" in each and each.endswith("it is built again from the records") for each in reports(lists))
+    lists.check()
+    with files_opened() as opened:
+        lists.page(filter="display_name=none")
+    assert {Path(each).name for each in opened} == {"cut.json", "run-00070.json", "run.json"}
+
+
+@pytest.mark.parametrize("version", [0, 1, 2**31 - 1])
+def test_an_index_of_another_version_is_built_again(lists: Lists, version: int) -> None:
+    lists.check()
+    lists.file.unlink()
+    with sqlite3.connect(lists.file) as older:
+        older.executescript(
+            f"CREATE TABLE entries (id INT); INSERT INTO entries VALUES (1); PRAGMA user_version={version}"
+        )
+    lists.check()
+    with sqlite3.connect(lists.file) as present:
+        assert present.execute("SELECT count(*) FROM entries WHERE collection = 'pipelineJobs'").fetchone() == (25,)
+    assert reports(lists) == []
+
+
+def test_a_record_that_has_just_changed_is_read_again(lists: Lists) -> None:
+    # On most file systems a change within the same few milliseconds leaves the same times.
+    path = lists.work_dir / "run-00000" / "run.json"
+    write(path, path.read_text(), age_seconds=0)
+    for _ in range(2):
+        lists.page()
+        with files_opened() as opened:
+            lists.page(filter="display_name=none")
+        assert str(path) in opened
+    write(path, path.read_text())
+    lists.page()
+    with files_opened() as opened:
+        lists.page(filter="display_name=none")
+    assert str(path) not in opened
+
+
+def test_an_index_that_cannot_be_used_is_reported_once_and_not_needed(lists: Lists) -> None:
+    lists.file.mkdir(parents=True)
+    lists.check()
+    lists.check()
+    (report,) = reports(lists)
+    assert "cannot be used" in report
+    assert report.endswith("each list reads all records")
+
+
+def test_lists_are_right_while_the_index_is_deleted_and_damaged(lists: Lists) -> None:
+    expected, done, problems = lists.pages(indexed=False), threading.Event(), list[Any]()
+
+    def ask() -> None:
+        while not done.is_set():
+            if (found := lists.pages()) != expected:
+                problems.append(found)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    for number in range(30):
+        if number % 3:
+            lists.file.unlink(missing_ok=True)
+        elif lists.file.exists():
+            lists.file.write_bytes(b"x" * 5000)
+        lists.page()
+    done.set()
+    thread.join()
+    assert problems == []
+    lists.check()
+
+
+@pytest.mark.parametrize("order", ["", "display_name", "state desc, display_name"])
+def test_no_run_is_lost_or_twice_while_runs_arrive_and_go_between_pages(lists: Lists, order: str) -> None:
+    first = {each["name"] for page in lists.pages(indexed=False) for each in page["pipelineJobs"]}
+    seen, token, removed = list[str](), "", set[str]()
+    for number in range(len(first)):
+        page = lists.page(pageSize="2", orderBy=order, pageToken=token)
+        seen += [each["name"] for each in page["pipelineJobs"]]
+        token = page.get("nextPageToken", "")
+        if not token:
+            break
+        write_job(lists.work_dir, 400 + number, displayName=f"name {number % 4}", state=STATES[number % 5])
+        # The last one of the page, after which the next page begins, and one of another page.
+        for name in (seen[-1], sorted(first)[number]):
+            (lists.work_dir / "api" / "pipelineJobs" / f"{name.rpartition('/')[2]}.json").unlink(missing_ok=True)
+            removed.add(name)
+    assert not token
+    assert len(set(seen)) == len(seen)
+    assert first - removed <= set(seen)
+
+
+def test_the_index_contains_no_large_fields(lists: Lists) -> None:
+    secret = "a word that only the pipeline contains"
+    write(
+        lists.work_dir / "api" / "pipelineJobs" / "run-00000.json",
+        job_record("run-00000", "2026-01-01T00:00:00.000Z", pipelineSpec={"x": secret}),
+    )
+    lists.check()
+    assert secret in json.dumps(lists.page())
+    assert secret.encode() not in lists.file.read_bytes()

@@ -1,0 +1,127 @@
+"""The points of time series through the real SDK: read, replaced, sampled, kept, refused as a whole."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from google.api_core import exceptions
+from localvertex_tests.api.tensorboards.answers import path_of, values
+
+from vertex_testing.server import Server
+
+pytestmark = pytest.mark.slow
+
+
+def test_points_of_a_step_are_replaced_and_a_restart_keeps_all(start_server: Callable[..., Server], sdk: Any) -> None:
+    server = start_server()
+    aiplatform = sdk(server)
+    top = aiplatform.Tensorboard.create(display_name="kept", is_default=True)
+    aiplatform.TensorboardExperiment.create("exp", top.resource_name)
+    run = aiplatform.TensorboardRun.create("run-1", tensorboard_experiment_name="exp", tensorboard_id=top.name)
+    for name in ("loss", "accuracy"):
+        run.create_tensorboard_time_series(display_name=name)
+    for step, loss in ((2, 0.5), (1, 1.0), (2, 0.25)):
+        run.write_tensorboard_scalar_data({"loss": loss, "accuracy": 0.0}, step=step)
+    run.write_tensorboard_scalar_data({"loss": float("nan")}, step=3)
+    expected = {"loss": "[(1, 1.0), (2, 0.25), (3, nan)]", "accuracy": "[(1, 0.0), (2, 0.0)]"}
+    assert {name: str(each) for name, each in values(run).items()} == expected
+    server.end(9)
+    sdk(start_server())
+    again = aiplatform.TensorboardRun(run.resource_name)
+    assert {name: str(each) for name, each in values(again).items()} == expected
+    (loss,) = aiplatform.TensorboardTimeSeries.list(run.resource_name, filter="display_name=loss")
+    assert loss.gca_resource.metadata.max_step == 3
+
+
+def test_a_full_disk_refuses_and_nothing_is_half_written(start_server: Callable[..., Server], sdk: Any) -> None:
+    server = start_server()
+    aiplatform = sdk(server)
+    top = aiplatform.Tensorboard.create(display_name="full")
+    experiment = aiplatform.TensorboardExperiment.create("exp", top.resource_name)
+    run = aiplatform.TensorboardRun.create("run-1", experiment.resource_name)
+    for name in ("loss", "accuracy"):
+        run.create_tensorboard_time_series(display_name=name)
+    run.write_tensorboard_scalar_data({"loss": 1.0, "accuracy": 1.0}, step=1)
+    with server.full_disk():
+        with pytest.raises(exceptions.TooManyRequests):
+            run.write_tensorboard_scalar_data({"loss": 2.0, "accuracy": 2.0}, step=2)
+        with pytest.raises(exceptions.TooManyRequests):
+            run.create_tensorboard_time_series(display_name="new")
+        with pytest.raises(exceptions.TooManyRequests):
+            aiplatform.Tensorboard.create(display_name="new")
+        assert values(run) == {"loss": [(1, 1.0)], "accuracy": [(1, 1.0)]}
+    run.write_tensorboard_scalar_data({"loss": 2.0}, step=2)
+    assert values(run)["loss"] == [(1, 1.0), (2, 2.0)]
+    assert [each.display_name for each in aiplatform.Tensorboard.list()] == ["full"]
+
+
+def test_damaged_files_are_shown_and_can_be_deleted(server: Server, sdk: Any, new_run: Any) -> None:
+    run = new_run("damaged", loss="SCALAR", accuracy="SCALAR")
+    for step in (1, 2, 3):
+        run.write_tensorboard_scalar_data({"loss": float(step)}, step=step)
+    series = {each.display_name: each for each in sdk(server).TensorboardTimeSeries.list(run.resource_name)}
+    file = server.work_dir / "api" / path_of(series["loss"]) / "points"
+    lines = file.read_bytes().split(b"\n")
+    file.write_bytes(b"\n".join([lines[0], b"\x00" * 9, *lines[2:]]))
+    for _ in range(2):
+        assert values(run)["loss"] == [(1, 1.0), (3, 3.0)]
+    assert server.text.count(str(file)) == 1
+    record = server.work_dir / "api" / f"{path_of(series['accuracy'])}.json"
+    record.write_text('{"name": 3}')
+    shown = {each.name: each.gca_resource for each in sdk(server).TensorboardTimeSeries.list(run.resource_name)}
+    assert "damaged" in shown[series["accuracy"].name].description
+    assert "damaged" not in shown[series["loss"].name].description
+    body = {"timeSeriesData": [{"tensorboardTimeSeriesId": series["accuracy"].name, "valueType": "SCALAR"}]}
+    assert server.call("POST", f"{path_of(run)}:write", body).json()["error"]["status"] == "FAILED_PRECONDITION"
+    server.call("DELETE", path_of(series["accuracy"])).raise_for_status()
+    assert list(values(run)) == ["loss"]
+
+
+def test_many_points_are_sampled_with_the_last_one_and_exported_in_pages(
+    server: Server, sdk: Any, new_run: Any
+) -> None:
+    run = new_run("many", loss="SCALAR")
+    client, (series,) = run.api_client, sdk(server).TensorboardTimeSeries.list(run.resource_name)
+    points = [{"step": step, "scalar": {"value": float(step)}} for step in range(2500)]
+    data = {"tensorboard_time_series_id": series.name, "value_type": "SCALAR", "values": points}
+    client.write_tensorboard_run_data(tensorboard_run=run.resource_name, time_series_data=[data])
+    steps = [each.step for each in run.read_time_series_data()["loss"].values]
+    assert (len(steps), steps[0], steps[-1]) == (1000, 0, 2499)
+    assert steps == sorted(set(steps))
+
+    def read(**more: Any) -> list[int]:
+        request = {"tensorboard_time_series": series.resource_name, **more}
+        found = client.read_tensorboard_time_series_data(request=request)
+        return [each.step for each in found.time_series_data.values]
+
+    assert len(read(max_data_points=-1)) == 2500
+    assert read(max_data_points=1) == [2499]
+    assert read(filter="step>=2498") == [2498, 2499]
+
+    def export(**more: Any) -> list[int]:
+        request = {"tensorboard_time_series": series.resource_name, **more}
+        return [each.step for each in client.export_tensorboard_time_series_data(request=request)]
+
+    assert export() == [*range(2500)]
+    assert export(page_size=100, order_by="step desc", filter="step>2000") == [*range(2499, 2000, -1)]
+
+
+def test_several_programs_write_to_one_run(server: Server, sdk: Any, new_run: Any) -> None:
+    run = new_run("together", loss="SCALAR", accuracy="SCALAR")
+    path, ids = f"{path_of(run)}:write", list(run._get_time_series_display_name_to_id_mapping().values())
+    codes = []
+
+    def write(start: int) -> None:
+        for step in range(start, start + 25):
+            point = {"step": str(step), "scalar": {"value": 1.0}}
+            data = [{"tensorboardTimeSeriesId": each, "valueType": "SCALAR", "values": [point]} for each in ids]
+            codes.append(server.call("POST", path, {"timeSeriesData": data}).status_code)
+
+    threads = [threading.Thread(target=write, args=(25 * each,)) for each in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert codes == [200] * 100
+    assert [step for step, _ in values(run)["loss"]] == [*range(100)]

@@ -1,0 +1,116 @@
+"""One form, started in three ways: by the page's request, by the command and by the program. They run the same."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vertex_testing.server import Server, wait_until
+
+pytestmark = pytest.mark.slow
+
+TEXTS = {
+    "text": "a 'b' \"c\" $HOME $(false) `false` \\n ü\n--work-dir x; # {{$.pipeline_root}}\x15\x1b[201~\t!1\u202e",
+    "count": "-7",
+    "rate": "1e-05",
+    "is_on": "true",
+    "items": '["a", 1, null, {"b": "\\"\\u00fc"}]',
+    "options": '{"__proto__": {"x": 1.5}, "\'": [true]}',
+}
+
+
+@pytest.fixture(scope="module")
+def compiled(compile_pipeline: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compile a pipeline with a parameter of each type and an input artifact, which starts no process."""
+    from kfp import dsl
+
+    @dsl.pipeline(name="all-types")  # type: ignore[untyped-decorator]
+    def all_types(
+        data: dsl.Input[dsl.Dataset],
+        text: str,
+        count: int = 1,
+        rate: float = 0.5,
+        is_on: bool = False,
+        items: list[Any] = [],  # noqa: B006
+        options: dict[str, Any] = {},  # noqa: B006
+    ) -> None:
+        dsl.importer(artifact_uri="/tmp", artifact_class=dsl.Dataset, metadata={"x": text})
+
+    path: Path = compile_pipeline(all_types, tmp_path_factory.mktemp("a folder") / "all types.json")
+    return path
+
+
+def record_of(work_dir: Path, known: set[str]) -> dict[str, Any]:
+    """Return the record of the run that is not known yet, once it has ended."""
+
+    def ended() -> dict[str, Any] | None:
+        for path in work_dir.glob("*/run.json"):
+            content: dict[str, Any] = json.loads(path.read_text())
+            if path.parent.name not in known and content["end_time"]:
+                known.add(path.parent.name)
+                return content
+        return None
+
+    found: dict[str, Any] = wait_until(ended)
+    return found
+
+
+def test_the_command_and_the_program_run_what_the_form_says(
+    start_server: Callable[..., Server], compiled: Path, tmp_path: Path
+) -> None:
+    server, data, known = start_server(), tmp_path / "my data.csv", set[str]()
+    data.write_text("x")
+    form: dict[str, Any] = {
+        "content": compiled.read_text(),
+        "name": compiled.name,
+        "parameters": TEXTS,
+        "region": "europe-west4",
+    }
+    form |= {"artifacts": {"data": str(data)}, "use_cache": False, "fail_fast": True, "labels": {"team": "a"}}
+    answer = server.request("POST", "/local/check", json=form | {"is_start": True}).json()
+    assert answer["refusals"] == []
+    assert answer["no_program"].startswith("the SDK cannot create the metadata store")
+    for each in [*answer["before"], {"path": "pipelineJobs", "body": answer["request"]}]:
+        assert server.request("POST", f"/v1/{answer['location']}/{each['path']}", json=each["body"]).ok
+    expected = record_of(server.work_dir, known)
+    assert expected["state"] == "SUCCEEDED"
+    other = tmp_path / "other data.csv"
+    other.write_text("x")
+    form |= {"artifacts": {"data": str(other)}}
+    answer = server.request("POST", "/local/check", json=form).json()
+    # A terminal carries out control characters of a text that is pasted.
+    assert answer["command"].isprintable()
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    for words in (["bash", "-c", answer["command"]], [sys.executable, "-c", answer["program"]]):
+        subprocess.run(words, check=True, cwd=compiled.parent, env=environment, capture_output=True, timeout=300)
+        found = record_of(server.work_dir, known)
+        assert found["state"] == "SUCCEEDED"
+        assert found["parameters"] == expected["parameters"]
+        assert found["region"] == expected["region"] == "europe-west4"
+        assert found["input_artifacts"]["data"][0]["uri"] == str(other)
+        assert expected["input_artifacts"]["data"][0]["uri"] == str(data)
+
+
+def test_a_run_is_created_again_with_its_values(
+    start_server: Callable[..., Server], compiled: Path, tmp_path: Path
+) -> None:
+    server = start_server()
+    data = tmp_path / "data.csv"
+    data.write_text("x")
+    words = [sys.executable, "-m", "localvertex", "run", str(compiled), "--work-dir", str(server.work_dir)]
+    words += ["--parameter", "text=again", "--parameter", "items=[1]", "--parameter", "count=1"]
+    words += ["--input-artifact", f"data={data}", "--region", "europe-west4"]
+    subprocess.run(words, check=True, capture_output=True)
+    (run_id,) = [each.parent.name for each in server.work_dir.glob("*/run.json")]
+    found = server.request("POST", "/local/check", json={"run": run_id}).json()
+    assert {each["name"]: each["value"] for each in found["parameters"] if each["value"] is not None} == {
+        "text": "again",
+        "items": "[1]",
+    }
+    assert [each["value"] for each in found["artifacts"]] == [str(data)]
+    assert found["region"] == "europe-west4"

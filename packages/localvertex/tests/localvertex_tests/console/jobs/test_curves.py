@@ -1,0 +1,158 @@
+"""The curves of a replica: what is new, thinned out however long the training is, and what restarts made of it."""
+
+import json
+import random
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localvertex.console.jobs.curves import MAX_POINTS, Curve
+from localvertex.jobs.goodput import thinning
+from localvertex.jobs.goodput.event_files import EventFiles
+
+Event = dict[str, Any]
+
+
+def steps(first: int, last: int, **fields: Any) -> Event:
+    return {"event": "steps", "time": 100.0 + last, "first_step": first, "last_step": last, "seconds": 1.0, **fields}
+
+
+def test_each_point_is_given_once() -> None:
+    curve = Curve()
+    assert curve.new() is None
+    curve.add(steps(1, 2, loss=0.5, accuracy=0.25, images_per_second=64, seconds_left=8))
+    found = curve.new()
+    assert found == {"points": [[2, 102.0, 0.5, 0.25, 64.0, 8.0]], "resumes": [], "is_first": True}
+    assert curve.new() is None
+    curve.add(steps(3, 4, loss=float("nan"), accuracy="x"))
+    found = curve.new()
+    assert found == {"points": [[4, 104.0, None, None, None, None]], "resumes": [], "is_first": False}
+
+
+def test_a_restart_shows_from_where_it_resumed() -> None:
+    curve = Curve()
+    for event in (
+        {"event": "start", "time": 1.0},
+        steps(1, 10),
+        steps(11, 20),
+        {"event": "start", "time": 200.0},
+        {"event": "restore", "time": 201.0, "step": 15},
+        steps(16, 25, time=210.0),
+        {"event": "start", "time": 300.0},
+        steps(21, 30, time=310.0),
+    ):
+        curve.add(event)
+    found = curve.new()
+    assert found is not None
+    assert found["resumes"] == [(200.0, 15), (300.0, 20)]
+    assert [point[0] for point in found["points"]] == [10, 20, 25, 30]
+
+
+def test_a_training_of_a_hundred_thousand_steps_is_a_few_points(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoints" / "events" / "workerpool0-0.jsonl"
+    path.parent.mkdir(parents=True)
+    events, curve = EventFiles.of_job(str(tmp_path), ["workerpool0-0"]), Curve()
+    events.listen = lambda name, event: curve.add(event)
+    lines = (steps(n - 3, n, time=float(n), loss=n - 1.5, num_steps=100_000) for n in range(4, 100_001, 4))
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert events.poll()
+    found = curve.new()
+    assert found is not None
+    assert found["is_first"]
+    assert MAX_POINTS / 4 < len(found["points"]) <= MAX_POINTS
+    # The points are those of the log, and the last one is there.
+    assert found["points"][-1][:2] == [100_000, 100_000.0]
+    assert all(point[2] == point[0] - 1.5 for point in found["points"])
+    for before, after in pairwise(found["points"]):
+        assert 0 < after[0] - before[0] < 100_000 / 100
+    kept = events.of("workerpool0-0")
+    assert len(kept) <= thinning.MAX_EVENTS
+    assert sum(each["seconds"] for each in kept) == pytest.approx(25_000)
+
+
+def test_what_was_sent_is_sent_again_after_it_was_thinned_out() -> None:
+    curve = Curve()
+    for n in range(1, MAX_POINTS):
+        curve.add(steps(n, n))
+    assert curve.new()
+    for n in range(MAX_POINTS, MAX_POINTS + 10):
+        curve.add(steps(n, n))
+    found = curve.new()
+    assert found is not None
+    assert found["is_first"]
+    assert found["points"][-1][0] == MAX_POINTS + 9
+    assert len(found["points"]) < MAX_POINTS
+
+
+def test_a_spike_is_never_hidden_however_long_the_training_is() -> None:
+    curve = Curve()
+    chooser = random.Random(1)
+    spikes = {step: index for index, step in enumerate((7, 1_501, 7_000, 14_444, 19_999))}
+    for step in range(1, 20_001):
+        figures = {"loss": chooser.uniform(1, 2), "accuracy": chooser.uniform(0.4, 0.5), "images_per_second": 64.0}
+        if step in spikes:
+            figures = {"loss": 9.0 + spikes[step], "accuracy": 0.01 * spikes[step], "images_per_second": 1.0}
+        curve.add(steps(step, step, **figures))
+    curve.add(steps(20_001, 20_001, loss=float("nan")))
+    for step in range(20_002, 26_001):
+        curve.add(steps(step, step, loss=1.5))
+    found = curve.new()
+    assert found is not None
+    points = {point[0]: point for point in found["points"]}
+    assert len(points) == len(found["points"]) <= MAX_POINTS
+    for step, index in spikes.items():
+        assert points[step][2:5] == [9.0 + index, 0.01 * index, 1.0]
+    assert points[20_001][2] is None, "a loss that is not a number is a gap"
+    # The curve is equally exact in all its parts.
+    counts = [sum(first < step <= first + 4_000 for step in points) for first in range(0, 20_000, 4_000)]
+    assert min(counts) > 80
+    assert max(counts) < 1.5 * min(counts)
+
+
+def test_points_never_go_back_in_time_whatever_the_clock_does() -> None:
+    curve = Curve()
+    for time, step in ((100.0, 1), (101.0, 2), (9e14, 3), (103.0, 4), (90.0, 5)):
+        curve.add(steps(step, step, time=time))
+    assert curve.new() == {"points": [[n, 90.0, *[None] * 4] for n in range(1, 6)], "resumes": [], "is_first": True}
+    # The process that resumed was started by a machine whose clock is behind: step 5 is lost all the same.
+    curve.add({"event": "start", "time": 80.0})
+    curve.add(steps(5, 5, time=81.0))
+    found = curve.new()
+    assert found is not None
+    assert found["is_first"]
+    assert found["resumes"] == [(80.0, 4)]
+    assert [point[:2] for point in found["points"]] == [*([n, 80.0 - 0.001] for n in range(1, 6)), [5, 81.0]]
+    curve.add(steps(6, 6, time=82.0))
+    assert curve.new() == {"points": [[6, 82.0, *[None] * 4]], "resumes": [(80.0, 4)], "is_first": False}
+
+
+def test_steps_at_distances_and_many_restarts_are_few_points_too() -> None:
+    curve = Curve()
+    for n in range(1, 5 * MAX_POINTS):
+        curve.add({"event": "start", "time": 10.0 * n + 1})
+        curve.add(steps(10 * n, 10 * n, time=10.0 * n + 2, loss=float(n)))
+    found = curve.new()
+    assert found is not None
+    assert len(found["points"]) <= MAX_POINTS
+    assert len(found["resumes"]) == 5 * MAX_POINTS - 2
+    times = [point[1] for point in found["points"]]
+    assert times == sorted(times)
+
+
+def test_joined_steps_keep_the_sums_and_weigh_the_means() -> None:
+    pair = [
+        steps(1, 3, seconds=3.0, loss=1.0, images_per_second=10.0),
+        steps(4, 4, seconds=1.0, loss=5.0, accuracy=0.5, images_per_second=50.0, seconds_left=7.0),
+    ]
+    first = steps(0, 0)
+    _, found = thinning.thinned([first, *pair])
+    assert found["seconds"] == 4.0
+    assert (found["first_step"], found["last_step"], found["time"]) == (1, 4, 104.0)
+    assert (found["loss"], found["accuracy"], found["images_per_second"]) == (2.0, 0.5, 20.0)
+    assert found["seconds_left"] == 7.0
+    save = {"event": "save", "time": 103.5}
+    assert thinning.thinned([first, pair[0], save, pair[1]]) == [first, pair[0], save, pair[1]]
+    assert thinning.thinned(pair) == pair, "the first steps of a process stay as they are"
+    assert thinning.thinned([first, {**pair[0], "last_step": "x"}, pair[1]])[2] == pair[1]

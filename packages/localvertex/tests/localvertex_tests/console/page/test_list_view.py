@@ -1,0 +1,211 @@
+"""The list of runs in a real browser: first view, filter, pages, live rows, choosing runs, and a server that ends."""
+
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from localvertex_tests.support.axe import problems_of
+from localvertex_tests.support.run_records import job_record, run_record, write, write_job
+from playwright.sync_api import Browser, Page, expect
+
+from localvertex.store import run_folder
+from vertex_testing.browser import browser as browser, needs_chromium, opened
+from vertex_testing.server import PARENT, Server
+
+pytestmark = [needs_chromium, pytest.mark.slow]
+
+NUM_RUNS = 500
+JOB = {
+    "name": f"{PARENT}/customJobs/77",
+    "displayName": "a custom job",
+    "state": "JOB_STATE_FAILED",
+    "createTime": "2026-01-01T00:00:00.000Z",
+    "startTime": "2026-01-01T00:00:00.000Z",
+    "endTime": "2026-01-01T00:02:05.000Z",
+    "updateTime": "2026-01-01T00:02:05.000Z",
+    "jobSpec": {},
+    "error": {"code": 3, "message": "replica 0 exited with 1"},
+}
+
+
+TYPE_AND_CHOOSE = """() => {
+  const set = (selector, value, event) => {
+    const field = document.querySelector(selector);
+    field.value = value;
+    field.dispatchEvent(new Event(event, { bubbles: true }));
+  };
+  set("input[type=search]", "model 1", "input");
+  return new Promise((done) => setTimeout(done, 0)).then(() => set("select[aria-label=State]", "SUCCEEDED", "change"));
+}"""
+"""Types a text and chooses a state at once, faster than a user."""
+
+NAMES = "performance.getEntriesByType('resource').map((each) => each.name)"
+
+
+def written(work_dir: Path) -> Path:
+    """Write 500 runs of a server and of terminals, of which each tenth failed, and a custom job."""
+    for number in range(NUM_RUNS):
+        job_id = write_job(
+            work_dir, number, state="FAILED" if number % 10 == 3 else "SUCCEEDED", displayName=f"model {number}"
+        )
+        if number % 7 == 0:
+            (work_dir / "api" / "pipelineJobs" / f"{job_id}.json").unlink()
+    write(work_dir / "api" / "customJobs" / "77.json", JOB)
+    return work_dir
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with Server(written(tmp_path_factory.mktemp("list") / "runs")) as found:
+        yield found
+
+
+def rows(page: Page) -> list[str]:
+    return page.locator("tbody tr a.title").all_inner_texts()
+
+
+def test_the_first_view_has_the_newest_of_500_runs(browser: Browser, server: Server) -> None:
+    with opened(browser, server) as page:
+        page.reload()
+        expect(page.get_by_text("1 to 50 of 500")).to_be_visible()
+        # The time is that of a machine that may be busy, so it is only printed.
+        milliseconds = page.evaluate("""() => performance.getEntriesByType("resource")
+            .filter((each) => each.name.includes("/local/runs")).at(0).responseEnd""")
+        print(f"first view of 500 runs: {milliseconds:.0f} ms after the navigation began")
+        assert rows(page)[:2] == ["model 499", "model 498"]
+        assert len(rows(page)) == 50
+        loaded = page.evaluate("performance.getEntriesByType('resource').map((each) => new URL(each.name).origin)")
+        assert set(loaded) == {server.url}
+        print(f"{len(loaded)} requests")
+        assert sum("/local/runs" in each for each in page.evaluate(NAMES)) <= 2
+
+
+def test_pages_and_filter_and_their_addresses(browser: Browser, server: Server) -> None:
+    with opened(browser, server) as page:
+        page.get_by_role("button", name="Next").focus()
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("51 to 100 of 500")).to_be_visible()
+        expect(page.get_by_role("button", name="Next")).to_be_focused()
+        assert rows(page)[0] == "model 449"
+        page.get_by_role("combobox", name="State").select_option("FAILED")
+        expect(page.locator("tbody .state")).to_have_text(["Failed"] * 50)
+        expect(page.locator("tbody tr").first).to_contain_text("it failed")
+        page.get_by_role("searchbox").fill('model 4" OR')
+        expect(page.get_by_text("Nothing matches the filter")).to_be_visible()
+        page.get_by_role("searchbox").fill("model 43")
+        expect(page.locator("tbody tr")).to_have_count(2)
+        assert rows(page) == ["model 433", "model 43"]
+        # The address has the filter, so that it can be kept and sent.
+        page.reload()
+        expect(page.locator("tbody tr")).to_have_count(2)
+        expect(page.get_by_role("searchbox")).to_have_value("model 43")
+        # A state that is chosen before the text takes effect is kept.
+        page.evaluate(TYPE_AND_CHOOSE)
+        expect(page).to_have_url(re.compile(r"#/runs\?text=model\+1&state=SUCCEEDED$"))
+        expect(page.get_by_role("combobox", name="State")).to_have_value("SUCCEEDED")
+        expect(page.get_by_role("searchbox")).to_have_value("model 1")
+        page.get_by_role("combobox", name="State").select_option("FAILED")
+        page.get_by_role("searchbox").fill("")
+        expect(page.get_by_text("of 50", exact=False)).to_have_count(0)
+        expect(page.locator("tbody tr")).to_have_count(50)
+
+
+def test_rows_change_without_a_reload(browser: Browser, server: Server) -> None:
+    run_dir = server.work_dir / "zz-live"
+    created = "2026-12-01T00:00:00.000Z"
+    with opened(browser, server) as page:
+        expect(page.locator("tbody tr")).to_have_count(50)
+        page.evaluate("window.isSame = true")
+        run_dir.mkdir()
+        with run_folder.lock(run_dir):
+            write(run_dir / "run.json", run_record(server.work_dir, run_dir.name, created, state="RUNNING"))
+            first = page.locator("tbody tr").first
+            expect(first).to_contain_text("Running")
+            expect(first).to_contain_text("zz-live")
+            expect(first).to_contain_text("Terminal")
+        expect(first).to_contain_text("Failed")
+        expect(first).to_contain_text("the process that ran it was killed")
+        (run_dir / "run.json").unlink()
+        expect(first).not_to_contain_text("zz-live")
+        assert page.evaluate("window.isSame")
+
+
+def test_two_runs_are_chosen_by_keyboard_and_compared(browser: Browser, server: Server) -> None:
+    with opened(browser, server) as page:
+        compare = page.get_by_role("button", name="Compare")
+        expect(compare).to_be_disabled()
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Skip to content"
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "main"
+        page.get_by_role("checkbox", name="Select model 499").focus()
+        page.keyboard.press("Space")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "model 499"
+        page.keyboard.press("Tab")
+        page.keyboard.press("Space")
+        expect(compare).to_have_text("Compare (2)")
+        expect(compare).to_be_enabled()
+        page.get_by_role("button", name="Clear selection").click()
+        expect(compare).to_be_disabled()
+        for name in ("model 498", "model 496"):
+            page.get_by_role("checkbox", name=f"Select {name}").check()
+        compare.click()
+        expect(page.get_by_role("heading", name="Compare runs")).to_be_visible()
+        assert page.url.endswith("#/compare?runs=run-00498%2Crun-00496")
+
+
+def test_custom_jobs_of_the_api_are_listed_and_tabs_follow_the_arrow_keys(browser: Browser, server: Server) -> None:
+    with opened(browser, server) as page:
+        page.get_by_role("tab", name="Pipeline runs").focus()
+        page.keyboard.press("ArrowRight")
+        expect(page.get_by_role("tab", name="Custom jobs")).to_be_focused()
+        expect(page.locator("tbody tr")).to_have_count(1)
+        for text in ("a custom job", "Failed", "2 min 5 s", "replica 0 exited with 1"):
+            expect(page.locator("tbody tr")).to_contain_text(text)
+        page.get_by_role("combobox", name="State").select_option("JOB_STATE_SUCCEEDED")
+        expect(page.get_by_text("Nothing matches the filter")).to_be_visible()
+        page.get_by_role("button", name="Clear filter").click()
+        expect(page.locator("tbody tr")).to_have_count(1)
+        page.keyboard.press("Shift+Tab")
+        page.go_back()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("fragment", ["#/runs", "#/runs?list=jobs", "#/runs?text=no+such+run", "#/no/such/view"])
+def test_nothing_hinders_anybody(browser: Browser, server: Server, width: int, fragment: str) -> None:
+    with opened(browser, server, fragment, width=width) as page:
+        expect(page.locator("main tbody tr, main .empty").first).to_be_visible()
+        page.locator("main input[type=checkbox]").first.check() if fragment == "#/runs" else None
+        assert problems_of(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_menu_of_a_narrow_screen_opens_and_closes(browser: Browser, server: Server) -> None:
+    with opened(browser, server, width=390) as page:
+        menu, models = page.get_by_role("button", name="Menu"), page.get_by_role("link", name="Runs", exact=True)
+        expect(menu).to_have_attribute("aria-expanded", "false")
+        expect(models).to_be_hidden()
+        menu.click()
+        expect(models).to_be_visible()
+        expect(menu).to_have_attribute("aria-expanded", "true")
+        assert problems_of(page) == []
+
+
+def test_a_lost_connection_is_shown_until_the_server_is_back(browser: Browser, tmp_path: Path) -> None:
+    work_dir = tmp_path / "runs"
+    write_job(work_dir, 1)
+    with Server(work_dir) as server, opened(browser, server, expected="net::ERR_") as page:
+        expect(page.locator("tbody tr")).to_have_count(1)
+        lost = page.get_by_text("Connection lost: this page shows old data")
+        expect(lost).to_have_count(0)
+        server.end(signal.SIGKILL)
+        expect(lost).to_be_visible()
+        write(work_dir / "new" / "run.json", run_record(work_dir, "new", "2026-12-01T00:00:00.000Z"))
+        write(work_dir / "api" / "pipelineJobs" / "new.json", job_record("new", "2026-12-01T00:00:00.000Z"))
+        # The later of two ports counts.
+        with Server(work_dir, "--port", server.url.rpartition(":")[2]):
+            expect(lost).to_have_count(0)
+            expect(page.locator("tbody tr")).to_have_count(2)

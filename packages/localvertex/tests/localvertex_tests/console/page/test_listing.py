@@ -1,0 +1,199 @@
+"""The rows of the list of runs: right whatever has happened to the records, and read from the index."""
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from localvertex_tests.api.http.test_index import files_opened
+from localvertex_tests.support.run_records import job_record, run_record, write, write_job
+
+from localvertex.api.http.errors import ApiError
+from localvertex.api.http.store import Store
+from localvertex.console.events.list_changes import ListChanges
+from localvertex.console.local_route import LocalCall
+from localvertex.console.runs.listing import RunList
+from localvertex.store import journal, run_folder
+from vertex_testing.server import PARENT
+
+TIME = "2026-01-01T00:00:00.000Z"
+
+Page = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> RunList:
+    return RunList(Store(tmp_path))
+
+
+@pytest.fixture
+def page(runs: RunList) -> Page:
+    return lambda **query: runs.page(LocalCall(query=query))
+
+
+def ids(answer: dict[str, Any]) -> list[str]:
+    return [each["id"] for each in answer["runs"]]
+
+
+def test_a_list_of_500_runs_reads_only_what_has_changed(tmp_path: Path, page: Page) -> None:
+    for number in range(500):
+        write_job(tmp_path, number)
+    begun = time.perf_counter()
+    with files_opened() as opened:
+        assert page()["total_size"] == 500
+    first, begun = time.perf_counter() - begun, time.perf_counter()
+    # The job and its run, and the run once more as a run of the work directory.
+    assert (len(set(opened)), len(opened)) == (1000, 1500)
+    with files_opened() as opened:
+        assert len(page(page_size="1000", filter='state="SUCCEEDED"')["runs"]) == 500
+    print(f"500 runs: {first:.2f} s without an index, {time.perf_counter() - begun:.3f} s with it")
+    assert opened == []
+    write_job(tmp_path, 7, state="FAILED")
+    with files_opened() as opened:
+        assert ids(page(filter="state=FAILED")) == ["run-00007"]
+    assert {Path(each).parent.name for each in opened} == {"run-00007", "pipelineJobs"}
+
+
+def test_runs_of_the_api_of_schedules_and_of_a_terminal_are_listed(tmp_path: Path, page: Page) -> None:
+    write_job(tmp_path, 1, displayName="by hand")
+    write_job(tmp_path, 2, displayName="nightly", scheduleName=f"{PARENT}/schedules/42", state="FAILED")
+    write(tmp_path / "terminal" / "run.json", run_record(tmp_path, "terminal", TIME, seconds=2.5))
+    (tmp_path / "terminal" / "run.html").touch()
+    (tmp_path / "not-a-run").mkdir()
+    found = {each["id"]: each for each in page()["runs"]}
+    assert list(found) == ["run-00002", "run-00001", "terminal"]
+    assert found["terminal"] == {
+        "id": "terminal",
+        "name": "terminal",
+        "pipeline": "small",
+        "state": "SUCCEEDED",
+        "create_time": TIME,
+        "start_time": TIME,
+        "end_time": TIME.replace("T0", "T1"),
+        "seconds": 2.5,
+        "idle_seconds": 0.0,
+        "error": None,
+        "resource": None,
+        "schedule": None,
+        "has_page": True,
+        "is_own": False,
+    }
+    assert found["run-00001"]["resource"] == f"{PARENT}/pipelineJobs/run-00001"
+    nightly = found["run-00002"]
+    shown = [nightly[each] for each in ("name", "state", "error", "schedule", "is_own", "has_page")]
+    assert shown == ["nightly", "FAILED", "it failed", "42", True, False]
+
+
+@pytest.mark.parametrize("is_job", [True, False])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"state": "NEW"}'])
+def test_a_run_with_a_damaged_record_is_listed_as_such(tmp_path: Path, page: Page, text: str, is_job: bool) -> None:
+    write_job(tmp_path, 1)
+    if is_job:
+        write(tmp_path / "api" / "pipelineJobs" / "broken.json", job_record("broken", TIME))
+    write(tmp_path / "broken" / "run.json", text or "\x00")
+    good, broken = page()["runs"]
+    assert (good["id"], good["state"]) == ("run-00001", "SUCCEEDED")
+    assert (broken["id"], broken["state"]) == ("broken", "DAMAGED")
+    assert broken["error"].startswith("run.json is damaged" if is_job else "its record cannot be read: ")
+
+
+def test_a_run_whose_process_was_killed_is_failed_and_one_that_is_stopping_says_so(tmp_path: Path, page: Page) -> None:
+    for number in (1, 2):
+        write_job(tmp_path, number, state="RUNNING")
+    write(
+        tmp_path / "api" / "pipelineJobs" / "run-00002.json",
+        job_record("run-00002", TIME, state="PIPELINE_STATE_CANCELLING"),
+    )
+    with run_folder.lock(tmp_path / "run-00001"), run_folder.lock(tmp_path / "run-00002"):
+        assert [each["state"] for each in page()["runs"]] == ["CANCELLING", "RUNNING"]
+        assert [each["error"] for each in page()["runs"]] == [None, None]
+    # The supervisors ended the steps, as the user had asked.
+    assert [each["state"] for each in page()["runs"]] == ["CANCELLED", "FAILED"]
+    assert [each["error"] for each in page()["runs"]] == [None, "the process that ran it was killed"]
+
+
+def test_pages_follow_each_other_while_runs_arrive_and_go(tmp_path: Path, page: Page) -> None:
+    expected = [write_job(tmp_path, number) for number in range(10)][::-1]
+    seen, token = list[str](), ""
+    for number in range(4):
+        answer = page(page_size="3", page_token=token)
+        seen, token = seen + ids(answer), answer["next_page_token"]
+        write_job(tmp_path, 100 + number)
+        shutil.rmtree(tmp_path / seen[-1])
+    assert not token
+    assert [each for each in seen if each in expected] == seen == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('name:"FLOW"', ["run-00001"]),
+        (r'name:"a \"quoted\" name"', ["run-00002"]),
+        ('(name:"flow" OR id:"flow" OR pipeline:"flow") AND state="SUCCEEDED"', ["run-00001"]),
+        ('(name:"small" OR id:"small" OR pipeline:"small") AND state="FAILED"', ["run-00003"]),
+        ('create_time<"2026-01-01T00:01:30Z"', ["run-00001"]),
+        ("schedule:*", []),
+    ],
+)
+def test_a_filter_finds_runs(tmp_path: Path, page: Page, text: str, found: list[str]) -> None:
+    write_job(tmp_path, 1, displayName="flowers")
+    write_job(tmp_path, 2, displayName='a "quoted" name')
+    write_job(tmp_path, 3, state="FAILED")
+    answer = page(filter=text)
+    assert (ids(answer), answer["total_size"]) == (found, len(found))
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ({"filter": "color=red"}, "unknown field 'color'"),
+        ({"filter": 'name:"'}, "cannot read"),
+        ({"page_size": "many"}, "page_size: expected a number"),
+        ({"page_size": "9" * 5000}, "page_size: expected a number"),
+        ({"page_size": "-1"}, "page_size: expected a number"),
+    ],
+)
+def test_a_wrong_query_is_refused(page: Page, query: dict[str, str], message: str) -> None:
+    with pytest.raises(ApiError, match=message):
+        page(**query)
+
+
+def test_every_change_of_the_list_is_an_event_and_nothing_else(
+    tmp_path: Path, runs: RunList, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("localvertex.console.events.list_changes._PAUSE", 0)
+    write_job(tmp_path, 1)
+    write_job(tmp_path, 2)
+    changes, begun = ListChanges(runs), [("runs", {"is_first": True})]
+    assert list(changes()) == begun
+
+    def seen() -> bool:
+        found = list(changes())
+        assert found in ([], [("runs", {"is_first": False})])
+        with files_opened() as opened:
+            assert list(changes()) == []
+        assert opened == []
+        return bool(found)
+
+    assert not seen()
+    write_job(tmp_path, 3)
+    assert seen()
+    shutil.rmtree(tmp_path / "run-00003")
+    assert seen()
+    running = tmp_path / "run-00004"
+    running.mkdir()
+    entries = journal.Journal(running, 1)
+    content = run_record(tmp_path, running.name, TIME, state="RUNNING")
+    with run_folder.lock(running):
+        write(running / "run.json", content | {"journal": entries.position.as_json()})
+        assert seen()
+        entries.append([{"time": TIME, "run": {"seconds": 5.0}}])
+        assert seen()
+        assert not seen()
+    # The process of the run has ended without a last record.
+    assert seen()
+    write(tmp_path / "api" / "customJobs" / "1.json", {"name": f"{PARENT}/customJobs/1"})
+    assert seen()
+    assert list(ListChanges(runs)()) == begun

@@ -1,0 +1,287 @@
+"""The parts of ui/ and the event stream in a real browser, drawn by the page's own modules."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from localvertex_tests.support.axe import problems_of
+from localvertex_tests.support.run_records import write_job
+from playwright.sync_api import Browser, Page, expect
+
+from vertex_testing.browser import browser as browser, needs_chromium, opened
+from vertex_testing.server import Server, wait_until
+
+pytestmark = [needs_chromium, pytest.mark.slow]
+
+HOSTILE = '<img src=x onerror="window.isHit = true"><script>window.isHit = true</script>'
+NONE = "\N{EN DASH}"
+IMPORTS = """
+const [{ html, render }, { Confirm }, { Values, Code }, { duration }, { follow }, { Frame }, { link, route }, numbers] =
+  await Promise.all(
+    ["ui/html", "ui/dialog", "ui/values", "ui/time", "server/events", "ui/page", "routes", "ui/numbers"].map(
+      (each) => import(`/console/${each}.js`)));
+const place = document.querySelector("main");
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    work_dir: Path = tmp_path_factory.mktemp("parts") / "runs"
+    write_job(work_dir, 1)
+    with Server(work_dir) as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser: Browser, server: Server) -> Iterator[Page]:
+    with opened(browser, server, "#/no/view") as found:
+        expect(found.locator(".empty")).to_be_visible()
+        yield found
+
+
+def run(page: Page, script: str, value: Any = None) -> Any:
+    """Run a script with the modules of the page."""
+    return page.evaluate(f"async (value) => {{ {IMPORTS} {script} }}", value)
+
+
+def test_a_dialog_keeps_the_focus_and_gives_it_back(page: Page) -> None:
+    run(
+        page,
+        """
+        place.insertAdjacentHTML("beforeend", "<button id=opener>Open</button><div id=box></div>");
+        const box = document.querySelector("#box");
+        window.calls = [];
+        const close = () => { calls.push("closed"); render(null, box); };
+        const confirm = async () => {
+          calls.push("done");
+          await new Promise((done) => { window.finish = done; });
+          if (calls.length < 2) throw new Error("no such run");
+        };
+        document.querySelector("#opener").onclick = () => render(html`<${Confirm} title="Delete the run?"
+          action="Delete" onConfirm=${confirm} onClose=${close}>Its files are deleted.<//>`, box);
+        """,
+    )
+    page.locator("#opener").focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Delete the run?")
+    expect(dialog).to_be_visible()
+    for _ in range(5):
+        page.keyboard.press("Tab")
+        # The browser's own bar is the body of the page.
+        assert page.evaluate("document.activeElement.closest('dialog') || document.activeElement === document.body")
+    assert problems_of(page) == []
+    delete = dialog.get_by_role("button", name="Delete")
+    delete.focus()
+    for key in ("Enter", "Enter", "Escape"):
+        # While it is being done it is not done again, and the dialog stays open.
+        page.keyboard.press(key)
+    page.evaluate("finish()")
+    expect(dialog.get_by_role("alert")).to_contain_text("no such run")
+    expect(delete).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    assert page.evaluate("document.activeElement.id") == "opener"
+    page.keyboard.press("Enter")
+    delete.click()
+    page.evaluate("finish()")
+    expect(dialog).to_have_count(0)
+    assert page.evaluate("calls") == ["done", "closed", "done", "closed"]
+
+
+def test_values_are_text_whatever_they_are(page: Page) -> None:
+    hostile: dict[str, Any] = {
+        HOSTILE: HOSTILE,
+        "list": [HOSTILE],
+        "vnode": {"type": "img", "props": {"src": "x"}, "__k": None},
+    }
+    hostile |= {"long": [{"text": HOSTILE}] * 3, "none": None, "no": False, "zero": 0, "empty": ""}
+    run(
+        page,
+        "render(html`<div><${Values} values=${value} /><${Code} text=${Object.keys(value)[0]} /></div>`, place);",
+        hostile,
+    )
+    assert page.locator("main img, main script").count() == 0
+    assert page.evaluate("window.isHit") is None
+    shown = page.locator("dd").all_inner_texts()
+    assert shown[0] == HOSTILE
+    assert shown[3:] == ["3 items", NONE, "false", "0", NONE]
+    page.get_by_text("3 items").click()
+    assert HOSTILE.replace('"', '\\"') in page.locator("details[open] pre").inner_text()
+
+
+def test_long_names_break_between_words_and_lines_of_a_command_before_options(page: Page) -> None:
+    names = {"boot_disk_size_gigabytes": 1, "_" * 60: 2, "x" * 60: 3}
+    command = " ".join(f"--parameter-{n} a=b--c" for n in range(30))
+    script = """
+        place.style.width = "300px";
+        render(html`<div><${Values} values=${value[0]} /><${Code} text=${value[1]} /></div>`, place);
+        const tops = (node) => [...node.childNodes].map((each) => {
+          const range = document.createRange();
+          range.selectNodeContents(each);
+          return new Set([...range.getClientRects()].map((box) => box.top)).size;
+        });
+        return [tops(document.querySelector("dt bdi")), [...document.querySelectorAll("pre .nowrap")].map(tops),
+          place.scrollWidth <= place.clientWidth];
+    """
+    lines, options, is_inside = run(page, script, [names, command])
+    assert is_inside
+    assert sorted(set(lines)) == [0, 1]
+    assert options == [[1]] * 30
+    assert page.locator("pre").text_content() == command
+    assert page.locator("dt").all_text_contents() == list(names)
+
+
+def test_long_json_text_is_folded_and_no_number_of_it_changes(page: Page) -> None:
+    content = {"text": 'a  b \\" c', "list": list(range(40))}
+    texts = [json.dumps(content), f"[{'1234567890' * 10}]", "[" * 100, '{"short": 1}']
+    run(page, "render(html`<${Values} values=${value} />`, place);", {str(n): each for n, each in enumerate(texts)})
+    assert page.locator("dd").all_inner_texts() == ["Show JSON", "Show JSON", *texts[2:]]
+    shown = page.locator("dd pre").all_text_contents()
+    assert shown == [json.dumps(content, indent=2), texts[1]]
+
+
+def test_a_new_process_breaks_the_lines_of_its_pace_and_its_first_guesses_are_left_out(page: Page) -> None:
+    first = [[step, 10.0 + step, 2.0, 0.5, 100.0, 60.0 - step] for step in range(1, 9)]
+    second = [[step, 40.0 + step, 1.0, 0.5, 100.0, 60.0 - step] for step in range(7, 12)]
+    first[0][5] = second[0][5] = 9000.0
+    curve = {"points": [*first, *second], "resumes": [[30.0, 6]]}
+    script = "const { figures } = await import('/console/jobs/curves.js'); return figures(value, 10);"
+    loss, _, speed, left = (each["series"] for each in run(page, script, curve))
+    assert loss["kept"] == [2.0] * 6 + [None] * 2 + [1.0] * 5
+    assert loss["lost"] == [None] * 5 + [2.0] * 3 + [None] * 5
+    assert left["kept"] == [None, *range(58, 53, -1), None, None, None, None, *range(52, 48, -1)]
+    assert speed["kept"].count(100.0) == 11
+    for series in (speed, left):
+        assert series["times"] == sorted(series["times"])
+        assert (series["kept"][8], series["lost"][8]) == (None, None)
+        assert len(series["kept"]) == len(series["steps"]) == 14
+    few = run(page, script, {"points": first[:2], "resumes": []})
+    assert few[3]["series"]["kept"] == [9000.0, 58.0], "there is nothing but guesses"
+
+
+def test_the_values_of_a_chart_are_read_by_keyboard(page: Page) -> None:
+    script = """
+      const { Curves } = await import("/console/jobs/curves.js");
+      render(html`<${Curves} steps=${new Map([["a", value]])} start=${10} names=${["a", "b"]} />`, place);
+    """
+    losses = [0.5, 0.25, 9.0, None, 0.125]
+    curve = {"points": [[n + 1, 10.0 + min(n, 3), loss, None, None, None] for n, loss in enumerate(losses)]}
+    run(page, script, curve | {"resumes": []})
+    chart = page.get_by_role("slider", name="Loss over time")
+    expect(chart).to_have_attribute("aria-valuetext", "0.125 at step 5, 3.0 s")
+    chart.focus()
+    for key, text in (
+        ("ArrowLeft", "9 at step 3, 2.0 s"),
+        ("ArrowLeft", "0.25 at step 2, 1.0 s"),
+        ("Home", "0.5 at step 1, 0.0 s"),
+        ("ArrowLeft", "0.5 at step 1, 0.0 s"),
+        ("PageDown", "0.25 at step 2, 1.0 s"),
+        ("ArrowRight", "9 at step 3, 2.0 s"),
+    ):
+        page.keyboard.press(key)
+        expect(chart).to_have_attribute("aria-valuetext", text)
+    expect(page.locator("figcaption", has_text="Loss")).to_contain_text("9 step 3, 2.0 s")
+    page.keyboard.press("Tab")
+    expect(chart).to_have_attribute("aria-valuetext", "0.125 at step 5, 3.0 s")
+    assert problems_of(page) == []
+    # One point, and a training of many days.
+    run(page, script, {"points": [[1, 10.0, 0.5, None, None, 4e7]], "resumes": []})
+    expect(chart).to_have_attribute("aria-valuetext", "0.5 at step 1, 0.0 s")
+    expect(page.get_by_role("slider", name="Time left")).to_have_attribute(
+        "aria-valuetext", "462 d 23 h at step 1, 0.0 s"
+    )
+
+
+def test_a_frame_has_no_origin_and_only_run_pages_have_scripts(page: Page) -> None:
+    found = run(
+        page,
+        """
+        render(html`<div><${Frame} src="/runs/run-00001/a.html" title="a" />
+          <${Frame} src="/runs/run-00001/run.html" title="b" hasScripts /></div>`, document.createElement("div"));
+        const box = document.createElement("div");
+        render(html`<${Frame} src="" title="a" /><${Frame} src="" title="b" hasScripts />`, box);
+        return [...box.querySelectorAll("iframe")].map((each) => each.getAttribute("sandbox"));
+        """,
+    )
+    assert found == ["", "allow-scripts"]
+
+
+def test_a_duration_has_two_units_at_most(page: Page) -> None:
+    given = [None, 0, 0.44, 9.96, 59.6, 185, 3599.7, 7800, 86400, 273600]
+    texts = [NONE, "0.0 s", "0.4 s", "10 s", "1 min", "3 min 5 s", "1 h", "2 h 10 min", "1 d", "3 d 4 h"]
+    assert run(page, "return value.map(duration);", given) == texts
+
+
+def test_numbers_have_one_form_in_all_views(page: Page) -> None:
+    given = [None, "text", 0, 1_234_567, -3, 0.934567, 1234.5678, 0.00001234, 2.5e12]
+    texts = [NONE, "text", "0", "1,234,567", "-3", "0.93457", "1,234.6", "1.234e-5", "2,500,000,000,000"]
+    assert run(page, "return value.map(numbers.figure);", given) == texts
+    assert run(page, "return value.map(numbers.signed);", [0.12345, -0.5, 0]) == ["+0.123", "\N{MINUS SIGN}0.5", "0"]
+    pairs = [[1, 3], [1, None], ["1", 3]]
+    assert run(page, "return value.map(([a, b]) => numbers.change(a, b));", pairs) == ["+2", NONE, NONE]
+    assert run(page, "return value.map(numbers.bytes);", [0, 999, 1000, 1_500_000]) == [
+        "0 B",
+        "999 B",
+        "1.00 kB",
+        "1.50 MB",
+    ]
+    assert run(page, "return value.map(numbers.percent);", [0, 0.9346, 1]) == ["0%", "93.5%", "100%"]
+
+
+def test_an_address_leads_back_to_its_values_whatever_they_contain(page: Page) -> None:
+    names = ["a/b", "a?b=c", "#", "%", "ü ☃", "..", HOSTILE, "loop/1/train"]
+    script = "return value.map((each) => route(new URL(link(['runs', 'id', each], { tab: each }), location).hash)"
+    found = run(page, f"{script}).map(({{ name, params, query }}) => [name, params.task, query.get('tab')]);", names)
+    assert found == [["run", name, name] for name in names]
+    for fragment in ("#/runs/%E0%A4%A", "#/runs/a/b/c", "#/other"):
+        assert run(page, "return route(value).name;", fragment) == "not found"
+    for fragment in ("", "#", "#/"):
+        assert run(page, "return route(value).name;", fragment) == "runs"
+
+
+def test_a_tab_has_one_stream_and_none_while_it_is_hidden(page: Page) -> None:
+    run(
+        page,
+        """
+        const Real = EventSource;
+        window.streams = [];
+        window.EventSource = class extends Real { constructor(url) { super(url); streams.push(this); } };
+        window.seen = [];
+        window.hide = (isHidden) => {
+          Object.defineProperty(document, "hidden", { value: isHidden, configurable: true });
+          document.dispatchEvent(new Event("visibilitychange"));
+        };
+        follow({}, { runs: () => seen.push("first") });
+        window.close = follow({}, { runs: () => seen.push("second") });
+        """,
+    )
+    states = "streams.map((each) => each.readyState)"
+    wait_until(lambda: page.evaluate("seen.length") == 1)
+    assert page.evaluate(states) == [2, 1]
+    page.evaluate("hide(true)")
+    assert page.evaluate(states) == [2, 2]
+    page.evaluate("hide(false)")
+    wait_until(lambda: page.evaluate("seen.length") == 2)
+    assert page.evaluate(states) == [2, 2, 1]
+    page.evaluate("close()")
+    page.evaluate("hide(false)")
+    assert page.evaluate(states) == [2, 2, 2]
+    assert page.evaluate("seen") == ["second", "second"]
+
+
+def test_a_view_that_fails_shows_why_and_the_others_still_work(browser: Browser, server: Server) -> None:
+    with opened(browser, server, "#/no/view", expected="") as page:
+        page.route("**/console/models/models.js", lambda route: route.abort())
+        page.goto(f"{server.url}/#/models")
+        expect(page.get_by_role("alert")).to_contain_text("This page cannot be shown")
+        expect(page.get_by_role("alert")).to_contain_text("Is the server running?")
+        page.get_by_role("link", name="Runs", exact=True).click()
+        expect(page.locator("tbody tr")).to_have_count(1)
+        page.get_by_role("link", name="Models").click()
+        again = page.get_by_role("button", name="Try again")
+        expect(again).to_be_visible()
+        page.unroute("**/console/models/models.js")
+        again.click()
+        expect(page.get_by_role("heading", name="Models", exact=True)).to_be_visible()

@@ -1,0 +1,65 @@
+"""Deletions at odd times: one that its server did not complete, and one right after the last record of a run."""
+
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from localvertex_tests.support import run_records
+
+from localvertex.api.http.call import Call, Location
+from localvertex.api.http.operations import Operations
+from localvertex.api.http.store import Store
+from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
+from localvertex.runner.engine import Options
+from localvertex.show import report
+from localvertex.store import executor_files, record, run_folder
+from vertex_testing.server import wait_until
+
+
+def started(work_dir: Path) -> tuple[Store, PipelineJobs]:
+    """Return the jobs of a server."""
+    store = Store(work_dir)
+    return store, PipelineJobs(store, Operations(store), print, Options(work_dir=work_dir))
+
+
+def test_what_is_left_of_a_deleted_run_goes_and_everything_else_stays(tmp_path: Path) -> None:
+    half, running, whole = (run_records.write_job(tmp_path, number) for number in (1, 2, 3))
+    for each in (half, running):
+        (tmp_path / each / "train").mkdir()
+        (tmp_path / each / "train" / executor_files.INPUT).write_text("{}")
+        (tmp_path / each / "run.json").unlink()
+    elsewhere = tmp_path / "folder-of-a-user"
+    elsewhere.mkdir()
+    store, jobs = started(tmp_path)
+    with run_folder.lock(tmp_path / running):
+        jobs.complete_deletions()
+    assert [each for each in (half, running, whole) if (tmp_path / each).exists()] == [running, whole]
+    assert sorted(store.signatures("pipelineJobs")) == [running, whole]
+    assert elsewhere.is_dir()
+
+
+@pytest.mark.parametrize("is_api", [False, True])
+def test_a_run_is_deleted_although_its_page_is_still_being_written(
+    tmp_path: Path, light_pipeline: dict[str, Any], monkeypatch: pytest.MonkeyPatch, is_api: bool
+) -> None:
+    """The record shows the end of the run, so clients delete it."""
+    may_write, write = threading.Event(), report.write
+
+    def late(*given: Any) -> None:
+        may_write.wait()
+        write(*given)
+
+    monkeypatch.setattr(report, "write", late)
+    _, jobs = started(tmp_path)
+    location = Location(project="p", region="us-central1")
+    jobs.start(location, {"pipelineSpec": light_pipeline}, "one")
+    call = Call(version="v1", location=location, resource_id="one")
+    wait_until(lambda: record.read(tmp_path / "one")["state"] == "SUCCEEDED")
+    with ThreadPoolExecutor(1) as pool:
+        deletion: Future[Any] = pool.submit(jobs.delete, call) if is_api else pool.submit(jobs.remove, "one")
+        # A deletion that does not wait is refused before that.
+        threading.Timer(0.3, may_write.set).start()
+        deletion.result(300)
+    assert not (tmp_path / "one").exists()

@@ -1,0 +1,67 @@
+"""The options of an earlier run, given to a process that resumes it: nothing that adds rights is taken over."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localvertex.containers.options import ContainerOptions
+from localvertex.jobs import Options as JobOptions, RestartRule
+from localvertex.jobs.faults import faults
+from localvertex.runner.options import Options
+from localvertex.runner.repeated_options import repeated, words
+from localvertex_base.userinput.errors import UserError
+
+
+def test_options_without_further_rights_are_those_of_the_run(tmp_path: Path) -> None:
+    given = Options(
+        use_cache=False,
+        fail_fast=True,
+        max_parallel=17,
+        max_backoff_seconds=0.5,
+        grace_seconds=3.0,
+        gcs_root=tmp_path,
+        custom_jobs=JobOptions(restart_rule=RestartRule.LENIENT),
+    )
+    options, missing = repeated(Options(), words(given))
+    assert missing == []
+    assert words(options) == words(given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"with_credentials": True},
+        {"with_credentials": True, "allow_cloud_launchers": True},
+        {"containers": ContainerOptions(allow_host_commands=True)},
+        {"containers": ContainerOptions(allow_network=True)},
+        {"command_prefixes": {"python:3.11": ("sh", "-c", "a b")}},
+    ],
+)
+def test_further_rights_are_named_unless_the_process_has_them(given: dict[str, Any]) -> None:
+    options, missing = repeated(Options(), words(Options(**given)))
+    assert missing == words(Options(**given)) != []
+    assert words(options) == []
+    assert repeated(Options(**given), words(Options(**given))) == (Options(**given), [])
+
+
+def test_faults_do_not_happen_again() -> None:
+    options = Options(
+        custom_jobs=JobOptions(faults=(faults.parse("SIGKILL workerpool0-0 at step 3"),), random_faults_seed=3)
+    )
+    assert repeated(options, [])[0].custom_jobs == JobOptions()
+
+
+@pytest.mark.parametrize(
+    ("word", "error"),
+    [
+        ("--max-parallel=0", UserError),
+        ("--max-parallel=x", ValueError),
+        ("--grace=nan", UserError),
+        ("--grace", ValueError),
+    ],
+)
+def test_a_damaged_word_is_not_taken_over(word: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        repeated(Options(), [word])
+    assert repeated(Options(), ["--unknown=1", "rm"])[1] == ["--unknown=1", "rm"]

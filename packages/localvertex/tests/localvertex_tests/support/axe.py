@@ -1,0 +1,29 @@
+"""axe-core in a page of the browser: what hinders people with disabilities, in light and dark."""
+
+from pathlib import Path
+
+from playwright.sync_api import Page
+
+_AXE = Path(__file__).parents[2] / "data" / "axe.min.js"
+
+_RUN = """async (rules) => {
+  const { violations } = await axe.run({ resultTypes: ["violations"], ...(rules && { runOnly: rules }) });
+  return violations.map(({ id, impact, nodes }) => [impact, id, nodes.map((each) => each.html).slice(0, 3)]);
+}"""
+
+_TO_BE_FIXED = ("serious", "critical")
+
+_OF_COLOURS = ["color-contrast", "link-in-text-block"]
+"""The rules that can have other results in the dark colours."""
+
+
+def problems_of(page: Page) -> list[tuple[str, str, str, list[str]]]:
+    """Return the scheme, impact, rule and elements of each serious problem of the present view."""
+    if not page.evaluate("'axe' in window"):
+        # Scripts of tests are not those of the page: its policy stays in force.
+        page.evaluate(f"() => {{ {_AXE.read_text()} }}")
+    found = []
+    for scheme, rules in (("light", None), ("dark", _OF_COLOURS)):
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+        found += [(scheme, *each) for each in page.evaluate(_RUN, rules) if each[0] in _TO_BE_FIXED]
+    return found
