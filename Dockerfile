@@ -19,7 +19,6 @@ COPY components components
 COPY localvertex localvertex
 COPY pipelines pipelines
 COPY trainer trainer
-COPY training_job training_job
 COPY vertex_gpu_training vertex_gpu_training
 
 # For CPUs, without CUDA, with Apache Beam.

@@ -4,10 +4,10 @@ import argparse
 import dataclasses
 import re
 
-from training_job.container_image import PLACEHOLDER_IMAGE, check_image
-from training_job.machines import Machines
-from training_job.notification.targets import Targets
-from training_job.step_machines import StepMachines
+from components.container_image import PLACEHOLDER_IMAGE, check_image
+from components.summary.notification.targets import Targets
+from components.train.machines import Machines
+from pipelines.steps import StepMachines
 from vertex_gpu_training.userinput.errors import UserError
 
 _DEFAULT_MACHINES = Machines(machine_type="g2-standard-8", accelerator_type="NVIDIA_L4", accelerator_count=1)

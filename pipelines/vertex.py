@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 from accelerators import load_catalogue
 from accelerators.commands.options import known_region
-from training_job.notification.message import run_page
-from training_job.release import vertex_clients
+from components import vertex_clients
+from components.summary.notification.message import run_page
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import on_one_line
 

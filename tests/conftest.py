@@ -47,7 +47,6 @@ OWN_PACKAGES = (
     "localvertex",
     "pipelines",
     "trainer",
-    "training_job",
     "vertex_gpu_training",
 )
 

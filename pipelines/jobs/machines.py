@@ -9,10 +9,10 @@ from accelerators.catalogue.quota import MachineRequest, quota_metrics
 from accelerators.job.values import known
 from accelerators.pipeline.graph import Graph, Step, mapping
 from accelerators.pipeline.payload import build
+from components.train.machines import Machines
+from components.values import machines_in
 from pipelines.jobs.prediction import prediction_lines
 from pipelines.vertex import Location
-from training_job.machines import Machines
-from training_job.values import machines_in
 from vertex_gpu_training.compiled.reader import read_pipeline
 from vertex_gpu_training.userinput.spelling import listed
 

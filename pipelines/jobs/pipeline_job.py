@@ -11,10 +11,10 @@ from typing import Any
 from accelerators import Finding, load_catalogue
 from accelerators.job.finding import sentences
 from accelerators.pipeline.check import examine_pipeline
+from components.release.serving_machines import check_deployment
+from components.train.machines import check as check_machines
+from components.values import check_values, machines_in, replicas_in
 from pipelines.vertex import Location
-from training_job.machines import check as check_machines
-from training_job.release.serving_machines import check_deployment
-from training_job.values import check_values, machines_in, replicas_in
 from vertex_gpu_training.compiled.reader import read_pipeline
 from vertex_gpu_training.compiled.spec import Container
 from vertex_gpu_training.userinput import paths

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from components.container_image import PLACEHOLDER_IMAGE
 from tests.support.server import Server, wait_until
-from training_job.container_image import PLACEHOLDER_IMAGE
 
 pytestmark = pytest.mark.slow
 

@@ -10,11 +10,11 @@ import pytest
 from google.protobuf import json_format
 
 import compile
+from components.container_image import PLACEHOLDER_IMAGE
 from pipelines.image_training import image_training
 from pipelines.settings import Settings
+from pipelines.steps import StepMachines
 from tests.support.in_process import call
-from training_job.container_image import PLACEHOLDER_IMAGE
-from training_job.step_machines import StepMachines
 
 PLACE = ("--project", "my-project", "--pipeline-root", "gs://my-bucket/pipelines")
 
