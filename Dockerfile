@@ -18,7 +18,6 @@ COPY components components
 COPY packages packages
 COPY pipelines pipelines
 COPY trainer trainer
-COPY training_job training_job
 
 # For CPUs, without CUDA, with Apache Beam.
 FROM base AS cpu

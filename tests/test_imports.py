@@ -11,11 +11,10 @@ import pytest
 
 COMPILED, USER_INPUT = "localvertex_base.compiled", "localvertex_base.userinput"
 MAY_IMPORT = {
-    "compile": {"pipelines", "training_job", "accelerators", USER_INPUT},
+    "compile": {"pipelines", "components", "accelerators", USER_INPUT},
     "cloud": {"pipelines", USER_INPUT},
-    "pipelines": {"components", "training_job", "localvertex", "accelerators", COMPILED, USER_INPUT},
-    "components": {"training_job", "trainer"},
-    "training_job": {"trainer", "accelerators", USER_INPUT},
+    "pipelines": {"components", "trainer", "localvertex", "accelerators", COMPILED, USER_INPUT},
+    "components": {"trainer", "accelerators", USER_INPUT},
     "trainer": {USER_INPUT},
     "localvertex": {"accelerators", COMPILED, USER_INPUT},
     "accelerators": {COMPILED, USER_INPUT},
