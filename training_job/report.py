@@ -5,7 +5,7 @@ from typing import Any
 from kfp.dsl import PipelineTaskFinalStatus
 
 import accelerators
-from trainer.results.report import page
+from trainer.data.pages import page
 from training_job.machines import Machines
 
 _ROLES = ("chief", "workers", "parameter servers")

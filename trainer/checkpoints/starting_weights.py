@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from trainer.checkpoints import checkpoints, identity, manifest, seal
+from trainer.checkpoints import checkpoints, identity, manifest, seal, seen
 from trainer.checkpoints.checkpoints import Arrays, Best, Checkpoint
 from trainer.checkpoints.manifest import TornCheckpoint
 from trainer.config import TrainConfig
 from trainer.files import storage
 from trainer.models import references
-from trainer.results import seen
 from vertex_gpu_training.userinput.errors import UserError
 
 _START_FILE = "start.json"

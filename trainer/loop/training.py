@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import keras
 import tensorflow as tf
 
-from trainer.checkpoints import checkpoints, exactness, identity, occupant
+from trainer.checkpoints import checkpoints, exactness, identity, occupant, seen
 from trainer.checkpoints.exactness import Devices
 from trainer.checkpoints.lease import Followed, Lease, NotHolder
 from trainer.config import TrainConfig
@@ -37,7 +37,6 @@ from trainer.loop.cluster.watchdog import Watchdog, leave_displaced
 from trainer.loop.early_stopping import EarlyStopping
 from trainer.loop.warm_start import WarmStart
 from trainer.loop.worker_sync import WorkerSync
-from trainer.results import seen
 from vertex_gpu_training.userinput.errors import UserError
 
 CONNECT_SECONDS = 120

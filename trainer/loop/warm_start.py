@@ -5,12 +5,11 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from trainer.checkpoints import starting_weights, variables
+from trainer.checkpoints import seen, starting_weights, variables
 from trainer.files import storage
 from trainer.learner import class_rows
 from trainer.learner.learner import Learner
 from trainer.models import references, weights_file
-from trainer.results import seen
 from vertex_gpu_training.userinput.errors import UserError
 
 

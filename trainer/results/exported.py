@@ -3,8 +3,8 @@
 import os
 from typing import Any
 
+from trainer.checkpoints import seen
 from trainer.files import storage
-from trainer.results import seen
 from vertex_gpu_training.userinput.errors import UserError
 
 METADATA_FILE = os.path.join("assets.extra", "model.json")

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from trainer.checkpoints import seen
 from trainer.checkpoints.starting_weights import StartingWeights
 from trainer.files import downloads, storage
-from trainer.results import exported, seen, serving
+from trainer.results import exported, serving
 from vertex_gpu_training.userinput.errors import UserError
 
 

@@ -13,13 +13,13 @@ from PIL import Image
 from tests.support.finished import note_evaluation, write_finished_run
 from tests.support.html import Page
 from tests.support.server import Server
-from trainer.checkpoints import outcome, seal
+from trainer.checkpoints import outcome, seal, seen
 from trainer.checkpoints.identity import identity, run_id
 from trainer.config import TrainConfig
 from trainer.data import dataset
 from trainer.export import export
 from trainer.prepare import prepare
-from trainer.results import exported, seen
+from trainer.results import exported
 from training_job.release import labels
 from training_job.release.comparison import Outcome, compare
 from training_job.release.criteria import Criteria

@@ -3,9 +3,8 @@
 import sys
 
 from trainer import command_line
-from trainer.data.changes import changes
+from trainer.data.changes import changes, report
 from trainer.files import storage
-from trainer.results.report import changes as report
 from vertex_gpu_training.userinput import cli, paths
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from trainer.checkpoints import seen
 from trainer.files import downloads, storage
-from trainer.results import exported, seen
+from trainer.results import exported
 from trainer.results.comparison.class_names import quoted_list
 from trainer.results.comparison.not_comparable import NotComparable
 from vertex_gpu_training.userinput.errors import UserError

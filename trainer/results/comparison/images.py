@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
+from trainer.checkpoints import seen
 from trainer.data import staging
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list
@@ -14,7 +15,6 @@ from trainer.data.sources import factory
 from trainer.data.sources.source import SourceImage
 from trainer.files import storage
 from trainer.files.overlap import in_order
-from trainer.results import seen
 from trainer.results.comparison.not_comparable import NotComparable
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import on_one_line

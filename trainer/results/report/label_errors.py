@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from trainer.data.dataset import Dataset
-from trainer.results.label_errors.confident_learning import MIN_IMAGES_OF_CLASS, MIN_RECALL, LabelErrors
+from trainer.data.pages import page
+from trainer.results.confident_learning import MIN_IMAGES_OF_CLASS, MIN_RECALL, LabelErrors
 from trainer.results.predictions import Predictions
-from trainer.results.report import page
 from vertex_gpu_training.userinput.cli import one_line
 from vertex_gpu_training.userinput.spelling import listed
 

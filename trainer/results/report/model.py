@@ -7,11 +7,11 @@ import numpy as np
 from trainer.checkpoints import best, identity, starting_weights
 from trainer.checkpoints.restored import TrainedModel
 from trainer.data.dataset import Dataset
+from trainer.data.pages import charts, page
 from trainer.files import event_log
 from trainer.models.metrics import ACCURACY
 from trainer.results.evaluation import Evaluation
 from trainer.results.predictions import Predictions
-from trainer.results.report import charts, page
 from vertex_gpu_training.userinput.spelling import quoted
 
 _NUM_MISTAKES = 24
