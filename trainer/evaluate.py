@@ -15,13 +15,13 @@ from trainer.checkpoints import best
 from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
+from trainer.data.pages import page
 from trainer.files import storage
-from trainer.results import baseline, evaluation, predictions
+from trainer.results import baseline, confident_learning, evaluation, predictions
+from trainer.results.confident_learning import LabelErrors
 from trainer.results.evaluation import Evaluation
-from trainer.results.label_errors import confident_learning
-from trainer.results.label_errors.confident_learning import LabelErrors
 from trainer.results.predictions import Predictions
-from trainer.results.report import label_errors as section, page
+from trainer.results.report import label_errors as section
 
 if TYPE_CHECKING:
     import keras

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from localvertex_base.userinput import cli, paths
 from localvertex_base.userinput.errors import UserError
 from trainer import command_line
-from trainer.checkpoints import best
+from trainer.checkpoints import best, seen
 from trainer.checkpoints.best import BestCheckpoint
 from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
 from trainer.data import dataset
@@ -23,7 +23,6 @@ from trainer.data.dataset import Dataset
 from trainer.data.stored.records import Record
 from trainer.files import publication, storage
 from trainer.learner import libraries
-from trainer.results import seen
 from trainer.serve import trial
 from trainer.serve.trial import Network, TrialServer
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import accelerators
 from components.train.machines import Machines
-from trainer.results.report import page
+from trainer.data.pages import page
 
 _ROLES = ("chief", "workers", "parameter servers")
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.support.import_circles import circles
+from vertex_testing.import_circles import circles
 
 
 def test_no_circle_of_imports(repository: Path) -> None:

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 
 from localvertex_base.userinput.errors import UserError
-from trainer.checkpoints import checkpoints, identity, manifest, seal
+from trainer.checkpoints import checkpoints, identity, manifest, seal, seen
 from trainer.checkpoints.checkpoints import Arrays, Best, Checkpoint
 from trainer.checkpoints.manifest import TornCheckpoint
 from trainer.config import TrainConfig
 from trainer.files import storage
 from trainer.models import references
-from trainer.results import seen
 
 _START_FILE = "start.json"
 _UNUSABLE = (TornCheckpoint, KeyError, TypeError)

@@ -14,7 +14,7 @@ import keras
 import tensorflow as tf
 
 from localvertex_base.userinput.errors import UserError
-from trainer.checkpoints import checkpoints, exactness, identity, occupant
+from trainer.checkpoints import checkpoints, exactness, identity, occupant, seen
 from trainer.checkpoints.exactness import Devices
 from trainer.checkpoints.lease import Followed, Lease, NotHolder
 from trainer.config import TrainConfig
@@ -38,7 +38,6 @@ from trainer.loop.cluster.watchdog import Watchdog, leave_displaced
 from trainer.loop.early_stopping import EarlyStopping
 from trainer.loop.warm_start import WarmStart
 from trainer.loop.worker_sync import WorkerSync
-from trainer.results import seen
 
 CONNECT_SECONDS = 120
 """For TensorFlow to connect the machines, which have just met."""

@@ -4,8 +4,8 @@ import os
 from typing import Any
 
 from localvertex_base.userinput.errors import UserError
+from trainer.checkpoints import seen
 from trainer.files import storage
-from trainer.results import seen
 
 METADATA_FILE = os.path.join("assets.extra", "model.json")
 """TensorFlow Serving ignores assets.extra, which is meant for additional files."""

@@ -16,9 +16,10 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from localvertex_base.userinput.errors import UserError
+from trainer.checkpoints import seen
 from trainer.checkpoints.starting_weights import StartingWeights
 from trainer.files import downloads, storage
-from trainer.results import exported, seen, serving
+from trainer.results import exported, serving
 
 
 def write(

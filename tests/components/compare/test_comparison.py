@@ -20,13 +20,13 @@ from localvertex_base.userinput import step_endpoint
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.step_endpoint import StepEndpoint
 from tests.support.finished import note_evaluation, write_finished_run
-from trainer.checkpoints import outcome, seal
+from trainer.checkpoints import outcome, seal, seen
 from trainer.checkpoints.identity import identity, run_id
 from trainer.config import TrainConfig
 from trainer.data import dataset
 from trainer.export import export
 from trainer.prepare import prepare
-from trainer.results import exported, seen
+from trainer.results import exported
 from vertex_testing.html import Page
 from vertex_testing.server import Server
 

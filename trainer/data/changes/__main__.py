@@ -4,9 +4,8 @@ import sys
 
 from localvertex_base.userinput import cli, paths
 from trainer import command_line
-from trainer.data.changes import changes
+from trainer.data.changes import changes, report
 from trainer.files import storage
-from trainer.results.report import changes as report
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -7,9 +7,8 @@ from typing import Any
 
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import on_one_line
-from trainer.data.changes import changes
+from trainer.data.changes import changes, report
 from trainer.files import storage
-from trainer.results.report import changes as report
 
 _NONE = "There is no previous dataset of this source and image size, or it can no longer be used."
 

@@ -52,9 +52,9 @@ def measure(
     from trainer.data.examples import ExamplesInMemory
     from trainer.data.sampler import Sampler
     from trainer.learner.learner import Learner
-    from trainer.loop import speed
     from trainer.loop.cluster import distribution
     from trainer.loop.cluster.cluster import Cluster
+    from trainer.loop.xla import timing
 
     strategy = distribution.make(Cluster(strategy="one-device"))
     own = dataclasses.replace(TrainConfig(**config), global_batch_size=batch_size)
@@ -63,7 +63,7 @@ def measure(
     images = tf.cast(tf.random.stateless_uniform(shape, (0, 0), maxval=256, dtype=tf.int32), tf.uint8)
     examples = ExamplesInMemory(images=images, labels=tf.zeros(batch_size, tf.int32), image_size=image_size)
     sampler = Sampler(num_examples=batch_size, global_batch_size=batch_size, seed=0)
-    return speed.time_xla(learner, examples, sampler, min_seconds=min_seconds, num_steps=num_steps)
+    return timing.time_xla(learner, examples, sampler, min_seconds=min_seconds, num_steps=num_steps)
 
 
 if __name__ == "__main__":

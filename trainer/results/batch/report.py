@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
+from trainer.data.pages import page
 from trainer.files import storage
 from trainer.results.batch import answers
 from trainer.results.batch.answers import Answer
 from trainer.results.batch.instances import KEY_FIELD
-from trainer.results.report import page
 
 _NUM_SHOWN = 30
 _NUM_BARS = 10

@@ -24,13 +24,14 @@ from trainer.command_line import TrainingError
 from trainer.config import TrainConfig
 from trainer.data import dataset, staging
 from trainer.data.dataset import Dataset
+from trainer.data.pages import page
 from trainer.data.splits import check_batch_size
 from trainer.files import storage
 from trainer.loop.cluster.signals import StopRequest
-from trainer.results import predictions
-from trainer.results.label_errors import confident_learning, folds
+from trainer.results import confident_learning, predictions
+from trainer.results.label_errors import folds
 from trainer.results.predictions import Predictions
-from trainer.results.report import label_errors as section, page
+from trainer.results.report import label_errors as section
 
 _MAX_FOLDS = 20
 _MAX_MINUTES = 10_000.0
@@ -101,7 +102,7 @@ def _train(directory: str, train_config: TrainConfig, deadline: float, stop: Sto
         SystemExit: A stop was requested.
     """
     paths = [f"--dataset={directory}", f"--checkpoint-directory={_checkpoints(directory)}"]
-    words = [str(os.getpid()), *paths, "--keep-checkpoints=1", *train_config.to_flags()]
+    words = [str(os.getpid()), "trainer.task", *paths, "--keep-checkpoints=1", *train_config.to_flags()]
     # Without the variables of a distributed job, because this run uses one machine and its own folders.
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("AIP_", "TF_CONFIG", "CLUSTER_SPEC"))}
     errors = pathlib.Path(directory, "errors.txt")

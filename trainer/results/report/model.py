@@ -8,11 +8,11 @@ from localvertex_base.userinput.spelling import quoted
 from trainer.checkpoints import best, identity, starting_weights
 from trainer.checkpoints.restored import TrainedModel
 from trainer.data.dataset import Dataset
+from trainer.data.pages import charts, page
 from trainer.files import event_log
 from trainer.models.metrics import ACCURACY
 from trainer.results.evaluation import Evaluation
 from trainer.results.predictions import Predictions
-from trainer.results.report import charts, page
 
 _NUM_MISTAKES = 24
 _MAX_DRAWN_CLASSES = 60

@@ -5,7 +5,7 @@ from trainer.data.changes.changes import NUM_NAMED, Changes, ClassChanges
 from trainer.data.changes.images import ADDED, KINDS, RELABELLED, REMOVED, RENAMED, REPLACED, Change
 from trainer.data.changes.measures import MEASURES, UNITS, Counts, value_of
 from trainer.data.changes.shifts import Comparison
-from trainer.results.report import charts, page
+from trainer.data.pages import charts, page
 
 _TITLE = "Changes"
 _MAX_ROWS = 200

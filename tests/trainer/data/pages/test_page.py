@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from trainer.results.report import charts, page
+from trainer.data.pages import charts, page
 
 HOSTILE = '<script>alert(1)</script> & "quotes" $x$'
 

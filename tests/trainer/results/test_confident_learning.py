@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from trainer.results.label_errors import confident_learning
-from trainer.results.label_errors.confident_learning import LabelErrors, find
+from trainer.results import confident_learning
+from trainer.results.confident_learning import LabelErrors, find
 
 Labels = npt.NDArray[np.int32]
 Values = npt.NDArray[np.float32]

@@ -62,7 +62,7 @@ class Chart:
     kind: ClassVar[str] = "chart"
     title: str
     svgs: Sequence[str]
-    """Inline SVG from `trainer.results.report.charts`, which is trusted and not escaped."""
+    """Inline SVG from `trainer.data.pages.charts`, which is trusted and not escaped."""
     note: str = ""
     """A sentence above the drawings."""
 
@@ -139,7 +139,7 @@ def render(*, title: str, subtitle: str = "", blocks: Sequence[Block] = ()) -> s
 @functools.cache
 def _template() -> jinja2.Template:
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("trainer.results.report", ""),
+        loader=jinja2.PackageLoader("trainer.data.pages", ""),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from tests.support import tiny_images
-from trainer.checkpoints import starting_weights
+from trainer.checkpoints import seen, starting_weights
 from trainer.checkpoints.starting_weights import StartingWeights
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.loop import warm_start
 from trainer.prepare import prepare
-from trainer.results import seen
 
 
 @pytest.fixture(scope="module")
