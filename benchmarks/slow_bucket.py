@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from tests.support.cloud_storage.server import CloudStorage
+from vertex_testing.cloud_storage.server import CloudStorage
 
 BUCKET = "bench"
 Objects = Callable[[], Iterable[tuple[str, bytes]]]

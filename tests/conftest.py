@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import settings
 
-from tests.support.cloud_storage.server import CloudStorage
 from tests.support.job import EXACT_RUN, Job
 from tests.support.server import Server
 from tests.support.shared import locked, make_once, run_folder
+from vertex_testing.cloud_storage.server import CloudStorage
 
 TRAINING_IMAGE = "us-docker.pkg.dev/project/images/image-training-python@sha256:" + "b" * 64
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from exact_resume.files import storage
 from trainer import command_line
 from trainer.checkpoints import best
 from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
-from trainer.files import storage
 from trainer.results import baseline, evaluation, predictions
 from trainer.results.evaluation import Evaluation
 from trainer.results.label_errors import confident_learning
@@ -46,7 +46,7 @@ def evaluate(
         report_path: File for the HTML report.
         predictions_path: File for the predictions on both splits, as JSON Lines; empty for none.
         is_noted: Whether to judge the score against a constant answer, and to note it next to the checkpoints
-            (`trainer.checkpoints.outcome`).
+            (`exact_resume.checkpoints.outcome`).
 
     Raises:
         UserError: There is no validated checkpoint, or the run was trained on another dataset.
@@ -61,7 +61,8 @@ def evaluate(
     from trainer.learner import libraries
 
     libraries.load()
-    from trainer.checkpoints import outcome, restored
+    from exact_resume.checkpoints import outcome
+    from trainer.checkpoints import restored
     from trainer.data import staging
     from trainer.results.report import model as report
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from exact_resume.files import publication, storage
 from trainer import command_line
 from trainer.checkpoints import best
 from trainer.checkpoints.best import BestCheckpoint
@@ -19,7 +20,6 @@ from trainer.command_line import TrainingError, reported as reported  # a compon
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.stored.records import Record
-from trainer.files import publication, storage
 from trainer.learner import libraries
 from trainer.results import seen
 from trainer.serve import trial

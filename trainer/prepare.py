@@ -9,6 +9,9 @@ import sys
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
+from exact_resume.files import publication, storage
+from exact_resume.files.bucket_errors import Replaced
+from exact_resume.files.overlap import begun
 from trainer import command_line
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.data import dataset
@@ -22,9 +25,6 @@ from trainer.data.preparing.earlier.reuse import Previous
 from trainer.data.preparing.engines import beam, factory
 from trainer.data.preparing.quality.kinds import TEXTS, parse_strict
 from trainer.data.preparing.quality.limits import BadLimit
-from trainer.files import publication, storage
-from trainer.files.bucket_errors import Replaced
-from trainer.files.overlap import begun
 from trainer.results.report import dataset as report
 from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError

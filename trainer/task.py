@@ -13,19 +13,20 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from exact_resume.checkpoints import exactness, occupant
+from exact_resume.checkpoints.async_writer import SECONDS_BETWEEN_FAILURES
+from exact_resume.files import storage
+from exact_resume.workers import cluster as clusters
+from exact_resume.workers.cluster import Cluster
+from exact_resume.workers.signals import StopRequest
 from trainer import command_line, config
-from trainer.checkpoints import exactness, identity, occupant, starting_weights
-from trainer.checkpoints.async_writer import SECONDS_BETWEEN_FAILURES
+from trainer.checkpoints import identity, starting_weights
 from trainer.config import TrainConfig
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
-from trainer.files import storage
 from trainer.learner import libraries
 from trainer.loop import before_start
 from trainer.loop.board import profile
-from trainer.loop.cluster import cluster as clusters
-from trainer.loop.cluster.cluster import Cluster
-from trainer.loop.cluster.signals import StopRequest
 from trainer.models import models
 from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError
@@ -121,7 +122,7 @@ def _is_finished(directory: str, run_identity: dict[str, Any], data: Dataset, *,
 
 
 def _per_replica(options: argparse.Namespace, train_config: TrainConfig, cluster: Cluster) -> TrainConfig:
-    from trainer.loop.cluster import distribution
+    from trainer.learner import distribution
 
     if cluster.strategy == "parameter-server":
         raise UserError(

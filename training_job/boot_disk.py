@@ -2,8 +2,8 @@
 
 import math
 
+from exact_resume.files import storage
 from trainer.data.dataset import Dataset
-from trainer.files import storage
 from training_job.machines import Machines
 from vertex_gpu_training.userinput.errors import UserError
 

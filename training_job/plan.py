@@ -4,7 +4,7 @@ import functools
 import pathlib
 from typing import Any, NamedTuple
 
-from trainer.checkpoints.exactness import is_exact_of_earlier_version
+from exact_resume.checkpoints.exactness import is_exact_of_earlier_version
 from trainer.checkpoints.identity import is_finished, run_id
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.config import TrainConfig

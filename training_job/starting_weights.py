@@ -2,12 +2,13 @@
 
 import dataclasses
 
+from exact_resume.checkpoints import seal
+from exact_resume.files import storage
 from trainer import command_line
-from trainer.checkpoints import seal, starting_weights
+from trainer.checkpoints import starting_weights
 from trainer.checkpoints.starting_weights import StartingWeights
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
-from trainer.files import storage
 from trainer.learner import libraries
 from trainer.models import references
 from trainer.models.references import is_reference as is_reference  # for `pipelines`

@@ -9,13 +9,13 @@ from tests.support.random_release_kills import RandomKills
 
 pytestmark = pytest.mark.slow
 
-_OUTCOME = "trainer.checkpoints.outcome"
+_OUTCOME = "exact_resume.checkpoints.outcome"
 _VERSIONS = "localvertex.state.model_versions"
 _ENDPOINTS = "training_job.release.endpoints"
 POINTS = [
     Point(module=_OUTCOME, name="note_comparison", when="after", is_run=True),
     Point(module="trainer.serve.trial", name="TrialServer.check", when="before"),
-    Point(module="trainer.files.publication", name="_flush_to_disk", when="after", is_run=True),
+    Point(module="exact_resume.files.publication", name="_flush_to_disk", when="after", is_run=True),
     Point(module=_VERSIONS, name="ModelVersions.add", when="before", is_run=True),
     Point(module=_VERSIONS, name="ModelVersions.add", when="after", is_run=True),
     Point(module="training_job.release.registry", name="Registry.import_evaluation", when="after"),

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from trainer.checkpoints import checkpoints, outcome
-from trainer.checkpoints.checkpoints import Best, Checkpoint
+from exact_resume.checkpoints import checkpoints, outcome
+from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 
 
 def write_finished_run(

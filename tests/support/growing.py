@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from PIL import Image
 
-from tests.support.cloud_storage.server import CloudStorage
 from trainer.prepare import prepare
+from vertex_testing.cloud_storage.server import CloudStorage
 
 
 def png(seed: int) -> bytes:

@@ -11,11 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from exact_resume.checkpoints import checkpoints, lease, manifest, outcome
+from exact_resume.events import log as event_log
+from exact_resume.files import publication, storage
 from tests.support.disturbed_run import START_SECONDS, DisturbedRun, TooLate
 from tests.support.forked_job import ForkedJob, kill_at, wait_in_save
-from trainer.checkpoints import checkpoints, identity, lease, manifest, outcome
+from trainer.checkpoints import identity
 from trainer.checkpoints.identity import is_finished
-from trainer.files import event_log, publication, storage
 from trainer.loop import restore
 
 _FAILED, _MISTAKE, _LOST, _KILLED, _PREEMPTED = 1, 2, 134, 137, 143

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.cloud_storage.server import CloudStorage
 from tests.support.modules import run_module
 from tests.support.shared import make_once
 from trainer.data import dataset as datasets
 from trainer.data.dataset import Dataset
+from vertex_testing.cloud_storage.server import CloudStorage
 
 if TYPE_CHECKING:
     from trainer.data.examples import Examples

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tests.support.board_server import tensorboard
-from tests.support.cloud_storage.buckets import Buckets
-from tests.support.cloud_storage.faults import Faults
-from tests.support.cloud_storage.server import CloudStorage
 from tests.support.modules import run_module, start_module
 from trainer.data.sources import digits
+from vertex_testing.cloud_storage.buckets import Buckets
+from vertex_testing.cloud_storage.faults import Faults
+from vertex_testing.cloud_storage.server import CloudStorage
 
 pytestmark = pytest.mark.slow(first=True)
 ARGUMENTS = [

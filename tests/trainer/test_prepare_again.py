@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from PIL import features
 
-from tests.support.cloud_storage.server import CloudStorage
 from tests.support.growing import InBucket, Local, Place, change, content, fill, png, run
 from trainer.data.preparing import attempt, dataset_files, parts, prefixes
 from trainer.data.preparing.earlier import known, pointer
 from trainer.data.preparing.earlier.gather import gather
 from trainer.data.sources import folder, opening
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_testing.cloud_storage.server import CloudStorage
 
 NOTHING_READ = "note: 0 images read"
 

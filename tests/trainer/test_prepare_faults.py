@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cloud_storage.server import CloudStorage
 from tests.support.modules import call_module
 from tests.trainer.test_prepare import files, folder
+from vertex_testing.cloud_storage.server import CloudStorage
 
 METADATA = "out/dataset.json"
 PHASES = {

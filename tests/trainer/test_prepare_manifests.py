@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cloud_storage.server import CloudStorage
 from tests.trainer.test_prepare import noise, run
 from trainer.data import dataset
 from trainer.data.sources.factory import open_source
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_testing.cloud_storage.server import CloudStorage
 
 ML_USE = "aiplatform.googleapis.com/ml_use"
 WORDS = {"train": "training", "validation": "validation", "test": "test"}

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.cloud_storage.server import CloudStorage
 from tests.support.growing import InBucket, Local, content, fill, png, run
 from trainer.data.preparing.earlier import known, pointer
 from trainer.data.preparing.earlier.reuse import previous_of
 from trainer.data.preparing.quality import signatures
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_testing.cloud_storage.server import CloudStorage
 
 _NOBODY = 65534
 

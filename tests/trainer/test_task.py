@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from exact_resume.checkpoints import checkpoints, occupant
+from exact_resume.events import log as event_log
 from tests.support.modules import call_module, run_module
 from tests.trainer.conftest import SHORT_RUN
 from trainer import task as trainer_task
-from trainer.checkpoints import checkpoints, occupant
-from trainer.files import event_log
 from trainer.models import models
 
 SERVERS = json.dumps(

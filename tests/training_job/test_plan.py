@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from tests.support.cloud_storage.server import CloudStorage
+from exact_resume.checkpoints.outcome import note_registration
 from tests.support.server import Server
 from trainer import task
-from trainer.checkpoints.outcome import note_registration
 from trainer.config import TrainConfig
 from trainer.prepare import prepare
 from training_job.container_image import PLACEHOLDER_IMAGE
 from training_job.plan import TrainingPlan, plan
 from training_job.release.labels import PROJECT_LABEL
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_testing.cloud_storage.server import CloudStorage
 
 HYPERPARAMETERS = TrainConfig(epochs=2, global_batch_size=32).to_dict()
 MACHINES = {
@@ -192,10 +192,10 @@ def finish(made: TrainingPlan, config: TrainConfig, dataset: str, *starts: bool,
         *starts: Per start, whether it was exact.
         **changes: Other values of its identity.
     """
+    from exact_resume.events.log import EventLog
     from tests.support.finished import note_evaluation, write_finished_run
     from trainer.checkpoints import identity
     from trainer.data.dataset import load
-    from trainer.files.event_log import EventLog
 
     log = EventLog(made.checkpoint_directory, "workerpool0-0")
     for exact in starts:
@@ -243,8 +243,9 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_regis
     server: Server,
     reachable: None,
 ) -> None:
+    from exact_resume.checkpoints import checkpoints, seal
     from tests.support.finished import note_evaluation
-    from trainer.checkpoints import checkpoints, identity, seal
+    from trainer.checkpoints import identity
     from trainer.evaluate import evaluate
 
     made = make()

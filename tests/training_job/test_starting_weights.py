@@ -16,6 +16,8 @@ import keras
 import numpy as np
 import pytest
 
+from exact_resume.checkpoints import checkpoints
+from exact_resume.files import storage
 from localvertex import client
 from localvertex.credentials.isolation import NoCredentials
 from localvertex.serve.access import token_file
@@ -25,12 +27,11 @@ from tests.support.finished import write_finished_run
 from tests.support.own_endpoint import reachable
 from tests.support.server import Server
 from trainer import task
-from trainer.checkpoints import checkpoints, variables
+from trainer.checkpoints import variables
 from trainer.checkpoints.identity import identity, run_id
 from trainer.config import TrainConfig, from_namespace
 from trainer.data.dataset import Dataset
 from trainer.data.splits import SPLITS
-from trainer.files import storage
 from trainer.models import models
 from trainer.results import saved_model
 from training_job import starting_weights

@@ -3,9 +3,10 @@
 import sys
 from dataclasses import dataclass, fields
 
+from exact_resume.checkpoints import checkpoints
+from exact_resume.checkpoints.checkpoints import Checkpoint
 from trainer import config
-from trainer.checkpoints import checkpoints, identity
-from trainer.checkpoints.checkpoints import Checkpoint
+from trainer.checkpoints import identity
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.models import user_model

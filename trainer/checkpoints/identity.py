@@ -4,10 +4,10 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainer.checkpoints import manifest, seal
-from trainer.checkpoints.manifest import TornCheckpoint
+from exact_resume.checkpoints import manifest, seal
+from exact_resume.checkpoints.manifest import TornCheckpoint
+from exact_resume.files import storage
 from trainer.config import TrainConfig
-from trainer.files import storage
 from trainer.models import user_model
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import quoted
@@ -127,7 +127,7 @@ def summary(result: dict[str, Any], constant_answer: tuple[str, float]) -> str:
 
 
 def describe_devices(devices: Sequence[Mapping[str, Any]]) -> str:
-    """Describe `trainer.checkpoints.exactness.Devices`, in the order in which a run used them."""
+    """Describe `exact_resume.checkpoints.exactness.Devices`, in the order in which a run used them."""
     texts = []
     for each in devices:
         since = f"from step {each['from_step']} on " if each.get("from_step") else ""

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from trainer.checkpoints import checkpoints, identity, manifest, seal
-from trainer.checkpoints.checkpoints import Arrays, Best, Checkpoint
-from trainer.checkpoints.manifest import TornCheckpoint
+from exact_resume.checkpoints import checkpoints, manifest, seal
+from exact_resume.checkpoints.checkpoints import Arrays, Best, Checkpoint
+from exact_resume.checkpoints.manifest import TornCheckpoint
+from exact_resume.files import storage
+from trainer.checkpoints import identity
 from trainer.config import TrainConfig
-from trainer.files import storage
 from trainer.models import references
 from trainer.results import seen
 from vertex_gpu_training.userinput.errors import UserError

@@ -9,11 +9,11 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from exact_resume.files import storage
 from trainer.data.splits import SPLITS
 from trainer.data.stored.metadata import StoredShard, check_metadata
 from trainer.data.stored.records import Record, parse
 from trainer.data.stored.shards import Shards
-from trainer.files import storage
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import quoted
 

@@ -12,11 +12,11 @@ import shutil
 from collections.abc import Iterator
 from typing import Any
 
+from exact_resume.files import downloads, storage
+from exact_resume.files.overlap import in_order
 from trainer.command_line import TrainingError
 from trainer.data.dataset import Dataset
 from trainer.data.stored.shards import DamagedShard
-from trainer.files import downloads, storage
-from trainer.files.overlap import in_order
 from vertex_gpu_training.userinput.errors import UserError
 
 _NUM_THREADS = 8

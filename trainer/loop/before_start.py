@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from trainer.checkpoints import occupant
+from exact_resume.checkpoints import occupant
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.data.splits import check_batch_size

@@ -4,14 +4,15 @@ import dataclasses
 import time
 from collections.abc import Callable
 
-from trainer.checkpoints import checkpoints, identity, manifest, occupant, variables
-from trainer.checkpoints.checkpoints import Best, Checkpoint
+from exact_resume.checkpoints import checkpoints, manifest, occupant
+from exact_resume.checkpoints.checkpoints import Best, Checkpoint
+from exact_resume.events.observers import Observer
+from exact_resume.workers.cluster import Cluster
+from exact_resume.workers.watchdog import Watchdog
+from trainer.checkpoints import identity, variables
 from trainer.data.examples import Examples
-from trainer.files.observers import Observer
+from trainer.learner import distribution
 from trainer.learner.learner import Learner
-from trainer.loop.cluster import distribution
-from trainer.loop.cluster.cluster import Cluster
-from trainer.loop.cluster.watchdog import Watchdog
 from trainer.loop.training import Training
 
 _POLL_SECONDS = 2.0

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trainer.checkpoints import checkpoints, exactness, identity, outcome, variables
-from trainer.checkpoints.async_writer import Checkpointing, best_interval
-from trainer.checkpoints.checkpoints import Best, Checkpoint
-from trainer.checkpoints.exactness import Devices
-from trainer.checkpoints.lease import Lease
+from exact_resume.checkpoints import checkpoints, exactness, outcome
+from exact_resume.checkpoints.async_writer import Checkpointing, best_interval
+from exact_resume.checkpoints.checkpoints import Best, Checkpoint
+from exact_resume.checkpoints.exactness import Devices
+from exact_resume.checkpoints.lease import Lease
+from exact_resume.events.observers import Observer
+from trainer.checkpoints import identity, variables
 from trainer.command_line import TrainingError
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
-from trainer.files.observers import Observer
 from trainer.learner.learner import Learner, Steps
 from trainer.loop.board.profile import NOTHING, Profiler
 from trainer.loop.early_stopping import EarlyStopping, Validations, with_score
@@ -48,7 +49,7 @@ class Run:
     checkpoint_every_steps: int = 0
     """0: not by steps."""
     checkpoint_every_seconds: float | None = None
-    """0: not by time; None: what `trainer.checkpoints.async_writer.best_interval` returns."""
+    """0: not by time; None: what `exact_resume.checkpoints.async_writer.best_interval` returns."""
     keep_checkpoints: int = 3
     warm_start: WarmStart = dataclasses.field(default_factory=WarmStart)
     devices: Devices | None = None

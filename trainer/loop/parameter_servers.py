@@ -12,17 +12,16 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from exact_resume.events.observers import Observer
+from exact_resume.workers.peers import watched
+from exact_resume.workers.signals import end_at_once
+from exact_resume.workers.watchdog import Watchdog, leave
 from trainer.checkpoints import identity, variables
 from trainer.data.examples import Examples, ExamplesInMemory
 from trainer.data.sampler import Sampler
-from trainer.files.observers import Observer
-from trainer.learner import random_numbers
+from trainer.learner import distribution, random_numbers
 from trainer.learner.learner import Learner, Score, Steps
 from trainer.loop import loop
-from trainer.loop.cluster import distribution
-from trainer.loop.cluster.peers import watched
-from trainer.loop.cluster.signals import end_at_once
-from trainer.loop.cluster.watchdog import Watchdog, leave
 from trainer.loop.training import CONNECT_SECONDS, Training
 from vertex_gpu_training.userinput.errors import UserError
 

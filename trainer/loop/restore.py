@@ -3,12 +3,13 @@
 import dataclasses
 import time
 
-from trainer.checkpoints import checkpoints, manifest, occupant, variables
-from trainer.checkpoints.async_writer import Checkpointing, CheckpointWriter, NoCheckpoints
-from trainer.checkpoints.checkpoints import Checkpoint
-from trainer.checkpoints.lease import LEASE_FILE, Lease
-from trainer.files import storage
-from trainer.files.observers import Observer
+from exact_resume.checkpoints import checkpoints, manifest, occupant
+from exact_resume.checkpoints.async_writer import Checkpointing, CheckpointWriter, NoCheckpoints
+from exact_resume.checkpoints.checkpoints import Checkpoint
+from exact_resume.checkpoints.lease import LEASE_FILE, Lease
+from exact_resume.events.observers import Observer
+from exact_resume.files import storage
+from trainer.checkpoints import variables
 from trainer.learner.learner import Learner
 from trainer.loop.worker_sync import WorkerSync
 from vertex_gpu_training.userinput.errors import UserError

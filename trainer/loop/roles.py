@@ -5,15 +5,15 @@ import re
 
 import tensorflow as tf
 
-from trainer.checkpoints.lease import NotHolder
+from exact_resume.checkpoints.lease import NotHolder
+from exact_resume.events import observers
+from exact_resume.events.log import EventLog, replica_name
+from exact_resume.events.observers import Observer
+from exact_resume.workers.patience import GaveUp
+from exact_resume.workers.watchdog import Watchdog, leave, leave_displaced
 from trainer.data.stored.shards import damage_named
-from trainer.files import observers
-from trainer.files.event_log import EventLog, replica_name
-from trainer.files.observers import Observer
+from trainer.learner import distribution
 from trainer.loop import evaluator, parameter_servers, worker
-from trainer.loop.cluster import distribution
-from trainer.loop.cluster.patience import GaveUp
-from trainer.loop.cluster.watchdog import Watchdog, leave, leave_displaced
 from trainer.loop.training import Training
 from vertex_gpu_training.userinput.errors import UserError
 

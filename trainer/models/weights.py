@@ -2,7 +2,7 @@
 
 import keras
 
-from trainer.files import downloads
+from exact_resume.files import downloads
 from trainer.models import weights_file
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import on_one_line

@@ -2,7 +2,7 @@
 
 import os
 
-from trainer.files import storage
+from exact_resume.files import storage
 from vertex_gpu_training.userinput.errors import UserError
 
 

@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from trainer.files import storage
+from exact_resume.files import storage
 from trainer.results import seen
 from vertex_gpu_training.userinput.errors import UserError
 

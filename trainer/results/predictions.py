@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from exact_resume.files import storage
 from trainer.command_line import TrainingError
 from trainer.data.dataset import Dataset
 from trainer.data.stored.records import data_uri
 from trainer.data.stored.shards import damage_named
-from trainer.files import storage
 from vertex_gpu_training.userinput import paths
 from vertex_gpu_training.userinput.errors import UserError
 

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from exact_resume.files import downloads, storage
 from trainer.checkpoints.starting_weights import StartingWeights
-from trainer.files import downloads, storage
 from trainer.results import exported, seen, serving
 from vertex_gpu_training.userinput.errors import UserError
 

@@ -5,13 +5,14 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from exact_resume.checkpoints import outcome
+from exact_resume.files import storage
 from trainer import command_line
-from trainer.checkpoints import best, outcome
+from trainer.checkpoints import best
 from trainer.checkpoints.best import BestCheckpoint
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
-from trainer.files import storage
 from trainer.learner import libraries
 from trainer.results.baseline import Verdict
 from trainer.results.comparison.decision import Comparison, decide

@@ -4,9 +4,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from trainer.checkpoints import outcome
+from exact_resume.checkpoints import outcome
+from exact_resume.files import storage
 from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
-from trainer.files import storage
 from training_job.release import live_prediction
 from training_job.release.endpoints import Deployed, Endpoints
 from training_job.release.labels import ALIASES, CHAMPION, PROMOTION, UNDECIDED

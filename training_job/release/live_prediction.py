@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from exact_resume.files import storage
 from trainer.command_line import TrainingError
 from trainer.data import dataset as datasets, staging
-from trainer.files import storage
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import quoted
 

@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from trainer.checkpoints import outcome
-from trainer.checkpoints.outcome import Notes
+from exact_resume.checkpoints import outcome
+from exact_resume.checkpoints.outcome import Notes
 from trainer.results.baseline import Verdict
 from training_job.release.criteria import Criteria
 from training_job.release.labels import CHAMPION, CHECKPOINT, UNDECIDED, label_value

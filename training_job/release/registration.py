@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainer.checkpoints import outcome
+from exact_resume.checkpoints import outcome
 from trainer.checkpoints.identity import read_result
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from training_job.release import labels

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
+from exact_resume.files import storage
 from trainer.command_line import TrainingError
-from trainer.files import storage
 from vertex_gpu_training.userinput import step_endpoint
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import on_one_line

@@ -12,9 +12,9 @@ from kfp import dsl
 from localvertex.containers.options import ContainerOptions
 from localvertex.credentials import isolation
 from tests.localvertex.credentials.conftest import TOKEN, Metadata
-from tests.support.cloud_storage.server import CloudStorage
 from tests.support.runs import STEP, Execute
 from tests.support.server import Server, wait_until
+from vertex_testing.cloud_storage.server import CloudStorage
 
 SHOW = """\
 import json, os, sys, time, urllib.error, urllib.request
@@ -219,7 +219,7 @@ def test_tensorflow_gets_no_token_from_a_variable(
 OURS = """\
 import sys
 sys.path.insert(0, FOLDER)
-from trainer.files import bucket
+from exact_resume.files import bucket
 with open(sys.argv[1], "w") as file:
     try:
         file.write(str(bucket.exists("gs://bucket/object")))

@@ -7,13 +7,14 @@ import tarfile
 from pathlib import Path
 
 import pytest
-
-from tests.support.modules import run_module
 from tests.trainer.checkpoints.test_damage import flipped, readable
-from trainer.checkpoints import checkpoints, manifest, occupant
+
+from exact_resume.checkpoints import checkpoints, manifest, occupant
+from exact_resume.events import log as event_log
+from exact_resume.files import bucket
+from tests.support.modules import run_module
 from trainer.checkpoints.identity import is_finished
 from trainer.data.dataset import FORMAT_VERSION, METADATA_FILE
-from trainer.files import bucket, event_log
 
 FLAGS = [
     "--epochs=5",

@@ -12,10 +12,10 @@ DISK = """
 import os, sys
 from pathlib import Path
 import numpy as np
-from trainer.checkpoints import checkpoints, manifest
-from trainer.checkpoints.async_writer import CheckpointWriter
-from trainer.checkpoints.checkpoints import Best, Checkpoint
-from trainer.checkpoints.lease import Lease
+from exact_resume.checkpoints import checkpoints, manifest
+from exact_resume.checkpoints.async_writer import CheckpointWriter
+from exact_resume.checkpoints.checkpoints import Best, Checkpoint
+from exact_resume.checkpoints.lease import Lease
 folder = sys.argv[1] + "/run"
 os.makedirs(folder)
 

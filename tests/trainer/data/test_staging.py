@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support.cloud_storage.server import CloudStorage
 from trainer.command_line import TrainingError
 from trainer.data import staging
 from trainer.data.dataset import Dataset
 from trainer.data.examples import load_split
 from trainer.data.stored.shards import DamagedShard
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_testing.cloud_storage.server import CloudStorage
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainer.files import observers
+from exact_resume.events import observers
 
 STEPS = {
     "first_step": 1,

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from exact_resume.checkpoints import checkpoints
+from exact_resume.checkpoints.checkpoints import Best
 from tests.support.modules import call_module
-from trainer.checkpoints import checkpoints
-from trainer.checkpoints.checkpoints import Best
 from trainer.checkpoints.identity import is_finished, run_id
 from trainer.config import TrainConfig
 from trainer.loop.early_stopping import EarlyStopping, Validations, with_score

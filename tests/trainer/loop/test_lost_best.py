@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
+from exact_resume.checkpoints import checkpoints, manifest
+from exact_resume.events import log as event_log
 from tests.support.job import Job
 from tests.support.modules import run_module
 from tests.support.shared import make_once
-from trainer.checkpoints import checkpoints, manifest
 from trainer.checkpoints.identity import is_finished
-from trainer.files import event_log
 
 pytestmark = pytest.mark.slow
 RUN = [

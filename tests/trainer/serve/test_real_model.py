@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.support.cloud_storage.server import CloudStorage
 from tests.support.modules import start_module
 from tests.test_docs import commands
 from trainer.checkpoints import best, restored
@@ -29,6 +28,7 @@ from trainer.data.dataset import Dataset
 from trainer.export import export
 from trainer.results import predictions, saved_model, serving
 from trainer.serve import trial
+from vertex_testing.cloud_storage.server import CloudStorage
 
 pytestmark = pytest.mark.slow
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "serving.md"

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from exact_resume.checkpoints import outcome, seal
 from tests.support.finished import note_evaluation, write_finished_run
 from tests.support.html import Page
 from tests.support.server import Server
-from trainer.checkpoints import outcome, seal
 from trainer.checkpoints.identity import identity, run_id
 from trainer.config import TrainConfig
 from trainer.data import dataset

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from exact_resume.checkpoints import outcome
 from tests.support import answering
 from tests.support.finished import write_finished_run
 from tests.support.server import Server
-from trainer.checkpoints import outcome
 from trainer.command_line import TrainingError
 from trainer.data import dataset
 from training_job.release import deployment

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from exact_resume.checkpoints import outcome
 from tests.support.finished import note_evaluation, write_finished_run
 from tests.support.server import PARENT, Server
-from trainer.checkpoints import outcome
 from training_job.release import outcomes
 from training_job.release.criteria import Criteria
 from training_job.release.labels import ALIASES, PROJECT_LABEL

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from exact_resume.checkpoints import outcome
 from tests.support.server import PARENT, Server
 from tests.support.unreliable import unreliable
-from trainer.checkpoints import outcome
 from trainer.command_line import TrainingError
 from training_job.release import vertex_clients
 from training_job.release.labels import ALIASES, PROJECT_LABEL, VERSION_KEYS

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from exact_resume.checkpoints import outcome
 from tests.support.finished import note_evaluation, write_finished_run
 from tests.support.unreliable import Answering, Received, refusal
-from trainer.checkpoints import outcome
 from trainer.checkpoints.identity import identity
 from trainer.command_line import TrainingError
 from trainer.config import TrainConfig

@@ -2,9 +2,9 @@
 
 import sys
 
+from exact_resume.files import storage
 from trainer import command_line
 from trainer.data.changes import changes
-from trainer.files import storage
 from trainer.results.report import changes as report
 from vertex_gpu_training.userinput import cli, paths
 

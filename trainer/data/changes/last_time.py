@@ -5,8 +5,8 @@ import traceback
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
+from exact_resume.files import storage
 from trainer.data.changes import changes
-from trainer.files import storage
 from trainer.results.report import changes as report
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import on_one_line

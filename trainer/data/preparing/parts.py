@@ -18,11 +18,11 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, BinaryIO
 
+from exact_resume.files import downloads, storage
+from exact_resume.files.overlap import begun, in_order
 from trainer.data.preparing.read import examined
 from trainer.data.preparing.rows import Row, from_values, to_values
 from trainer.data.sources.source import SourceImage
-from trainer.files import downloads, storage
-from trainer.files.overlap import begun, in_order
 from vertex_gpu_training.userinput import asides
 
 MAX_IMAGES = 2048

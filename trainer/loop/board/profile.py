@@ -8,8 +8,8 @@ import re
 import tempfile
 from collections.abc import Callable
 
-from trainer.files import storage
-from trainer.files.observers import Observer
+from exact_resume.events.observers import Observer
+from exact_resume.files import storage
 from vertex_gpu_training.userinput.errors import UserError
 
 _MAX_STEPS = 100

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from exact_resume.files import storage
 from trainer.command_line import TrainingError
-from trainer.files import storage
 from trainer.results.batch.instances import KEY_FIELD
 from vertex_gpu_training.userinput.spelling import quoted
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
+from exact_resume.files import overlap, storage
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.data import images
 from trainer.data.sources.source import Source, SourceImage
 from trainer.data.sources.unlabelled import open_unlabelled
-from trainer.files import overlap, storage
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import on_one_line
 

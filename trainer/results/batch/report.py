@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from exact_resume.files import storage
 from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
-from trainer.files import storage
 from trainer.results.batch import answers
 from trainer.results.batch.answers import Answer
 from trainer.results.batch.instances import KEY_FIELD

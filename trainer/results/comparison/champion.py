@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from trainer.files import downloads, storage
+from exact_resume.files import downloads, storage
 from trainer.results import exported, seen
 from trainer.results.comparison.class_names import quoted_list
 from trainer.results.comparison.not_comparable import NotComparable

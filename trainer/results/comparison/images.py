@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
+from exact_resume.files import storage
+from exact_resume.files.overlap import in_order
 from trainer.data import staging
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list
 from trainer.data.sources import factory
 from trainer.data.sources.source import SourceImage
-from trainer.files import storage
-from trainer.files.overlap import in_order
 from trainer.results import seen
 from trainer.results.comparison.not_comparable import NotComparable
 from vertex_gpu_training.userinput.errors import UserError

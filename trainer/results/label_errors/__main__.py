@@ -16,14 +16,14 @@ import time
 
 import numpy as np
 
+from exact_resume.files import storage
+from exact_resume.workers.signals import StopRequest
 from trainer import command_line, config
 from trainer.command_line import TrainingError
 from trainer.config import TrainConfig
 from trainer.data import dataset, staging
 from trainer.data.dataset import Dataset
 from trainer.data.splits import check_batch_size
-from trainer.files import storage
-from trainer.loop.cluster.signals import StopRequest
 from trainer.results import predictions
 from trainer.results.label_errors import confident_learning, folds
 from trainer.results.predictions import Predictions

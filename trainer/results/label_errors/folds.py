@@ -11,11 +11,11 @@ import os
 import pathlib
 from typing import Any
 
+from exact_resume.files import bucket, storage
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.stored.metadata import StoredShard
 from trainer.data.stored.records import parse
-from trainer.files import bucket, storage
 from vertex_gpu_training.userinput.errors import UserError
 
 _CHUNK = 256

@@ -2,8 +2,8 @@
 
 import sys
 
+from exact_resume.workers.parent import end_with
 from trainer import command_line, task
-from trainer.loop.cluster.parent import end_with
 
 if __name__ == "__main__":
     end_with(int(sys.argv.pop(1)))

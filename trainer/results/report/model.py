@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from exact_resume.events import log as event_log
 from trainer.checkpoints import best, identity, starting_weights
 from trainer.checkpoints.restored import TrainedModel
 from trainer.data.dataset import Dataset
-from trainer.files import event_log
 from trainer.models.metrics import ACCURACY
 from trainer.results.evaluation import Evaluation
 from trainer.results.predictions import Predictions

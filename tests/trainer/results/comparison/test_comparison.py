@@ -13,9 +13,10 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
+from exact_resume.checkpoints import checkpoints, manifest
 from tests.support.modules import run_module
 from tests.support.shared import make_once
-from trainer.checkpoints import best, checkpoints, manifest
+from trainer.checkpoints import best
 from trainer.data import dataset
 from trainer.evaluate import evaluate
 from trainer.export import export

@@ -14,11 +14,11 @@ from typing import Any
 
 from PIL import features
 
+from exact_resume.files import storage
 from trainer.data import dataset, images
 from trainer.data.preparing import examine, image_list, parts, prefixes, rows, shards
 from trainer.data.preparing.quality import signatures
 from trainer.data.stored import records
-from trainer.files import storage
 from vertex_gpu_training.userinput import paths
 from vertex_gpu_training.userinput.errors import UserError
 

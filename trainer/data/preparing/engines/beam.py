@@ -11,8 +11,8 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
+from exact_resume.files import storage
 from trainer.data.preparing.engines import exchange
-from trainer.files import storage
 from vertex_gpu_training.userinput.errors import UserError
 
 T = TypeVar("T")

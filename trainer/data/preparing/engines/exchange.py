@@ -14,10 +14,10 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from exact_resume.files import storage
+from exact_resume.files.overlap import in_order
 from trainer.command_line import TrainingError
 from trainer.data.preparing.earlier import pointer
-from trainer.files import storage
-from trainer.files.overlap import in_order
 from vertex_gpu_training.userinput.errors import UserError
 
 _WORK, _RESULT, _ERROR = ".work", ".result", ".error"

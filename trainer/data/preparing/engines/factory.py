@@ -2,13 +2,13 @@
 
 from typing import BinaryIO
 
+from exact_resume.files import storage
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.engines import dataflow as on_dataflow, fn_api
 from trainer.data.preparing.engines.beam import Beam
 from trainer.data.preparing.engines.distributed import Distributed
 from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.engines.local import Local
-from trainer.files import storage
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import quoted
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from exact_resume.files import bucket
 from trainer.data.sources.folder import is_of_kernel, open_at_once, printable
 from trainer.data.sources.layout import is_system_name
 from trainer.data.sources.manifests import csv_lines, json_lines
 from trainer.data.sources.manifests.entry import Entry
-from trainer.files import bucket
 from vertex_gpu_training.userinput import paths
 from vertex_gpu_training.userinput.errors import UserError
 

@@ -12,10 +12,10 @@ from typing import Any, Self
 
 import pytest
 
-from tests.support.cloud_storage.server import CloudStorage
 from tests.support.dataflow import Dataflow
 from tests.trainer.data.preparing.dataflow.test_settings import GIVEN, IMAGE
 from trainer.data.preparing.dataflow.settings import Settings
+from vertex_testing.cloud_storage.server import CloudStorage
 
 pytestmark = pytest.mark.slow
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tests.support.cloud_storage.server import CloudStorage
 from tests.support.dataflow import Dataflow
 from tests.trainer.data.preparing.dataflow.test_settings import GIVEN
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.engines import exchange
 from trainer.prepare import prepare
+from vertex_testing.cloud_storage.server import CloudStorage
 
 pytestmark = pytest.mark.slow
 

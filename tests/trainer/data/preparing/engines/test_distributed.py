@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.support.cloud_storage.server import CloudStorage
+from exact_resume.files import storage
 from trainer import prepare
 from trainer.data.preparing import parts
 from trainer.data.preparing.engines import exchange, factory, fn_api
 from trainer.data.preparing.engines.beam import Beam
 from trainer.data.preparing.engines.distributed import Distributed
 from trainer.data.sources.source import SourceImage
-from trainer.files import storage
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_testing.cloud_storage.server import CloudStorage
 
 BEAM = {"prepare_engine": "dataflow", "beam_runner": "FnApiRunner"}
 

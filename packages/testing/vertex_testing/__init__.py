@@ -1,0 +1,1 @@
+"""Support for tests that more than one package needs; only for development."""
