@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exact_resume.files import storage
 from trainer import command_line
 from trainer.checkpoints import best
 from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
+from trainer.files import outputs
 from trainer.results import baseline, evaluation, predictions
 from trainer.results.evaluation import Evaluation
 from trainer.results.label_errors import confident_learning
@@ -53,7 +53,7 @@ def evaluate(
     """
     command_line.set_environment()
     paths.check("checkpoint directory", checkpoint_directory)
-    storage.check_output("report", report_path)
+    outputs.check_file("report", report_path)
     predictions.check_path("predictions", predictions_path, report_path)
     data = dataset.load(paths.check("dataset", dataset_directory))
     data.check_shards("test")
@@ -81,10 +81,10 @@ def evaluate(
     html = report.render(
         result, staged, test, label_errors=checked.section, trained=trained, checkpoint_directory=checkpoint_directory
     )
-    storage.write_output(report_path, html)
+    outputs.write(report_path, html)
     if predictions_path:
         lines = predictions.lines(staged, checked.predictions, checked.positions)
-        storage.write_output_lines(predictions_path, lines)
+        outputs.write_lines(predictions_path, lines)
     if is_noted:
         kept = baseline.distinct(staged, "test")
         judgement = baseline.judge(

@@ -5,7 +5,8 @@ import pathlib
 from typing import Any, NamedTuple
 
 from exact_resume.checkpoints.exactness import is_exact_of_earlier_version
-from trainer.checkpoints.identity import is_finished, run_id
+from exact_resume.checkpoints.result_file import is_finished
+from trainer.checkpoints.identity import run_id
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.config import TrainConfig
 from trainer.data import dataset

@@ -11,9 +11,9 @@ from typing import Any
 
 from exact_resume.checkpoints import checkpoints, manifest
 from exact_resume.checkpoints.checkpoints import Checkpoint
+from exact_resume.checkpoints.result_file import is_finished
 from exact_resume.events import log as event_log
 from tests.support.forked_job import Deed, ForkedJob
-from trainer.checkpoints.identity import is_finished
 
 _LIMIT_SECONDS = 120
 """All machines have ended this long after a fault."""

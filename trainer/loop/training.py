@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import keras
 import tensorflow as tf
 
-from exact_resume.checkpoints import checkpoints, exactness, occupant
+from exact_resume.checkpoints import checkpoints, exactness, occupant, result_file
 from exact_resume.checkpoints.exactness import Devices
 from exact_resume.checkpoints.lease import Followed, Lease, NotHolder
 from exact_resume.events.observers import Observer
@@ -156,7 +156,8 @@ class Training:
             UserError: The directory contains another run, or an exact run that was trained on other devices.
         """
         if found := occupant.identity_in(self.directory):
-            occupant.refuse_other_run(found, self.identity_beside(found), self.directory)
+            expected = self.identity_beside(found)
+            occupant.refuse_other_run(found, expected, self.directory, defaults=identity.DEFAULTS)
         here = self.exact_devices()
         if here and not self.cluster.is_evaluator and not self.options.allow_other_devices:
             exactness.refuse_other_devices(self.directory, here)
@@ -334,5 +335,5 @@ class Training:
 
     def print_result(self) -> None:
         """Print the result of the run if it is finished."""
-        if result := identity.read_result(self.directory):
+        if result := result_file.read_result(self.directory):
             print(f"run {self.run_id} is finished: {identity.summary(result, self.data.constant_answer('validation'))}")

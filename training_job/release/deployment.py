@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from exact_resume.checkpoints import outcome
+from exact_resume.errors import InputError
 from exact_resume.files import storage
 from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
 from training_job.release import live_prediction
@@ -180,7 +181,7 @@ def _give_back(
             serving = max(others, key=lambda each: (traffic[each.id], each.created))
             if former := _champion_before(registry, serving.version, directory):
                 registry.merge_aliases(former, ALIASES)
-    except (UserError, TrainingError) as second:
+    except (UserError, TrainingError, InputError) as second:
         print(f"giving the traffic back failed: {second}; look at {endpoint}, whose replicas cost money")
 
 

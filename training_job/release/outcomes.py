@@ -37,7 +37,7 @@ def conclusion(checkpoint_directory: str, release: Release, registry: Callable[[
     """Describe the outcome of a finished run; empty while something is left to do.
 
     Args:
-        checkpoint_directory: Checkpoint directory of a run that `trainer.checkpoints.identity.is_finished`.
+        checkpoint_directory: Checkpoint directory of a run that `result_file.is_finished`.
         release: What is asked for.
         registry: Connects to the registry; called only if a note is about one of its versions.
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from exact_resume.checkpoints import outcome
-from trainer.checkpoints.identity import read_result
+from exact_resume.checkpoints.result_file import read_result
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from training_job.release import labels
 from training_job.release.registry import Registry, Version

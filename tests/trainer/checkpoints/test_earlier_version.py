@@ -10,10 +10,10 @@ import pytest
 from tests.trainer.checkpoints.test_damage import flipped, readable
 
 from exact_resume.checkpoints import checkpoints, manifest, occupant
+from exact_resume.checkpoints.result_file import is_finished
 from exact_resume.events import log as event_log
 from exact_resume.files import bucket
 from tests.support.modules import run_module
-from trainer.checkpoints.identity import is_finished
 from trainer.data.dataset import FORMAT_VERSION, METADATA_FILE
 
 FLAGS = [

@@ -6,8 +6,9 @@ import shutil
 from pathlib import Path
 
 from exact_resume.checkpoints import seal
+from exact_resume.checkpoints.result_file import is_finished
 from exact_resume.files import storage
-from trainer.checkpoints.identity import is_finished, run_id
+from trainer.checkpoints.identity import run_id
 from trainer.config import TrainConfig
 
 

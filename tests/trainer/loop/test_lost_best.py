@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from exact_resume.checkpoints import checkpoints, manifest
+from exact_resume.checkpoints.result_file import is_finished
 from exact_resume.events import log as event_log
 from tests.support.job import Job
 from tests.support.modules import run_module
 from tests.support.shared import make_once
-from trainer.checkpoints.identity import is_finished
 
 pytestmark = pytest.mark.slow
 RUN = [

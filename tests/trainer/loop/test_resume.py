@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from exact_resume.checkpoints import checkpoints
+from exact_resume.checkpoints.result_file import is_finished
 from exact_resume.events import log as event_log
 from tests.support.job import EXACT_RUN
 from tests.support.modules import run_module, start_module
-from trainer.checkpoints.identity import is_finished
 from vertex_gpu_training.userinput.errors import UserError
 
 pytestmark = pytest.mark.slow

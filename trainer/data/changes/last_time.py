@@ -5,8 +5,8 @@ import traceback
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
-from exact_resume.files import storage
 from trainer.data.changes import changes
+from trainer.files import outputs
 from trainer.results.report import changes as report
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import on_one_line
@@ -27,7 +27,7 @@ def page(path: str, metrics: MutableMapping[str, Any]) -> Callable[[str, str, st
 
     def write(folder: str, address: str, directory: str) -> None:
         if path:
-            storage.write_output(path, _rendered(folder, address, directory, metrics))
+            outputs.write(path, _rendered(folder, address, directory, metrics))
 
     return write
 

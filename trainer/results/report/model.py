@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from exact_resume.checkpoints import exactness
 from exact_resume.events import log as event_log
-from trainer.checkpoints import best, identity, starting_weights
+from trainer.checkpoints import best, starting_weights
 from trainer.checkpoints.restored import TrainedModel
 from trainer.data.dataset import Dataset
 from trainer.models.metrics import ACCURACY
@@ -73,7 +74,7 @@ def render(
             rows=[
                 ["run", checkpoint.run_id],
                 *([["started from", start["taken"]]] if start else []),
-                *([["devices", identity.describe_devices(checkpoint.devices)]] if checkpoint.devices else []),
+                *([["devices", exactness.describe_devices(checkpoint.devices)]] if checkpoint.devices else []),
                 *([name, str(value)] for name, value in checkpoint.identity.items()),
             ],
         ),

@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from exact_resume.checkpoints import manifest
+from exact_resume.checkpoints import manifest, result_file
 from exact_resume.checkpoints.manifest import MANIFEST_FILE, TornCheckpoint, name
+from exact_resume.errors import InputError
 from exact_resume.files import publication, storage
 from exact_resume.files.publication import UNFENCED, Fence
-from trainer.checkpoints import identity
-from vertex_gpu_training.userinput.errors import UserError
 
 VARIABLES_FILE = "variables.npz"
 _OWN = re.compile(f"{re.escape(MANIFEST_FILE)}|{re.escape(VARIABLES_FILE)}")
@@ -61,13 +60,13 @@ class Checkpoint:
     """Number of steps done when it was taken."""
     best: Best
     identity: dict[str, Any]
-    """What the run computes, from `trainer.checkpoints.identity.identity`."""
+    """Everything that decides what the run computes."""
     run_id: str
     arrays: Arrays
     """Values of all variables, in the learner's order."""
     batch_digests: npt.NDArray[np.uint64] = dataclasses.field(default_factory=lambda: np.zeros(0, np.uint64))
-    """uint64 [step]: digest of the global batch of each step so far, from `trainer.learner.batch_digest`. Empty if the
-    order is not exact (parameter servers)."""
+    """uint64 [step]: digest of the global batch of each step so far. Empty if the order is not exact (parameter
+    servers)."""
     is_validated: bool = True
     """False if a stop interrupted the validation that was due at this step: a resumed run validates first."""
     validations: tuple[Best, ...] = ()
@@ -75,7 +74,7 @@ class Checkpoint:
     devices: tuple[Mapping[str, Any], ...] = ()
     """The devices of an exact run, from `exact_resume.checkpoints.exactness.with_devices`; empty for other runs."""
     loss_scaling: dict[str, float] = dataclasses.field(default_factory=dict)
-    """From `trainer.learner.learner.Learner.loss_scaling`."""
+    """State of the scaling of the loss for float16; empty without it."""
 
 
 def save(directory: str, checkpoint: Checkpoint, fence: Fence = UNFENCED) -> str:
@@ -214,13 +213,13 @@ def best(directory: str) -> Checkpoint:
     """Return the best checkpoint on the validation split, from `result.json` or from the newest checkpoint.
 
     Raises:
-        UserError: There is no checkpoint, none was validated yet, or the best one is missing or damaged.
+        InputError: There is no checkpoint, none was validated yet, or the best one is missing or damaged.
     """
     step = best_step(directory)
     try:
         return load(directory, step)
     except TornCheckpoint as error:
-        raise UserError(
+        raise InputError(
             f"best checkpoint {name(step)} in {directory!r} is damaged: {error}; train again"
             " (`python -m trainer.task`), which resumes from an older intact checkpoint or from scratch"
         ) from error
@@ -230,18 +229,18 @@ def best_step(directory: str) -> int:
     """Return the step of the best checkpoint on the validation split.
 
     Raises:
-        UserError: There is no checkpoint, or none was validated yet.
+        InputError: There is no checkpoint, or none was validated yet.
     """
     # The result is final: the loss of a newer checkpoint must not make another one the best.
-    if (result := identity.read_result(directory)) and isinstance(result.get("best_step"), int):
+    if (result := result_file.read_result(directory)) and isinstance(result.get("best_step"), int):
         return int(result["best_step"])
     last, skipped = newest(directory)
     if skipped and (last is None or not last.best.step):
-        raise UserError(f"no validated checkpoint in {directory!r} is intact ({'; '.join(skipped)}); train again")
+        raise InputError(f"no validated checkpoint in {directory!r} is intact ({'; '.join(skipped)}); train again")
     if last is None:
-        raise UserError(f"no checkpoint in {directory!r}; train first (`python -m trainer.task`)")
+        raise InputError(f"no checkpoint in {directory!r}; train first (`python -m trainer.task`)")
     if not last.best.step:
-        raise UserError(f"no checkpoint in {directory!r} has been validated yet; let the training finish an epoch")
+        raise InputError(f"no checkpoint in {directory!r} has been validated yet; let the training finish an epoch")
     return last.best.step
 
 

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from exact_resume.checkpoints import seal
+from exact_resume.errors import RunError
 from exact_resume.files import storage, this_process, versioned
 from exact_resume.files.bucket_errors import Replaced
 from exact_resume.files.publication import Fence
 from exact_resume.files.versioned import Version
-from trainer.command_line import TrainingError
 
 LEASE_FILE = "owner.json"
 HEARTBEAT_SECONDS = 10.0
@@ -31,7 +31,7 @@ _RELEASE_SECONDS = 20.0
 """How long an exit waits for a heartbeat that is being written."""
 
 
-class NotHolder(TrainingError):
+class NotHolder(RunError):
     """Another job holds the lease, so this process must not write."""
 
 

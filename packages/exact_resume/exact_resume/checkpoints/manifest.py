@@ -1,5 +1,6 @@
 """The manifest of a checkpoint: what it contains, with a seal over every field."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from exact_resume.checkpoints import seal
@@ -36,13 +37,16 @@ def verified(found: Any, step: int) -> dict[str, Any]:
     if not seal.is_intact(found):
         raise TornCheckpoint(f"{MANIFEST_FILE} does not match its own checksum")
     # Without a seal, at least the identity has a checksum: the run id.
-    if not seal.is_sealed(found) and (
-        content.keys() != _FIELDS or content["run_id"] != seal.digest(content["identity"])[:RUN_ID_DIGITS]
-    ):
+    if not seal.is_sealed(found) and (content.keys() != _FIELDS or content["run_id"] != run_id(content["identity"])):
         raise TornCheckpoint(f"{MANIFEST_FILE} has no checksum, and its run_id does not match its identity")
     if content.get("step") != step:
         raise TornCheckpoint(f"{MANIFEST_FILE} is of step {content.get('step')!r}, but the folder is of step {step}")
     return content
+
+
+def run_id(identity: Mapping[str, Any]) -> str:
+    """Return 16 lower-case hexadecimal digits of what a run computes."""
+    return seal.digest(identity)[:RUN_ID_DIGITS]
 
 
 def write(folder: storage.Path, content: dict[str, Any], fence: Fence = UNFENCED) -> None:

@@ -1,11 +1,11 @@
 """Which run a checkpoint directory belongs to: another one is refused before it writes, takes or removes anything."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from exact_resume.checkpoints import checkpoints, lease, manifest
 from exact_resume.checkpoints.manifest import TornCheckpoint
-from trainer.config import TrainConfig
-from vertex_gpu_training.userinput.errors import UserError
+from exact_resume.errors import InputError
 
 
 def identity_in(directory: str) -> dict[str, Any] | None:
@@ -19,19 +19,22 @@ def identity_in(directory: str) -> dict[str, Any] | None:
     return lease.identity_of_holder(directory)
 
 
-def refuse_other_run(found: dict[str, Any], wanted: dict[str, Any], directory: str) -> None:
+def refuse_other_run(
+    found: dict[str, Any], wanted: dict[str, Any], directory: str, *, defaults: Mapping[str, Any]
+) -> None:
     """Refuse the result of another configuration.
 
+    Args:
+        found: Identity of the run in the directory.
+        wanted: Identity of the run that is to continue there.
+        directory: Checkpoint directory.
+        defaults: Values of fields that an identity leaves out.
+
     Raises:
-        UserError: A field differs; the message has the first few with both values.
+        InputError: A field differs; the message has the first few with both values.
     """
-    values = {key: (_value(found, key), _value(wanted, key)) for key in sorted({*found, *wanted})}
-    differing = [(key, there, here) for key, (there, here) in values.items() if there != here]
+    there, here = {**defaults, **found}, {**defaults, **wanted}
+    differing = [key for key in sorted({*found, *wanted}) if there.get(key) != here.get(key)]
     if differing:
-        named = ", ".join(f"{key} is {there!r} there and {here!r} here" for key, there, here in differing[:3])
-        raise UserError(f"{directory!r} contains another run: {named}; give another --checkpoint-directory")
-
-
-def _value(identity: dict[str, Any], key: str) -> Any:
-    # Later fields are left out of the identity at their default.
-    return identity.get(key, getattr(TrainConfig, key, None))
+        named = ", ".join(f"{key} is {there.get(key)!r} there and {here.get(key)!r} here" for key in differing[:3])
+        raise InputError(f"{directory!r} contains another run: {named}; give another --checkpoint-directory")

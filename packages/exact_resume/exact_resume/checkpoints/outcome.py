@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from exact_resume.checkpoints import checkpoints, manifest, seal
+from exact_resume.checkpoints import checkpoints, manifest, result_file, seal
 from exact_resume.checkpoints.checkpoints import Best
 from exact_resume.events import log as event_log
 from exact_resume.files import storage
 from exact_resume.files.publication import UNFENCED, Fence
-from trainer.checkpoints import identity, starting_weights
 
 _EVALUATION_FILE = "evaluation.json"
 _COMPARISON_FILE = "comparison.json"
@@ -30,7 +29,7 @@ class Notes:
     """What is known about the best checkpoint of a finished run; an empty mapping where there is no note."""
 
     evaluation: Mapping[str, Any]
-    """metric, score (on the test split, 0 to 1), verdict and reason (`trainer.results.baseline.Judgement`)."""
+    """metric, score (on the test split, 0 to 1), verdict and reason."""
     comparison: Mapping[str, Any]
     """champion (a version's resource name, "" for none), is_promoted, reason, criteria, promotion."""
     registration: Mapping[str, Any]
@@ -44,6 +43,8 @@ def write_result(
     *,
     run_id: str,
     run_identity: dict[str, Any],
+    global_batch_size: int,
+    metric: str,
     final_step: int,
     num_planned_steps: int,
     stop_reason: str,
@@ -55,6 +56,7 @@ def write_result(
     fence: Fence = UNFENCED,
     lost_best_step: int | None = None,
     devices: Sequence[Mapping[str, Any]] = (),
+    started_from: Mapping[str, Any] | None = None,
 ) -> None:
     """Commit the result of a run whose last checkpoint is committed; docs/events.md describes every field."""
     events, num_skipped_lines = event_log.read_complete(checkpoint_directory)
@@ -62,8 +64,7 @@ def write_result(
     step_events = [event for event in history if event["event"] == "steps"]
     seconds = max(sum(event["seconds"] for event in step_events), 1e-9)
     num_steps = sum(event["last_step"] - event["first_step"] + 1 for event in step_events)
-    noted = starting_weights.noted_start(checkpoint_directory)
-    images_per_second = num_steps * run_identity["global_batch_size"] / seconds
+    images_per_second = num_steps * global_batch_size / seconds
     content = {
         "run_id": run_id,
         "identity": run_identity,
@@ -75,7 +76,7 @@ def write_result(
         "lost_best_step": lost_best_step,
         "validation_accuracy": best.accuracy,
         "validation_loss": best.loss,
-        **({"metric": run_identity["metric"], "score": best.score} if best.score is not None else {}),
+        **({"metric": metric, "score": best.score} if best.score is not None else {}),
         "weights_sha256": weights_sha256,
         "images_per_second": images_per_second,
         "images_per_second_per_device": images_per_second / num_devices,
@@ -83,11 +84,10 @@ def write_result(
         "num_restarts": max(0, sum(event["event"] == "start" for event in history) - 1),
         "num_skipped_lines": num_skipped_lines,
         "model": model,
-        # A start from other weights, of a run that was ended before its first checkpoint, is not this run's.
-        "started_from": noted if noted and noted.get("weights") == run_identity.get("weights") else None,
+        "started_from": started_from,
         "batch_digests": [f"{int(digest):016x}" for digest in batch_digests],
     }
-    fence.write(storage.join(checkpoint_directory, identity.RESULT_FILE), storage.encode_json(seal.sealed(content)))
+    fence.write(storage.join(checkpoint_directory, result_file.RESULT_FILE), storage.encode_json(seal.sealed(content)))
 
 
 def note_evaluation(
@@ -98,9 +98,9 @@ def note_evaluation(
     Args:
         checkpoint_directory: Checkpoint directory of the run.
         step: Step of the checkpoint.
-        metric: One of `trainer.models.metrics.METRICS`.
+        metric: Name of the metric.
         score: Its value, 0 to 1.
-        verdict: One of `trainer.results.baseline.Verdict`.
+        verdict: Whether it is good enough.
         reason: The reason of the verdict, one sentence.
     """
     noted = {"step": step, "metric": metric, "score": score, "verdict": verdict, "reason": reason}
@@ -161,7 +161,7 @@ def note_deployment(checkpoint_directory: str, *, endpoint: str, resource_name: 
 
 
 def notes(checkpoint_directory: str) -> Notes:
-    """Return what is noted about a run that `trainer.checkpoints.identity.is_finished`."""
+    """Return what is noted about a run that `result_file.is_finished`."""
     digest = best_digest(checkpoint_directory)
     evaluation = _read(checkpoint_directory, _EVALUATION_FILE, digest)
     return Notes(

@@ -30,8 +30,7 @@ def read(path: str, *, max_bytes: int = sys.maxsize) -> bytes:
 
     Raises:
         FileNotFoundError: The object does not exist.
-        OSError: The object is larger than `max_bytes`, or any other failure, as `exact_resume.files.bucket_errors` describes
-            it.
+        OSError: The object is larger than `max_bytes`, or any other failure, as `bucket_errors` describes it.
     """
     content = _Limited(path, max_bytes)
     download(path, content)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from vertex_gpu_training.userinput.spelling import on_one_line
+from exact_resume.text import on_one_line
 
 _TEMPORARY_STATUSES = (408, 429, 500, 502, 503, 504)
 

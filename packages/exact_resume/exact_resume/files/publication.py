@@ -9,10 +9,9 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 
-from exact_resume.files import bucket, storage
+from exact_resume.files import asides, bucket, storage
 from exact_resume.files.overlap import begun, in_order
 from exact_resume.files.storage import MISSING, Path
-from vertex_gpu_training.userinput import asides
 
 _NUM_TRANSFERS = 8
 """Number of parallel uploads."""

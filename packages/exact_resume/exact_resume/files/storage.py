@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import json
-import mmap
 import os
 import pathlib
 import shutil
@@ -11,12 +10,10 @@ import stat
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, TypeVar
 
-from exact_resume.files import bucket
-from vertex_gpu_training.userinput import asides, outputs, paths
-from vertex_gpu_training.userinput.files import write_all
+from exact_resume.files import asides, bucket, small_files
 
 Path = str | os.PathLike[str]
 T = TypeVar("T")
@@ -185,7 +182,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     if is_object_store(path):
         target.write_bytes(data)
         return
-    write_all({target: data})
+    small_files.write(target, data)
 
 
 def write_file(path: Path, file: BinaryIO) -> None:
@@ -210,55 +207,6 @@ def write_file(path: Path, file: BinaryIO) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write a text atomically."""
     write_bytes(path, text.encode())
-
-
-def check_folder(name: str, path: str) -> None:
-    """Refuse a folder for output that cannot be used; one in a bucket is tried when it is needed.
-
-    Args:
-        name: The flag or parameter, which begins the message.
-        path: Local or gs://; it need not exist.
-
-    Raises:
-        UserError: The path is not valid, or it is local and nothing can be written there.
-    """
-    paths.check(name, path)
-    if not is_object_store(path):
-        outputs.check_folder(name, path)
-
-
-def check_output(name: str, path: str) -> None:
-    """Refuse a file for output that cannot be written; one in a bucket is tried when it is written.
-
-    Raises:
-        UserError: The path is not valid, or it is local and cannot be written.
-    """
-    paths.check(name, path)
-    if not is_object_store(path):
-        outputs.check_file(name, path)
-
-
-def write_output(path: Path, text: str) -> None:
-    """Write a text to a file that the user named, which may also be a link, a pipe or /dev/stdout."""
-    if is_object_store(path):
-        write_text(path, text)
-        return
-    outputs.write({pathlib.Path(path): text.encode(errors="replace")})
-
-
-def write_output_lines(path: str, lines: Iterable[str]) -> None:
-    """Write lines to a file that the user named, as `write_output`; they are never in memory together."""
-    with tempfile.TemporaryFile() as file:
-        file.writelines(line.encode(errors="replace") for line in lines)
-        file.flush()
-        if is_object_store(path):
-            write_file(path, file)
-        elif not file.tell():
-            # An empty file cannot be mapped.
-            write_output(path, "")
-        else:
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as content:
-                outputs.write({pathlib.Path(path): content})
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -10,10 +10,9 @@ import errno
 import os
 import pathlib
 
-from exact_resume.files import bucket, storage
+from exact_resume.files import asides, bucket, storage
 from exact_resume.files.bucket_errors import Replaced
 from exact_resume.files.storage import MISSING
-from vertex_gpu_training.userinput import asides
 
 _WITHOUT_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
 """Errors of file systems without hard links."""

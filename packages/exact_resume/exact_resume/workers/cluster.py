@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import quoted
+from exact_resume.errors import InputError
+from exact_resume.text import quoted
 
 DISTRIBUTION_STRATEGIES = ("auto", "one-device", "mirrored", "multi-worker-mirrored", "parameter-server")
 _MEMBERS = ("chief", "worker", "ps")
@@ -55,7 +55,7 @@ def read(environment: Mapping[str, str], forced: str = "auto") -> Cluster:
         forced: One of DISTRIBUTION_STRATEGIES, from --distribution-strategy.
 
     Raises:
-        UserError: A field of TF_CONFIG is wrong, or the forced strategy does not fit it. The message names the field.
+        InputError: A field of TF_CONFIG is wrong, or the forced strategy does not fit it. The message names the field.
     """
     config = _json(environment.get("TF_CONFIG", ""))
     addresses = _addresses(config.get("cluster") or {})
@@ -63,7 +63,7 @@ def read(environment: Mapping[str, str], forced: str = "auto") -> Cluster:
     if _has_reduction_server(config) or forced == "multi-worker-mirrored":
         addresses.pop("ps", None)
     if task_type == "ps" and "ps" not in addresses:
-        raise UserError(
+        raise InputError(
             "TF_CONFIG: field task.type is 'ps', but this job has no parameter servers (Reduction Server, or"
             " --distribution-strategy=multi-worker-mirrored); expected chief or worker"
         )
@@ -80,41 +80,41 @@ def _json(text: str) -> dict[str, Any]:
         config = json.loads(text)
     except ValueError as error:
         reason = str(error).partition("; use sys.")[0]  # advice for programmers
-        raise UserError(f"TF_CONFIG is not JSON ({reason}); expected the fields cluster and task") from error
+        raise InputError(f"TF_CONFIG is not JSON ({reason}); expected the fields cluster and task") from error
     except RecursionError:
-        raise UserError("TF_CONFIG is nested too deeply; expected the fields cluster and task") from None
+        raise InputError("TF_CONFIG is nested too deeply; expected the fields cluster and task") from None
     if not isinstance(config, dict):
-        raise UserError(f"TF_CONFIG is a JSON {type(config).__name__}; expected an object with cluster and task")
+        raise InputError(f"TF_CONFIG is a JSON {type(config).__name__}; expected an object with cluster and task")
     return config
 
 
 def _addresses(cluster: Any) -> dict[str, tuple[str, ...]]:
     if not isinstance(cluster, dict):
-        raise UserError(f"TF_CONFIG: field cluster is {quoted(cluster)}; expected an object of lists of host:port")
+        raise InputError(f"TF_CONFIG: field cluster is {quoted(cluster)}; expected an object of lists of host:port")
     found: dict[str, tuple[str, ...]] = {}
     for kind, addresses in cluster.items():
         # AI Platform Training's master is TensorFlow's chief; TensorFlow itself refuses the old name.
         name = "chief" if kind == "master" else kind
         if name not in _MEMBERS:
-            raise UserError(f"TF_CONFIG: field cluster.{kind[:60]} is not known; expected chief, worker or ps")
+            raise InputError(f"TF_CONFIG: field cluster.{kind[:60]} is not known; expected chief, worker or ps")
         if name in found:
-            raise UserError("TF_CONFIG: fields cluster.master and cluster.chief are both set; expected one of them")
+            raise InputError("TF_CONFIG: fields cluster.master and cluster.chief are both set; expected one of them")
         if not isinstance(addresses, list):
-            raise UserError(f"TF_CONFIG: field cluster.{kind} is {quoted(addresses)}; expected a list of host:port")
+            raise InputError(f"TF_CONFIG: field cluster.{kind} is {quoted(addresses)}; expected a list of host:port")
         if wrong := [address for address in addresses if not _is_address(address)]:
-            raise UserError(
+            raise InputError(
                 f"TF_CONFIG: field cluster.{kind} has {quoted(wrong[0])}; expected host:port, port 1 to {_MAX_PORT}"
             )
         if addresses:
             found[name] = tuple(addresses)
     counts = Counter(address for addresses in found.values() for address in addresses)
     if repeated := [address for address, count in counts.items() if count > 1]:
-        raise UserError(
+        raise InputError(
             f"TF_CONFIG: field cluster has {quoted(repeated[0])} {counts[repeated[0]]} times; expected an address of"
             " its own for each task"
         )
     if len(found.get("chief", ())) > 1:
-        raise UserError(f"TF_CONFIG: field cluster.chief has {len(found['chief'])} addresses; expected one")
+        raise InputError(f"TF_CONFIG: field cluster.chief has {len(found['chief'])} addresses; expected one")
     return found
 
 
@@ -129,11 +129,11 @@ def _task(task: Any, addresses: Mapping[str, tuple[str, ...]]) -> tuple[str, int
     kind = task.get("type") if isinstance(task, dict) else None
     kind = "chief" if kind == "master" else kind
     if kind not in (*_MEMBERS, "evaluator"):
-        raise UserError(f"TF_CONFIG: field task.type is {quoted(kind)}; expected chief, worker, ps or evaluator")
+        raise InputError(f"TF_CONFIG: field task.type is {quoted(kind)}; expected chief, worker, ps or evaluator")
     index = _index(task.get("index"))
     if kind != "evaluator" and not 0 <= index < len(addresses.get(kind, ())):
         count = len(addresses.get(kind, ()))
-        raise UserError(f"TF_CONFIG: field task.index is {quoted(index)}, but cluster.{kind} has {count} addresses")
+        raise InputError(f"TF_CONFIG: field task.index is {quoted(index)}, but cluster.{kind} has {count} addresses")
     return kind, index
 
 
@@ -142,7 +142,7 @@ def _index(value: Any) -> int:
     is_whole = isinstance(value, float) and value.is_integer()
     is_text = isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value)
     if isinstance(value, bool) or not (isinstance(value, int) or is_whole or is_text):
-        raise UserError(f"TF_CONFIG: field task.index is {quoted(value)}; expected a whole number")
+        raise InputError(f"TF_CONFIG: field task.index is {quoted(value)}; expected a whole number")
     return int(value)
 
 
@@ -155,18 +155,18 @@ def _has_reduction_server(config: Mapping[str, Any]) -> bool:
 def _strategy(addresses: Mapping[str, tuple[str, ...]], task_type: str, forced: str) -> str:
     num_workers = sum(len(addresses.get(kind, ())) for kind in ("chief", "worker"))
     if forced == "parameter-server" and "ps" not in addresses and task_type != "evaluator":
-        raise UserError(
+        raise InputError(
             "--distribution-strategy=parameter-server needs parameter servers, but TF_CONFIG has none; give the job a"
             " worker pool 2, or omit the flag"
         )
     num_machines = sum(len(machines) for machines in addresses.values())
     if forced in ("one-device", "mirrored") and num_machines > 1 and task_type != "evaluator":
-        raise UserError(
+        raise InputError(
             f"--distribution-strategy={forced} is for one machine, but TF_CONFIG has {num_machines}, and each would"
             " train its own model; omit the flag, or set the replica count to 1"
         )
     if "ps" in addresses and "chief" not in addresses and task_type != "evaluator":
-        raise UserError("TF_CONFIG: field cluster.chief is missing; parameter servers need a chief")
+        raise InputError("TF_CONFIG: field cluster.chief is missing; parameter servers need a chief")
     if forced != "auto":
         return forced
     if "ps" in addresses:

@@ -12,9 +12,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from exact_resume.errors import InputError
 from exact_resume.workers.cluster import Cluster
 from exact_resume.workers.patience import POLL_SECONDS, Patience
-from vertex_gpu_training.userinput.errors import UserError
 
 _MAX_BYTES = 2**20
 _MAX_NAMED = 3
@@ -33,7 +33,7 @@ def meet(cluster: Cluster, fields: Mapping[str, Any], patience: Patience) -> Non
         patience: How long to wait.
 
     Raises:
-        UserError: A field differs; all workers raise it with the same text.
+        InputError: A field differs; all workers raise it with the same text.
         GaveUp: Not all have come.
     """
     own = {"task": f"{cluster.task_type} {cluster.task_index}", "fields": json.loads(json.dumps(fields))}
@@ -44,7 +44,7 @@ def meet(cluster: Cluster, fields: Mapping[str, Any], patience: Patience) -> Non
     }
     verdict = _receive_all(own, tasks, patience) if cluster.is_chief else _show(own, tasks, patience)
     if verdict:
-        raise UserError(verdict)
+        raise InputError(verdict)
 
 
 def difference(fields_of: Mapping[str, Mapping[str, Any]]) -> str:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from vertex_gpu_training.userinput import cli
+from exact_resume.text import one_line
 
 EXIT_LOST_PEER = 134
 """As of SIGABRT, the one exit code that Vertex AI documents as retryable."""
@@ -69,7 +69,7 @@ def leave_displaced(error: Exception) -> NoReturn:
 
     After an exit with 134, the service would restart this job, and the two jobs would displace each other for ever.
     """
-    print(cli.one_line(f"failed: {error}"), file=sys.stderr, flush=True)
+    print(one_line(f"failed: {error}"), file=sys.stderr, flush=True)
     sys.stdout.flush()
     # sys.exit would wait: TensorFlow's shutdown for peers, and this process for a checkpoint that is being written.
     os._exit(1)

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exact_resume.checkpoints import checkpoints, manifest, outcome, seal
+from exact_resume.checkpoints import checkpoints, manifest, outcome, result_file, seal
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 from exact_resume.checkpoints.lease import LEASE_FILE, Lease, identity_of_holder
 from exact_resume.files import storage
-from trainer.checkpoints import identity, starting_weights
+from trainer.checkpoints import starting_weights
 from vertex_gpu_training.userinput.errors import UserError
 
 ALWAYS_EIO = Path("/proc/self/mem")
@@ -127,10 +127,10 @@ def test_no_flipped_bit_of_a_result_or_a_lease_is_believed(tmp_path: Path) -> No
         batch_digests=np.zeros(0, np.uint64),
         num_devices=1,
     )
-    assert identity.is_finished(str(tmp_path), expected_run_id="abc")
+    assert result_file.is_finished(str(tmp_path), expected_run_id="abc")
     Lease(str(tmp_path)).take(IDENTITY)
     assert identity_of_holder(str(tmp_path)) == IDENTITY
-    for name in (identity.RESULT_FILE, LEASE_FILE):
+    for name in (result_file.RESULT_FILE, LEASE_FILE):
         data = (tmp_path / name).read_bytes()
         intact = json.loads(data)
         for value in readable(flipped(data)):
@@ -155,7 +155,7 @@ def test_a_result_has_only_the_start_of_its_own_run(tmp_path: Path, noted: str |
         batch_digests=np.zeros(0, np.uint64),
         num_devices=1,
     )
-    result = identity.read_result(str(tmp_path))
+    result = result_file.read_result(str(tmp_path))
     assert result
     expected = {"weights": "sha256:1", "folder": "copy", "taken": "all"} if is_own else None
     assert result["started_from"] == expected
@@ -170,11 +170,11 @@ def test_a_damaged_result_or_lease_counts_as_missing(tmp_path: Path) -> None:
     checkpoints.save(str(tmp_path), checkpoint(1, best_at(1, 0.5)))
     Lease(str(tmp_path)).take(IDENTITY)
     content = seal.sealed({"run_id": "abc", "best_step": 1, "best_checkpoint": manifest.name(1)})
-    storage.write_json(tmp_path / identity.RESULT_FILE, content)
-    assert identity.is_finished(str(tmp_path))
-    for name, field in ((identity.RESULT_FILE, "best_step"), (LEASE_FILE, "identity")):
+    storage.write_json(tmp_path / result_file.RESULT_FILE, content)
+    assert result_file.is_finished(str(tmp_path))
+    for name, field in ((result_file.RESULT_FILE, "best_step"), (LEASE_FILE, "identity")):
         storage.write_json(tmp_path / name, {**storage.read_json(tmp_path / name), field: 2})
-    assert (identity.is_finished(str(tmp_path)), identity_of_holder(str(tmp_path))) == (False, None)
+    assert (result_file.is_finished(str(tmp_path)), identity_of_holder(str(tmp_path))) == (False, None)
 
 
 @pytest.mark.parametrize("name", [checkpoints.VARIABLES_FILE, manifest.MANIFEST_FILE])
@@ -213,7 +213,7 @@ def test_a_finished_run_whose_checkpoint_cannot_be_read_is_not_trained_again(
     shutil.copytree(trained_directory, copy)
     unreadable(copy / manifest.name(checkpoints.best_step(str(copy))) / checkpoints.VARIABLES_FILE, False)
     with pytest.raises(OSError, match="Input/output error"):
-        identity.is_finished(str(copy))
+        result_file.is_finished(str(copy))
 
 
 def test_a_folder_that_cannot_be_listed_is_not_an_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ def test_objects_are_written_read_listed_and_removed(server: CloudStorage) -> No
 
 @pytest.mark.parametrize("lines", [[], ["a\n", "ü\n"]], ids=["none", "two"])
 def test_lines_become_one_object(server: CloudStorage, lines: list[str]) -> None:
-    storage.write_output_lines("gs://b/lines", iter(lines))
+    outputs.write_lines("gs://b/lines", iter(lines))
     assert storage.read_bytes("gs://b/lines").decode() == "".join(lines)
     assert server.buckets.names("b") == ["lines"]
 

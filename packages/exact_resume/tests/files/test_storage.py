@@ -148,13 +148,13 @@ def test_lines_for_a_user_are_never_in_memory_together(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "lines")
     tracemalloc.start()
     try:
-        storage.write_output_lines(str(tmp_path / "link"), (f"{number:0200}\n" for number in range(20_000)))
+        outputs.write_lines(str(tmp_path / "link"), (f"{number:0200}\n" for number in range(20_000)))
         assert tracemalloc.get_traced_memory()[1] < 2**20
     finally:
         tracemalloc.stop()
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "lines").read_text() == "".join(f"{number:0200}\n" for number in range(20_000))
-    storage.write_output_lines(str(tmp_path / "lines"), iter(()))
+    outputs.write_lines(str(tmp_path / "lines"), iter(()))
     assert (tmp_path / "lines").read_bytes() == b""
 
 
@@ -164,12 +164,12 @@ def test_lines_for_a_user_may_go_to_a_pipe(tmp_path: Path, lines: list[str]) -> 
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        storage.write_output_lines(str(pipe), lines)
+        outputs.write_lines(str(pipe), lines)
         assert os.read(reader, 100) == "".join(lines).encode(errors="replace")
     finally:
         os.close(reader)
     with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
-        storage.write_output_lines("/dev/full", ["a\n"])
+        outputs.write_lines("/dev/full", ["a\n"])
 
 
 def test_what_is_no_regular_file_is_refused_without_waiting_for_it(tmp_path: Path) -> None:

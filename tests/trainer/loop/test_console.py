@@ -2,7 +2,7 @@
 
 import pytest
 
-from exact_resume.events import observers
+from trainer.loop import console
 
 STEPS = {
     "first_step": 1,
@@ -19,7 +19,7 @@ STEPS = {
 
 def test_plain_lines_are_limited_for_steps_but_not_for_validations(capsys: pytest.CaptureFixture[str]) -> None:
     now = [0.0]
-    log_event = observers.PlainLines(clock=lambda: now[0])
+    log_event = console.PlainLines(clock=lambda: now[0])
     for second in range(25):
         now[0] = float(second)
         log_event("steps", **STEPS)
@@ -31,7 +31,7 @@ def test_plain_lines_are_limited_for_steps_but_not_for_validations(capsys: pytes
 
 
 def test_the_progress_bar_shows_steps_and_rate(capsys: pytest.CaptureFixture[str]) -> None:
-    bar = observers.ProgressBar(80)
+    bar = console.ProgressBar(80)
     bar("start", model="convnet", num_steps=80, steps_per_epoch=20, run_id="abc")
     bar("restore", step=5, seconds=0.25)
     bar("steps", **STEPS)
