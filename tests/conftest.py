@@ -16,7 +16,7 @@ from hypothesis import settings
 from tests.support.job import EXACT_RUN, Job
 from tests.support.server import Server
 from tests.support.shared import locked, make_once, run_folder
-from vertex_testing.cloud_storage.server import CloudStorage
+from vertex_testing.cloud_storage.fixtures import cloud_storage as cloud_storage
 
 TRAINING_IMAGE = "us-docker.pkg.dev/project/images/image-training-python@sha256:" + "b" * 64
 
@@ -44,6 +44,7 @@ WRITES_NO_BYTECODE = sys.dont_write_bytecode
 OWN_PACKAGES = (
     "accelerators",
     "components",
+    "packages/exact_resume/exact_resume",
     "localvertex",
     "pipelines",
     "trainer",
@@ -164,11 +165,4 @@ def uninterrupted(
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One `localvertex serve` for all tests that leave it running; each process of pytest-xdist has its own."""
     with Server(tmp_path_factory.mktemp("served") / "runs") as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def cloud_storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudStorage]:
-    """A Cloud Storage server on loopback; processes reach it through `cloud_storage.environment`."""
-    with CloudStorage(tmp_path_factory.mktemp("cloud-storage")) as server:
         yield server

@@ -15,8 +15,9 @@ MAY_IMPORT = {
     "cloud": {"pipelines", USER_INPUT},
     "pipelines": {"components", "training_job", "localvertex", "accelerators", COMPILED, USER_INPUT},
     "components": {"training_job", "trainer"},
-    "training_job": {"trainer", "accelerators", USER_INPUT},
-    "trainer": {USER_INPUT},
+    "training_job": {"trainer", "exact_resume", "accelerators", USER_INPUT},
+    "trainer": {"exact_resume", USER_INPUT},
+    "exact_resume": set(),
     "localvertex": {"accelerators", COMPILED, USER_INPUT},
     "accelerators": {COMPILED, USER_INPUT},
     COMPILED: {USER_INPUT},
@@ -24,13 +25,15 @@ MAY_IMPORT = {
 }
 """What each package may import besides itself, from the top layer to the lowest."""
 PACKAGES = tuple(MAY_IMPORT)
+PLACES = {"exact_resume": "packages/exact_resume"}
+"""Where a package is that is not at the root."""
 USES_TENSORFLOW = {"trainer"}
-KNOWS_NO_CLOUD = ("trainer", "accelerators", COMPILED, USER_INPUT)
+KNOWS_NO_CLOUD = ("trainer", "exact_resume", "accelerators", COMPILED, USER_INPUT)
 MAX_ENTRIES = 15
 LIST = "from localvertex.__main__ import main; main(['list', '--work-dir', 'no-such-folder'])"
 TENSORFLOW = {"tensorflow", "keras", "tensorflow_datasets", "array_record"}
 BUCKETS = {"bucket.py", "bucket_client.py", "bucket_errors.py", "bucket_upload.py"}
-"""The files of `trainer/files` that know google-cloud-storage, and nothing else of the cloud."""
+"""The files of `exact_resume/files` that know google-cloud-storage, and nothing else of the cloud."""
 DATAFLOW = "trainer/data/preparing/dataflow/service.py"
 """The one file of `trainer` that knows Dataflow's API."""
 BEAM = ("trainer/data/preparing/engines/", "trainer/data/preparing/dataflow/")
@@ -60,8 +63,12 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, bool]]:
                 yield f"{node.module}.{alias.name}", id(node) not in nested
 
 
+def folder_of(repository: pathlib.Path, package: str) -> pathlib.Path:
+    return repository.joinpath(PLACES.get(package, "."), *package.split("."))
+
+
 def files(repository: pathlib.Path, package: str) -> list[pathlib.Path]:
-    place = repository.joinpath(*package.split("."))
+    place = folder_of(repository, package)
     file = place.with_name(f"{place.name}.py")
     return [file] if file.exists() else sorted(place.rglob("*.py"))
 
@@ -72,7 +79,7 @@ def folders(repository: pathlib.Path) -> list[pathlib.Path]:
         {
             path.parent
             for package in PACKAGES
-            for path in repository.joinpath(*package.split(".")).rglob("*")
+            for path in folder_of(repository, package).rglob("*")
             if path.is_file() and path.parent.name != "__pycache__"
         }
     )
@@ -81,7 +88,9 @@ def folders(repository: pathlib.Path) -> list[pathlib.Path]:
 def graph(repository: pathlib.Path) -> dict[str, set[str]]:
     """Return module -> modules that it imports, inside functions too."""
     paths = {
-        ".".join(path.relative_to(repository).with_suffix("").parts).removesuffix(".__init__"): path
+        ".".join(path.relative_to(repository / PLACES.get(package, ".")).with_suffix("").parts).removesuffix(
+            ".__init__"
+        ): path
         for package in PACKAGES
         for path in files(repository, package)
     }
@@ -131,7 +140,7 @@ def test_the_lower_layers_do_not_import_kfp_or_the_cloud(repository: pathlib.Pat
         for path in files(repository, package)
         for module, _ in imports(path)
         if module.split(".")[0] in PIPELINES_SDK or module.startswith("google.cloud")
-        if not (package == "trainer" and path.name in BUCKETS and module.startswith("google.cloud.storage"))
+        if not (package == "exact_resume" and path.name in BUCKETS and module.startswith("google.cloud.storage"))
         if not path.as_posix().endswith(DATAFLOW)
     ]
     assert wrong == []

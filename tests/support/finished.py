@@ -35,6 +35,8 @@ def write_finished_run(
         directory,
         run_id=run_id,
         run_identity=identity,
+        global_batch_size=identity["global_batch_size"],
+        metric="accuracy",
         final_step=1,
         num_planned_steps=1,
         stop_reason="",

@@ -10,9 +10,8 @@ import pytest
 from exact_resume.checkpoints import checkpoints
 from exact_resume.checkpoints.async_writer import CheckpointWriter, NoCheckpoints, best_interval
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
-from exact_resume.checkpoints.lease import Lease
+from exact_resume.checkpoints.lease import Lease, NotHolder
 from exact_resume.files.publication import Fence
-from trainer.command_line import TrainingError
 
 Events = list[tuple[str, dict[str, Any]]]
 
@@ -170,7 +169,7 @@ def test_a_frozen_writer_that_wakes_up_has_lost_its_lease(writer: CheckpointWrit
     writer.settle(wait=True)
     taken(tmp_path)
     writer.write(checkpoint(10), pause_seconds=0.0)
-    with pytest.raises(TrainingError, match="has taken over the run"):
+    with pytest.raises(NotHolder, match="has taken over the run"):
         writer.settle(wait=True)
     assert checkpoints.steps(str(tmp_path)) == [5]
 

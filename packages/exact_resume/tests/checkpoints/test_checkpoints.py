@@ -12,7 +12,7 @@ import pytest
 
 from exact_resume.checkpoints import checkpoints, manifest, occupant
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
-from vertex_gpu_training.userinput.errors import UserError
+from exact_resume.errors import InputError
 
 
 def checkpoint(step: int, best: Best | None = None, **identity: Any) -> Checkpoint:
@@ -134,20 +134,20 @@ def test_the_best_by_another_metric_is_the_highest_score_whatever_its_accuracy()
 
 
 def test_the_best_checkpoint_is_found_or_refused_with_the_reason(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no checkpoint in"):
+    with pytest.raises(InputError, match="no checkpoint in"):
         checkpoints.best(str(tmp_path))
     checkpoints.save(str(tmp_path), checkpoint(1))
-    with pytest.raises(UserError, match="has been validated yet"):
+    with pytest.raises(InputError, match="has been validated yet"):
         checkpoints.best(str(tmp_path))
     checkpoints.save(str(tmp_path), checkpoint(2, Best(step=1, accuracy=1.0, loss=0.0)))
     assert checkpoints.best(str(tmp_path)).step == 1
     (tmp_path / manifest.name(1) / checkpoints.VARIABLES_FILE).write_bytes(b"x")
-    with pytest.raises(UserError, match="is damaged"):
+    with pytest.raises(InputError, match="is damaged"):
         checkpoints.best(str(tmp_path))
 
 
 def test_another_run_is_refused_by_naming_the_field() -> None:
-    with pytest.raises(UserError, match=r"learning_rate is 0.1 there and 0.2 here") as caught:
+    with pytest.raises(InputError, match=r"learning_rate is 0.1 there and 0.2 here") as caught:
         occupant.refuse_other_run(
             {"learning_rate": 0.1, "seed": 0}, {"learning_rate": 0.2, "seed": 0}, "place", defaults={}
         )

@@ -5,9 +5,8 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +15,7 @@ from exact_resume.checkpoints import checkpoints, manifest, outcome, result_file
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 from exact_resume.checkpoints.lease import LEASE_FILE, Lease, identity_of_holder
 from exact_resume.files import storage
-from trainer.checkpoints import starting_weights
-from vertex_gpu_training.userinput.errors import UserError
+from vertex_testing.damage import flipped, readable
 
 ALWAYS_EIO = Path("/proc/self/mem")
 """Reading from its beginning is an input/output error."""
@@ -39,19 +37,22 @@ def best_at(step: int, accuracy: float) -> Best:
     return Best(step=step, accuracy=accuracy, loss=1.0)
 
 
-def flipped(data: bytes) -> Iterator[bytes]:
-    """Yield the data with each of its bits flipped."""
-    for number in range(8 * len(data)):
-        damaged = bytearray(data)
-        damaged[number // 8] ^= 1 << number % 8
-        yield bytes(damaged)
-
-
-def readable(texts: Iterator[bytes]) -> Iterator[Any]:
-    """Yield the values of those that are still JSON."""
-    for text in texts:
-        with contextlib.suppress(ValueError):
-            yield json.loads(text)
+def finish(directory: Path) -> None:
+    """Write the result of a run of one step."""
+    outcome.write_result(
+        str(directory),
+        run_id="abc",
+        run_identity=IDENTITY,
+        global_batch_size=1,
+        metric="accuracy",
+        final_step=1,
+        num_planned_steps=1,
+        stop_reason="all planned steps are done",
+        best=best_at(1, 0.5),
+        weights_sha256="0",
+        batch_digests=np.zeros(0, np.uint64),
+        num_devices=1,
+    )
 
 
 def damage(directory: Path, step: int) -> None:
@@ -113,20 +114,8 @@ def test_a_manifest_of_another_step_than_its_folder_or_its_digests_is_passed_ove
 
 
 def test_no_flipped_bit_of_a_result_or_a_lease_is_believed(tmp_path: Path) -> None:
-    best = best_at(1, 0.5)
-    checkpoints.save(str(tmp_path), checkpoint(1, best))
-    outcome.write_result(
-        str(tmp_path),
-        run_id="abc",
-        run_identity={**IDENTITY, "global_batch_size": 1},
-        final_step=1,
-        num_planned_steps=1,
-        stop_reason="all planned steps are done",
-        best=best,
-        weights_sha256="0",
-        batch_digests=np.zeros(0, np.uint64),
-        num_devices=1,
-    )
+    checkpoints.save(str(tmp_path), checkpoint(1, best_at(1, 0.5)))
+    finish(tmp_path)
     assert result_file.is_finished(str(tmp_path), expected_run_id="abc")
     Lease(str(tmp_path)).take(IDENTITY)
     assert identity_of_holder(str(tmp_path)) == IDENTITY
@@ -137,33 +126,6 @@ def test_no_flipped_bit_of_a_result_or_a_lease_is_believed(tmp_path: Path) -> No
             # Without its name, the seal is one more field, and all others are intact.
             if isinstance(value, dict) and seal.is_intact(value):
                 assert seal.without(intact).items() <= value.items()
-
-
-@pytest.mark.parametrize(("noted", "is_own"), [("sha256:1", True), ("sha256:2", False), (None, False)])
-def test_a_result_has_only_the_start_of_its_own_run(tmp_path: Path, noted: str | None, is_own: bool) -> None:
-    if noted:
-        starting_weights.note_start(str(tmp_path), weights=noted, folder="copy", taken="all")
-    outcome.write_result(
-        str(tmp_path),
-        run_id="abc",
-        run_identity={**IDENTITY, "global_batch_size": 1, "weights": "sha256:1"},
-        final_step=1,
-        num_planned_steps=1,
-        stop_reason="all planned steps are done",
-        best=best_at(1, 0.5),
-        weights_sha256="0",
-        batch_digests=np.zeros(0, np.uint64),
-        num_devices=1,
-    )
-    result = result_file.read_result(str(tmp_path))
-    assert result
-    expected = {"weights": "sha256:1", "folder": "copy", "taken": "all"} if is_own else None
-    assert result["started_from"] == expected
-
-
-def test_weights_without_a_folder_are_not_looked_for_in_the_root_folder() -> None:
-    with pytest.raises(UserError, match=r"--starting-weights is missing; give the folder with the weights sha256:123"):
-        starting_weights.read("", "sha256:123")
 
 
 def test_a_damaged_result_or_lease_counts_as_missing(tmp_path: Path) -> None:
@@ -207,13 +169,14 @@ def test_a_lasting_read_error_passes_nothing_over_and_replaces_nothing(
 
 
 def test_a_finished_run_whose_checkpoint_cannot_be_read_is_not_trained_again(
-    trained_directory: Path, tmp_path: Path, unreadable: Callable[[Path, bool], None]
+    tmp_path: Path, unreadable: Callable[[Path, bool], None]
 ) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(trained_directory, copy)
-    unreadable(copy / manifest.name(checkpoints.best_step(str(copy))) / checkpoints.VARIABLES_FILE, False)
+    checkpoints.save(str(tmp_path), checkpoint(1, best_at(1, 0.5)))
+    finish(tmp_path)
+    assert result_file.is_finished(str(tmp_path))
+    unreadable(tmp_path / manifest.name(1) / checkpoints.VARIABLES_FILE, False)
     with pytest.raises(OSError, match="Input/output error"):
-        result_file.is_finished(str(copy))
+        result_file.is_finished(str(tmp_path))
 
 
 def test_a_folder_that_cannot_be_listed_is_not_an_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,7 +125,9 @@ def test_a_line_of_any_other_shape_is_skipped_and_counted_and_fails_no_result(tm
     outcome.write_result(
         str(tmp_path),
         run_id="abc",
-        run_identity={"global_batch_size": 8},
+        run_identity={},
+        global_batch_size=8,
+        metric="accuracy",
         final_step=4,
         num_planned_steps=4,
         stop_reason="all planned steps are done",

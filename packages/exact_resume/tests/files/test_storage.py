@@ -2,7 +2,6 @@
 
 import os
 import re
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -142,34 +141,6 @@ def test_the_size_of_a_file_is_known_without_reading_it(tmp_path: Path) -> None:
     assert storage.size(tmp_path / "large") == 10**12
     with pytest.raises(FileNotFoundError):
         storage.size(tmp_path / "none")
-
-
-def test_lines_for_a_user_are_never_in_memory_together(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tmp_path / "lines")
-    tracemalloc.start()
-    try:
-        outputs.write_lines(str(tmp_path / "link"), (f"{number:0200}\n" for number in range(20_000)))
-        assert tracemalloc.get_traced_memory()[1] < 2**20
-    finally:
-        tracemalloc.stop()
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "lines").read_text() == "".join(f"{number:0200}\n" for number in range(20_000))
-    outputs.write_lines(str(tmp_path / "lines"), iter(()))
-    assert (tmp_path / "lines").read_bytes() == b""
-
-
-@pytest.mark.parametrize("lines", [[], ["a\n", "\udcff\n"]], ids=["none", "two"])
-def test_lines_for_a_user_may_go_to_a_pipe(tmp_path: Path, lines: list[str]) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        outputs.write_lines(str(pipe), lines)
-        assert os.read(reader, 100) == "".join(lines).encode(errors="replace")
-    finally:
-        os.close(reader)
-    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
-        outputs.write_lines("/dev/full", ["a\n"])
 
 
 def test_what_is_no_regular_file_is_refused_without_waiting_for_it(tmp_path: Path) -> None:

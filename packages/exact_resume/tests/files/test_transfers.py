@@ -15,8 +15,6 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from exact_resume.files import bucket, bucket_client, downloads, storage
-from tests.support.modules import start_module
-from tests.support.server import wait_until
 from vertex_testing.cloud_storage.server import CloudStorage
 
 
@@ -232,26 +230,3 @@ def test_a_full_disk_is_not_the_buckets_fault(server: CloudStorage) -> None:
         downloads.download("gs://b/x", full)
     assert caught.value.errno == errno.ENOSPC
     assert len([request for request in server.faults.requests if "/download/" in request.target]) == 1
-
-
-def test_a_stop_while_a_bucket_does_not_answer_ends_the_training_at_once(server: CloudStorage) -> None:
-    server.buckets.create("runs")
-    server.faults.fail(1000, 503, matching="retried")
-    arrived, proceed = server.faults.hold("GET .*/download/.*dataset.json")
-    process = start_module("trainer.task", "--dataset=gs://runs/retried", "--checkpoint-directory=gs://runs/run")
-    assert arrived.wait(60)
-    process.send_signal(signal.SIGTERM)
-    stdout, stderr = process.communicate(timeout=300)
-    assert (process.returncode, proceed.is_set()) == (143, False), stderr
-    assert stdout == "SIGTERM: stopped before the first step; there is nothing to save\n"
-    proceed.set()
-    # During a pause, too.
-    slow = {"GCS_RETRY_CONFIG_INIT_DELAY_TIME_US": "100000000", "GCS_RETRY_CONFIG_MAX_DELAY_TIME_US": "100000000"}
-    server.faults.requests.clear()
-    process = start_module(
-        "trainer.task", "--dataset=gs://runs/retried", "--checkpoint-directory=gs://runs/run", **slow
-    )
-    wait_until(lambda: bool(server.faults.requests))
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=300)
-    assert process.returncode == 143

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from exact_resume.errors import InputError
 from exact_resume.workers import cluster
 from exact_resume.workers.cluster import Cluster
-from vertex_gpu_training.userinput.errors import UserError
 
 TWO = {"chief": ["a:1"], "worker": ["b:2"]}
 SERVERS = {**TWO, "ps": ["c:3"]}
@@ -101,7 +101,7 @@ def test_an_evaluator_is_not_the_chief_and_not_in_the_cluster() -> None:
     ],
 )
 def test_an_invalid_tf_config_is_refused_by_naming_the_field(text: str, message: str) -> None:
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(InputError, match=message):
         cluster.read({"TF_CONFIG": text})
 
 
@@ -118,5 +118,5 @@ def test_an_invalid_tf_config_is_refused_by_naming_the_field(text: str, message:
 def test_a_forced_strategy_must_fit_the_machines(
     machines: dict[str, list[str]], kind: str, forced: str, message: str
 ) -> None:
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(InputError, match=message):
         read(machines, kind, forced=forced)

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from exact_resume.errors import InputError
 from exact_resume.workers import patience as patiences
 from exact_resume.workers.cluster import Cluster
 from exact_resume.workers.meeting import difference, meet
 from exact_resume.workers.patience import GaveUp, Patience
 from exact_resume.workers.signals import StopRequest
-from vertex_gpu_training.userinput.errors import UserError
 
 SETTINGS_FRAME = bytes([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100])
 """What a gRPC server sends first."""
@@ -97,7 +97,7 @@ def test_a_difference_ends_all_workers_with_the_same_line(addresses: tuple[str, 
         "the workers differ: learning_rate is 0.1 on chief 0, worker 0 and 0.5 on worker 1; start all with the same"
         " flags, data and code"
     )
-    assert all(isinstance(worker.raised, UserError) for worker in workers)
+    assert all(isinstance(worker.raised, InputError) for worker in workers)
 
 
 def test_a_field_that_one_worker_lacks_is_a_difference() -> None:
