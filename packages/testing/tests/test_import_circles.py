@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.import_circles import circles
+from vertex_testing.import_circles import circles
 
 
 def written(root: Path, files: dict[str, str]) -> Path:
