@@ -88,13 +88,15 @@ def folders(repository: pathlib.Path) -> list[pathlib.Path]:
 def graph(repository: pathlib.Path) -> dict[str, set[str]]:
     """Return module -> modules that it imports, inside functions too."""
     paths = {
-        ".".join(path.relative_to(repository / PLACES.get(package, ".")).with_suffix("").parts).removesuffix(
-            ".__init__"
-        ): path
+        module_of(path.relative_to(repository / PLACES.get(package, "."))): path
         for package in PACKAGES
         for path in files(repository, package)
     }
     return {name: modules(path, set(paths)) - {name} for name, path in paths.items()}
+
+
+def module_of(path: pathlib.Path) -> str:
+    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
 
 
 def modules(path: pathlib.Path, known: set[str]) -> set[str]:
