@@ -14,12 +14,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
+from exact_resume.files import storage
 from localvertex_base.userinput import step_endpoint
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import on_one_line
 from localvertex_base.userinput.step_endpoint import StepEndpoint
 from trainer.command_line import TrainingError
-from trainer.files import storage
 
 T = TypeVar("T")
 

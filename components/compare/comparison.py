@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 from components.compare.criteria import Criteria
 from components.registry import labels
 from components.registry.registry import Registry, Version
+from exact_resume.checkpoints import outcome
 from localvertex_base.userinput.errors import UserError
 from trainer import command_line
-from trainer.checkpoints import best, outcome
+from trainer.checkpoints import best
 from trainer.checkpoints.best import BestCheckpoint
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
-from trainer.files import storage
+from trainer.files import outputs
 from trainer.learner import libraries
 from trainer.results.baseline import Verdict
 from trainer.results.comparison.decision import Comparison, decide
@@ -229,6 +230,6 @@ def _report(result: _Result, page_path: str, metrics: MutableMapping[str, Any]) 
         reason=result.reason,
         comparison=result.comparison,
     )
-    storage.write_output(page_path, page)
+    outputs.write(page_path, page)
     against = f" against {result.champion}" if result.champion else ""
     print(f"{'promoted' if result.is_promoted else 'not promoted'}{against}: {result.reason}")

@@ -31,5 +31,5 @@ class Criteria:
             raise UserError(f"min_compared_images is {self.min_compared_images}; expected a whole number from 1")
 
     def noted(self) -> dict[str, Any]:
-        """Return the criteria for `trainer.checkpoints.outcome.note_comparison`: others make another comparison."""
+        """Return the criteria for `outcome.note_comparison`: others make another comparison."""
         return dataclasses.asdict(self)

@@ -9,8 +9,8 @@ from components.compare.criteria import Criteria
 from components.registry.labels import CHAMPION, CHECKPOINT, UNDECIDED, label_value
 from components.registry.registry import Registry, Version
 from components.vertex_clients import NotFoundError
-from trainer.checkpoints import outcome
-from trainer.checkpoints.outcome import Notes
+from exact_resume.checkpoints import outcome
+from exact_resume.checkpoints.outcome import Notes
 from trainer.results.baseline import Verdict
 
 _VERSION = re.compile(r"projects/[^/]+/locations/(?P<region>[^/]+)/models/[^/@]+(@[0-9]+)?")
@@ -37,7 +37,7 @@ def conclusion(checkpoint_directory: str, release: Release, registry: Callable[[
     """Describe the outcome of a finished run; empty while something is left to do.
 
     Args:
-        checkpoint_directory: Checkpoint directory of a run that `trainer.checkpoints.identity.is_finished`.
+        checkpoint_directory: Checkpoint directory of a run that `result_file.is_finished`.
         release: What is asked for.
         registry: Connects to the registry; called only if a note is about one of its versions.
 

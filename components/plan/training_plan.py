@@ -13,10 +13,11 @@ from components.train import starting_weights
 from components.train.boot_disk import check_boot_disk
 from components.train.machines import Machines, check
 from components.values import check_names, check_score, check_together
+from exact_resume.checkpoints.exactness import is_exact_of_earlier_version
+from exact_resume.checkpoints.result_file import is_finished
 from localvertex_base.userinput import paths
 from localvertex_base.userinput.errors import UserError
-from trainer.checkpoints.exactness import is_exact_of_earlier_version
-from trainer.checkpoints.identity import is_finished, run_id
+from trainer.checkpoints.identity import run_id
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.config import TrainConfig
 from trainer.data import dataset

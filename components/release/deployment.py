@@ -10,10 +10,11 @@ from components.release import live_prediction
 from components.release.endpoints import Deployed, Endpoints
 from components.release.live_prediction import Expected, WrongAnswerError
 from components.release.serving_machines import ServingMachines, check_deployment
+from exact_resume.checkpoints import outcome
+from exact_resume.errors import InputError
+from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
-from trainer.checkpoints import outcome
 from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
-from trainer.files import storage
 
 _ALL = 100
 _PAUSES_SECONDS = (1.0, 4.0, 16.0, 60.0)
@@ -180,7 +181,7 @@ def _give_back(
             serving = max(others, key=lambda each: (traffic[each.id], each.created))
             if former := _champion_before(registry, serving.version, directory):
                 registry.merge_aliases(former, ALIASES)
-    except (UserError, TrainingError) as second:
+    except (UserError, TrainingError, InputError) as second:
         print(f"giving the traffic back failed: {second}; look at {endpoint}, whose replicas cost money")
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quoted
 from trainer.command_line import TrainingError
 from trainer.data import dataset as datasets, staging
-from trainer.files import storage
 
 _NUM_IMAGES = 8
 """Few enough for one request: Vertex AI's limit is 1.5 MB."""

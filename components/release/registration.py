@@ -5,10 +5,10 @@ from typing import Any
 
 from components.registry import labels
 from components.registry.registry import Registry, Version
+from exact_resume.checkpoints import outcome
+from exact_resume.checkpoints.result_file import read_result
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quoted
-from trainer.checkpoints import outcome
-from trainer.checkpoints.identity import read_result
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 
 _SCHEMA = "gs://google-cloud-aiplatform/schema/modelevaluation/classification_metrics_1.0.0.yaml"

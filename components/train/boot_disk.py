@@ -3,9 +3,9 @@
 import math
 
 from components.train.machines import Machines
+from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
 from trainer.data.dataset import Dataset
-from trainer.files import storage
 
 _RESERVED_GB = 40
 """For the system, the container image (about 15 GB with CUDA) and logs; an estimate with room to spare."""

@@ -3,13 +3,15 @@
 import dataclasses
 
 from components.registry.registry import Registry
+from exact_resume.checkpoints import seal
+from exact_resume.errors import InputError
+from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
 from trainer import command_line
-from trainer.checkpoints import seal, starting_weights
+from trainer.checkpoints import starting_weights
 from trainer.checkpoints.starting_weights import StartingWeights
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
-from trainer.files import storage
 from trainer.learner import libraries
 from trainer.models import references
 
@@ -84,7 +86,7 @@ def _of_run(run_id: str, training: str, copies: str) -> StartingWeights:
     directory, note = storage.join(training, run_id, "checkpoints"), storage.join(copies, f"run-{run_id}.json")
     try:
         weights = starting_weights.of_run(directory)
-    except UserError as error:
+    except (UserError, InputError) as error:
         # The best checkpoint of a finished run does not change, so the copy for an earlier plan is as good.
         noted = storage.read_json(note)
         if not isinstance(noted, dict) or not seal.is_sealed(noted) or not seal.is_intact(noted):

@@ -9,13 +9,13 @@ from tests.support.random_release_kills import RandomKills
 
 pytestmark = pytest.mark.slow
 
-_OUTCOME = "trainer.checkpoints.outcome"
+_OUTCOME = "exact_resume.checkpoints.outcome"
 _VERSIONS = "localvertex.store.model_versions"
 _ENDPOINTS = "components.release.endpoints"
 POINTS = [
     Point(module=_OUTCOME, name="note_comparison", when="after", is_run=True),
     Point(module="trainer.serve.trial", name="TrialServer.check", when="before"),
-    Point(module="trainer.files.publication", name="_flush_to_disk", when="after", is_run=True),
+    Point(module="exact_resume.files.publication", name="_flush_to_disk", when="after", is_run=True),
     Point(module=_VERSIONS, name="ModelVersions.add", when="before", is_run=True),
     Point(module=_VERSIONS, name="ModelVersions.add", when="after", is_run=True),
     Point(module="components.registry.registry", name="Registry.import_evaluation", when="after"),

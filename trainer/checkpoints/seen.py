@@ -8,10 +8,10 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from trainer.checkpoints import checkpoints
+from exact_resume.checkpoints import checkpoints
+from exact_resume.files import storage
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list
-from trainer.files import storage
 
 FILE = "seen_images"
 """In a checkpoint directory, a folder with starting weights, and `assets.extra` of an exported model."""

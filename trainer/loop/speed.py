@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from exact_resume.events.observers import Observer
 from trainer.data.batches import Shard, training_batches
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
-from trainer.files.observers import Observer
 from trainer.learner.learner import Learner
 from trainer.loop.xla.trial import Outcome
 

@@ -5,9 +5,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints import seen, starting_weights, variables
-from trainer.files import storage
 from trainer.learner import class_rows
 from trainer.learner.learner import Learner
 from trainer.models import references, weights_file

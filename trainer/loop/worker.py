@@ -5,15 +5,14 @@ import dataclasses
 
 import tensorflow as tf
 
+from exact_resume.events.observers import Observer
+from exact_resume.workers.meeting import meet
+from exact_resume.workers.signals import end_at_once
+from exact_resume.workers.watchdog import EXIT_LOST_PEER, Watchdog
 from localvertex_base.userinput.errors import UserError
-from trainer.files.observers import Observer
-from trainer.learner import random_numbers
+from trainer.learner import distribution, random_numbers
 from trainer.learner.learner import Learner
 from trainer.loop import loop, speed
-from trainer.loop.cluster import distribution
-from trainer.loop.cluster.meeting import meet
-from trainer.loop.cluster.signals import end_at_once
-from trainer.loop.cluster.watchdog import EXIT_LOST_PEER, Watchdog
 from trainer.loop.training import CONNECT_SECONDS, Training
 from trainer.loop.xla import timing, trial as xla_trial
 from trainer.loop.xla.trial import Outcome

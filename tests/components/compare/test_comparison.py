@@ -16,11 +16,12 @@ from components.export.exported import export as released
 from components.registry import labels
 from components.registry.registry import Registry
 from components.release.registration import labels_at_upload
+from exact_resume.checkpoints import outcome, seal
 from localvertex_base.userinput import step_endpoint
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.step_endpoint import StepEndpoint
 from tests.support.finished import note_evaluation, write_finished_run
-from trainer.checkpoints import outcome, seal, seen
+from trainer.checkpoints import seen
 from trainer.checkpoints.identity import identity, run_id
 from trainer.config import TrainConfig
 from trainer.data import dataset

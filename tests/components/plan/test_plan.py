@@ -14,9 +14,9 @@ import pytest
 from components.container_image import PLACEHOLDER_IMAGE
 from components.plan.training_plan import TrainingPlan, plan
 from components.registry.labels import PROJECT_LABEL
+from exact_resume.checkpoints.outcome import note_registration
 from localvertex_base.userinput.errors import UserError
 from trainer import task
-from trainer.checkpoints.outcome import note_registration
 from trainer.config import TrainConfig
 from trainer.prepare import prepare
 from vertex_testing.cloud_storage.server import CloudStorage
@@ -192,10 +192,10 @@ def finish(made: TrainingPlan, config: TrainConfig, dataset: str, *starts: bool,
         *starts: Per start, whether it was exact.
         **changes: Other values of its identity.
     """
+    from exact_resume.events.log import EventLog
     from tests.support.finished import note_evaluation, write_finished_run
     from trainer.checkpoints import identity
     from trainer.data.dataset import load
-    from trainer.files.event_log import EventLog
 
     log = EventLog(made.checkpoint_directory, "workerpool0-0")
     for exact in starts:
@@ -243,8 +243,9 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_regis
     server: Server,
     reachable: None,
 ) -> None:
+    from exact_resume.checkpoints import checkpoints, seal
     from tests.support.finished import note_evaluation
-    from trainer.checkpoints import checkpoints, identity, seal
+    from trainer.checkpoints import identity
     from trainer.evaluate import evaluate
 
     made = make()

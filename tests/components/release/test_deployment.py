@@ -14,10 +14,10 @@ from components.release import deployment
 from components.release.endpoints import Deployed, Endpoints
 from components.release.live_prediction import Expected, WrongAnswerError, check
 from components.release.serving_machines import ServingMachines
+from exact_resume.checkpoints import outcome
 from localvertex_base.userinput.errors import UserError
 from tests.support import answering
 from tests.support.finished import write_finished_run
-from trainer.checkpoints import outcome
 from trainer.command_line import TrainingError
 from trainer.data import dataset
 from vertex_testing.server import Server

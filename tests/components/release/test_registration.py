@@ -11,10 +11,10 @@ from components import vertex_clients
 from components.registry.labels import ALIASES, PROJECT_LABEL, VERSION_KEYS
 from components.registry.registry import Registry
 from components.release.registration import description, in_google_schema, labels_at_upload, record
+from exact_resume.checkpoints import outcome
 from localvertex_base.userinput import step_endpoint
 from localvertex_base.userinput.step_endpoint import StepEndpoint
 from tests.support.unreliable import unreliable
-from trainer.checkpoints import outcome
 from trainer.command_line import TrainingError
 from vertex_testing.server import PARENT, Server
 

@@ -13,12 +13,12 @@ from components.compare.criteria import Criteria
 from components.plan.outcomes import Release, conclusion
 from components.registry.registry import Registry
 from components.release import deployment, endpoints, registration
+from exact_resume.checkpoints import outcome
 from localvertex_base.userinput import step_endpoint
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.step_endpoint import StepEndpoint
 from tests.support.finished import note_evaluation, write_finished_run
 from tests.support.unreliable import Answering, Received, refusal
-from trainer.checkpoints import outcome
 from trainer.checkpoints.identity import identity
 from trainer.command_line import TrainingError
 from trainer.config import TrainConfig

@@ -19,6 +19,8 @@ import pytest
 from components.registry.registry import Registry
 from components.train import starting_weights
 from components.train.starting_weights import Start
+from exact_resume.checkpoints import checkpoints
+from exact_resume.files import storage
 from localvertex import client
 from localvertex.api.access import token_file
 from localvertex.credentials.isolation import NoCredentials
@@ -28,12 +30,11 @@ from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.step_endpoint import VARIABLE, StepEndpoint, write
 from tests.support.finished import write_finished_run
 from trainer import task
-from trainer.checkpoints import checkpoints, variables
+from trainer.checkpoints import variables
 from trainer.checkpoints.identity import identity, run_id
 from trainer.config import TrainConfig, from_namespace
 from trainer.data.dataset import Dataset
 from trainer.data.splits import SPLITS
-from trainer.files import storage
 from trainer.models import models
 from trainer.results import saved_model
 from vertex_testing.own_endpoint import reachable

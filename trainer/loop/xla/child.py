@@ -7,9 +7,9 @@ import signal
 import sys
 from typing import Any
 
+from exact_resume.workers.parent import end_with
 from trainer.config import TrainConfig
 from trainer.learner import libraries
-from trainer.loop.cluster.parent import end_with
 from trainer.loop.xla.trial import Outcome
 
 
@@ -49,11 +49,11 @@ def measure(
     libraries.load()
     import tensorflow as tf
 
+    from exact_resume.workers.cluster import Cluster
     from trainer.data.examples import ExamplesInMemory
     from trainer.data.sampler import Sampler
+    from trainer.learner import distribution
     from trainer.learner.learner import Learner
-    from trainer.loop.cluster import distribution
-    from trainer.loop.cluster.cluster import Cluster
     from trainer.loop.xla import timing
 
     strategy = distribution.make(Cluster(strategy="one-device"))

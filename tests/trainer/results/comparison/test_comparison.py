@@ -13,8 +13,9 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
+from exact_resume.checkpoints import checkpoints, manifest
 from tests.support.modules import run_module
-from trainer.checkpoints import best, checkpoints, manifest, seen
+from trainer.checkpoints import best, seen
 from trainer.data import dataset
 from trainer.evaluate import evaluate
 from trainer.export import export

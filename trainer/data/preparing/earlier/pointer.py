@@ -8,10 +8,10 @@ import dataclasses
 import os
 from typing import Any
 
+from exact_resume.files import storage
 from localvertex_base.userinput import paths
 from localvertex_base.userinput.errors import UserError
 from trainer.data.preparing import versions
-from trainer.files import storage
 
 _FILE = "latest.json"
 

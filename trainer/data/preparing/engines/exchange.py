@@ -14,11 +14,11 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from exact_resume.files import storage
+from exact_resume.files.overlap import in_order
 from localvertex_base.userinput.errors import UserError
 from trainer.command_line import TrainingError
 from trainer.data.preparing import versions
-from trainer.files import storage
-from trainer.files.overlap import in_order
 
 _WORK, _RESULT, _ERROR = ".work", ".result", ".error"
 _NUM_THREADS = 8

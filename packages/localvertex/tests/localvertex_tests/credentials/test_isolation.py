@@ -219,7 +219,7 @@ def test_tensorflow_gets_no_token_from_a_variable(
 OURS = """\
 import sys
 sys.path.insert(0, FOLDER)
-from trainer.files import bucket
+from exact_resume.files import bucket
 with open(sys.argv[1], "w") as file:
     try:
         file.write(str(bucket.exists("gs://bucket/object")))
