@@ -59,8 +59,7 @@ def _environment(name: str, wheel: Path) -> Path:
     versions = folder / "versions.txt"
     # Without the hashes, with which pip would want a pin for everything, the wheel included.
     versions.write_text("".join(f"{line}\n" for line in re.findall(r"^([a-zA-Z0-9._-]+==[^\s;]+)", lock, re.M)))
-    subprocess.run([*pip, "-c", versions, f"{wheel}[{_EXTRAS[name]}]"], check=True)
-    subprocess.run([*pip, "--no-deps", "--no-build-isolation", _ROOT / "packages" / "testing"], check=True)
+    subprocess.run([*pip, "-c", versions, f"{wheel}[{_EXTRAS[name]}]", _wheel("testing")], check=True)
     return python
 
 
