@@ -1,1 +1,1 @@
-"""What a run leaves behind: its checkpoints, lease, identity and outcome; `loop` decides when to save."""
+"""What the trainer adds to a run's checkpoints: its identity, weights to start from, and images that it has seen."""

@@ -1,1 +1,1 @@
-"""The networks that can be trained, by name, and in custom/ the user's own; how they are trained is not here."""
+"""The networks that can be trained, by name, in custom/ the user's own, and the metrics that judge them."""
