@@ -175,7 +175,8 @@ class Buckets:
 
 def crc32c(data: bytes) -> str:
     """Return the checksum as the API writes it."""
-    return base64.b64encode(google_crc32c.Checksum(data).digest()).decode()
+    checksum: Any = google_crc32c.Checksum(data)  # type: ignore[no-untyped-call]
+    return base64.b64encode(checksum.digest()).decode()
 
 
 def _check(generation: int, conditions: Mapping[str, str]) -> None:
