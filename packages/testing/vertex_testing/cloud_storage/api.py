@@ -5,14 +5,12 @@ import json
 import re
 import uuid
 from collections.abc import Callable, Mapping
-from email.message import Message
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from vertex_testing.cloud_storage.buckets import ApiError, Buckets, crc32c
 from vertex_testing.cloud_storage.faults import Faults
 
-Headers = Mapping[str, str] | Message
 _TOKEN_PATH = "/oauth2/tests/token"
 """Where the key of a service account that a test made gets a token."""
 
@@ -34,7 +32,7 @@ class Call:
     origin: str
     """Scheme and host that the client speaks to."""
     query: Mapping[str, str]
-    headers: Headers
+    headers: Mapping[str, str]
     body: bytes
 
 
@@ -75,7 +73,7 @@ class Api:
         ]
 
     def answer(
-        self, method: str, target: str, headers: Headers, body: bytes, *, origin: str, is_emulator: bool
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, origin: str, is_emulator: bool
     ) -> Answer:
         """Answer one request; errors are answers, too. An emulator asks for no credentials, and expects none."""
         split = urlsplit(target)
@@ -95,7 +93,7 @@ class Api:
         except ApiError as error:
             return failure(error)
 
-    def keep(self, method: str, target: str, headers: Headers, body: bytes) -> None:
+    def keep(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> None:
         """Keep what has arrived of a piece of a resumable upload whose connection was cut."""
         session = self._sessions.get(dict(parse_qsl(urlsplit(target).query)).get("upload_id", ""))
         sent = re.fullmatch(r"bytes (\d+)-\d+/.*", headers.get("Content-Range", ""))
@@ -228,7 +226,7 @@ class Api:
             raise ApiError(403, "quotaExceeded", "The quota of this project is exceeded.")
 
 
-def unpacked(target: str, headers: Headers, body: bytes) -> tuple[str, int]:
+def unpacked(target: str, headers: Mapping[str, str], body: bytes) -> tuple[str, int]:
     """Return a target with the name of the object, which may be in the body, and the size of the data."""
     query = dict(parse_qsl(urlsplit(target).query))
     if "uploadType" not in query or "name" in query or "upload_id" in query:
@@ -240,7 +238,7 @@ def unpacked(target: str, headers: Headers, body: bytes) -> tuple[str, int]:
     return f"{target}&name={quote(described['name'], safe='')}", len(data)
 
 
-def damaged(headers: Headers, body: bytes) -> bytes:
+def damaged(headers: Mapping[str, str], body: bytes) -> bytes:
     """Return a body whose data has another last byte."""
     is_multipart = "multipart" in headers.get("Content-Type", "")
     last = (body.rindex(b"\r\n--") if is_multipart else len(body)) - 1
