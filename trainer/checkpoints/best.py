@@ -24,7 +24,8 @@ def find(checkpoint_directory: str, dataset: Dataset) -> BestCheckpoint:
     """Return the checkpoint of a run that did best on the validation split.
 
     Raises:
-        UserError: There is no validated checkpoint, or the run was trained on another dataset.
+        InputError: There is no validated checkpoint.
+        UserError: The run was trained on another dataset.
     """
     checkpoint = checkpoints.best(checkpoint_directory)
     if warning := lost_best_of(checkpoint_directory):

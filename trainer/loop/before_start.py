@@ -14,8 +14,8 @@ def check(config: TrainConfig, data: Dataset, directory: str, run_identity: dict
     """Refuse what the training itself would refuse seconds later, after TensorFlow's notes.
 
     Raises:
-        UserError: The batch is larger than the training split, the weights file is missing, or the checkpoint directory
-            contains another run.
+        UserError: The batch is larger than the training split, or the weights file is missing.
+        InputError: The checkpoint directory contains another run.
     """
     check_batch_size(config.global_batch_size, data.num_examples["train"])
     # A function of the user's own interprets the text.

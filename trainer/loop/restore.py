@@ -59,7 +59,8 @@ def restore(
         log_event: Receives the notices about skipped checkpoints and the restore event.
 
     Raises:
-        UserError: The directory contains another run, or a worker does not share it.
+        InputError: The directory contains another run.
+        UserError: A worker does not share the directory.
         OSError: A checkpoint cannot be read now; nothing was removed.
     """
     started, checkpoint, passed_over = time.monotonic(), empty, list[int]()

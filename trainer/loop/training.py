@@ -72,7 +72,7 @@ class Training:
         """Wait for the other workers, and compare with them all that must be equal.
 
         Raises:
-            UserError: A field differs.
+            InputError: A field differs.
             GaveUp: Not all have come, or a stop was requested.
         """
         if self.cluster.is_evaluator:
@@ -152,7 +152,7 @@ class Training:
         """Refuse a directory with another run before anything is written there, the event log included.
 
         Raises:
-            UserError: The directory contains another run, or an exact run that was trained on other devices.
+            InputError: The directory contains another run, or an exact run that was trained on other devices.
         """
         if found := occupant.identity_in(self.directory):
             expected = self.identity_beside(found)
