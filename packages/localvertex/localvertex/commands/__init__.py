@@ -1,0 +1,1 @@
+"""The commands of `python -m localvertex`, on top of runs, their records and the server."""
