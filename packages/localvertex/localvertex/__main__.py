@@ -1,7 +1,12 @@
 """The command line of `python -m localvertex`."""
 
-import argparse
 import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path:
+    # The current folder, whose files are the user's. What is there must not take the place of a module.
+    del sys.path[0]
+
+import argparse
 from pathlib import Path
 
 from localvertex.errors import RecordNotWritten
