@@ -18,7 +18,6 @@ COPY components components
 COPY packages packages
 COPY pipelines pipelines
 COPY trainer trainer
-COPY training_job training_job
 
 # For CPUs, without CUDA, with Apache Beam.
 FROM base AS cpu
@@ -27,7 +26,7 @@ COPY requirements/cpu-image.txt /tmp/cpu-image.txt
 RUN python -m pip install --require-hashes -r /tmp/cpu-image.txt && rm /tmp/cpu-image.txt
 COPY --from=project / /opt/image-training/
 # In place, because a wheel of the project is never made.
-RUN cd /opt/image-training && python -m pip install --no-deps --no-build-isolation -e . -e packages/localvertex
+RUN cd /opt/image-training && python -m pip install --no-deps --no-build-isolation -e . -e packages/exact_resume -e packages/localvertex
 # Dataflow starts a worker by Beam's boot program, as root, because it mounts folders that only root can write. The
 # variable makes it use the packages of this image. Steps of the pipeline and the server have commands of their own.
 COPY --from=beam /opt/apache/beam /opt/apache/beam
@@ -40,7 +39,7 @@ FROM base AS gpu
 COPY requirements/gpu.txt /tmp/gpu.txt
 RUN python -m pip install --require-hashes -r /tmp/gpu.txt && rm /tmp/gpu.txt
 COPY --from=project / /opt/image-training/
-RUN cd /opt/image-training && python -m pip install --no-deps --no-build-isolation -e . -e packages/localvertex
+RUN cd /opt/image-training && python -m pip install --no-deps --no-build-isolation -e . -e packages/exact_resume -e packages/localvertex
 USER trainer
 WORKDIR /home/trainer
 # Vertex AI runs each step with its own command. Without a command, the image prints the trainer's help.

@@ -28,7 +28,7 @@ venv: .venv/ready ## Create .venv with the pinned packages (Python 3.11 to 3.13)
 	@$(BASE_PYTHON) -m venv --clear .venv
 	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/cpu.txt
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-	    -e . -e packages/localvertex -e packages/testing
+	    -e . -e packages/exact_resume -e packages/localvertex -e packages/testing
 	@touch $@
 
 demo: .venv/ready ## Compile the pipeline and run it locally; SOURCE=my/photos uses your own images
@@ -50,7 +50,7 @@ test-slow: .venv/ready ## Run the slow tests: whole runs, killed and resumed
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder -m slow $(TESTS)
 
 test-alone: .venv/ready ## Run the tests of each package in an environment with its own dependencies alone
-	@$(PY) packages/testing/alone.py $(or $(PACKAGE),localvertex)
+	@$(PY) packages/testing/alone.py $(or $(PACKAGE),exact_resume localvertex)
 
 soak: .venv/ready ## Run the seeded proofs that take hours: prepare, training and releases with faults; not in CI
 	@$(PY) -m benchmarks.soak

@@ -11,17 +11,17 @@ from typing import Any
 from google.protobuf import json_format
 from kfp import compiler
 
+from components.container_image import PLACEHOLDER_IMAGE
+from components.release.serving_machines import ServingMachines, check_deployment
+from components.summary.notification.targets import Targets
+from components.train.machines import check
 from localvertex_base.userinput import cli, outputs
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import did_you_mean
 from pipelines.batch_prediction import batch_prediction
 from pipelines.image_training import image_training
 from pipelines.settings import Settings, add_machines, machines_from, steps_from
-from training_job.container_image import PLACEHOLDER_IMAGE
-from training_job.machines import check
-from training_job.notification.targets import Targets
-from training_job.release.serving_machines import ServingMachines, check_deployment
-from training_job.step_machines import check_steps
+from pipelines.steps import check_steps
 
 _BUILD = "gcloud builds submit --tag REGION-docker.pkg.dev/PROJECT/REPOSITORY/image-training-python ."
 _PIPELINES = {"image_training": image_training, "batch_prediction": batch_prediction}

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 
 from benchmarks import slow_bucket
-from trainer.files import bucket
+from exact_resume.files import bucket
 
 
 def main() -> int:

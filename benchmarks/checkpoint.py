@@ -38,10 +38,10 @@ def main() -> None:
 def _saves(model: str, folder: pathlib.Path) -> None:
     import tensorflow as tf
 
+    from exact_resume.checkpoints.async_writer import CheckpointWriter, best_interval
+    from exact_resume.checkpoints.checkpoints import Best, Checkpoint
+    from exact_resume.checkpoints.lease import Lease
     from trainer.checkpoints import variables
-    from trainer.checkpoints.async_writer import CheckpointWriter, best_interval
-    from trainer.checkpoints.checkpoints import Best, Checkpoint
-    from trainer.checkpoints.lease import Lease
     from trainer.config import TrainConfig
     from trainer.learner.learner import Learner
 

@@ -24,8 +24,8 @@ from benchmarks import photographs
 from trainer.data import dataset
 from trainer.data.batches import training_batches
 from trainer.data.examples import Examples, ExamplesInMemory, ExamplesOnDisk
-from trainer.data.record_reader import RecordReader
 from trainer.data.sampler import Sampler
+from trainer.data.stored.record_reader import RecordReader
 from trainer.prepare import prepare
 
 _SIZE = 300

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import photographs, slow_bucket
+from exact_resume.files import bucket
 from tests.support import tiny_images
-from trainer.files import bucket
 from trainer.prepare import prepare
 
 _NUM_CONNECTIONS = 16

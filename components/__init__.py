@@ -1,1 +1,1 @@
-"""The pipeline's steps, one per file: a signature, one import, one call; what they share is in `training_job`."""
+"""The pipeline's steps, a file or folder each: a signature in a file of the step's name, and what it calls."""

@@ -2,7 +2,7 @@
 
 from kfp import dsl
 
-from training_job.container_image import PLACEHOLDER_IMAGE
+from components.container_image import PLACEHOLDER_IMAGE
 
 
 @dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)

@@ -5,9 +5,9 @@ from typing import Any
 from google_cloud_pipeline_components.v1.batch_predict_job import ModelBatchPredictOp
 from kfp import dsl
 
-from components.batch_report import batch_report
-from components.find_champion import find_champion
-from components.write_instances import write_instances
+from components.batch_prediction.batch_report import batch_report
+from components.batch_prediction.find_champion import find_champion
+from components.batch_prediction.write_instances import write_instances
 from pipelines import registered, training
 from pipelines.settings import Settings
 from pipelines.steps import step

@@ -6,9 +6,9 @@ from google_cloud_pipeline_components.v1.vertex_notification_email import Vertex
 from kfp import dsl
 
 from components.evaluate import evaluate
-from components.plan import plan
-from components.prepare import prepare
-from components.summary import summary
+from components.plan.plan import plan
+from components.prepare.prepare import prepare
+from components.summary.summary import summary
 from pipelines import release, signature, training
 from pipelines.settings import Settings
 from pipelines.steps import sized, step, with_gpus

@@ -7,10 +7,10 @@ from google_cloud_pipeline_components.types.artifact_types import UnmanagedConta
 from google_cloud_pipeline_components.v1.model import ModelUploadOp
 from kfp import dsl
 
-from components.compare import compare
-from components.deploy import deploy
-from components.export import export
-from components.record import record
+from components.compare.compare import compare
+from components.export.export import export
+from components.release.deploy import deploy
+from components.release.record import record
 from pipelines import registered, training
 from pipelines.servable import servable
 from pipelines.settings import Settings

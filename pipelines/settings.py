@@ -4,11 +4,11 @@ import argparse
 import dataclasses
 import re
 
+from components.container_image import PLACEHOLDER_IMAGE, check_image
+from components.summary.notification.targets import Targets
+from components.train.machines import Machines
 from localvertex_base.userinput.errors import UserError
-from training_job.container_image import PLACEHOLDER_IMAGE, check_image
-from training_job.machines import Machines
-from training_job.notification.targets import Targets
-from training_job.step_machines import StepMachines
+from pipelines.steps import StepMachines
 
 _DEFAULT_MACHINES = Machines(machine_type="g2-standard-8", accelerator_type="NVIDIA_L4", accelerator_count=1)
 _DEFAULT_STEPS = StepMachines()

@@ -1,8 +1,65 @@
-"""The settings of this project's steps in the graph: container image, no caching, and machine."""
+"""The settings of this project's steps in the graph: container image, no caching, and machine.
 
+The default machine of Vertex AI Pipelines is too small for some; what replaces it is checked before the compilation.
+"""
+
+import dataclasses
 from typing import Any
 
-from training_job.step_machines import StepMachines
+import accelerators
+from accelerators.job.finding import sentences
+from accelerators.pipeline.rules import check_resources
+from components.train.machines import beyond_the_build, setting
+from localvertex_base.userinput.errors import UserError
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StepMachines:
+    """Settings of the compilation: a compiled file has no way to say "no GPU" at run time (decision 75)."""
+
+    prepare_cpus: int = setting("CPUs of the step prepare; 0 for the default machine", default=0)
+    prepare_memory_gb: int = setting("memory of the step prepare in GB; 0 for the default machine", default=0)
+    evaluate_accelerator_type: str = setting("GPU type of the step evaluate; empty for none", default="")
+    evaluate_accelerator_count: int = setting("GPUs of the step evaluate", default=0)
+
+    def __post_init__(self) -> None:
+        """Refuse values that are wrong on any machine.
+
+        Raises:
+            UserError: A number is negative, or type and number of GPUs do not come together.
+        """
+        for name in ("prepare_cpus", "prepare_memory_gb", "evaluate_accelerator_count"):
+            if getattr(self, name) < 0:
+                raise UserError(f"{name} is {getattr(self, name)}; expected 0 or more")
+        if bool(self.evaluate_accelerator_type) != bool(self.evaluate_accelerator_count):
+            raise UserError(
+                f"evaluate_accelerator_type is {self.evaluate_accelerator_type!r} and evaluate_accelerator_count is "
+                f"{self.evaluate_accelerator_count}; give both or neither"
+            )
+
+    def descriptions(self) -> dict[str, str]:
+        """Return step -> its machine in words; steps on the default machine are left out."""
+        limits = [f"{self.prepare_cpus} CPUs"] * (self.prepare_cpus > 0)
+        limits += [f"{self.prepare_memory_gb} GB"] * (self.prepare_memory_gb > 0)
+        gpus = f"{self.evaluate_accelerator_count} x {self.evaluate_accelerator_type}"
+        found = {"prepare": " and ".join(limits), "evaluate": gpus if self.evaluate_accelerator_count else ""}
+        return {step: f"a machine with {text}" for step, text in found.items() if text}
+
+
+def check_steps(machines: StepMachines, *, image: str, region: str) -> list[accelerators.Finding]:
+    """Check the machines of the steps for a region and return the warnings.
+
+    Raises:
+        UserError: Vertex AI would refuse a step; the message has the reasons and the nearest valid choices.
+    """
+    kind, count = machines.evaluate_accelerator_type, machines.evaluate_accelerator_count
+    limits = {"cpuLimit": machines.prepare_cpus, "memoryLimit": machines.prepare_memory_gb}
+    findings = check_resources("prepare", limits, region=region)
+    findings += check_resources("evaluate", {"accelerator": {"type": kind, "count": count}}, region=region)
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if errors:
+        raise UserError(sentences(errors))
+    return findings + beyond_the_build(kind, image)
 
 
 def step(task: Any, image: str) -> Any:

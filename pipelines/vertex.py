@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 from accelerators import load_catalogue
 from accelerators.commands.options import known_region
+from components import vertex_clients
+from components.summary.notification.message import run_page
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import on_one_line
-from training_job.notification.message import run_page
-from training_job.release import vertex_clients
 
 _LOOPBACK = ("127.0.0.1", "localhost")
 _LOCAL_PROJECT = "local-project"

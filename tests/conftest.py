@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.support.job import EXACT_RUN, Job
+from vertex_testing.cloud_storage.fixtures import cloud_storage as cloud_storage
 from vertex_testing.shared import locked, make_once, run_folder
 
 TRAINING_IMAGE = "us-docker.pkg.dev/project/images/image-training-python@sha256:" + "b" * 64

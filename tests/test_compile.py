@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import compile
-from training_job.release import serving_container
+from pipelines import servable
 from vertex_testing.in_process import call
 
 Compile = Callable[..., subprocess.CompletedProcess[str]]
@@ -85,7 +85,7 @@ def test_the_steps_without_gpus_and_the_server_use_the_image_for_cpus(
     of_cpu = {"prepare", "plan", "export", "record", "deploy", "summary"}
     assert used == dict.fromkeys(of_cpu, other) | dict.fromkeys(("evaluate", "compare"), IMAGE)
     importers = [each["importer"]["metadata"] for each in executors.values() if "trainer.serve" in str(each)]
-    assert importers == [{"containerSpec": serving_container.own(other)}]
+    assert importers == [{"containerSpec": servable.own_container(other)}]
     tasks = spec["components"]["comp-exit-handler-1"]["dag"]["tasks"]
     images = {
         step: tasks[step]["inputs"]["parameters"]["image"]["runtimeValue"]["constant"] for step in ("prepare", "plan")

@@ -11,12 +11,12 @@ import pytest
 
 COMPILED, USER_INPUT = "localvertex_base.compiled", "localvertex_base.userinput"
 MAY_IMPORT = {
-    "compile": {"pipelines", "training_job", "accelerators", USER_INPUT},
+    "compile": {"pipelines", "components", "accelerators", USER_INPUT},
     "cloud": {"pipelines", USER_INPUT},
-    "pipelines": {"components", "training_job", "localvertex", "accelerators", COMPILED, USER_INPUT},
-    "components": {"training_job", "trainer"},
-    "training_job": {"trainer", "accelerators", USER_INPUT},
-    "trainer": {USER_INPUT},
+    "pipelines": {"components", "trainer", "exact_resume", "localvertex", "accelerators", COMPILED, USER_INPUT},
+    "components": {"trainer", "exact_resume", "accelerators", USER_INPUT},
+    "trainer": {"exact_resume", USER_INPUT},
+    "exact_resume": set(),
     "localvertex": {"accelerators", COMPILED, USER_INPUT},
     "accelerators": {COMPILED, USER_INPUT},
     COMPILED: {USER_INPUT},
@@ -24,13 +24,17 @@ MAY_IMPORT = {
 }
 """What each package may import besides itself, from the top layer to the lowest."""
 PACKAGES = tuple(MAY_IMPORT)
+PLACES = {"exact_resume": "packages/exact_resume"} | dict.fromkeys(
+    ("localvertex", "accelerators", "localvertex_base"), "packages/localvertex"
+)
+"""Where an import package is that is not at the root."""
 USES_TENSORFLOW = {"trainer"}
-KNOWS_NO_CLOUD = ("trainer", "accelerators", COMPILED, USER_INPUT)
+KNOWS_NO_CLOUD = ("trainer", "exact_resume", "accelerators", COMPILED, USER_INPUT)
 MAX_ENTRIES = 15
 LIST = "from localvertex.__main__ import main; main(['list', '--work-dir', 'no-such-folder'])"
 TENSORFLOW = {"tensorflow", "keras", "tensorflow_datasets", "array_record"}
 BUCKETS = {"bucket.py", "bucket_client.py", "bucket_errors.py", "bucket_upload.py"}
-"""The files of `trainer/files` that know google-cloud-storage, and nothing else of the cloud."""
+"""The files of `exact_resume/files` that know google-cloud-storage, and nothing else of the cloud."""
 DATAFLOW = "trainer/data/preparing/dataflow/service.py"
 """The one file of `trainer` that knows Dataflow's API."""
 BEAM = ("trainer/data/preparing/engines/", "trainer/data/preparing/dataflow/")
@@ -60,17 +64,14 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, bool]]:
                 yield f"{node.module}.{alias.name}", id(node) not in nested
 
 
+def folder_of(repository: pathlib.Path, package: str) -> pathlib.Path:
+    return repository.joinpath(PLACES.get(package.split(".")[0], "."), *package.split("."))
+
+
 def files(repository: pathlib.Path, package: str) -> list[pathlib.Path]:
     place = folder_of(repository, package)
     file = place.with_name(f"{place.name}.py")
     return [file] if file.exists() else sorted(place.rglob("*.py"))
-
-
-def folder_of(repository: pathlib.Path, package: str) -> pathlib.Path:
-    """Return the folder of an import package, which may belong to one of the installable packages."""
-    homes = [repository, *repository.glob("packages/*")]
-    found = [home for home in homes if (home / package.split(".")[0]).is_dir()]
-    return (found or homes)[0].joinpath(*package.split("."))
 
 
 def module_of(repository: pathlib.Path, path: pathlib.Path) -> str:
@@ -140,7 +141,7 @@ def test_the_lower_layers_do_not_import_kfp_or_the_cloud(repository: pathlib.Pat
         for path in files(repository, package)
         for module, _ in imports(path)
         if module.split(".")[0] in PIPELINES_SDK or module.startswith("google.cloud")
-        if not (package == "trainer" and path.name in BUCKETS and module.startswith("google.cloud.storage"))
+        if not (package == "exact_resume" and path.name in BUCKETS and module.startswith("google.cloud.storage"))
         if not path.as_posix().endswith(DATAFLOW)
     ]
     assert wrong == []

@@ -1,13 +1,15 @@
 """How the trainer's commands fail and end: with an exit code, and a single line for a user's mistake."""
 
+import contextlib
 import errno
 import functools
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import ParamSpec, TypeVar
 
+from exact_resume.errors import InputError, RunError
 from localvertex_base.userinput import cli
 from localvertex_base.userinput.errors import UserError
 
@@ -48,9 +50,26 @@ def run(main: Callable[[], int]) -> int:
     return cli.run(lambda: _run(main))
 
 
+@contextlib.contextmanager
+def _own_errors() -> Iterator[None]:
+    """Turn the refusals of exact_resume into those of the trainer, with the same text.
+
+    Raises:
+        UserError: The block raised InputError.
+        TrainingError: The block raised RunError.
+    """
+    try:
+        yield
+    except InputError as error:
+        raise UserError(str(error)) from error
+    except RunError as error:
+        raise TrainingError(str(error)) from error
+
+
 def _run(main: Callable[[], int]) -> int:
     try:
-        return main()
+        with _own_errors():
+            return main()
     except OSError as error:
         if (outcome := describe_path_error(error, _named_paths())) is None:
             raise
@@ -81,7 +100,8 @@ def reported(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return function(*args, **kwargs)
+            with _own_errors():
+                return function(*args, **kwargs)
         except UserError as mistake:
             print(f"error: {cli.one_line(str(mistake))}", file=sys.stderr)
             raise SystemExit(2) from None
@@ -121,7 +141,7 @@ def describe_path_error(error: OSError, named_paths: Iterable[str]) -> tuple[int
 def _is_about(path: str, named: str) -> bool:
     """Return whether a path is the named one, below it, or a folder above it that cannot be used or made."""
     folder, name = os.path.split(path)
-    # Files are written under such a temporary name first (trainer.files.storage).
+    # Files are written under such a temporary name first (exact_resume.files.asides).
     name = re.sub(r"^\.(.+)\.[0-9a-f]{8}\.partial$", r"\1", name)
     ends = (os.path.join(folder, name), os.path.abspath(named))
     return os.path.commonpath(ends) in ends

@@ -15,13 +15,13 @@ from trainer.checkpoints import best
 from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
-from trainer.files import storage
-from trainer.results import baseline, evaluation, predictions
+from trainer.data.pages import page
+from trainer.files import outputs
+from trainer.results import baseline, confident_learning, evaluation, predictions
+from trainer.results.confident_learning import LabelErrors
 from trainer.results.evaluation import Evaluation
-from trainer.results.label_errors import confident_learning
-from trainer.results.label_errors.confident_learning import LabelErrors
 from trainer.results.predictions import Predictions
-from trainer.results.report import label_errors as section, page
+from trainer.results.report import label_errors as section
 
 if TYPE_CHECKING:
     import keras
@@ -46,14 +46,14 @@ def evaluate(
         report_path: File for the HTML report.
         predictions_path: File for the predictions on both splits, as JSON Lines; empty for none.
         is_noted: Whether to judge the score against a constant answer, and to note it next to the checkpoints
-            (`trainer.checkpoints.outcome`).
+            (`exact_resume.checkpoints.outcome`).
 
     Raises:
         UserError: There is no validated checkpoint, or the run was trained on another dataset.
     """
     command_line.set_environment()
     paths.check("checkpoint directory", checkpoint_directory)
-    storage.check_output("report", report_path)
+    outputs.check_file("report", report_path)
     predictions.check_path("predictions", predictions_path, report_path)
     data = dataset.load(paths.check("dataset", dataset_directory))
     data.check_shards("test")
@@ -61,7 +61,8 @@ def evaluate(
     from trainer.learner import libraries
 
     libraries.load()
-    from trainer.checkpoints import outcome, restored
+    from exact_resume.checkpoints import outcome
+    from trainer.checkpoints import restored
     from trainer.data import staging
     from trainer.results.report import model as report
 
@@ -80,10 +81,10 @@ def evaluate(
     html = report.render(
         result, staged, test, label_errors=checked.section, trained=trained, checkpoint_directory=checkpoint_directory
     )
-    storage.write_output(report_path, html)
+    outputs.write(report_path, html)
     if predictions_path:
         lines = predictions.lines(staged, checked.predictions, checked.positions)
-        storage.write_output_lines(predictions_path, lines)
+        outputs.write_lines(predictions_path, lines)
     if is_noted:
         kept = baseline.distinct(staged, "test")
         judgement = baseline.judge(

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from exact_resume.files import publication, storage
 from localvertex_base.userinput import cli, paths
 from localvertex_base.userinput.errors import UserError
 from trainer import command_line
-from trainer.checkpoints import best
+from trainer.checkpoints import best, seen
 from trainer.checkpoints.best import BestCheckpoint
 from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.stored.records import Record
-from trainer.files import publication, storage
+from trainer.files import outputs
 from trainer.learner import libraries
-from trainer.results import seen
 from trainer.serve import trial
 from trainer.serve.trial import Network, TrialServer
 
@@ -60,7 +60,7 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
     """
     command_line.set_environment()
     paths.check("checkpoint directory", checkpoint_directory)
-    storage.check_folder("output directory", output_directory)
+    outputs.check_folder("output directory", output_directory)
     if publication.is_occupied(output_directory, last="saved_model.pb", own=_OWN):
         raise UserError(f"output directory {output_directory!r} exists and is not empty; give a new one or remove it")
     data = dataset.load(paths.check("dataset", dataset_directory))

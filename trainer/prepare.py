@@ -9,6 +9,9 @@ import sys
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
+from exact_resume.files import publication, storage
+from exact_resume.files.bucket_errors import Replaced
+from exact_resume.files.overlap import begun
 from localvertex_base.userinput import cli, paths
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quoted
@@ -25,9 +28,7 @@ from trainer.data.preparing.earlier.reuse import Previous
 from trainer.data.preparing.engines import beam, factory
 from trainer.data.preparing.quality.kinds import TEXTS, parse_strict
 from trainer.data.preparing.quality.limits import BadLimit
-from trainer.files import publication, storage
-from trainer.files.bucket_errors import Replaced
-from trainer.files.overlap import begun
+from trainer.files import outputs
 from trainer.results.report import dataset as report
 
 _MAX_BAD_FRACTION = 0.1
@@ -88,11 +89,11 @@ def prepare(
         output_directory = output_directory.replace("/gcs/", "gs://", 1)
     _check_arguments(output_directory, image_size, max_examples, max_bad_fraction)
     factory.check(prepare_engine, beam_runner)
-    storage.check_output("report", report_path)
+    outputs.check_file("report", report_path)
     if changes_path:
-        storage.check_output("page of changes", changes_path)
+        outputs.check_file("page of changes", changes_path)
     if pipeline_root:
-        storage.check_folder("pipeline root", pipeline_root)
+        outputs.check_folder("pipeline root", pipeline_root)
     wanted = Wanted(
         source=source,
         output_directory=output_directory,
@@ -100,7 +101,7 @@ def prepare(
         max_examples=max_examples,
         limit=BadLimit(source=source, max_fraction=max_bad_fraction),
         make_engine=functools.partial(factory.make, prepare_engine, beam_runner, dataflow),
-        write_report=lambda made, train, records: storage.write_output(
+        write_report=lambda made, train, records: outputs.write(
             report_path, report.render(made, source=source, train=train, records=records)
         ),
         strict=strict_names,
@@ -192,13 +193,13 @@ def _check_arguments(output_directory: str, image_size: int, max_examples: int, 
         raise UserError(f"max_examples={quoted(max_examples)} is out of range; use 0 (all) or a number of images")
     if not 0 <= max_bad_fraction < 1:
         raise UserError(f"max_bad_fraction={max_bad_fraction} is out of range; use 0 or more, below 1, such as 0.1")
-    storage.check_folder("output directory", output_directory)
+    outputs.check_folder("output directory", output_directory)
 
 
 def _check_state(pipeline_root: str, pointer: Unpersisted, output_directory: str) -> None:
     """Refuse, before all work, what would fail at its end."""
-    storage.check_folder("pipeline root", pointer.folder)
-    storage.check_folder("pipeline root", pointer.parts)
+    outputs.check_folder("pipeline root", pointer.folder)
+    outputs.check_folder("pipeline root", pointer.parts)
     folder, output = (
         path.rstrip("/") if storage.is_remote(path) else os.path.realpath(path)
         for path in (pointer.folder, output_directory)

@@ -13,22 +13,24 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from exact_resume.checkpoints import exactness, occupant, result_file
+from exact_resume.checkpoints.async_writer import SECONDS_BETWEEN_FAILURES
+from exact_resume.files import storage
+from exact_resume.workers import cluster as clusters
+from exact_resume.workers.cluster import Cluster
+from exact_resume.workers.signals import StopRequest
 from localvertex_base.userinput import cli, paths
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quoted
 from trainer import command_line, config
-from trainer.checkpoints import exactness, identity, occupant, starting_weights
-from trainer.checkpoints.async_writer import SECONDS_BETWEEN_FAILURES
+from trainer.checkpoints import identity, starting_weights
 from trainer.config import TrainConfig
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
-from trainer.files import storage
+from trainer.files import outputs
 from trainer.learner import libraries
 from trainer.loop import before_start
 from trainer.loop.board import profile
-from trainer.loop.cluster import cluster as clusters
-from trainer.loop.cluster.cluster import Cluster
-from trainer.loop.cluster.signals import StopRequest
 from trainer.models import models
 
 _AUTO = "auto"
@@ -75,7 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
         is_apart = cluster.is_evaluator and options.batch_size_per_replica > 0
         if _is_finished(directory, run_identity, data, is_apart=is_apart):
             return 0
-        storage.check_folder("--checkpoint-directory", directory)
+        outputs.check_folder("--checkpoint-directory", directory)
         if not cluster.addresses:
             before_start.check(train_config, data, directory, run_identity)
     libraries.load()
@@ -108,20 +110,20 @@ def _ended_by(stop: StopRequest, *paths: str) -> contextlib.AbstractContextManag
 
 def _is_finished(directory: str, run_identity: dict[str, Any], data: Dataset, *, is_apart: bool) -> bool:
     """Refuse the result of another run; return whether this run is finished, and print its result."""
-    if not (result := identity.read_result(directory)):
+    if not (result := result_file.read_result(directory)):
         return False
     found = result.get("identity", {})
     # The machine of an evaluator may have more or fewer devices than those that train.
     expected = identity.with_devices_of(found, run_identity) if is_apart else run_identity
-    occupant.refuse_other_run(found, expected, directory)
-    if is_finished := identity.is_finished(directory):
+    occupant.refuse_other_run(found, expected, directory, defaults=identity.DEFAULTS)
+    if is_finished := result_file.is_finished(directory):
         summary = identity.summary(result, data.constant_answer("validation"))
         print(f"run {result['run_id']} is finished: {summary}; nothing to do")
     return is_finished
 
 
 def _per_replica(options: argparse.Namespace, train_config: TrainConfig, cluster: Cluster) -> TrainConfig:
-    from trainer.loop.cluster import distribution
+    from trainer.learner import distribution
 
     if cluster.strategy == "parameter-server":
         raise UserError(

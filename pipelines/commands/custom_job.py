@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from accelerators.pipeline.graph import Graph
+from components.plan.training_plan import TrainingPlan
 from localvertex_base.compiled.reader import read_pipeline
 from localvertex_base.userinput import paths
 from localvertex_base.userinput.errors import UserError
@@ -21,8 +22,7 @@ from pipelines.commands.submit import add_job, add_parameters, settings_from
 from pipelines.jobs.pipeline_job import DEFAULT_FILE, JobSettings, check, declared_parameters, pipeline_job, read_spec
 from pipelines.jobs.watch import log_command
 from pipelines.vertex import Location, add_location, client, location_from, message
-from training_job.plan import TrainingPlan
-from training_job.starting_weights import is_reference
+from trainer.models.references import is_reference
 
 _PLAN = "plan"
 """Name of the step that plans the training job."""
@@ -115,7 +115,7 @@ def _plan(inputs: dict[str, Any], *, dataset: str, pipeline_root: str) -> Traini
     Raises:
         UserError: The file was compiled by an earlier version, whose step had fewer inputs.
     """
-    from components.plan import plan as step
+    from components.plan.plan import plan as step
 
     if missing := sorted(set(step.component_spec.inputs) - set(inputs) - {"dataset"}):
         raise UserError(f"the pipeline has no {listed(missing, 'and')}; compile it again with `python compile.py`")

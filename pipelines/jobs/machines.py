@@ -9,12 +9,12 @@ from accelerators.catalogue.quota import MachineRequest, quota_metrics
 from accelerators.job.values import known
 from accelerators.pipeline.graph import Graph, Step, mapping
 from accelerators.pipeline.payload import build
+from components.train.machines import Machines
+from components.values import machines_in
 from localvertex_base.compiled.reader import read_pipeline
 from localvertex_base.userinput.spelling import listed
 from pipelines.jobs.prediction import prediction_lines
 from pipelines.vertex import Location
-from training_job.machines import Machines
-from training_job.values import machines_in
 
 _DEFAULT_MACHINE = "Vertex AI Pipelines' default machine (e2-standard-4)"
 

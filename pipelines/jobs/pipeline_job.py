@@ -11,6 +11,9 @@ from typing import Any
 from accelerators import Finding, load_catalogue
 from accelerators.job.finding import sentences
 from accelerators.pipeline.check import examine_pipeline
+from components.release.serving_machines import check_deployment
+from components.train.machines import check as check_machines
+from components.values import check_values, machines_in, replicas_in
 from localvertex_base.compiled.reader import read_pipeline
 from localvertex_base.compiled.spec import Container
 from localvertex_base.userinput import paths
@@ -18,9 +21,6 @@ from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import ParameterSpec, require_all, typed
 from localvertex_base.userinput.reading import read
 from pipelines.vertex import Location
-from training_job.machines import check as check_machines
-from training_job.release.serving_machines import check_deployment
-from training_job.values import check_values, machines_in, replicas_in
 
 DEFAULT_FILE = "build/image_training.json"
 _LABEL = re.compile(r"[a-z0-9_-]{0,63}")

@@ -6,8 +6,8 @@ from typing import Any
 from accelerators.job.values import known
 from accelerators.pipeline.graph import Step, mapping
 from accelerators.pipeline.payload import build
+from components.values import replicas_in
 from pipelines.vertex import Location
-from training_job.values import replicas_in
 
 _UNKNOWN = "machines are known only at run time"
 

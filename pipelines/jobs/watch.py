@@ -4,10 +4,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from components.summary.notification.failures import failed_tasks, task_path
 from pipelines.calls import CallFailed, calls
 from pipelines.jobs.step_names import step_names
 from pipelines.vertex import Location, client
-from training_job.notification.failures import failed_tasks, task_path
 
 _POLL_SECONDS = 5.0
 _LOCAL_POLL_SECONDS = 0.5

@@ -7,6 +7,8 @@ from typing import Any
 
 from accelerators import load_catalogue
 from accelerators.commands.options import known_region
+from components.container_image import PLACEHOLDER_IMAGE
+from components.train.machines import Machines, check
 from pipelines.project import container_image, roles
 from pipelines.project.gcloud import ROOT, CloudError, Gcloud, field
 from pipelines.project.resources import (
@@ -21,9 +23,7 @@ from pipelines.project.resources import (
     repository,
 )
 from pipelines.settings import flags_of
-from training_job.container_image import PLACEHOLDER_IMAGE
-from training_job.machines import Machines, check
-from training_job.step_machines import StepMachines, check_steps
+from pipelines.steps import StepMachines, check_steps
 
 _APIS = ("aiplatform", "artifactregistry", "cloudbuild", "iam", "storage")
 _APIS_OF_DATAFLOW = ("compute", "dataflow")

@@ -12,9 +12,9 @@ import pytest
 from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
 from kfp import compiler, dsl
 
-from components.summary import summary
+from components.summary.notification.targets import VARIABLE
+from components.summary.summary import summary
 from tests.support.receiver import PATH, Answer, receiving
-from training_job.notification.targets import VARIABLE
 from vertex_testing.runs import STEP
 from vertex_testing.server import Server, wait_until
 

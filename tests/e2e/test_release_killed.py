@@ -9,16 +9,16 @@ from tests.support.random_release_kills import RandomKills
 
 pytestmark = pytest.mark.slow
 
-_OUTCOME = "trainer.checkpoints.outcome"
+_OUTCOME = "exact_resume.checkpoints.outcome"
 _VERSIONS = "localvertex.store.model_versions"
-_ENDPOINTS = "training_job.release.endpoints"
+_ENDPOINTS = "components.release.endpoints"
 POINTS = [
     Point(module=_OUTCOME, name="note_comparison", when="after", is_run=True),
     Point(module="trainer.serve.trial", name="TrialServer.check", when="before"),
-    Point(module="trainer.files.publication", name="_flush_to_disk", when="after", is_run=True),
+    Point(module="exact_resume.files.publication", name="_flush_to_disk", when="after", is_run=True),
     Point(module=_VERSIONS, name="ModelVersions.add", when="before", is_run=True),
     Point(module=_VERSIONS, name="ModelVersions.add", when="after", is_run=True),
-    Point(module="training_job.release.registry", name="Registry.import_evaluation", when="after"),
+    Point(module="components.registry.registry", name="Registry.import_evaluation", when="after"),
     Point(module=_OUTCOME, name="note_registration", when="before", is_run=True),
     Point(module=_OUTCOME, name="note_registration", when="after"),
     Point(module=_OUTCOME, name="note_deployment", when="after", is_run=True),
@@ -26,7 +26,7 @@ POINTS = [
     Point(module=_ENDPOINTS, name="Endpoints.predict", when="before"),
     Point(module=_ENDPOINTS, name="Endpoints.undeploy", when="before", is_run=True),
 ]
-"""In the order of the release; tests/training_job/release has every call of `record` and `deploy` without a process."""
+"""In the order of the release; tests/components/release has every call of `record` and `deploy` without a process."""
 NUM_KILLS = 5
 SECONDS = 8.0
 """A kill comes within this time; the release takes longer."""

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
+from exact_resume.checkpoints import checkpoints, manifest
 from tests.support.job import EXACT_RUN, EXACT_RUN_STEPS, Job, kill
-from trainer.checkpoints import checkpoints, manifest
 
 pytestmark = pytest.mark.slow
 SEED = int(os.environ.get("RESUME_TEST_SEED", "20261121"))

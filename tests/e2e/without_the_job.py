@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from kfp import compiler, dsl, local
 
+from components.container_image import PLACEHOLDER_IMAGE
 from components.evaluate import evaluate
-from components.export import export
-from components.plan import plan
-from components.prepare import prepare
-from training_job.container_image import PLACEHOLDER_IMAGE
+from components.export.export import export
+from components.plan.plan import plan
+from components.prepare.prepare import prepare
 
 
 @dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGES = ("accelerators", "components", "pipelines", "trainer", "training_job", "localvertex_base")
+PACKAGES = ("accelerators", "components", "pipelines", "trainer", "localvertex_base")
 
 
 def add_before(line: str, *added: str) -> Callable[[str], str]:
@@ -30,7 +30,7 @@ EDITS: dict[str, tuple[Callable[[str], str], ...]] = {
             "# It must fit the 32-bit seeds", 'label_smoothing: float = _hyperparameter(0.0, "Smoothing of labels.")'
         ),
     ),
-    "components/plan.py": (
+    "components/plan/plan.py": (
         add_before("seed: int,", "label_smoothing: float,"),
         add_before('"seed": seed,', '"label_smoothing": label_smoothing,'),
     ),

@@ -9,12 +9,12 @@ from google.protobuf import json_format
 from kfp.cli.compile_ import collect_pipeline_or_component_from_module
 
 import pipelines.image_training
+from components.container_image import PLACEHOLDER_IMAGE
+from components.train.machines import Machines
 from pipelines.image_training import image_training
 from pipelines.settings import Settings
+from pipelines.steps import StepMachines
 from trainer.config import TrainConfig
-from training_job.container_image import PLACEHOLDER_IMAGE
-from training_job.machines import Machines
-from training_job.step_machines import StepMachines
 
 IMAGE = "us-docker.pkg.dev/project/images/image-training-python@sha256:" + "b" * 64
 

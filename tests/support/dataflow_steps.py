@@ -14,10 +14,10 @@ import apache_beam
 from apache_beam.utils import retry
 from google.cloud import dataflow, storage as google_storage
 
+from exact_resume.files import storage
 from trainer import command_line
 from trainer.data.preparing.dataflow.run import run
 from trainer.data.preparing.dataflow.settings import Settings
-from trainer.files import storage
 
 USED = (dataflow, google_storage)
 """Imported before the fork, because each import takes seconds."""

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from exact_resume.checkpoints import checkpoints, manifest
+from exact_resume.checkpoints.checkpoints import Checkpoint
+from exact_resume.checkpoints.result_file import is_finished
+from exact_resume.events import log as event_log
 from tests.support.forked_job import Deed, ForkedJob
-from trainer.checkpoints import checkpoints, manifest
-from trainer.checkpoints.checkpoints import Checkpoint
-from trainer.checkpoints.identity import is_finished
-from trainer.files import event_log
 
 _LIMIT_SECONDS = 120
 """All machines have ended this long after a fault."""

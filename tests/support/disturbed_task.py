@@ -8,10 +8,10 @@ import shutil
 import sys
 from pathlib import Path
 
+from exact_resume.checkpoints import checkpoints
+from exact_resume.checkpoints.checkpoints import Checkpoint
+from exact_resume.files.publication import Fence
 from trainer import command_line, task
-from trainer.checkpoints import checkpoints
-from trainer.checkpoints.checkpoints import Checkpoint
-from trainer.files.publication import Fence
 
 save, steps = checkpoints.save, {int(step) for step in sys.argv[1].split(",") if step}
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from trainer.checkpoints import checkpoints, outcome
-from trainer.checkpoints.checkpoints import Best, Checkpoint
+from exact_resume.checkpoints import checkpoints, outcome
+from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 
 
 def write_finished_run(
@@ -35,6 +35,8 @@ def write_finished_run(
         directory,
         run_id=run_id,
         run_identity=identity,
+        global_batch_size=identity["global_batch_size"],
+        metric="accuracy",
         final_step=1,
         num_planned_steps=1,
         stop_reason="",

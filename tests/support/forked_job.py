@@ -15,14 +15,11 @@ from typing import Any
 # `roles` imports TensorFlow before `task` sets the environment for --exact.
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
 
+from exact_resume.checkpoints import lease
+from exact_resume.files import publication
 from tests.support.job import Job
 from trainer import command_line, task
-from trainer.checkpoints import lease
-from trainer.files import publication
-from trainer.loop import (
-    roles as roles,  # for the children, which then need not import it
-    worker,
-)
+from trainer.loop import roles as roles, worker
 
 HEARTBEAT_SECONDS, WATCH_SECONDS = 0.5, 5.0
 """Periods of the lease; a loaded machine delays the heartbeat."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from trainer.files import event_log
+from exact_resume.events import log as event_log
 
 SECONDS = 400
 """Longer than any of these jobs takes, also on a loaded machine."""

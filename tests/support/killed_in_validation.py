@@ -17,9 +17,9 @@ from typing import Any
 # `learner` imports TensorFlow before `task` sets the environment for --exact.
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
 
+from exact_resume.checkpoints import checkpoints, outcome
 from tests.support.job import free_ports
 from trainer import task
-from trainer.checkpoints import checkpoints, outcome
 from trainer.learner import learner
 from trainer.loop import roles as roles  # for the children, which then need not import it
 

@@ -8,8 +8,8 @@ import signal
 import sys
 from pathlib import Path
 
+from exact_resume.files import publication
 from trainer import task
-from trainer.files import publication
 
 flush = publication._flush_to_disk
 

@@ -10,9 +10,9 @@ import sys
 import time
 from pathlib import Path
 
+from exact_resume.checkpoints import lease
+from exact_resume.files import publication
 from trainer import command_line, task
-from trainer.checkpoints import lease
-from trainer.files import publication
 
 lease.HEARTBEAT_SECONDS, lease.WATCH_SECONDS = float(sys.argv[1]), float(sys.argv[2])
 flush = publication._flush_to_disk

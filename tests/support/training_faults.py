@@ -11,11 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from exact_resume.checkpoints import checkpoints, lease, manifest, outcome, result_file
+from exact_resume.checkpoints.result_file import is_finished
+from exact_resume.events import log as event_log
+from exact_resume.files import publication, storage
 from tests.support.disturbed_run import START_SECONDS, DisturbedRun, TooLate
 from tests.support.forked_job import ForkedJob, kill_at, wait_in_save
-from trainer.checkpoints import checkpoints, identity, lease, manifest, outcome
-from trainer.checkpoints.identity import is_finished
-from trainer.files import event_log, publication, storage
 from trainer.loop import restore
 
 _FAILED, _MISTAKE, _LOST, _KILLED, _PREEMPTED = 1, 2, 134, 137, 143
@@ -190,7 +191,7 @@ def _damage(run: DisturbedRun, step: int) -> str:
 def damage_record(run: DisturbedRun) -> str:
     """Damage the lease, the result or the event log between two starts."""
     run.require_checkpoint()
-    names = (lease.LEASE_FILE, identity.RESULT_FILE, f"events/{event_log.part_name(event_log.PRIMARY, 0)}")
+    names = (lease.LEASE_FILE, result_file.RESULT_FILE, f"events/{event_log.part_name(event_log.PRIMARY, 0)}")
     path = run.folder / run.draw.choice([name for name in names if (run.folder / name).exists()])
     return f"{path.name} {_damage_file(run, path)}"
 

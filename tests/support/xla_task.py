@@ -11,9 +11,9 @@ import psutil
 import tensorflow as tf
 
 from trainer import command_line, task
+from trainer.learner import distribution
 from trainer.learner.learner import Learner
 from trainer.loop import speed
-from trainer.loop.cluster import distribution
 from trainer.loop.xla import trial as xla_trial
 
 _run, _use_xla = xla_trial.run, Learner.use_xla

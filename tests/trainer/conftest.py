@@ -1,6 +1,5 @@
 """One small prepared dataset of the digits and one short training of it, shared by the tests of the trainer."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +8,7 @@ import pytest
 from tests.support.modules import run_module
 from trainer.data import dataset as datasets
 from trainer.data.dataset import Dataset
-from vertex_testing.cloud_storage.server import CloudStorage
+from vertex_testing.cloud_storage.fixtures import server as server
 from vertex_testing.shared import make_once
 
 if TYPE_CHECKING:
@@ -52,16 +51,3 @@ def trained_directory(digits_directory: Path, tmp_path_factory: pytest.TempPathF
         assert done.returncode == 0, done.stderr
 
     return make_once(tmp_path_factory, "trained", make) / "checkpoints"
-
-
-@pytest.fixture
-def server(cloud_storage: CloudStorage, monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudStorage]:
-    """The Cloud Storage server for this process, with the empty bucket `b` and without faults."""
-    for name, value in cloud_storage.environment.items():
-        monkeypatch.setenv(name, value)
-    cloud_storage.faults.clear()
-    cloud_storage.buckets.create("b")
-    for name in cloud_storage.buckets.names("b"):
-        cloud_storage.buckets.delete("b", name)
-    yield cloud_storage
-    cloud_storage.faults.clear()

@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from exact_resume.checkpoints.lease import NotHolder
+from exact_resume.errors import InputError, RunError
+from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
 from trainer import command_line
 from trainer.command_line import describe_path_error, reported
+from vertex_testing.cloud_storage.server import CloudStorage
 
 
 def test_a_mistake_is_a_single_line_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,6 +68,51 @@ def test_a_bucket_or_a_disk_that_fails_is_one_line() -> None:
     assert describe_path_error(full, ["/data"]) == (1, line)
     unread = OSError(errno.EIO, "Input/output error")
     assert describe_path_error(unread, []) == (1, "failed: Input/output error; run again")
+
+
+@pytest.mark.parametrize(
+    ("status", "exit_code", "message"),
+    [
+        (403, 2, "Cloud Storage refused access"),
+        (401, 2, "no valid credentials"),
+        (503, 1, "failed after several attempts (HTTP 503"),
+    ],
+)
+def test_a_bucket_that_refuses_access_is_a_mistake_and_one_that_fails_is_not(
+    server: CloudStorage, status: int, exit_code: int, message: str
+) -> None:
+    server.faults.fail(1000, status)
+    with pytest.raises(OSError, match="gs://b/") as caught:
+        storage.read_bytes("gs://b/x")
+    code, line = describe_path_error(caught.value, []) or (0, "")
+    assert (code, message in line, "\n" in line) == (exit_code, True, False)
+
+
+def test_a_missing_bucket_is_a_mistake(server: CloudStorage) -> None:
+    with pytest.raises(OSError, match="bucket 'none' does not exist") as caught:
+        storage.names("gs://none/f")
+    assert (describe_path_error(caught.value, []) or [0])[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code", "line"),
+    [
+        (InputError("'place' contains another run"), 2, "error: 'place' contains another run\n"),
+        (RunError("another process has taken over"), 1, "failed: another process has taken over\n"),
+        (NotHolder("another process has taken over"), 1, "failed: another process has taken over\n"),
+    ],
+)
+def test_a_refusal_of_exact_resume_ends_a_command_and_a_step_like_one_of_the_trainer(
+    capsys: pytest.CaptureFixture[str], error: Exception, exit_code: int, line: str
+) -> None:
+    def refuse() -> int:
+        raise error
+
+    assert command_line.run(refuse) == exit_code
+    assert capsys.readouterr().err == line
+    with pytest.raises(SystemExit) as left:
+        reported(refuse)()
+    assert (left.value.code, capsys.readouterr().err) == (exit_code, line)
 
 
 def test_a_command_knows_the_paths_from_its_arguments(

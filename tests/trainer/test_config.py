@@ -95,7 +95,7 @@ def test_unknown_fields_are_refused_by_name() -> None:
 def test_configuration_and_identity_need_no_tensorflow() -> None:
     code = (
         "import sys; import trainer.config, trainer.checkpoints.identity, trainer.data.dataset, trainer.prepare;"
-        "import trainer.results.report.page;"
+        "import trainer.data.pages.page;"
         "sys.exit('tensorflow' in sys.modules or 'keras' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -152,7 +152,7 @@ def test_a_failed_look_for_label_errors_is_reported_and_changes_nothing_else(
     shutil.copytree(digits_directory, tmp_path / "data")
     (shard,) = (tmp_path / "data").glob("images-validation.array_record-*")
     if is_defect:
-        monkeypatch.setattr("trainer.results.label_errors.confident_learning._SMALLEST", None)
+        monkeypatch.setattr("trainer.results.confident_learning._SMALLEST", None)
         reason = "The check failed: TypeError: "
     else:
         shard.write_bytes(shard.read_bytes()[:1000])

@@ -22,7 +22,7 @@ def run_until_it_publishes(folder: Path, program: str, *words: str) -> int:
     code = folder / "code"
     code.mkdir()
     shutil.copy(Path(*kill_point.__path__) / "sitecustomize.py", code)
-    point = {"module": "trainer.files.publication", "name": "_flush_to_disk", "when": "before", "is_run": False}
+    point = {"module": "exact_resume.files.publication", "name": "_flush_to_disk", "when": "before", "is_run": False}
     (folder / "point.json").write_text(json.dumps(point))
     return run_module(program, *words, PYTHONPATH=str(code)).returncode
 

@@ -13,8 +13,8 @@ from PIL import features
 
 from localvertex_base.userinput.errors import UserError
 from tests.support.growing import InBucket, Local, Place, change, content, fill, png, run
-from trainer.data.preparing import attempt, dataset_files, parts, prefixes
-from trainer.data.preparing.earlier import known, pointer
+from trainer.data.preparing import attempt, dataset_files, parts, prefixes, versions
+from trainer.data.preparing.earlier import known
 from trainer.data.preparing.earlier.gather import gather
 from trainer.data.sources import folder, opening
 from vertex_testing.cloud_storage.server import CloudStorage
@@ -207,7 +207,7 @@ def test_other_decoders_and_code_read_all_images(local: Local, monkeypatch: pyte
         version = features.version
         patch.setattr(features, "version", lambda name: "13.0" if name == "pil" else version(name))
         assert run(local, "three")["num_read"] == 24
-    monkeypatch.setattr(pointer, "_CODE", pointer._CODE[1:])
+    monkeypatch.setattr(versions, "_CODE", versions._CODE[1:])
     assert run(local, "four")["num_read"] == 24
 
 

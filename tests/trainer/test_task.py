@@ -3,6 +3,7 @@
 import itertools
 import json
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,12 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.modules import call_module, run_module
+from exact_resume.checkpoints import checkpoints, occupant
+from exact_resume.events import log as event_log
+from tests.support.modules import call_module, run_module, start_module
 from tests.trainer.conftest import SHORT_RUN
 from trainer import task as trainer_task
-from trainer.checkpoints import checkpoints, occupant
-from trainer.files import event_log
 from trainer.models import models
+from vertex_testing.cloud_storage.server import CloudStorage
+from vertex_testing.server import wait_until
 
 SERVERS = json.dumps(
     {
@@ -186,3 +189,26 @@ def test_the_wait_for_other_machines_is_as_long_as_the_pages_say(repository: Pat
     assert minutes in (repository / "docs/console.md").read_text()
     assert minutes in (repository / "docs/faults.md").read_text()
     assert f"`--peer-timeout-seconds` ({seconds:g})" in (repository / "docs/training.md").read_text()
+
+
+def test_a_stop_while_a_bucket_does_not_answer_ends_the_training_at_once(server: CloudStorage) -> None:
+    server.buckets.create("runs")
+    server.faults.fail(1000, 503, matching="retried")
+    arrived, proceed = server.faults.hold("GET .*/download/.*dataset.json")
+    process = start_module("trainer.task", "--dataset=gs://runs/retried", "--checkpoint-directory=gs://runs/run")
+    assert arrived.wait(60)
+    process.send_signal(signal.SIGTERM)
+    stdout, stderr = process.communicate(timeout=300)
+    assert (process.returncode, proceed.is_set()) == (143, False), stderr
+    assert stdout == "SIGTERM: stopped before the first step; there is nothing to save\n"
+    proceed.set()
+    # During a pause, too.
+    slow = {"GCS_RETRY_CONFIG_INIT_DELAY_TIME_US": "100000000", "GCS_RETRY_CONFIG_MAX_DELAY_TIME_US": "100000000"}
+    server.faults.requests.clear()
+    process = start_module(
+        "trainer.task", "--dataset=gs://runs/retried", "--checkpoint-directory=gs://runs/run", **slow
+    )
+    wait_until(lambda: bool(server.faults.requests))
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=300)
+    assert process.returncode == 143

@@ -3,10 +3,10 @@
 import sys
 from dataclasses import dataclass, fields
 
+from exact_resume.checkpoints import checkpoints, result_file
+from exact_resume.checkpoints.checkpoints import Checkpoint
 from localvertex_base.userinput.errors import UserError
 from trainer import config
-from trainer.checkpoints import checkpoints, identity
-from trainer.checkpoints.checkpoints import Checkpoint
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.models import user_model
@@ -43,10 +43,10 @@ def find(checkpoint_directory: str, dataset: Dataset) -> BestCheckpoint:
 
 def lost_best_of(checkpoint_directory: str) -> str:
     """Return a warning if the run's result names a checkpoint that is not the best one; otherwise empty."""
-    result = identity.read_result(checkpoint_directory) or {}
+    result = result_file.read_result(checkpoint_directory) or {}
     if (lost := result.get("lost_best_step")) is None:
         return ""
-    return f"step {result['best_step']} is only the best of the remaining checkpoints; {identity.lost_best(lost)}"
+    return f"step {result['best_step']} is only the best of the remaining checkpoints; {result_file.lost_best(lost)}"
 
 
 def _refuse_other_source(checkpoint: Checkpoint, name: str, directory: str) -> None:

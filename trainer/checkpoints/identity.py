@@ -1,20 +1,18 @@
-"""What identifies a training run, and whether it is finished. Needs no TensorFlow for local paths."""
+"""What identifies a training run, and its result in a sentence. Needs no TensorFlow for local paths."""
 
-import hashlib
-from collections.abc import Mapping, Sequence
+import dataclasses
 from typing import Any
 
+from exact_resume.checkpoints import exactness, manifest
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quoted
-from trainer.checkpoints import manifest, seal
-from trainer.checkpoints.manifest import TornCheckpoint
 from trainer.config import TrainConfig
-from trainer.files import storage
 from trainer.models import user_model
 
 TRAINER_VERSION = "3"
 """Increase this when a change makes equal configurations compute something else: every run then starts from scratch."""
-RESULT_FILE = "result.json"
+DEFAULTS = {field.name: field.default for field in dataclasses.fields(TrainConfig)}
+"""A later field is left out of the identity at its default."""
 _MAX_LABEL = 500
 
 
@@ -59,50 +57,7 @@ def with_devices_of(found: dict[str, Any], own: dict[str, Any]) -> dict[str, Any
 
 def run_id(config: TrainConfig, dataset_fingerprint: str, run_label: str, *, exact: bool = False) -> str:
     """Return 16 lower-case hexadecimal digits of what the run computes; machines and paths do not count."""
-    return seal.digest(identity(config, dataset_fingerprint, run_label, exact=exact))[: manifest.RUN_ID_DIGITS]
-
-
-def is_finished(checkpoint_directory: str, *, expected_run_id: str = "") -> bool:
-    """Return whether the run in a folder is finished: `result.json` is committed and belongs to the run.
-
-    Args:
-        checkpoint_directory: Local or gs://; it need not exist.
-        expected_run_id: Value of `run_id`; empty: the result only has to agree with the checkpoint that it names.
-    """
-    result = read_result(checkpoint_directory)
-    if not result or (expected_run_id and result.get("run_id") != expected_run_id):
-        return False
-    # The best model of an undisturbed run is a different one.
-    if result.get("lost_best_step") is not None:
-        return False
-    # A result whose checkpoint was deleted or damaged cannot be evaluated or exported: the run is trained again from
-    # an older checkpoint.
-    step = result.get("best_step")
-    if not isinstance(step, int) or result.get("best_checkpoint") != manifest.name(step):
-        return False
-    try:
-        content = manifest.read(checkpoint_directory, step)
-        folder = storage.join(checkpoint_directory, manifest.name(step))
-        return content["run_id"] == result.get("run_id") and all(
-            hashlib.sha256(storage.read_bytes(storage.join(folder, name))).hexdigest() == expected["sha256"]
-            for name, expected in content["files"].items()
-        )
-    except (TornCheckpoint, KeyError, TypeError, AttributeError, *storage.MISSING):
-        return False
-
-
-def read_result(checkpoint_directory: str) -> dict[str, Any] | None:
-    """Return the content of `result.json`, or None if it is missing or damaged; `is_finished` shows what it means."""
-    result = storage.read_json(storage.join(checkpoint_directory, RESULT_FILE))
-    return result if isinstance(result, dict) and seal.is_intact(result) else None
-
-
-def lost_best(step: int) -> str:
-    """Return the message about a best checkpoint that is lost at the end of the run."""
-    return (
-        f"the best checkpoint, of step {step}, was lost: it could not be saved, was removed or is damaged; free some"
-        " space if the disk is full, and run again to resume from before that step"
-    )
+    return manifest.run_id(identity(config, dataset_fingerprint, run_label, exact=exact))
 
 
 def summary(result: dict[str, Any], constant_answer: tuple[str, float]) -> str:
@@ -119,18 +74,9 @@ def summary(result: dict[str, Any], constant_answer: tuple[str, float]) -> str:
     other = f"{result['metric']} {result['score']:.4f} and " if "score" in result else ""
     name, accuracy = constant_answer
     devices = result.get("devices") or []
-    exact = f", {'exact' if len(devices) == 1 else 'not exact'} on {describe_devices(devices)}" if devices else ""
+    described = f"{'exact' if len(devices) == 1 else 'not exact'} on {exactness.describe_devices(devices)}"
+    exact = f", {described}" if devices else ""
     return (
         f"{steps} steps{early}, best at step {result['best_step']} with validation {other}accuracy"
         f" {result['validation_accuracy']:.4f} ({accuracy:.4f} by always answering {quoted(name)}){exact}"
     )
-
-
-def describe_devices(devices: Sequence[Mapping[str, Any]]) -> str:
-    """Describe `trainer.checkpoints.exactness.Devices`, in the order in which a run used them."""
-    texts = []
-    for each in devices:
-        since = f"from step {each['from_step']} on " if each.get("from_step") else ""
-        machines = f" in {each['num_machines']} machines" if each["num_machines"] > 1 else ""
-        texts.append(f"{since}{each['num_devices']} x {each['kind']}{machines}")
-    return ", ".join(texts)

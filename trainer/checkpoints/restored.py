@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import keras
 
+from exact_resume.checkpoints.checkpoints import Checkpoint
 from trainer.checkpoints import variables
 from trainer.checkpoints.best import BestCheckpoint
-from trainer.checkpoints.checkpoints import Checkpoint
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.models import applications, models

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from exact_resume.checkpoints import checkpoints, manifest, result_file, seal
+from exact_resume.checkpoints.checkpoints import Arrays, Best, Checkpoint
+from exact_resume.checkpoints.manifest import TornCheckpoint
+from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
-from trainer.checkpoints import checkpoints, identity, manifest, seal
-from trainer.checkpoints.checkpoints import Arrays, Best, Checkpoint
-from trainer.checkpoints.manifest import TornCheckpoint
+from trainer.checkpoints import seen
 from trainer.config import TrainConfig
-from trainer.files import storage
 from trainer.models import references
-from trainer.results import seen
 
 _START_FILE = "start.json"
 _UNUSABLE = (TornCheckpoint, KeyError, TypeError)
@@ -50,8 +50,8 @@ def of_run(directory: str) -> StartingWeights:
     Raises:
         UserError: There is no finished run, or it is one of an earlier version, which did not record its classes.
     """
-    result = identity.read_result(directory)
-    if not result or not identity.is_finished(directory):
+    result = result_file.read_result(directory)
+    if not result or not result_file.is_finished(directory):
         raise UserError(f"no finished run in {directory!r}; train it to its end first, or name another one")
     model = result.get("model")
     if not isinstance(model, dict) or not model.get("class_names"):
@@ -107,7 +107,7 @@ def read(directory: str, expected: str) -> StartingWeights:
     if not directory:
         raise UserError(f"--starting-weights is missing; give the folder with the weights {expected[:19]}...")
     try:
-        found = of_run(directory) if identity.read_result(directory) else _pinned(directory)
+        found = of_run(directory) if result_file.read_result(directory) else _pinned(directory)
     except _UNUSABLE as error:
         raise UserError(
             f"the starting weights {expected[:19]}... are not in {directory!r} ({error}), and no step has been trained;"
@@ -171,3 +171,12 @@ def noted_start(checkpoint_directory: str) -> dict[str, Any] | None:
     content = storage.read_json(storage.join(checkpoint_directory, _START_FILE))
     is_usable = isinstance(content, dict) and seal.is_sealed(content) and seal.is_intact(content)
     return seal.without(content) if is_usable else None
+
+
+def start_of(checkpoint_directory: str, run_identity: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what a run has started from, or None.
+
+    A start from other weights, of a run that was ended before its first checkpoint, is not this run's.
+    """
+    noted = noted_start(checkpoint_directory)
+    return noted if noted and noted.get("weights") == run_identity.get("weights") else None

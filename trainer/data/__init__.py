@@ -1,1 +1,1 @@
-"""From source images to batches: sources, the prepared dataset and its input pipeline. Knows no model and no page."""
+"""From source images to batches: sources, the prepared dataset, its input pipeline, and pages. Knows no model."""

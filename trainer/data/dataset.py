@@ -9,13 +9,13 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quoted
 from trainer.data.splits import SPLITS
 from trainer.data.stored.metadata import StoredShard, check_metadata
 from trainer.data.stored.records import Record, parse
 from trainer.data.stored.shards import Shards
-from trainer.files import storage
 
 METADATA_FILE = "dataset.json"
 FORMAT_VERSION = 2

@@ -16,7 +16,7 @@ import tensorflow as tf
 from trainer.data import augmentation, memory, staging
 from trainer.data.dataset import Dataset
 from trainer.data.images import encoding_format
-from trainer.data.record_reader import RecordReader
+from trainer.data.stored.record_reader import RecordReader
 
 MEMORY_FRACTION = 0.8
 """Fraction of the available memory that a split may use while it is loaded."""

@@ -12,12 +12,12 @@ import shutil
 from collections.abc import Iterator
 from typing import Any
 
+from exact_resume.files import downloads, storage
+from exact_resume.files.overlap import in_order
 from localvertex_base.userinput.errors import UserError
 from trainer.command_line import TrainingError
 from trainer.data.dataset import Dataset
 from trainer.data.stored.shards import DamagedShard
-from trainer.files import downloads, storage
-from trainer.files.overlap import in_order
 
 _NUM_THREADS = 8
 _PIECE_BYTES = 2**20

@@ -1,1 +1,1 @@
-"""Files, locally and on gs://, and the event log; other formats are known to the packages that write them."""
+"""Outputs that the user names, and what long work shows and keeps meanwhile; other files are exact_resume's."""

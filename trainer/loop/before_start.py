@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from trainer.checkpoints import occupant
+from exact_resume.checkpoints import occupant
+from trainer.checkpoints import identity
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.data.splits import check_batch_size
@@ -21,4 +22,4 @@ def check(config: TrainConfig, data: Dataset, directory: str, run_identity: dict
     if weights_file.is_file(config.weights) and ":" not in config.model:
         weights_file.require(config.weights)
     if found := occupant.identity_in(directory):
-        occupant.refuse_other_run(found, run_identity, directory)
+        occupant.refuse_other_run(found, run_identity, directory, defaults=identity.DEFAULTS)

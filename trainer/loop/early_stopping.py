@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from trainer.checkpoints.checkpoints import Best
+from exact_resume.checkpoints.checkpoints import Best
 
 Validations = tuple[Best, ...]
 """One score per validation, in order of their steps."""

@@ -4,14 +4,15 @@ import dataclasses
 import time
 from collections.abc import Callable
 
-from trainer.checkpoints import checkpoints, identity, manifest, occupant, variables
-from trainer.checkpoints.checkpoints import Best, Checkpoint
+from exact_resume.checkpoints import checkpoints, manifest, occupant, result_file
+from exact_resume.checkpoints.checkpoints import Best, Checkpoint
+from exact_resume.events.observers import Observer
+from exact_resume.workers.cluster import Cluster
+from exact_resume.workers.watchdog import Watchdog
+from trainer.checkpoints import identity, variables
 from trainer.data.examples import Examples
-from trainer.files.observers import Observer
+from trainer.learner import distribution
 from trainer.learner.learner import Learner
-from trainer.loop.cluster import distribution
-from trainer.loop.cluster.cluster import Cluster
-from trainer.loop.cluster.watchdog import Watchdog
 from trainer.loop.training import Training
 
 _POLL_SECONDS = 2.0
@@ -36,7 +37,7 @@ def evaluate(training: Training, log_event: Observer, watchdog: Watchdog) -> int
 
     while not training.stop.is_set:
         watchdog.beat()
-        result = identity.read_result(training.directory)
+        result = result_file.read_result(training.directory)
         newer = [step for step in reversed(checkpoints.steps(training.directory)) if step > done]
         for step in newer:
             if training.stop.is_set:
@@ -99,5 +100,5 @@ def _load(training: Training, step: int, log_event: Observer) -> Checkpoint | No
         log_event("notice", message=f"{manifest.name(step)} was skipped: {error}")
         return None
     expected = training.identity_beside(checkpoint.identity)
-    occupant.refuse_other_run(checkpoint.identity, expected, training.directory)
+    occupant.refuse_other_run(checkpoint.identity, expected, training.directory, defaults=identity.DEFAULTS)
     return checkpoint

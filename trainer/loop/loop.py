@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trainer.checkpoints import checkpoints, exactness, identity, outcome, variables
-from trainer.checkpoints.async_writer import Checkpointing, best_interval
-from trainer.checkpoints.checkpoints import Best, Checkpoint
-from trainer.checkpoints.exactness import Devices
-from trainer.checkpoints.lease import Lease
+from exact_resume.checkpoints import checkpoints, exactness, outcome, result_file
+from exact_resume.checkpoints.async_writer import Checkpointing, best_interval
+from exact_resume.checkpoints.checkpoints import Best, Checkpoint
+from exact_resume.checkpoints.exactness import Devices
+from exact_resume.checkpoints.lease import Lease
+from exact_resume.events.observers import Observer
+from trainer.checkpoints import starting_weights, variables
 from trainer.command_line import TrainingError
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
-from trainer.files.observers import Observer
 from trainer.learner.learner import Learner, Steps
 from trainer.loop.board.profile import NOTHING, Profiler
 from trainer.loop.early_stopping import EarlyStopping, Validations, with_score
@@ -48,7 +49,7 @@ class Run:
     checkpoint_every_steps: int = 0
     """0: not by steps."""
     checkpoint_every_seconds: float | None = None
-    """0: not by time; None: what `trainer.checkpoints.async_writer.best_interval` returns."""
+    """0: not by time; None: what `exact_resume.checkpoints.async_writer.best_interval` returns."""
     keep_checkpoints: int = 3
     warm_start: WarmStart = dataclasses.field(default_factory=WarmStart)
     devices: Devices | None = None
@@ -163,7 +164,7 @@ def train(
             _write_result(run, run.lease, learner, best, kept, digests, restored.devices)
             finishing()
         if sync.value_of_chief(int(kept != best)):
-            message = identity.lost_best(best.step)
+            message = result_file.lost_best(best.step)
             log_event("notice", message=message)
             raise TrainingError(message)
         if not is_finished:
@@ -176,7 +177,7 @@ def _devices(run: Run, restored: Checkpoint, log_event: Observer) -> tuple[Devic
     """Return the record of the run's devices; log a change, which requires --allow-other-devices."""
     devices = exactness.with_devices(restored.devices, run.devices, restored.step)
     if len(devices) > 1 and len(devices) > len(restored.devices):
-        message = f"resumed on other devices, so the weights are not exact: {identity.describe_devices(devices)}"
+        message = f"resumed on other devices, so the weights are not exact: {exactness.describe_devices(devices)}"
         log_event("notice", message=message)
     return devices
 
@@ -242,6 +243,8 @@ def _write_result(
         run.checkpoint_directory,
         run_id=run.run_id,
         run_identity=run.identity,
+        global_batch_size=learner.config.global_batch_size,
+        metric=learner.config.metric,
         final_step=learner.step,
         num_planned_steps=run.num_steps,
         stop_reason=run.early_stopping.describe() if learner.step < run.num_steps else "all planned steps are done",
@@ -253,6 +256,7 @@ def _write_result(
         model=run.warm_start.described(learner),
         fence=lease.fence,
         devices=devices,
+        started_from=starting_weights.start_of(run.checkpoint_directory, run.identity),
     )
 
 

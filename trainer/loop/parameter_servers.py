@@ -12,18 +12,18 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from exact_resume.checkpoints import result_file
+from exact_resume.events.observers import Observer
+from exact_resume.workers.peers import watched
+from exact_resume.workers.signals import end_at_once
+from exact_resume.workers.watchdog import Watchdog, leave
 from localvertex_base.userinput.errors import UserError
-from trainer.checkpoints import identity, variables
+from trainer.checkpoints import variables
 from trainer.data.examples import Examples, ExamplesInMemory
 from trainer.data.sampler import Sampler
-from trainer.files.observers import Observer
-from trainer.learner import random_numbers
+from trainer.learner import distribution, random_numbers
 from trainer.learner.learner import Learner, Score, Steps
 from trainer.loop import loop
-from trainer.loop.cluster import distribution
-from trainer.loop.cluster.peers import watched
-from trainer.loop.cluster.signals import end_at_once
-from trainer.loop.cluster.watchdog import Watchdog, leave
 from trainer.loop.training import CONNECT_SECONDS, Training
 
 _MAX_SPLIT_BYTES = 2**30
@@ -44,7 +44,7 @@ def serve(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
     # A server never exits on its own: result.json ends it, or the loss of the chief.
     while not training.stop.is_set:
         watchdog.beat()
-        if identity.is_finished(training.directory):
+        if result_file.is_finished(training.directory):
             return 0
         if reason := chief.loss(may_return=False):
             leave(reason, log_event)

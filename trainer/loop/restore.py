@@ -3,13 +3,14 @@
 import dataclasses
 import time
 
+from exact_resume.checkpoints import checkpoints, manifest, occupant
+from exact_resume.checkpoints.async_writer import Checkpointing, CheckpointWriter, NoCheckpoints
+from exact_resume.checkpoints.checkpoints import Checkpoint
+from exact_resume.checkpoints.lease import LEASE_FILE, Lease
+from exact_resume.events.observers import Observer
+from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
-from trainer.checkpoints import checkpoints, manifest, occupant, variables
-from trainer.checkpoints.async_writer import Checkpointing, CheckpointWriter, NoCheckpoints
-from trainer.checkpoints.checkpoints import Checkpoint
-from trainer.checkpoints.lease import LEASE_FILE, Lease
-from trainer.files import storage
-from trainer.files.observers import Observer
+from trainer.checkpoints import identity, variables
 from trainer.learner.learner import Learner
 from trainer.loop.worker_sync import WorkerSync
 
@@ -72,7 +73,7 @@ def restore(
         _refuse_unshared(directory)
     if step and not is_chief:
         checkpoint = dataclasses.replace(_load(directory, step), is_validated=is_validated)
-        occupant.refuse_other_run(checkpoint.identity, empty.identity, directory)
+        occupant.refuse_other_run(checkpoint.identity, empty.identity, directory, defaults=identity.DEFAULTS)
     if step:
         variables.assign(learner.variables(), checkpoint.arrays)
         learner.refresh()
@@ -85,7 +86,8 @@ def restore(
 def _find(directory: str, empty: Checkpoint, log_event: Observer) -> tuple[Checkpoint, list[int]]:
     """Return the newest intact checkpoint of this run, and the steps of the newer ones."""
     # Compared again, because another run may have begun in the meantime.
-    occupant.refuse_other_run(occupant.identity_in(directory) or empty.identity, empty.identity, directory)
+    found_identity = occupant.identity_in(directory) or empty.identity
+    occupant.refuse_other_run(found_identity, empty.identity, directory, defaults=identity.DEFAULTS)
     # Before the selection, so that a former holder that wakes up can no longer commit a newer checkpoint.
     storage.remove_partial(directory)
     found, skipped = checkpoints.newest(directory)

@@ -5,16 +5,17 @@ import re
 
 import tensorflow as tf
 
+from exact_resume.checkpoints.lease import NotHolder
+from exact_resume.errors import InputError
+from exact_resume.events import observers
+from exact_resume.events.log import EventLog, replica_name
+from exact_resume.events.observers import Observer
+from exact_resume.workers.patience import GaveUp
+from exact_resume.workers.watchdog import Watchdog, leave, leave_displaced
 from localvertex_base.userinput.errors import UserError
-from trainer.checkpoints.lease import NotHolder
 from trainer.data.stored.shards import damage_named
-from trainer.files import observers
-from trainer.files.event_log import EventLog, replica_name
-from trainer.files.observers import Observer
-from trainer.loop import evaluator, parameter_servers, worker
-from trainer.loop.cluster import distribution
-from trainer.loop.cluster.patience import GaveUp
-from trainer.loop.cluster.watchdog import Watchdog, leave, leave_displaced
+from trainer.learner import distribution
+from trainer.loop import console, evaluator, parameter_servers, worker
 from trainer.loop.training import Training
 
 _LOST_PEER = (tf.errors.UnavailableError, tf.errors.DeadlineExceededError)
@@ -43,7 +44,7 @@ def run(training: Training) -> int:
     try:
         with damage_named():
             exit_code = _run_role(training, log_event, watchdog)
-    except UserError:
+    except (UserError, InputError):
         exit_code = 2
         raise
     except tf.errors.OpError as error:
@@ -77,6 +78,6 @@ def _run_role(training: Training, log_event: Observer, watchdog: Watchdog) -> in
 
 def _observer(training: Training, watchdog: Watchdog) -> Observer:
     log = EventLog(training.directory, replica_name(os.environ, training.cluster), may_write=training.may_write)
-    log_event = observers.all_of([log.write, training.board, observers.console(training.loop_run().num_steps)])
+    log_event = observers.all_of([log.write, training.board, console.show(training.loop_run().num_steps)])
     watchdog.report = lambda message: log_event("notice", message=message)
     return log_event

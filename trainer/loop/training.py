@@ -13,32 +13,32 @@ from typing import Any, NoReturn
 import keras
 import tensorflow as tf
 
+from exact_resume.checkpoints import checkpoints, exactness, occupant, result_file
+from exact_resume.checkpoints.exactness import Devices
+from exact_resume.checkpoints.lease import Followed, Lease, NotHolder
+from exact_resume.events.observers import Observer
+from exact_resume.files import storage
+from exact_resume.workers import notices
+from exact_resume.workers.cluster import Cluster
+from exact_resume.workers.meeting import meet
+from exact_resume.workers.patience import GaveUp, Patience
+from exact_resume.workers.peers import Peer, wait_for
+from exact_resume.workers.signals import StopRequest
+from exact_resume.workers.watchdog import Watchdog, leave_displaced
 from localvertex_base.userinput.errors import UserError
-from trainer.checkpoints import checkpoints, exactness, identity, occupant
-from trainer.checkpoints.exactness import Devices
-from trainer.checkpoints.lease import Followed, Lease, NotHolder
+from trainer.checkpoints import identity, seen
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.data.examples import Examples, load_split
 from trainer.data.sampler import Sampler, block_size
-from trainer.files import storage
-from trainer.files.observers import Observer
-from trainer.learner import devices, precision
+from trainer.learner import devices, distribution, precision
 from trainer.learner.learner import Learner
 from trainer.loop import loop, warm_start
 from trainer.loop.board.board import EVALUATOR, VALIDATION, Board, NoBoard, run_name
 from trainer.loop.board.logs import Logs
-from trainer.loop.cluster import distribution, notices
-from trainer.loop.cluster.cluster import Cluster
-from trainer.loop.cluster.meeting import meet
-from trainer.loop.cluster.patience import GaveUp, Patience
-from trainer.loop.cluster.peers import Peer, wait_for
-from trainer.loop.cluster.signals import StopRequest
-from trainer.loop.cluster.watchdog import Watchdog, leave_displaced
 from trainer.loop.early_stopping import EarlyStopping
 from trainer.loop.warm_start import WarmStart
 from trainer.loop.worker_sync import WorkerSync
-from trainer.results import seen
 
 CONNECT_SECONDS = 120
 """For TensorFlow to connect the machines, which have just met."""
@@ -155,7 +155,8 @@ class Training:
             UserError: The directory contains another run, or an exact run that was trained on other devices.
         """
         if found := occupant.identity_in(self.directory):
-            occupant.refuse_other_run(found, self.identity_beside(found), self.directory)
+            expected = self.identity_beside(found)
+            occupant.refuse_other_run(found, expected, self.directory, defaults=identity.DEFAULTS)
         here = self.exact_devices()
         if here and not self.cluster.is_evaluator and not self.options.allow_other_devices:
             exactness.refuse_other_devices(self.directory, here)
@@ -333,5 +334,5 @@ class Training:
 
     def print_result(self) -> None:
         """Print the result of the run if it is finished."""
-        if result := identity.read_result(self.directory):
+        if result := result_file.read_result(self.directory):
             print(f"run {self.run_id} is finished: {identity.summary(result, self.data.constant_answer('validation'))}")

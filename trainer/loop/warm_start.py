@@ -5,13 +5,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
-from trainer.checkpoints import starting_weights, variables
-from trainer.files import storage
+from trainer.checkpoints import seen, starting_weights, variables
 from trainer.learner import class_rows
 from trainer.learner.learner import Learner
 from trainer.models import references, weights_file
-from trainer.results import seen
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -5,17 +5,16 @@ import dataclasses
 
 import tensorflow as tf
 
+from exact_resume.events.observers import Observer
+from exact_resume.workers.meeting import meet
+from exact_resume.workers.signals import end_at_once
+from exact_resume.workers.watchdog import EXIT_LOST_PEER, Watchdog
 from localvertex_base.userinput.errors import UserError
-from trainer.files.observers import Observer
-from trainer.learner import random_numbers
+from trainer.learner import distribution, random_numbers
 from trainer.learner.learner import Learner
 from trainer.loop import loop, speed
-from trainer.loop.cluster import distribution
-from trainer.loop.cluster.meeting import meet
-from trainer.loop.cluster.signals import end_at_once
-from trainer.loop.cluster.watchdog import EXIT_LOST_PEER, Watchdog
 from trainer.loop.training import CONNECT_SECONDS, Training
-from trainer.loop.xla import trial as xla_trial
+from trainer.loop.xla import timing, trial as xla_trial
 from trainer.loop.xla.trial import Outcome
 
 
@@ -49,7 +48,7 @@ def _train(
         sampler,
         num_steps=run.num_steps,
         log_event=log_event,
-        trial=(lambda: outcome or speed.time_xla(learner, examples, sampler)) if _tries_xla(training) else None,
+        trial=(lambda: outcome or timing.time_xla(learner, examples, sampler)) if _tries_xla(training) else None,
     )
     logs.show_start(examples, sampler)
     with contextlib.closing(logs.profiler(log_event)) as profiler:

@@ -4,9 +4,9 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 
-from trainer.files.observers import Observer
-from trainer.loop.cluster.signals import StopRequest
-from trainer.loop.cluster.watchdog import Watchdog
+from exact_resume.events.observers import Observer
+from exact_resume.workers.signals import StopRequest
+from exact_resume.workers.watchdog import Watchdog
 
 _TARGET_SECONDS = 2.0
 """Aimed duration of a graph call. A stop request, a save and the progress bar wait for one call at most, so it must be

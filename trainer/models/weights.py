@@ -2,9 +2,9 @@
 
 import keras
 
+from exact_resume.files import downloads
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import on_one_line
-from trainer.files import downloads
 from trainer.models import weights_file
 
 

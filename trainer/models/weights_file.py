@@ -2,8 +2,8 @@
 
 import os
 
+from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
-from trainer.files import storage
 
 
 def is_file(weights: str) -> bool:

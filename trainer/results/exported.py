@@ -3,9 +3,9 @@
 import os
 from typing import Any
 
+from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
-from trainer.files import storage
-from trainer.results import seen
+from trainer.checkpoints import seen
 
 METADATA_FILE = os.path.join("assets.extra", "model.json")
 """TensorFlow Serving ignores assets.extra, which is meant for additional files."""

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from exact_resume.files import storage
 from localvertex_base.userinput import paths
 from localvertex_base.userinput.errors import UserError
 from trainer.command_line import TrainingError
 from trainer.data.dataset import Dataset
 from trainer.data.stored.records import data_uri
 from trainer.data.stored.shards import damage_named
-from trainer.files import storage
+from trainer.files import outputs
 
 if TYPE_CHECKING:
     import keras
@@ -67,7 +68,7 @@ def check_path(name: str, path: str, report_path: str) -> None:
         UserError: The path cannot be used.
     """
     if path:
-        storage.check_output(name, path)
+        outputs.check_file(name, path)
         real = {each if storage.is_remote(each) else os.path.realpath(each) for each in (path, report_path)}
         if len(real) == 1 and real != {os.devnull}:
             raise UserError(f"{name}={paths.shown(path)} is the file of the report; give another file")

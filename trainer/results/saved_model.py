@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from exact_resume.files import downloads, storage
 from localvertex_base.userinput.errors import UserError
+from trainer.checkpoints import seen
 from trainer.checkpoints.starting_weights import StartingWeights
-from trainer.files import downloads, storage
-from trainer.results import exported, seen, serving
+from trainer.results import exported, serving
 
 
 def write(

@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 Main = Callable[[list[str]], int]
@@ -38,7 +39,7 @@ def call(
     """
     words = [str(argument) for argument in arguments]
     given = stdin.encode() if isinstance(stdin, str) else stdin or b""
-    streams = {"stdin": _stream(given), "stdout": _stream(), "stderr": _stream()}
+    streams: dict[str, Any] = {"stdin": _stream(given), "stdout": _stream(), "stderr": _stream()}
     with (
         contextlib.chdir(cwd),
         mock.patch.dict(os.environ, environment or {}, clear=environment is not None),

@@ -74,7 +74,7 @@ def task() -> FindTask:
     """Find a task of a record by name or path."""
 
     def find(record: dict[str, Any], name: str) -> dict[str, Any]:
-        found = [each for each in record["tasks"] if name in (each["name"], each["path"])]
+        found: list[dict[str, Any]] = [each for each in record["tasks"] if name in (each["name"], each["path"])]
         assert len(found) == 1, (name, [each["path"] for each in record["tasks"]])
         return found[0]
 
@@ -86,7 +86,7 @@ def log_text() -> ReadLog:
     """Read the log of a task."""
 
     def read(record: dict[str, Any], task: dict[str, Any]) -> str:
-        return (Path(record["work_dir"]) / record["run_id"] / task["log"]).read_text()
+        return Path(record["work_dir"], record["run_id"], task["log"]).read_text()
 
     return read
 

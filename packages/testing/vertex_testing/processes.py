@@ -17,7 +17,8 @@ def has_ended(process: psutil.Process) -> bool:
 def command_line(process: psutil.Process) -> list[str]:
     """Return the words that a process was started with; none when it has ended."""
     try:
-        return process.cmdline()
+        words: list[str] = process.cmdline()
+        return words
     except psutil.NoSuchProcess:
         return []
 

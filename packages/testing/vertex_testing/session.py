@@ -5,12 +5,11 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
-from vertex_testing.cloud_storage.server import CloudStorage
+from vertex_testing.cloud_storage.fixtures import cloud_storage as cloud_storage
 
 # TensorFlow reads these when it is imported, in this process and in every child.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -65,10 +64,3 @@ def pytest_collection_finish() -> None:
 def python() -> str:
     """The interpreter of the environment under test."""
     return sys.executable
-
-
-@pytest.fixture(scope="module")
-def cloud_storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudStorage]:
-    """A Cloud Storage server on loopback; processes reach it through `cloud_storage.environment`."""
-    with CloudStorage(tmp_path_factory.mktemp("cloud-storage")) as server:
-        yield server

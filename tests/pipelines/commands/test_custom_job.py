@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from training_job.container_image import PLACEHOLDER_IMAGE
+from components.container_image import PLACEHOLDER_IMAGE
 from vertex_testing.server import Server, wait_until
 
 pytestmark = pytest.mark.slow

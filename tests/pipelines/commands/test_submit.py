@@ -10,10 +10,10 @@ import pytest
 from google.protobuf import json_format
 
 import compile
+from components.container_image import PLACEHOLDER_IMAGE
 from pipelines.image_training import image_training
 from pipelines.settings import Settings
-from training_job.container_image import PLACEHOLDER_IMAGE
-from training_job.step_machines import StepMachines
+from pipelines.steps import StepMachines
 from vertex_testing.in_process import call
 
 PLACE = ("--project", "my-project", "--pipeline-root", "gs://my-bucket/pipelines")

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from cloud import main
+from pipelines import servable
 from tests.pipelines.project.conftest import Script, World
-from training_job.release import serving_container
 from vertex_testing.in_process import call
 
 DIGEST = "sha256:" + "d" * 64
@@ -55,7 +55,7 @@ def test_up_creates_everything_with_its_mark_and_a_second_run_changes_nothing(
     assert used["exec-export"] == used["exec-record"] == cpu_image
     assert used["exec-evaluate"] == used["exec-compare"] == image
     served = [found["importer"]["metadata"] for found in executors.values() if "trainer.serve" in str(found)]
-    assert served == [{"containerSpec": serving_container.own(cpu_image)}]
+    assert served == [{"containerSpec": servable.own_container(cpu_image)}]
     assert not any("dataflow" in service for service in world.read()["services"])
     changes = world.changes
     second = cloud("up", "--region", "europe-west4")

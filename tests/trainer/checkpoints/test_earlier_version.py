@@ -1,6 +1,5 @@
-"""A run of an earlier version of the trainer resumes if it was killed, and counts as finished if it was."""
+"""A run of an earlier version of the trainer that was killed resumes."""
 
-import contextlib
 import hashlib
 import json
 import tarfile
@@ -8,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from exact_resume.checkpoints import checkpoints
+from exact_resume.events import log as event_log
+from exact_resume.files import bucket
 from tests.support.modules import run_module
-from tests.trainer.checkpoints.test_damage import flipped, readable
-from trainer.checkpoints import checkpoints, manifest, occupant
-from trainer.checkpoints.identity import is_finished
 from trainer.data.dataset import FORMAT_VERSION, METADATA_FILE
-from trainer.files import bucket, event_log
 
 FLAGS = [
     "--epochs=5",
@@ -23,8 +21,6 @@ FLAGS = [
     "--learning-rate=0.003",
     "--exact",
 ]
-UNPROTECTED = ("best", "is_validated", "loss_scaling", "files")
-"""Fields that no checksum of the earlier version covers; the files themselves are compared with the last one."""
 
 
 @pytest.fixture
@@ -56,33 +52,6 @@ def _describe_as_format_2(folder: Path) -> None:
             for name in names
         ]
     (folder / METADATA_FILE).write_text(json.dumps(content | {"format_version": FORMAT_VERSION}))
-
-
-@pytest.fixture
-def finished(repository: Path, tmp_path: Path) -> Path:
-    """The checkpoint directory of a finished run without seals."""
-    with tarfile.open(repository / "tests" / "data" / "earlier_version" / "finished_run.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    return tmp_path / "finished_run"
-
-
-def test_a_run_that_an_earlier_version_finished_is_finished(finished: Path) -> None:
-    assert is_finished(str(finished), expected_run_id="6dbfa971a3a4046b")
-    assert checkpoints.best(str(finished)).step == 2
-    # Also without its result: the newest checkpoint is intact, and is that of the same run.
-    (finished / "result.json").unlink()
-    assert checkpoints.best(str(finished)).run_id == "6dbfa971a3a4046b"
-    identity = occupant.identity_in(str(finished))
-    assert identity
-    assert identity["max_steps"] == 2
-
-
-def test_no_flipped_bit_of_an_unsealed_manifest_makes_another_run_or_another_step_of_it(finished: Path) -> None:
-    data = (finished / manifest.name(2) / manifest.MANIFEST_FILE).read_bytes()
-    intact = manifest.verified(json.loads(data), 2)
-    for value in readable(flipped(data)):
-        with contextlib.suppress(manifest.TornCheckpoint):
-            assert {**manifest.verified(value, 2), **{name: intact[name] for name in UNPROTECTED}} == intact
 
 
 def test_a_checkpoint_of_an_earlier_version_resumes_and_ends_as_the_uninterrupted_run(killed: Path) -> None:

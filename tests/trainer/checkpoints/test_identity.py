@@ -5,10 +5,11 @@ import re
 import shutil
 from pathlib import Path
 
-from trainer.checkpoints import seal
-from trainer.checkpoints.identity import is_finished, run_id
+from exact_resume.checkpoints import seal
+from exact_resume.checkpoints.result_file import is_finished
+from exact_resume.files import storage
+from trainer.checkpoints.identity import run_id
 from trainer.config import TrainConfig
-from trainer.files import storage
 
 
 def test_run_id_follows_from_configuration_data_and_label_only() -> None:

@@ -15,8 +15,8 @@ from trainer.data import dataset, examples
 from trainer.data.batches import Shard, training_batches
 from trainer.data.dataset import Dataset
 from trainer.data.examples import Examples, ExamplesInMemory, ExamplesOnDisk, load_split
-from trainer.data.record_reader import RecordReader
 from trainer.data.sampler import NUM_RANDOM_NUMBERS, Sampler
+from trainer.data.stored.record_reader import RecordReader
 from trainer.data.stored.records import serialize
 from trainer.data.stored.shards import DamagedShard, damage_named
 from trainer.prepare import prepare

@@ -9,8 +9,9 @@ import pytest
 import tensorflow as tf
 from sklearn import metrics as sklearn_metrics
 
+from exact_resume.checkpoints import checkpoints
 from tests.support.learners import NUM_STEPS, make_learner
-from trainer.checkpoints import checkpoints, variables
+from trainer.checkpoints import variables
 from trainer.data.augmentation import AUGMENTATIONS
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler

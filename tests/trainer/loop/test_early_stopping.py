@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from exact_resume.checkpoints import checkpoints
+from exact_resume.checkpoints.checkpoints import Best
+from exact_resume.checkpoints.result_file import is_finished
 from localvertex_base.userinput.errors import UserError
 from tests.support.modules import call_module
-from trainer.checkpoints import checkpoints
-from trainer.checkpoints.checkpoints import Best
-from trainer.checkpoints.identity import is_finished, run_id
+from trainer.checkpoints.identity import run_id
 from trainer.config import TrainConfig
 from trainer.loop.early_stopping import EarlyStopping, Validations, with_score
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from exact_resume.checkpoints import checkpoints
+from exact_resume.checkpoints.lease import Lease
+from exact_resume.events import log as event_log
 from tests.support.modules import run_module, start_module
-from trainer.checkpoints import checkpoints
-from trainer.checkpoints.lease import Lease
-from trainer.files import event_log
 
 pytestmark = pytest.mark.slow
 FLAGS = ["--epochs=12", "--global-batch-size=32", "--checkpoint-every-steps=4"]

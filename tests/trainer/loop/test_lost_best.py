@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from exact_resume.checkpoints import checkpoints, manifest
+from exact_resume.checkpoints.result_file import is_finished
+from exact_resume.events import log as event_log
 from tests.support.job import Job
 from tests.support.modules import run_module
-from trainer.checkpoints import checkpoints, manifest
-from trainer.checkpoints.identity import is_finished
-from trainer.files import event_log
 from vertex_testing.shared import make_once
 
 pytestmark = pytest.mark.slow

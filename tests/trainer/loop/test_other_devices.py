@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from exact_resume.events import log as event_log
 from tests.support.job import EXACT_RUN
 from tests.support.modules import run_module
-from trainer.files import event_log
 
 pytestmark = pytest.mark.slow
 KILLED = Path(__file__).parents[2] / "support" / "killed_task.py"

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
+from exact_resume.checkpoints import checkpoints
+from exact_resume.checkpoints.result_file import is_finished
+from exact_resume.events import log as event_log
 from localvertex_base.userinput.errors import UserError
 from tests.support.job import EXACT_RUN
 from tests.support.modules import run_module, start_module
-from trainer.checkpoints import checkpoints
-from trainer.checkpoints.identity import is_finished
-from trainer.files import event_log
 
 pytestmark = pytest.mark.slow
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from exact_resume.checkpoints import checkpoints
 from tests.support.job import Job
 from tests.support.modules import run_module, start_module
-from trainer.checkpoints import checkpoints
 
 pytestmark = pytest.mark.slow
 REPEATS = """

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
+from exact_resume.checkpoints import checkpoints, seal
+from exact_resume.checkpoints.lease import LEASE_FILE
+from exact_resume.events import log as event_log
+from exact_resume.files import storage
 from tests.support.job import EXACT_RUN, Job
-from trainer.checkpoints import checkpoints, seal
-from trainer.checkpoints.lease import LEASE_FILE
-from trainer.files import event_log, storage
 from vertex_testing.cloud_storage.server import CloudStorage
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,8 @@ import tensorflow as tf
 from tests.support.learners import NUM_STEPS, make_learner
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
-from trainer.loop.speed import FirstSteps, time_xla
+from trainer.loop.speed import FirstSteps
+from trainer.loop.xla.timing import time_xla
 from trainer.loop.xla.trial import Outcome
 
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from exact_resume.events import log as event_log
 from localvertex_base.userinput.errors import UserError
 from tests.support.learners import make_learner
 from tests.support.modules import run_module
 from trainer.checkpoints import starting_weights, variables
-from trainer.files import event_log
 from trainer.loop.warm_start import WarmStart
 from trainer.prepare import prepare
 

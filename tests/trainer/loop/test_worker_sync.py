@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from trainer.loop.cluster.signals import StopRequest
-from trainer.loop.cluster.watchdog import Watchdog
+from exact_resume.workers.signals import StopRequest
+from exact_resume.workers.watchdog import Watchdog
 from trainer.loop.worker_sync import EvaluationRounds, Pace, WorkerSync
 
 

@@ -16,9 +16,9 @@ from typing import Any
 import psutil
 import pytest
 
+from exact_resume.workers.patience import GaveUp
+from exact_resume.workers.signals import StopRequest
 from tests.support.job import Job
-from trainer.loop.cluster.patience import GaveUp
-from trainer.loop.cluster.signals import StopRequest
 from trainer.loop.xla import trial as xla_trial
 from trainer.loop.xla.trial import Outcome
 from vertex_testing.processes import command_line
@@ -70,7 +70,7 @@ def test_a_child_ends_with_its_killed_parent(tmp_path: Path) -> None:
         " child.main()"
     )
     parent = (
-        "import sys; from trainer.loop.cluster.signals import StopRequest; from trainer.loop.xla import trial;"
+        "import sys; from exact_resume.workers.signals import StopRequest; from trainer.loop.xla import trial;"
         f" trial.run({{}}, stop=StopRequest(), command=[sys.executable, '-c', {child!r}])"
     )
     with subprocess.Popen([sys.executable, "-c", parent]) as started, contextlib.ExitStack() as stack:

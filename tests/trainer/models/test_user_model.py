@@ -230,8 +230,9 @@ def test_draws_that_do_not_follow_from_the_step_are_found(write: Writer, number:
 def test_random_layers_of_keras_are_not_reported_and_resume_exactly(
     write: Writer, training: "Examples", sampler: "Sampler"
 ) -> None:
+    from exact_resume.checkpoints import checkpoints
     from tests.support.learners import NUM_STEPS, make_learner
-    from trainer.checkpoints import checkpoints, variables
+    from trainer.checkpoints import variables
     from trainer.learner import random_numbers
 
     name = f"{write('lively', RANDOM.format(call=f'x + {SEEDED}', layers=KERAS_LAYERS))}:build"

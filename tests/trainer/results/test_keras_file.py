@@ -97,8 +97,9 @@ def test_a_file_that_loads_is_written_and_any_other_left_out(
 def test_a_model_that_keras_cannot_load_is_exported_without_the_file(
     digits: Dataset, tmp_path: Path, module: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from trainer.checkpoints import checkpoints, identity, variables
-    from trainer.checkpoints.checkpoints import Best, Checkpoint
+    from exact_resume.checkpoints import checkpoints
+    from exact_resume.checkpoints.checkpoints import Best, Checkpoint
+    from trainer.checkpoints import identity, variables
     from trainer.models import models
 
     config = TrainConfig(model=f"{module}:build", epochs=1)

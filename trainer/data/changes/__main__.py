@@ -4,9 +4,8 @@ import sys
 
 from localvertex_base.userinput import cli, paths
 from trainer import command_line
-from trainer.data.changes import changes
-from trainer.files import storage
-from trainer.results.report import changes as report
+from trainer.data.changes import changes, report
+from trainer.files import outputs
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -17,14 +16,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--report", metavar="FILE", help="also write an HTML page")
     options = parser.parse_args(arguments)
     if options.report is not None:
-        storage.check_output("--report", options.report)
+        outputs.check_file("--report", options.report)
     found = changes.between(paths.check("OLD", options.old), paths.check("NEW", options.new))
     for name, value in found.metrics().items():
         print(f"{name}: {value}")
     for shift in found.shifts:
         print(f"shift: {shift.describe()}")
     if options.report is not None:
-        storage.write_output(options.report, report.render(found, previous=options.old))
+        outputs.write(options.report, report.render(found, previous=options.old))
         print(f"report: {options.report}")
     return 0
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import on_one_line
-from trainer.data.changes import changes
-from trainer.files import storage
-from trainer.results.report import changes as report
+from trainer.data.changes import changes, report
+from trainer.files import outputs
 
 _NONE = "There is no previous dataset of this source and image size, or it can no longer be used."
 
@@ -27,7 +26,7 @@ def page(path: str, metrics: MutableMapping[str, Any]) -> Callable[[str, str, st
 
     def write(folder: str, address: str, directory: str) -> None:
         if path:
-            storage.write_output(path, _rendered(folder, address, directory, metrics))
+            outputs.write(path, _rendered(folder, address, directory, metrics))
 
     return write
 

@@ -11,6 +11,8 @@ import time
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from exact_resume.files import publication, storage
+from exact_resume.files.overlap import begun
 from trainer.data import dataset, splits
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import dataset_files, image_list, prefixes, shards
@@ -28,8 +30,7 @@ from trainer.data.sources.factory import open_source
 from trainer.data.sources.source import Source, SourceImage
 from trainer.data.splits import SPLITS, Splits
 from trainer.data.stored.records import Record
-from trainer.files import progress, publication, storage
-from trainer.files.overlap import begun
+from trainer.files import progress
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

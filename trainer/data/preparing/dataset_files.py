@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
+from exact_resume.files import storage
+from exact_resume.files.overlap import in_order
 from localvertex_base.userinput.errors import UserError
 from trainer.data import dataset, images
 from trainer.data.preparing import image_list, shards
@@ -22,8 +24,6 @@ from trainer.data.preparing.statistics import Statistics
 from trainer.data.splits import SPLITS
 from trainer.data.stored import records
 from trainer.data.stored.metadata import NAME, StoredShard
-from trainer.files import storage
-from trainer.files.overlap import in_order
 from trainer.files.progress import Progress
 
 OWN = re.compile(

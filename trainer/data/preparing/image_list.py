@@ -9,9 +9,9 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from exact_resume.files import bucket, storage
 from trainer.data.preparing.rows import Row
 from trainer.data.sources.source import Identity
-from trainer.files import bucket, storage
 
 FILE = "images.jsonl.gz"
 _COMPRESSION = 1

@@ -18,12 +18,12 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, BinaryIO
 
+from exact_resume.files import downloads, storage
+from exact_resume.files.overlap import begun, in_order
 from localvertex_base.userinput import asides
 from trainer.data.preparing.read import examined
 from trainer.data.preparing.rows import Row, from_values, to_values
 from trainer.data.sources.source import SourceImage
-from trainer.files import downloads, storage
-from trainer.files.overlap import begun, in_order
 
 MAX_IMAGES = 2048
 """In one part: some seconds to minutes of work, and few enough files with millions of images."""

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice, repeat, takewhile
 from typing import BinaryIO
 
+from exact_resume.files.overlap import in_order
 from trainer.data.preparing.examine import Examined, examine
 from trainer.data.preparing.rows import Row
 from trainer.data.sources.source import Identity, SourceImage
-from trainer.files.overlap import in_order
 
 _IN_FLIGHT = 512
 """Number of images that are read ahead, which bounds the memory."""

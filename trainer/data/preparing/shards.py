@@ -7,11 +7,11 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 
+from exact_resume.files.bucket_upload import crc32c
 from trainer.data.preparing import prefixes
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.stored.metadata import NAME, StoredShard
 from trainer.data.stored.records import Record, serialize
-from trainer.files.bucket_upload import crc32c
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

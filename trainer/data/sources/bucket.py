@@ -4,13 +4,13 @@ import functools
 import itertools
 from collections.abc import Iterable, Iterator
 
+from exact_resume.files import bucket
+from exact_resume.files.overlap import begun, in_order
 from localvertex_base.userinput.errors import UserError
 from trainer.data.sources import layout, opening
 from trainer.data.sources.layout import ListedSource, Listing
 from trainer.data.sources.remarks import SYSTEM
 from trainer.data.sources.source import Count, Identity, uncounted
-from trainer.files import bucket
-from trainer.files.overlap import begun, in_order
 
 _NUM_CONNECTIONS = 16
 _NUM_ALONE = 1000

@@ -2,9 +2,9 @@
 
 import os
 
+from exact_resume.files import bucket
 from trainer.data.sources import folder
 from trainer.data.sources.source import MAX_FILE_BYTES, Identity
-from trainer.files import bucket
 
 _GS = "gs://"
 

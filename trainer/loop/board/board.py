@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.plugins.scalar.summary_v2 import scalar_pb
 
-from trainer.files import storage
+from exact_resume.files import storage
 from trainer.loop.board.event_files import SECONDS_BETWEEN_UPLOADS, EventFile, write_once
 
 MAX_POINTS = 1000

@@ -10,7 +10,7 @@ from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.record_writer import RecordWriter
 
-from trainer.files import storage
+from exact_resume.files import storage
 
 SECONDS_BETWEEN_UPLOADS = 15.0
 """An object cannot grow, so in a bucket the whole file is uploaded."""

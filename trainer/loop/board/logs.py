@@ -3,9 +3,9 @@
 import dataclasses
 from typing import Any
 
+from exact_resume.events.observers import Observer
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
-from trainer.files.observers import Observer
 from trainer.learner.learner import Learner
 from trainer.loop.board import hyperparameters, images
 from trainer.loop.board.board import TRAIN, VALIDATION, NoBoard

@@ -8,9 +8,9 @@ import re
 import tempfile
 from collections.abc import Callable
 
+from exact_resume.events.observers import Observer
+from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
-from trainer.files import storage
-from trainer.files.observers import Observer
 
 _MAX_STEPS = 100
 """Longest profile, which bounds its size."""

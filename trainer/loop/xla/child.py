@@ -7,9 +7,9 @@ import signal
 import sys
 from typing import Any
 
+from exact_resume.workers.parent import end_with
 from trainer.config import TrainConfig
 from trainer.learner import libraries
-from trainer.loop.cluster.parent import end_with
 from trainer.loop.xla.trial import Outcome
 
 
@@ -49,12 +49,12 @@ def measure(
     libraries.load()
     import tensorflow as tf
 
+    from exact_resume.workers.cluster import Cluster
     from trainer.data.examples import ExamplesInMemory
     from trainer.data.sampler import Sampler
+    from trainer.learner import distribution
     from trainer.learner.learner import Learner
-    from trainer.loop import speed
-    from trainer.loop.cluster import distribution
-    from trainer.loop.cluster.cluster import Cluster
+    from trainer.loop.xla import timing
 
     strategy = distribution.make(Cluster(strategy="one-device"))
     own = dataclasses.replace(TrainConfig(**config), global_batch_size=batch_size)
@@ -63,7 +63,7 @@ def measure(
     images = tf.cast(tf.random.stateless_uniform(shape, (0, 0), maxval=256, dtype=tf.int32), tf.uint8)
     examples = ExamplesInMemory(images=images, labels=tf.zeros(batch_size, tf.int32), image_size=image_size)
     sampler = Sampler(num_examples=batch_size, global_batch_size=batch_size, seed=0)
-    return speed.time_xla(learner, examples, sampler, min_seconds=min_seconds, num_steps=num_steps)
+    return timing.time_xla(learner, examples, sampler, min_seconds=min_seconds, num_steps=num_steps)
 
 
 if __name__ == "__main__":

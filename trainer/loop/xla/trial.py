@@ -17,8 +17,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any
 
-from trainer.loop.cluster.patience import POLL_SECONDS, GaveUp
-from trainer.loop.cluster.signals import StopRequest
+from exact_resume.workers.patience import POLL_SECONDS, GaveUp
+from exact_resume.workers.signals import StopRequest
 
 _LIMIT_SECONDS = 300.0
 """Longest trial; compiling a large network takes one or two minutes."""

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from exact_resume.files import storage
 from localvertex_base.userinput.spelling import quoted
 from trainer.command_line import TrainingError
-from trainer.files import storage
 from trainer.results.batch.instances import KEY_FIELD
 
 

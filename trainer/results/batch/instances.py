@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
+from exact_resume.files import overlap, storage
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import on_one_line
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.data import images
 from trainer.data.sources.source import Source, SourceImage
 from trainer.data.sources.unlabelled import open_unlabelled
-from trainer.files import overlap, storage
 
 KEY_FIELD = "file_name"
 """Field that the service takes out of an instance, and adds to its prediction."""

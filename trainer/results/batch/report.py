@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from exact_resume.files import storage
 from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
-from trainer.files import storage
+from trainer.data.pages import page
+from trainer.files import outputs
 from trainer.results.batch import answers
 from trainer.results.batch.answers import Answer
 from trainer.results.batch.instances import KEY_FIELD
-from trainer.results.report import page
 
 _NUM_SHOWN = 30
 _NUM_BARS = 10
@@ -75,7 +76,7 @@ def report(
         TrainingError: There are no predictions, or too few.
     """
     summary = _Summary()
-    storage.write_output_lines(results_path, _lines(predictions_directory, summary))
+    outputs.write_lines(results_path, _lines(predictions_directory, summary))
     missing, problems = num_images - summary.num, answers.errors(predictions_directory)
     if missing > max_bad_fraction * num_images or not summary.num:
         raise TrainingError(
@@ -94,7 +95,7 @@ def report(
             *_bad(bad, num_bad),
         ],
     )
-    storage.write_output(report_path, text)
+    outputs.write(report_path, text)
     mean = summary.total_certainty / summary.num
     print(f"{summary.num:,} predictions, {num_bad:,} images not read, {missing:,} without a prediction")
     return {"num_predictions": summary.num, "num_bad": num_bad, "num_missing": missing, "mean_probability": mean}

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from exact_resume.files import downloads, storage
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import on_one_line, quoted
-from trainer.files import downloads, storage
-from trainer.results import exported, seen
+from trainer.checkpoints import seen
+from trainer.results import exported
 from trainer.results.comparison.class_names import quoted_list
 from trainer.results.comparison.not_comparable import NotComparable
 

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from trainer.checkpoints import restored
+from exact_resume.files import storage
+from trainer.checkpoints import restored, seen
 from trainer.checkpoints.best import BestCheckpoint
 from trainer.data.dataset import Dataset
-from trainer.files import storage
 from trainer.models.metrics import ACCURACY, METRICS
-from trainer.results import seen, serving, significance
+from trainer.results import serving, significance
 from trainer.results.comparison import champion as champions, class_names, images
 from trainer.results.comparison.class_names import Classes
 from trainer.results.comparison.decision import ClassResult, Comparison, Scores, Table

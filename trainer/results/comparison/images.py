@@ -7,16 +7,16 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
+from exact_resume.files import storage
+from exact_resume.files.overlap import in_order
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import on_one_line
+from trainer.checkpoints import seen
 from trainer.data import staging
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list
 from trainer.data.sources import factory
 from trainer.data.sources.source import SourceImage
-from trainer.files import storage
-from trainer.files.overlap import in_order
-from trainer.results import seen
 from trainer.results.comparison.not_comparable import NotComparable
 
 _NUM_THREADS = 16

@@ -1,1 +1,1 @@
-"""Probable label errors: confident learning, and folds for training images."""
+"""Probable label errors among training images: folds, and a training for each."""

@@ -16,6 +16,8 @@ import time
 
 import numpy as np
 
+from exact_resume.files import storage
+from exact_resume.workers.signals import StopRequest
 from localvertex_base.userinput import cli, paths
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quoted
@@ -24,13 +26,13 @@ from trainer.command_line import TrainingError
 from trainer.config import TrainConfig
 from trainer.data import dataset, staging
 from trainer.data.dataset import Dataset
+from trainer.data.pages import page
 from trainer.data.splits import check_batch_size
-from trainer.files import storage
-from trainer.loop.cluster.signals import StopRequest
-from trainer.results import predictions
-from trainer.results.label_errors import confident_learning, folds
+from trainer.files import outputs
+from trainer.results import confident_learning, predictions
+from trainer.results.label_errors import folds
 from trainer.results.predictions import Predictions
-from trainer.results.report import label_errors as section, page
+from trainer.results.report import label_errors as section
 
 _MAX_FOLDS = 20
 _MAX_MINUTES = 10_000.0
@@ -45,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     # NaN is refused, too.
     if not 0 < options.max_minutes <= _MAX_MINUTES:
         raise UserError(f"--max-minutes={quoted(options.max_minutes)} is out of range; expected up to {_MAX_MINUTES:g}")
-    storage.check_output("--report", options.report)
+    outputs.check_file("--report", options.report)
     predictions.check_path("--predictions", options.predictions, options.report)
     train_config = config.from_namespace(options)
     data = dataset.load(paths.check("DATASET", options.dataset))
@@ -101,7 +103,7 @@ def _train(directory: str, train_config: TrainConfig, deadline: float, stop: Sto
         SystemExit: A stop was requested.
     """
     paths = [f"--dataset={directory}", f"--checkpoint-directory={_checkpoints(directory)}"]
-    words = [str(os.getpid()), *paths, "--keep-checkpoints=1", *train_config.to_flags()]
+    words = [str(os.getpid()), "trainer.task", *paths, "--keep-checkpoints=1", *train_config.to_flags()]
     # Without the variables of a distributed job, because this run uses one machine and its own folders.
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("AIP_", "TF_CONFIG", "CLUSTER_SPEC"))}
     errors = pathlib.Path(directory, "errors.txt")
@@ -157,10 +159,10 @@ def _write(datasets: list[str], data: Dataset, *, report_path: str, predictions_
     all_lines = "The file of predictions marks all of them." if predictions_path else ""
     made = section.block(errors, whole, [every], all_lines=all_lines)
     subtitle = f"Training images in {len(found)} folds, each checked by a model that was trained on the other folds."
-    storage.write_output(report_path, page.render(title="Training labels", subtitle=subtitle, blocks=[made]))
+    outputs.write(report_path, page.render(title="Training labels", subtitle=subtitle, blocks=[made]))
     positions = None if errors.reason else frozenset(errors.indices)
     if predictions_path:
-        storage.write_output_lines(predictions_path, predictions.lines(whole, [every], positions))
+        outputs.write_lines(predictions_path, predictions.lines(whole, [every], positions))
     accuracy = float(np.mean(every.probabilities.argmax(axis=1) == every.labels))
     name, baseline = data.constant_answer("train")
     print(f"accuracy on the labels: {accuracy:g} ({baseline:g} by always answering {quoted(name)})")

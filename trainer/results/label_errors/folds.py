@@ -11,12 +11,12 @@ import os
 import pathlib
 from typing import Any
 
+from exact_resume.files import bucket, storage
 from localvertex_base.userinput.errors import UserError
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.stored.metadata import StoredShard
 from trainer.data.stored.records import parse
-from trainer.files import bucket, storage
 
 _CHUNK = 256
 

@@ -1,10 +1,10 @@
-"""The child process of `python -m trainer.results.label_errors`: `trainer.task`, which ends with its parent."""
+"""The child of `python -m trainer.results.label_errors`: runs a command of the trainer, and ends with its parent."""
 
+import runpy
 import sys
 
-from trainer import command_line, task
-from trainer.loop.cluster.parent import end_with
+from exact_resume.workers.parent import end_with
 
 if __name__ == "__main__":
     end_with(int(sys.argv.pop(1)))
-    sys.exit(command_line.run(task.main))
+    runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)

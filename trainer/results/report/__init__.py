@@ -1,1 +1,1 @@
-"""The HTML pages of the steps: their building blocks, charts, and the reports on a dataset and on a model."""
+"""The HTML pages of the steps on a dataset, a model, a comparison and label errors."""

@@ -1,9 +1,9 @@
 """The page on a model and the champion."""
 
+from trainer.data.pages import page
 from trainer.models.metrics import ACCURACY
 from trainer.results.comparison.class_names import quoted_list
 from trainer.results.comparison.decision import ClassResult, Comparison
-from trainer.results.report import page
 
 _TITLE = "Champion and challenger"
 _MAX_ROWS = 200

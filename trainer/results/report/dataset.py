@@ -4,9 +4,10 @@ import itertools
 from collections.abc import Iterable, Mapping
 
 from trainer.data.dataset import Dataset
+from trainer.data.pages import charts, page
 from trainer.data.splits import SPLITS
 from trainer.data.stored.records import Record
-from trainer.results.report import charts, page, quality
+from trainer.results.report import quality
 
 _MAX_CLASSES = 40
 """Number of classes that are drawn and sampled; the table lists all of them."""

@@ -7,9 +7,9 @@ import numpy as np
 from localvertex_base.userinput.cli import one_line
 from localvertex_base.userinput.spelling import listed
 from trainer.data.dataset import Dataset
-from trainer.results.label_errors.confident_learning import MIN_IMAGES_OF_CLASS, MIN_RECALL, LabelErrors
+from trainer.data.pages import page
+from trainer.results.confident_learning import MIN_IMAGES_OF_CLASS, MIN_RECALL, LabelErrors
 from trainer.results.predictions import Predictions
-from trainer.results.report import page
 
 _TITLE = "Probable label errors"
 _NUM_SHOWN = 24

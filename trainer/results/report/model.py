@@ -4,15 +4,16 @@ from typing import Any
 
 import numpy as np
 
+from exact_resume.checkpoints import exactness
+from exact_resume.events import log as event_log
 from localvertex_base.userinput.spelling import quoted
-from trainer.checkpoints import best, identity, starting_weights
+from trainer.checkpoints import best, starting_weights
 from trainer.checkpoints.restored import TrainedModel
 from trainer.data.dataset import Dataset
-from trainer.files import event_log
+from trainer.data.pages import charts, page
 from trainer.models.metrics import ACCURACY
 from trainer.results.evaluation import Evaluation
 from trainer.results.predictions import Predictions
-from trainer.results.report import charts, page
 
 _NUM_MISTAKES = 24
 _MAX_DRAWN_CLASSES = 60
@@ -73,7 +74,7 @@ def render(
             rows=[
                 ["run", checkpoint.run_id],
                 *([["started from", start["taken"]]] if start else []),
-                *([["devices", identity.describe_devices(checkpoint.devices)]] if checkpoint.devices else []),
+                *([["devices", exactness.describe_devices(checkpoint.devices)]] if checkpoint.devices else []),
                 *([name, str(value)] for name, value in checkpoint.identity.items()),
             ],
         ),

@@ -4,12 +4,12 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from exact_resume.files import storage
 from trainer.data.dataset import Dataset
+from trainer.data.pages import page
 from trainer.data.preparing.quality import rejected
 from trainer.data.preparing.quality.kinds import ADVICE
 from trainer.data.stored.records import Record
-from trainer.files import storage
-from trainer.results.report import page
 
 _MAX_NAMES = 3
 _MAX_DOWNLOAD_BYTES = 2**18

@@ -175,7 +175,7 @@ class Buckets:
 
 def crc32c(data: bytes) -> str:
     """Return the checksum as the API writes it."""
-    return base64.b64encode(google_crc32c.Checksum(data).digest()).decode()
+    return base64.b64encode(google_crc32c.value(data).to_bytes(4, "big")).decode()
 
 
 def _check(generation: int, conditions: Mapping[str, str]) -> None:

@@ -5,8 +5,9 @@ import dataclasses
 import pathlib
 import ssl
 import threading
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Self
+from typing import Self, cast
 
 import trustme
 
@@ -94,28 +95,27 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile, self.wfile = self.connection.makefile("rb"), self.connection.makefile("wb", 0)
 
     def do_GET(self) -> None:
-        host = self.headers.get("Host", "").removesuffix(":443")
+        headers = cast("Mapping[str, str]", self.headers)
+        host = headers.get("Host", "").removesuffix(":443")
         target = f"{host}{self.path}"
         try:
             body = self._body(f"{self.command} {target}")
         except ConnectionDropped as dropped:
             # The bytes of a resumable upload that have arrived count, as they do at Google.
-            self.api.keep(self.command, self.path, self.headers, dropped.body)
+            self.api.keep(self.command, self.path, headers, dropped.body)
             self.close_connection = True
             return
-        target, num_bytes = unpacked(target, self.headers, body)
+        target, num_bytes = unpacked(target, headers, body)
         line = f"{self.command} {target}"
-        request = Request(method=self.command, target=target, num_bytes=num_bytes, range=self.headers.get("Range", ""))
+        request = Request(method=self.command, target=target, num_bytes=num_bytes, range=headers.get("Range", ""))
         if status := self.faults.meet(line, request):
             self._send(failure(ApiError(status, "backendError", "A test made this request fail.")))
             return
         is_damaged = self.faults.is_damaged(line)
         if is_damaged and self.command != "GET":
-            body = damaged(self.headers, body)
+            body = damaged(headers, body)
         origin = f"{'http' if self.is_emulator else 'https'}://{host}"
-        answer = self.api.answer(
-            self.command, self.path, self.headers, body, origin=origin, is_emulator=self.is_emulator
-        )
+        answer = self.api.answer(self.command, self.path, headers, body, origin=origin, is_emulator=self.is_emulator)
         if is_damaged and self.command == "GET":
             answer = dataclasses.replace(answer, body=damaged({}, answer.body))
         self._send(answer, cut=self.faults.answer_length(line))

@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 
 from localvertex_base.userinput.errors import UserError
-from trainer.data.changes import __main__ as command, changes
+from trainer.data.changes import __main__ as command, changes, report
 from trainer.data.changes.changes import Changes
 from trainer.data.changes.images import ADDED, KINDS, RELABELLED, REMOVED, RENAMED, REPLACED
 from trainer.data.preparing import image_list
 from trainer.data.preparing.rows import Row
 from trainer.data.stored.records import Figures
-from trainer.results.report import changes as report
 
 SIZE = 8
 Image = tuple[str, str, str]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from exact_resume.files import storage
 from trainer.data.changes import changes, last_time
-from trainer.files import storage
 from trainer.prepare import prepare
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from exact_resume.events import log as event_log
 from tests.support.board_server import TensorBoard, tensorboard
 from tests.support.job import EXACT_RUN, EXACT_RUN_STEPS
 from tests.support.modules import run_module
-from trainer.files import event_log
 
 pytestmark = pytest.mark.slow
 KILLED = Path(__file__).parents[3] / "support" / "killed_task.py"

@@ -13,13 +13,14 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
+from exact_resume.checkpoints import checkpoints, manifest
 from tests.support.modules import run_module
-from trainer.checkpoints import best, checkpoints, manifest
+from trainer.checkpoints import best, seen
 from trainer.data import dataset
 from trainer.evaluate import evaluate
 from trainer.export import export
 from trainer.prepare import prepare
-from trainer.results import exported, seen
+from trainer.results import exported
 from trainer.results.comparison import champion as champions, comparison, images
 from trainer.results.comparison.decision import Comparison, decide
 from trainer.results.comparison.not_comparable import NotComparable

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.support import tiny_images
+from trainer.checkpoints import seen
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.prepare import prepare
-from trainer.results import seen
 from trainer.results.comparison import images
 from trainer.results.comparison.images import Unseen
 from trainer.results.comparison.not_comparable import NotComparable

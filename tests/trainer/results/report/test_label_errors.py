@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from trainer.data.dataset import Dataset
+from trainer.data.pages import page
 from trainer.results import predictions
-from trainer.results.label_errors.confident_learning import LabelErrors
+from trainer.results.confident_learning import LabelErrors
 from trainer.results.predictions import Predictions
-from trainer.results.report import label_errors, page
+from trainer.results.report import label_errors
 from vertex_testing.html import Page
 
 HOSTILE = '<img src=x onerror="alert(1)">\n\u202egnp.exe'

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from trainer.data.dataset import Dataset
+from trainer.data.pages import page
 from trainer.results.evaluation import score
 from trainer.results.predictions import Predictions
-from trainer.results.report import model, page
+from trainer.results.report import model
 
 
 def window(first: int, last: int, loss: float) -> dict[str, Any]:
@@ -25,7 +26,7 @@ def test_windows_are_averaged_by_their_number_of_steps() -> None:
 def test_steps_that_were_repeated_appear_as_last_trained(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: dict[str, Any] = {}
     monkeypatch.setattr(
-        "trainer.results.report.charts.lines", lambda title, series, **labels: drawn.update({title: series}) or ""
+        "trainer.data.pages.charts.lines", lambda title, series, **labels: drawn.update({title: series}) or ""
     )
     model._curves([window(1, 2, 9.0), window(1, 2, 1.0), {"event": "evaluate", "step": 2, "loss": 3.0, "accuracy": 1}])
     assert drawn["Loss"] == {"train": [(2, 1.0)], "validation": [(2, 3.0)]}
@@ -34,7 +35,7 @@ def test_steps_that_were_repeated_appear_as_last_trained(monkeypatch: pytest.Mon
 def test_the_chosen_metric_has_a_curve_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: dict[str, Any] = {}
     monkeypatch.setattr(
-        "trainer.results.report.charts.lines", lambda title, series, **labels: drawn.update({title: series}) or ""
+        "trainer.data.pages.charts.lines", lambda title, series, **labels: drawn.update({title: series}) or ""
     )
     done = {"event": "evaluate", "loss": 3.0, "accuracy": 1, "metric": "macro-f1"}
     model._curves([done | {"step": 4, "score": 0.5}, done | {"step": 2, "score": 0.25}], "macro-f1")

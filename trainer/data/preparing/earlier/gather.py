@@ -7,6 +7,7 @@ import itertools
 import time
 from collections.abc import Iterable, Iterator, Sequence
 
+from exact_resume.files.overlap import begun, in_order
 from trainer.data.preparing import parts
 from trainer.data.preparing.earlier.known import Known
 from trainer.data.preparing.earlier.reuse import NoPreviousDataset
@@ -14,7 +15,6 @@ from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.parts import DamagedPart
 from trainer.data.preparing.rows import Rows
 from trainer.data.sources.source import Identity, SourceImage
-from trainer.files.overlap import begun, in_order
 from trainer.files.progress import Progress
 
 _NUM_THREADS = 16

@@ -5,27 +5,15 @@ so that at every moment one of them is complete.
 """
 
 import dataclasses
-import hashlib
-import importlib.metadata
-import json
 import os
-import pathlib
 from typing import Any
 
-from PIL import features
-
+from exact_resume.files import storage
 from localvertex_base.userinput import paths
 from localvertex_base.userinput.errors import UserError
-from trainer.data import dataset, images
-from trainer.data.preparing import examine, image_list, parts, prefixes, rows, shards
-from trainer.data.preparing.quality import signatures
-from trainer.data.stored import records
-from trainer.files import storage
+from trainer.data.preparing import versions
 
 _FILE = "latest.json"
-_DECODERS = ("pil", "jpg", "libjpeg_turbo", "zlib", "zlib_ng", "jpg_2000", "libtiff", "webp", "avif", "littlecms2")
-_CODE = (images, examine, signatures, records, shards, prefixes, rows, parts, image_list)
-"""Modules that decide what is stored of an image, and how: datasets and parts of another version are never found."""
 
 
 class Unusable(Exception):
@@ -130,28 +118,9 @@ def of(pipeline_root: str, *, source: str, image_size: int, max_examples: int) -
         "path": source if "://" in source else os.path.abspath(source),
         "image_size": image_size,
         "max_examples": max_examples,
-        **_versions(),
+        **versions.used(),
     }
-    name = _digest(key)
-    return Pointer(storage.join(pipeline_root, "prepared", name))
-
-
-def version() -> str:
-    """Return a digest of all versions that the bytes of a dataset depend on: equal on machines that can share work."""
-    return _digest(_versions())
-
-
-def _versions() -> dict[str, Any]:
-    return {
-        "format": dataset.FORMAT_VERSION,
-        "decoders": {name: features.version(name) for name in _DECODERS},
-        "array_record": importlib.metadata.version("array_record"),
-        "code": [hashlib.sha256(pathlib.Path(str(module.__file__)).read_bytes()).hexdigest() for module in _CODE],
-    }
-
-
-def _digest(value: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:32]
+    return Pointer(storage.join(pipeline_root, "prepared", versions.digest(key)))
 
 
 def _entry(value: dict[str, Any]) -> Entry:

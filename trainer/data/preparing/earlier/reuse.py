@@ -12,6 +12,8 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 
+from exact_resume.files import bucket, downloads, storage
+from exact_resume.files.overlap import begun, in_order
 from localvertex_base.userinput.errors import UserError
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
@@ -24,8 +26,6 @@ from trainer.data.splits import SPLITS
 from trainer.data.stored.metadata import StoredShard
 from trainer.data.stored.records import image_of
 from trainer.data.stored.shards import DamagedShard, Shards
-from trainer.files import bucket, downloads, storage
-from trainer.files.overlap import begun, in_order
 
 
 class NoPreviousDataset:

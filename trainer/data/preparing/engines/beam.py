@@ -11,9 +11,9 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
+from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
 from trainer.data.preparing.engines import exchange
-from trainer.files import storage
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -15,6 +15,8 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 
+from exact_resume.files import bucket, downloads, storage
+from exact_resume.files.overlap import in_order
 from localvertex_base.userinput.errors import UserError
 from trainer.data.preparing import parts, shards
 from trainer.data.preparing.engines.beam import Beam
@@ -24,8 +26,6 @@ from trainer.data.preparing.rows import Row
 from trainer.data.preparing.shards import Shard
 from trainer.data.sources.source import SourceImage
 from trainer.data.stored.metadata import StoredShard
-from trainer.files import bucket, downloads, storage
-from trainer.files.overlap import in_order
 
 _NUM_CONNECTIONS = 16
 

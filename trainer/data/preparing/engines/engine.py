@@ -4,11 +4,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
+from exact_resume.files import bucket
 from trainer.data.preparing.rows import Row
 from trainer.data.preparing.shards import Shard
 from trainer.data.sources.source import SourceImage
 from trainer.data.stored.metadata import StoredShard
-from trainer.files import bucket
 
 Records = Callable[[Iterable[Row]], Iterator[tuple[Row, bytes]]]
 """A function that yields each row with its record as it is stored."""

@@ -14,11 +14,11 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from exact_resume.files import storage
+from exact_resume.files.overlap import in_order
 from localvertex_base.userinput.errors import UserError
 from trainer.command_line import TrainingError
-from trainer.data.preparing.earlier import pointer
-from trainer.files import storage
-from trainer.files.overlap import in_order
+from trainer.data.preparing import versions
 
 _WORK, _RESULT, _ERROR = ".work", ".result", ".error"
 _NUM_THREADS = 8
@@ -31,7 +31,7 @@ def put(folder: str, function: Callable[[Any], Any], items: Iterable[Any]) -> in
         number, pickled = numbered
         storage.write_bytes(storage.join(folder, f"{number:06d}{_WORK}"), pickled)
 
-    version = pickle.dumps(pointer.version())
+    version = pickle.dumps(versions.own())
     num_items, remaining = 0, enumerate(version + pickle.dumps((function, item)) for item in items)
     # Few at a time, because a work item may have some megabytes.
     while some := list(itertools.islice(remaining, _NUM_THREADS)):
@@ -90,7 +90,7 @@ def _work_item(content: bytes) -> tuple[Callable[[Any], Any], Any]:
         UserError: Another version of this project has written them, whose results would have other bytes.
     """
     file = io.BytesIO(content)
-    if (theirs := pickle.load(file)) != (own := pointer.version()):  # noqa: S301 - see above
+    if (theirs := pickle.load(file)) != (own := versions.own()):  # noqa: S301 - see above
         raise UserError(
             f"the workers' image has another version of the trainer ({own}) than this step ({theirs}); compile the"
             " pipeline with a --cpu-image that does not change, such as NAME@sha256:DIGEST"

@@ -2,6 +2,7 @@
 
 from typing import BinaryIO
 
+from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quoted
 from trainer.data.preparing.dataflow.settings import Settings
@@ -10,7 +11,6 @@ from trainer.data.preparing.engines.beam import Beam
 from trainer.data.preparing.engines.distributed import Distributed
 from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.engines.local import Local
-from trainer.files import storage
 
 LOCAL, DATAFLOW = ENGINES = ("local", "dataflow")
 FN_API_RUNNER = "FnApiRunner"

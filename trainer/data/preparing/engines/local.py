@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
+from exact_resume.files import bucket
 from trainer.data.preparing import parts, shards
 from trainer.data.preparing.engines.engine import Records
 from trainer.data.preparing.read import examined
@@ -13,7 +14,6 @@ from trainer.data.preparing.rows import Row
 from trainer.data.preparing.shards import Shard
 from trainer.data.sources.source import SourceImage
 from trainer.data.stored.metadata import StoredShard
-from trainer.files import bucket
 
 
 class Local:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
 from trainer import prepare
 from trainer.data.preparing import parts
@@ -16,7 +17,6 @@ from trainer.data.preparing.engines import exchange, factory, fn_api
 from trainer.data.preparing.engines.beam import Beam
 from trainer.data.preparing.engines.distributed import Distributed
 from trainer.data.sources.source import SourceImage
-from trainer.files import storage
 from vertex_testing.cloud_storage.server import CloudStorage
 
 BEAM = {"prepare_engine": "dataflow", "beam_runner": "FnApiRunner"}

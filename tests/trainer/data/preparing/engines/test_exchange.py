@@ -10,7 +10,7 @@ import pytest
 from localvertex_base.userinput.errors import UserError
 from tests.support import work_items
 from trainer.command_line import TrainingError
-from trainer.data.preparing.earlier import pointer
+from trainer.data.preparing import versions
 from trainer.data.preparing.engines import exchange, factory, fn_api
 from trainer.data.preparing.engines.beam import Beam
 
@@ -87,12 +87,12 @@ def test_workers_of_another_version_are_one_line(tmp_path: Path, monkeypatch: py
     folder = str(tmp_path)
     exchange.put(folder, work_items.square, [3])
     with monkeypatch.context() as worker:
-        worker.setattr(pointer, "version", lambda: "another")
+        worker.setattr(versions, "own", lambda: "another")
         with pytest.raises(UserError, match="another version"):
             work_on_all(folder)
     with pytest.raises(UserError) as caught:
         exchange.raise_error(folder)
-    expected = f"the workers' image has another version of the trainer (another) than this step ({pointer.version()});"
+    expected = f"the workers' image has another version of the trainer (another) than this step ({versions.own()});"
     assert str(caught.value).startswith(expected)
     assert "\n" not in str(caught.value)
     # The image was replaced: nothing of the failure remains.

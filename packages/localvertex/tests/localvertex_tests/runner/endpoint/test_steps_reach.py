@@ -34,7 +34,7 @@ with open(sys.argv[1], "w") as file:
 CLIENT = """\
 import json, sys, warnings
 warnings.simplefilter("ignore")
-from training_job.release.registry import Registry
+from components.registry.registry import Registry
 name = Registry(region="us-central1", pipeline_root=sys.argv[2]).find("pets")
 open(sys.argv[1], "w").write(json.dumps([name.rpartition("/")[2]]))
 """
@@ -47,7 +47,7 @@ def by_client(root: str, path: str) -> None:
     import warnings
 
     warnings.simplefilter("ignore")
-    from training_job.release.registry import Registry
+    from components.registry.registry import Registry
 
     name = Registry(region="us-central1", pipeline_root=root).find("pets")
     with open(path, "w") as file:

@@ -1,0 +1,79 @@
+"""The `compare` step: whether the new model replaces the champion, on images that neither has seen."""
+
+from typing import NamedTuple
+
+from kfp import dsl
+
+from components.container_image import PLACEHOLDER_IMAGE
+
+
+@dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)
+def compare(
+    dataset: dsl.Input[dsl.Dataset],
+    comparison: dsl.Output[dsl.HTML],
+    metrics: dsl.Output[dsl.Metrics],
+    checkpoint_directory: str,
+    source: str,
+    model_name: str,
+    serving_image: str,
+    own_image: str,
+    region: str,
+    pipeline_root: str,
+    max_regression: float,
+    must_improve: bool,
+    min_compared_images: int,
+    force_promotion: bool,
+    deploy_endpoint: str,
+) -> NamedTuple(  # type: ignore[valid-type]  # kfp takes the outputs from this call
+    "Comparison",
+    [
+        ("is_registered", bool),
+        ("is_promoted", bool),
+        ("aliases", list[str]),
+        ("deploy_endpoint", str),
+        ("parent_model", str),
+        ("registered_version", str),
+        ("champion", str),
+    ],
+):
+    """Compare the best checkpoint with the champion of the Model Registry; note the outcome next to the checkpoints.
+
+    Args:
+        dataset: The dataset written by `prepare`; the test split is used.
+        comparison: Page with both models' results and the reason.
+        metrics: Its figures.
+        checkpoint_directory: Folder with the checkpoints of the training job.
+        source: The source of the images; read again if the champion has another image size.
+        model_name: Display name in the Model Registry.
+        serving_image: Prediction container image that the model is to be registered with; empty for `own_image`.
+        own_image: The container image of this project's own server.
+        region: Region of the Model Registry.
+        pipeline_root: Folder or gs:// prefix of the run.
+        max_regression: Largest accepted loss of test score (0 to 1) against the champion.
+        must_improve: Replace the champion only by a significantly better model.
+        min_compared_images: Fewest images that are enough for a comparison.
+        force_promotion: Promote the model regardless of both comparisons.
+        deploy_endpoint: Display name of the endpoint for a promoted model; empty for none.
+
+    Returns:
+        Whether to register the model, and whether it is promoted. The aliases and the endpoint of a promoted model.
+        The parent model, the model's version if it is already registered, and the champion.
+    """
+    from components.compare.comparison import compare as compare_models, reported
+
+    return reported(compare_models)(
+        dataset_directory=dataset.path,
+        page_path=comparison.path,
+        metrics=metrics.metadata,
+        checkpoint_directory=checkpoint_directory,
+        source=source,
+        model_name=model_name,
+        serving_image=serving_image or own_image,
+        region=region,
+        pipeline_root=pipeline_root,
+        max_regression=max_regression,
+        must_improve=must_improve,
+        min_compared_images=min_compared_images,
+        force_promotion=force_promotion,
+        deploy_endpoint=deploy_endpoint,
+    )

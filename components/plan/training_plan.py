@@ -1,0 +1,177 @@
+"""The training plan: what is computed, on which machines, and whether that has been done already."""
+
+import functools
+import pathlib
+from typing import Any, NamedTuple
+
+from components.compare.criteria import Criteria
+from components.plan import report
+from components.plan.outcomes import Release, conclusion
+from components.registry.registry import Registry
+from components.release.serving_machines import ServingMachines, check_deployment
+from components.train import starting_weights
+from components.train.boot_disk import check_boot_disk
+from components.train.machines import Machines, check
+from components.values import check_names, check_score, check_together
+from exact_resume.checkpoints.exactness import is_exact_of_earlier_version
+from exact_resume.checkpoints.result_file import is_finished
+from localvertex_base.userinput import paths
+from localvertex_base.userinput.errors import UserError
+from trainer.checkpoints.identity import run_id
+from trainer.command_line import reported as reported  # a component imports `reported` from here
+from trainer.config import TrainConfig
+from trainer.data import dataset
+from trainer.loop.board import profile
+
+
+class TrainingPlan(NamedTuple):
+    """The fields of the training job; they are the outputs of the `plan` step."""
+
+    worker_pool_specs: list[dict[str, Any]]
+    restart_job_on_worker_restart: bool
+    timeout: str
+    max_wait_duration: str
+    persistent_resource_id: str
+    display_name: str
+    run_id: str
+    base_output_directory: str
+    checkpoint_directory: str
+    is_finished: bool
+    has_nothing_new: bool
+    """Whether the run is finished, and its model registered, and deployed if asked for, or refused."""
+
+
+def plan(
+    *,
+    dataset_directory: str,
+    report_path: str,
+    image: str,
+    region: str,
+    pipeline_root: str,
+    run_label: str,
+    exact: bool,
+    profile_steps: str,
+    minimum_score: float,
+    names: dict[str, str],
+    hyperparameters: dict[str, Any],
+    machines: dict[str, Any],
+    criteria: dict[str, Any] | None = None,
+    deploy_endpoint: str = "",
+    replicas: dict[str, Any] | None = None,
+    default_persistent_resource_id: str = "",
+) -> TrainingPlan:
+    """Check the machines, derive the run id from what is computed, and write the report.
+
+    Args:
+        dataset_directory: Folder written by `prepare`.
+        report_path: Path of the HTML file to write.
+        image: Container image of the training job.
+        region: Vertex AI region, e.g. us-central1.
+        pipeline_root: Folder or gs:// prefix; its `training/<run id>` outlives this run.
+        run_label: Part of the run's identity, without any other meaning.
+        exact: The trainer's `--exact`; an inexact run does not count as this one.
+        profile_steps: The trainer's `--profile-steps`, which is not part of the identity either.
+        minimum_score: Score on the test split that the model has to reach, 0 to 1.
+        names: Values that Google's components receive later: model_name, serving_image, service_account, network,
+            tensorboard, kms_key.
+        hyperparameters: Fields of `TrainConfig`.
+        machines: Fields of `Machines`.
+        criteria: Fields of `Criteria`.
+        deploy_endpoint: Display name of the endpoint; empty for no deployment.
+        replicas: Fields of `ServingMachines`.
+        default_persistent_resource_id: The one that the pipeline's own steps run on; empty for none.
+
+    Returns:
+        The fields of the training job, and whether anything is left to do.
+
+    Raises:
+        UserError: A value is wrong, or Vertex AI would refuse the machines.
+    """
+    check_names(names)
+    check_score(minimum_score)
+    release = Release(
+        model_name=names["model_name"],
+        serving_image=names["serving_image"],
+        region=region,
+        minimum_score=minimum_score,
+        criteria=Criteria(**criteria or {}),
+        endpoint=deploy_endpoint,
+    )
+    profile.parse(profile_steps)
+    config, pools = TrainConfig(**hyperparameters), _machines(machines, default_persistent_resource_id)
+    check_together(config, pools, exact=exact)
+    findings = check(pools, image=image, region=region)
+    findings += check_deployment(deploy_endpoint, ServingMachines(**replicas or {}), region=region)
+    data = dataset.load(dataset_directory)
+    _check_batch_size(config, num_train=data.num_examples["train"])
+    check_boot_disk(pools, data)
+    training = f"{paths.check('pipeline_root', pipeline_root).rstrip('/')}/training"
+    config, start = starting_weights.resolve(config, data, training=training, region=region)
+    identity = _run_id(config, data.fingerprint, run_label, exact=exact, training=training)
+    base = f"{training}/{identity}"
+    checkpoints = f"{base}/checkpoints/"
+    flags = [f"--dataset={dataset_directory}", f"--run-label={run_label}", *config.to_flags(), *start.flags]
+    flags += ["--exact"] * exact + [f"--profile-steps={profile_steps}"] * bool(profile_steps)
+    finished = is_finished(checkpoints, expected_run_id=identity)
+    # The registry is only asked for a finished run: a first one makes no call.
+    registry = functools.partial(Registry, region=region, pipeline_root=pipeline_root)
+    outcome = conclusion(checkpoints, release, registry) if finished else ""
+    planned = TrainingPlan(
+        worker_pool_specs=pools.worker_pool_specs(image=image, args=flags),
+        restart_job_on_worker_restart=pools.restart_job_on_worker_restart,
+        timeout=f"{pools.timeout_seconds}s",
+        max_wait_duration=f"{pools.max_wait_seconds}s",
+        persistent_resource_id=pools.persistent_resource_id,
+        display_name=f"{names['model_name']}-{identity}",
+        run_id=identity,
+        base_output_directory=base,
+        checkpoint_directory=checkpoints,
+        is_finished=finished,
+        has_nothing_new=bool(outcome),
+    )
+    state = _state(finished=finished, outcome=outcome)
+    configuration = config.to_dict() | {"dataset": data.fingerprint, "run label": run_label or "(none)"}
+    configuration |= {"exact": exact} | ({"starts from": start.description} if start.description else {})
+    page = report.plan_page(
+        machines=pools,
+        region=region,
+        worker_pool_specs=planned.worker_pool_specs,
+        findings=findings,
+        run_id=identity,
+        state=state,
+        configuration=configuration,
+    )
+    pathlib.Path(report_path).write_text(page, encoding="utf-8")
+    started = [start.description] if start.description else []
+    print(*started, f"run {identity}: {state}", *(f"warning: {finding.message}" for finding in findings), sep="\n")
+    return planned
+
+
+def _machines(fields: dict[str, Any], default_resource_id: str) -> Machines:
+    # Where the service does not fill in the placeholder, no resource is meant.
+    default = "" if "{{$" in default_resource_id else default_resource_id
+    return Machines(**fields | {"persistent_resource_id": fields.get("persistent_resource_id") or default})
+
+
+def _run_id(config: TrainConfig, fingerprint: str, run_label: str, *, exact: bool, training: str) -> str:
+    """Return the run id; an exact run of an earlier version keeps the one that it has."""
+    earlier = run_id(config, fingerprint, run_label)
+    if not exact or is_exact_of_earlier_version(f"{training}/{earlier}/checkpoints"):
+        return earlier
+    return run_id(config, fingerprint, run_label, exact=True)
+
+
+def _state(*, finished: bool, outcome: str) -> str:
+    if outcome:
+        return f"nothing new: data and configuration are unchanged ({outcome}); set another run_label to train again"
+    if finished:
+        return "already finished, not trained again; its evaluation, comparison, registration or deployment is missing"
+    return "to be trained"
+
+
+def _check_batch_size(config: TrainConfig, *, num_train: int) -> None:
+    if config.global_batch_size > num_train:
+        raise UserError(
+            f"global_batch_size is {config.global_batch_size}, but the training split has {num_train} images; "
+            f"give {num_train} or less"
+        )

@@ -1,0 +1,49 @@
+"""Checks whether `prepare` may start a Dataflow job, and its settings, before anything is read."""
+
+import importlib.util
+from collections.abc import Mapping
+from typing import Any
+
+from components.container_image import PLACEHOLDER_IMAGE
+from components.local_run import is_local_run
+from localvertex_base.userinput.errors import UserError
+from trainer.data.preparing.dataflow.settings import Settings
+from trainer.data.preparing.engines import factory
+
+
+def dataflow_settings(
+    parameters: Mapping[str, Any],
+    *,
+    source: str,
+    prepare_engine: str = factory.LOCAL,
+    beam_runner: str = "",
+) -> Settings | None:
+    """Return the settings of the Dataflow job; None if this run needs no job.
+
+    Args:
+        parameters: Fields of the settings.
+        source: Location of the images.
+        prepare_engine: `local` or `dataflow`.
+        beam_runner: The name of a local runner; empty for Dataflow.
+
+    Raises:
+        UserError: A value is wrong, or this is a local run, which must not start machines in the cloud.
+    """
+    factory.check_names(prepare_engine, beam_runner)
+    if prepare_engine != factory.DATAFLOW or beam_runner:
+        return None
+    if is_local_run():
+        raise UserError(
+            "prepare_engine is 'dataflow', which starts machines in Google Cloud; a local run does not: set "
+            f"prepare_engine=local, or add beam_runner={factory.FN_API_RUNNER} to try it on this machine"
+        )
+    if parameters.get("image", "") in ("", PLACEHOLDER_IMAGE) or importlib.util.find_spec("apache_beam") is None:
+        raise UserError(
+            "prepare_engine is 'dataflow', but the container image of this step has no Apache Beam; recompile with "
+            "--cpu-image and the image that the target `cpu` of the Dockerfile builds"
+        )
+    if not source.startswith("gs://"):
+        raise UserError(
+            f"prepare_engine is 'dataflow', but source is {source!r}; Dataflow's workers read only gs://..."
+        )
+    return Settings(**parameters)

@@ -1,0 +1,33 @@
+"""The first step of the pipeline: it refuses wrong values of all steps before it reads a single image."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from components.prepare.dataflow import dataflow_settings
+from components.values import check_values
+from trainer import prepare as dataset
+from trainer.command_line import reported as reported  # a component imports `reported` from here
+
+_NO_JOB: Mapping[str, Any] = MappingProxyType({})
+"""What files have that an earlier version compiled."""
+_OF_THE_JOB = ("prepare_engine", "beam_runner", "source")
+
+
+def prepare(*, settings: Mapping[str, Any], dataflow: Mapping[str, Any] = _NO_JOB, **options: Any) -> dict[str, Any]:
+    """Check the values of the later steps, then write the dataset.
+
+    Args:
+        settings: Values of the pipeline's parameters by name; empty outside of this pipeline.
+        dataflow: Values for a Dataflow job, see `components.prepare.dataflow`.
+        **options: Those of `trainer.prepare.prepare`.
+
+    Returns:
+        The metadata of the dataset.
+
+    Raises:
+        UserError: A value is wrong, or the source cannot be used.
+    """
+    check_values(settings)
+    job = dataflow_settings(dataflow, **{name: options[name] for name in _OF_THE_JOB if name in options})
+    return dataset.prepare(dataflow=job, **options)

@@ -1,0 +1,205 @@
+"""What the step `deploy` does: a version gets the traffic of an endpoint, and keeps it if its answers are right."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from components.registry.labels import ALIASES, CHAMPION, PROMOTION, UNDECIDED
+from components.registry.registry import Registry
+from components.release import live_prediction
+from components.release.endpoints import Deployed, Endpoints
+from components.release.live_prediction import Expected, WrongAnswerError
+from components.release.serving_machines import ServingMachines, check_deployment
+from exact_resume.checkpoints import outcome
+from exact_resume.errors import InputError
+from exact_resume.files import storage
+from localvertex_base.userinput.errors import UserError
+from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
+
+_ALL = 100
+_PAUSES_SECONDS = (1.0, 4.0, 16.0, 60.0)
+"""Between live predictions, while the old version still answers: a new traffic split takes a moment."""
+
+
+def deploy(
+    *,
+    registered_version: str,
+    checkpoint_directory: str,
+    dataset_directory: str,
+    predictions_path: str,
+    region: str,
+    pipeline_root: str,
+    endpoint_name: str,
+    machines: dict[str, Any],
+    service_account: str = "",
+) -> str:
+    """Deploy a version with all traffic, try it, and undeploy what was there; a second call finds what is done.
+
+    Args:
+        registered_version: Resource name of the version, projects/P/locations/R/models/ID@NUMBER.
+        checkpoint_directory: Checkpoint directory of the run.
+        dataset_directory: The dataset that the version was evaluated on.
+        predictions_path: Predictions of `evaluate`.
+        region: Of the model and the endpoint.
+        pipeline_root: Pipeline root of the run.
+        endpoint_name: Display name of the endpoint.
+        machines: Fields of `ServingMachines`.
+        service_account: Of the replicas; empty for the default one.
+
+    Returns:
+        Resource name of the endpoint.
+
+    Raises:
+        UserError: The machines are not valid, the endpoint is not the pipeline's, or a newer version is the champion.
+        TrainingError: The deployment or the live prediction failed; the version that served before serves again.
+    """
+    replicas = ServingMachines(**machines)
+    for finding in check_deployment(endpoint_name, replicas, region=region):
+        print(f"warning: {finding.message}")
+    expected = live_prediction.expected_answers(dataset_directory, predictions_path)
+    service = Endpoints(region=region, pipeline_root=pipeline_root)
+    registry = Registry(region=region, pipeline_root=pipeline_root)
+    version = registry.get(registered_version)
+    if version.labels.get(PROMOTION) == UNDECIDED and CHAMPION not in version.aliases:
+        raise UserError(f"{version.name} is not deployed: it is not promoted; force_promotion=true promotes it")
+    _refuse_replaced(registry, version.name)
+    endpoint = service.find_or_create(endpoint_name)
+    before = service.deployed(endpoint)
+    _refuse_strangers(before, version.model, endpoint)
+
+    def note(*, is_live: bool) -> None:
+        outcome.note_deployment(
+            checkpoint_directory, endpoint=endpoint_name, resource_name=version.name, is_live=is_live
+        )
+
+    note(is_live=False)
+    try:
+        if not _find(before, version.name):
+            print(f"deploying {version.name} to {endpoint}: {replicas}")
+            resources = replicas.dedicated_resources()
+            # It has at most 128 characters, as the endpoint's.
+            name = f"{endpoint_name[:100]}-{version.number}"
+            service.deploy(endpoint, version.name, name=name, resources=resources, service_account=service_account)
+        new = _with_all_traffic(service, endpoint, version.name)
+        difference = _try(service, endpoint, new, expected)
+        _refuse_replaced(registry, version.name)
+        registry.merge_aliases(version.name, ALIASES)
+    except Exception as error:
+        _give_back(
+            service, registry, endpoint, version.name, before=before, error=error, directory=checkpoint_directory
+        )
+        raise
+    for old in service.deployed(endpoint):
+        if old.id != new.id:
+            service.undeploy(endpoint, old, {new.id: _ALL})
+    note(is_live=True)
+    print(
+        f"{version.name} answers all requests of {endpoint}; {len(expected)} live predictions differ from evaluate's by"
+        f" at most {difference:.1g}"
+    )
+    if storage.is_object_store(pipeline_root):
+        print("it costs money until it is undeployed")
+    return endpoint
+
+
+def _refuse_strangers(deployed: Sequence[Deployed], model: str, endpoint: str) -> None:
+    if strangers := [each for each in deployed if not each.is_of(model)]:
+        raise UserError(
+            f"{endpoint} serves {strangers[0].version}, which is not a version of {model}; give another"
+            " deploy_endpoint, or undeploy it"
+        )
+
+
+def _newer_champion(registry: Registry, version: str) -> str:
+    """Return the number of a newer version that is the champion, which another run has registered; empty: none."""
+    model, _, number = version.partition("@")
+    found = registry.champion(model)
+    return found.number if found and int(found.number) > int(number) else ""
+
+
+def _refuse_replaced(registry: Registry, version: str) -> None:
+    if newer := _newer_champion(registry, version):
+        raise UserError(
+            f"{version} is not deployed: version {newer} has replaced it as the champion; to deploy the older one, give"
+            " it the alias champion, and run the step again"
+        )
+
+
+def _find(deployed: Sequence[Deployed], version: str) -> Deployed | None:
+    model, _, number = version.partition("@")
+    return next((each for each in deployed if each.is_of(model) and each.number == number), None)
+
+
+def _with_all_traffic(service: Endpoints, endpoint: str, version: str) -> Deployed:
+    """Return the deployed version, which has all traffic: a killed attempt may have left it without."""
+    new = _find(service.deployed(endpoint), version)
+    if new is None:
+        raise TrainingError(f"{version} is not on {endpoint} after its deployment; run the pipeline again")
+    if new.traffic != _ALL:
+        service.route(endpoint, {new.id: _ALL})
+    return new
+
+
+def _try(service: Endpoints, endpoint: str, new: Deployed, expected: Sequence[Expected]) -> float:
+    """Compare live answers with the expected ones; return the largest difference of a probability."""
+    instances = [each.instance for each in expected]
+    for pause in (*_PAUSES_SECONDS, None):
+        answered_by, answers = service.predict(endpoint, instances)
+        if answered_by == new.id:
+            return live_prediction.check(expected, answers)
+        if pause is not None:
+            time.sleep(pause)
+    raise TrainingError(
+        f"{endpoint} is still answered by the deployed model {answered_by}, not by {new.id}; run the pipeline again"
+    )
+
+
+def _give_back(
+    service: Endpoints,
+    registry: Registry,
+    endpoint: str,
+    version: str,
+    *,
+    before: list[Deployed],
+    error: Exception,
+    directory: str,
+) -> None:
+    """Give traffic and aliases to the version that served before, and undeploy the new one, which would cost money."""
+    print(f"the deployment of {version} failed; giving the traffic back")
+    try:
+        now = service.deployed(endpoint)
+        new = _find(now, version)
+        others = [each for each in now if new is None or each.id != new.id]
+        # The old version was undeployed after the new one had answered correctly: the service may be unavailable now.
+        if new and not others and _find(before, version) and not isinstance(error, WrongAnswerError):
+            print(f"{version} is the only version on {endpoint} and stays there; run the pipeline again")
+            return
+        traffic = _traffic_before(before, others)
+        if new:
+            service.undeploy(endpoint, new, traffic)
+        if others and not _newer_champion(registry, version):
+            serving = max(others, key=lambda each: (traffic[each.id], each.created))
+            if former := _champion_before(registry, serving.version, directory):
+                registry.merge_aliases(former, ALIASES)
+    except (UserError, TrainingError, InputError) as second:
+        print(f"giving the traffic back failed: {second}; look at {endpoint}, whose replicas cost money")
+
+
+def _champion_before(registry: Registry, serving: str, checkpoint_directory: str) -> str:
+    """Return the version that gets the aliases back; empty for none.
+
+    A user may have deployed another one than the champion by hand, also one that was never promoted.
+    """
+    versions = {each.name: each for each in registry.versions(serving.partition("@")[0])}
+    compared = str(outcome.notes(checkpoint_directory).comparison.get("champion"))
+    if compared in versions:
+        return compared
+    return serving if versions[serving].labels.get(PROMOTION) != UNDECIDED else ""
+
+
+def _traffic_before(before: Sequence[Deployed], others: Sequence[Deployed]) -> dict[str, int]:
+    """Return the traffic of the other versions before this attempt, or all for the newest: the new one had it."""
+    split = {each.id: each.traffic for each in before}
+    if sum(split.get(each.id, 0) for each in others) == _ALL:
+        return {each.id: split.get(each.id, 0) for each in others}
+    return {each.id: _ALL * (each is others[-1]) for each in others}

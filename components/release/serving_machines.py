@@ -1,0 +1,92 @@
+"""The machines of a deployed version: dedicated resources in Vertex AI's format, checked before any is requested."""
+
+import dataclasses
+import re
+from typing import Any
+
+import accelerators
+from accelerators.job.finding import sentences
+from components.train.machines import setting
+from localvertex_base.userinput.errors import UserError
+
+_MAX_NAME = 128
+_UNSAFE = re.compile(r'["\\\x00-\x1f\x7f]')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ServingMachines:
+    """The replicas of a deployed version; the fields have the names of the pipeline's parameters."""
+
+    deploy_machine_type: str = setting("machine type of each replica of a deployed model", default="n1-standard-2")
+    deploy_min_replicas: int = setting("replicas that always run", default=1)
+    deploy_max_replicas: int = setting("maximum number of replicas under load", default=1)
+    deploy_accelerator_type: str = setting("GPU type of each replica; empty for none", default="")
+    deploy_accelerator_count: int = setting("GPUs per replica", default=0)
+
+    def __post_init__(self) -> None:
+        """Refuse values that are wrong on any machine.
+
+        Raises:
+            UserError: A number is out of its range.
+        """
+        if self.deploy_min_replicas < 1:
+            raise UserError(f"deploy_min_replicas is {self.deploy_min_replicas}; expected at least 1")
+        if self.deploy_max_replicas < self.deploy_min_replicas:
+            raise UserError(
+                f"deploy_max_replicas is {self.deploy_max_replicas}; expected at least deploy_min_replicas,"
+                f" {self.deploy_min_replicas}"
+            )
+        if self.deploy_accelerator_count < 0:
+            raise UserError(f"deploy_accelerator_count is {self.deploy_accelerator_count}; expected 0 or more")
+
+    def dedicated_resources(self) -> dict[str, Any]:
+        """Return the field `dedicated_resources` of a deployed model."""
+        machine: dict[str, Any] = {"machine_type": self.deploy_machine_type}
+        if self.deploy_accelerator_type or self.deploy_accelerator_count:
+            machine |= {
+                "accelerator_type": self.deploy_accelerator_type,
+                "accelerator_count": self.deploy_accelerator_count,
+            }
+        return {
+            "machine_spec": machine,
+            "min_replica_count": self.deploy_min_replicas,
+            "max_replica_count": self.deploy_max_replicas,
+        }
+
+    def __str__(self) -> str:
+        """Return e.g. `1 to 3 x g2-standard-8 with 1 x NVIDIA_L4 each`."""
+        count = str(self.deploy_min_replicas)
+        if self.deploy_max_replicas > self.deploy_min_replicas:
+            count += f" to {self.deploy_max_replicas}"
+        gpus = f" with {self.deploy_accelerator_count} x {self.deploy_accelerator_type}"
+        return f"{count} x {self.deploy_machine_type}{gpus if self.deploy_accelerator_type else ''}"
+
+
+def check_deployment(endpoint_name: str, machines: ServingMachines, *, region: str) -> list[accelerators.Finding]:
+    """Check a deployment for a region and return the warnings; without an endpoint, nothing is deployed.
+
+    Raises:
+        UserError: The name cannot be used, or Vertex AI would refuse the machines; the message has the reasons and the
+            nearest valid choices.
+    """
+    check_endpoint_name(endpoint_name)
+    if not endpoint_name:
+        return []
+    findings = accelerators.check_deployment(machines.dedicated_resources(), region=region)
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if errors:
+        raise UserError(f"deployment to {endpoint_name!r}: {sentences(errors)}")
+    return findings
+
+
+def check_endpoint_name(name: str) -> None:
+    """Refuse a display name that no endpoint can have; an empty one is no endpoint.
+
+    Raises:
+        UserError: The name cannot be used.
+    """
+    if len(name) > _MAX_NAME or _UNSAFE.search(name) or name != name.strip():
+        raise UserError(
+            f"deploy_endpoint is {name!r}; expected the display name of an endpoint, of at most {_MAX_NAME} characters"
+            " without quotes, backslashes, line breaks and spaces at its ends"
+        )

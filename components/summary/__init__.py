@@ -1,0 +1,1 @@
+"""The step `summary`: how the run ended, printed, and sent when asked."""

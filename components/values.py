@@ -1,0 +1,139 @@
+"""The values of a run that can be refused without any image: hyperparameters, machines, names."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from components.compare.criteria import Criteria
+from components.container_image import check_image
+from components.release.serving_machines import ServingMachines, check_endpoint_name
+from components.train.machines import Machines
+from localvertex_base.userinput.errors import UserError
+from trainer.checkpoints.identity import check_run_label
+from trainer.config import TrainConfig
+from trainer.data.preparing.dataflow import settings as dataflow
+from trainer.data.preparing.engines import factory
+from trainer.loop.board import profile
+
+_UNSAFE_IN_NAMES = '"\\\n\r\t'
+"""Google's components paste names into JSON strings, which these characters would break."""
+
+_NAMES = ("model_name", "serving_image", "service_account", "network", "tensorboard", "kms_key")
+
+_TYPES = {"int": int, "float": float}
+
+
+def check_values(given: Mapping[str, Any]) -> None:
+    """Refuse what the steps would refuse after hours.
+
+    Args:
+        given: Values by the names of the pipeline's parameters; others are ignored. A value inside of a structure may
+            arrive as text, and with its placeholder where the service does not fill it in: that one is not checked.
+
+    Raises:
+        UserError: A value is wrong.
+    """
+    values = {name: value for name, value in given.items() if not (isinstance(value, str) and "{{$" in value)}
+    config, machines = TrainConfig(**_fields(TrainConfig, values)), machines_in(values)
+    if machines:
+        check_together(config, machines, exact=str(values.get("exact", "")).lower() == "true")
+    if "minimum_score" in values:
+        check_score(_number("minimum_score", values["minimum_score"], float))
+    Criteria(**_fields(Criteria, values))
+    check_endpoint_name(str(values.get("deploy_endpoint", "")))
+    replicas_in(values)
+    profile.parse(str(values.get("profile_steps", "")))
+    check_names({name: str(values[name]) for name in _NAMES if name in values})
+    check_run_label(str(values.get("run_label", "")))
+    _check_engine(values)
+
+
+def machines_in(values: Mapping[str, Any]) -> Machines | None:
+    """Return the machines of the training job, None without a machine type; the parameters that are missing may be new.
+
+    Raises:
+        UserError: A value is wrong on any machine.
+    """
+    fields = _fields(Machines, values)
+    return Machines(**fields) if "machine_type" in fields else None
+
+
+def replicas_in(values: Mapping[str, Any]) -> ServingMachines:
+    """Return the machines of the deployed version; parameters that are missing have their defaults.
+
+    Raises:
+        UserError: A value is wrong on any machine.
+    """
+    return ServingMachines(**_fields(ServingMachines, values))
+
+
+def check_together(config: TrainConfig, machines: Machines, *, exact: bool) -> None:
+    """Refuse what does not work on the machines.
+
+    Raises:
+        UserError: The run has to be exact or may stop early, and has parameter servers.
+    """
+    if machines.parameter_server_count:
+        config.check_for_parameter_servers(exact=exact)
+
+
+def check_score(minimum_score: Any) -> None:
+    """Refuse a minimum score that is not a number from 0 to 1.
+
+    Raises:
+        UserError: It is not a number from 0 to 1.
+    """
+    if not isinstance(minimum_score, int | float) or not 0 <= minimum_score <= 1:
+        raise UserError(f"minimum_score is {minimum_score}; expected a number from 0 to 1, e.g. 0.9")
+
+
+def check_names(names: Mapping[str, str]) -> None:
+    """Refuse names that Google's components cannot take.
+
+    Raises:
+        UserError: A name is empty, too long or has characters that would break a request.
+    """
+    if not 1 <= len(names.get("model_name", "-")) <= 100:
+        raise UserError(f"model_name is {names['model_name']!r}; expected 1 to 100 characters")
+    if names.get("serving_image"):
+        check_image("serving_image", names["serving_image"])
+    for field, value in names.items():
+        if any(character in value for character in _UNSAFE_IN_NAMES):
+            raise UserError(f"{field} is {value!r}; quotes, backslashes and line breaks are not allowed")
+    if names.get("tensorboard") and "service_account" in names and not names["service_account"]:
+        raise UserError("tensorboard is set without service_account; TensorBoard needs one, which writes its logs")
+
+
+def _check_engine(values: Mapping[str, Any]) -> None:
+    factory.check_names(str(values.get("prepare_engine", factory.LOCAL)), str(values.get("beam_runner", "")))
+    for given, value in values.items():
+        name = given.removeprefix("dataflow_")
+        if name != given:
+            dataflow.check(name, _number(given, value, int) if name in dataflow.LIMITS else value)
+
+
+def _fields(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a dataclass that have a value, with the types that they need."""
+    fields = {field.name: str(getattr(field.type, "__name__", field.type)) for field in dataclasses.fields(kind)}
+    return {
+        name: _number(name, values[name], _TYPES[kind_name]) if kind_name in _TYPES else values[name]
+        for name, kind_name in fields.items()
+        if name in values
+    }
+
+
+def _number(field: str, value: Any, kind: type[Any]) -> Any:
+    """Return text as the number that it is; the service may write 2 as "2.0". Another value is returned as it is.
+
+    Raises:
+        UserError: The text is no such number.
+    """
+    if isinstance(value, float) and kind is int and value.is_integer():
+        return int(value)
+    if not isinstance(value, str):
+        return value
+    try:
+        number = float(value)
+        return int(number) if kind is int and number.is_integer() else kind(value)
+    except (ValueError, OverflowError):
+        raise UserError(f"{field} is {value!r}; expected a number") from None

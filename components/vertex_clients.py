@@ -1,0 +1,221 @@
+"""The one place that makes clients of Vertex AI, for steps and for commands, and that calls them from steps.
+
+A step of a local run reaches the registry of its work directory as it would reach Vertex AI: the file that an
+environment variable names has address and token. Without that file the step fails, and never calls Google.
+"""
+
+import json
+import logging
+import os
+import re
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+from exact_resume.files import storage
+from localvertex_base.userinput import step_endpoint
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import on_one_line
+from localvertex_base.userinput.step_endpoint import StepEndpoint
+from trainer.command_line import TrainingError
+
+T = TypeVar("T")
+
+SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+
+_LOCAL_PROJECT = "local-project"
+"""Any id will do: the local registry belongs to a work directory."""
+
+_SECONDS = 60.0
+"""For one answer; the clients' own limit of 5 s is too short for a service that is starting."""
+
+_PAUSES_SECONDS = (1.0, 4.0, 16.0)
+"""Between the attempts of a call."""
+
+_PROJECT_VARIABLES = ("GOOGLE_CLOUD_PROJECT", "CLOUD_ML_PROJECT_ID")
+"""The project of a step; its credentials name the service's own. In the order of google-cloud-aiplatform 1.165."""
+
+
+class NotFoundError(UserError):
+    """The service has no resource of this name."""
+
+
+def models(region: str, pipeline_root: str) -> Any:
+    """Return a ModelServiceClient for a step with this pipeline root; see `_for_step` for what it raises."""
+    return _for_step("ModelServiceClient", region, pipeline_root)
+
+
+def endpoints(region: str, pipeline_root: str) -> Any:
+    """Return an EndpointServiceClient."""
+    return _for_step("EndpointServiceClient", region, pipeline_root)
+
+
+def predictions(region: str, pipeline_root: str) -> Any:
+    """Return a PredictionServiceClient."""
+    return _for_step("PredictionServiceClient", region, pipeline_root)
+
+
+def jobs(region: str, pipeline_root: str) -> Any:
+    """Return a JobServiceClient."""
+    return _for_step("JobServiceClient", region, pipeline_root)
+
+
+def parent(region: str, pipeline_root: str) -> str:
+    """Return `projects/PROJECT/locations/REGION`, in which the step's resources are.
+
+    Raises:
+        UserError: There is no endpoint, there are no credentials, or they name no project.
+    """
+    if _endpoint(pipeline_root):
+        return f"projects/{_LOCAL_PROJECT}/locations/{region}"
+    named = next(filter(None, map(os.environ.get, _PROJECT_VARIABLES)), None)
+    project = named or _google_credentials()[1]
+    if not project:
+        raise UserError(f"the credentials name no project; set {_PROJECT_VARIABLES[0]} to the id of your project")
+    return f"projects/{project}/locations/{region}"
+
+
+def display_name_filter(display_name: str) -> str:
+    """Return a filter for lists; `*` in the name finds others too, so the names of what is found must be compared."""
+    # As it is: not every reader of filters knows the escapes of JSON.
+    return f"display_name={json.dumps(display_name, ensure_ascii=False)}"
+
+
+def make(name: str, *, url: str, credentials: Any) -> Any:
+    """Return a generated client of google-cloud-aiplatform.
+
+    Args:
+        name: Its class, e.g. `ModelServiceClient`.
+        url: The service's, also a local one.
+        credentials: Those of google-auth.
+    """
+    # Google's packages log deprecations and attempts to find a metadata server, which a user cannot act on.
+    logging.getLogger("google").addHandler(logging.NullHandler())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from google.cloud import aiplatform_v1
+
+        options = {"api_endpoint": url}
+        return getattr(aiplatform_v1, name)(transport="rest", credentials=credentials, client_options=options)
+
+
+def call(method: Callable[..., Any], request: Any, *, what: str, is_repeatable: bool = True) -> Any:
+    """Call a method of a client; return its answer, of a list method all elements.
+
+    Args:
+        method: The method.
+        request: Its request, as a message or a dict.
+        what: What the call does, which begins the message of an error, e.g. `the models cannot be listed`.
+        is_repeatable: Whether a second call does no harm after the answer to the first one was lost.
+
+    Raises:
+        NotFoundError: The service has no such resource.
+        UserError: The service refuses the call.
+        TrainingError: It is not available, or a quota is exhausted, also after some pauses.
+    """
+
+    def once() -> Any:
+        answer = method(request=request, timeout=_SECONDS, retry=None)
+        return list(answer) if hasattr(answer, "pages") else answer
+
+    return _retried(once, what=what, is_repeatable=is_repeatable)
+
+
+def finished(operation: Any, *, what: str, seconds: float) -> Any:
+    """Wait for a long-running operation and return its response; see `call`.
+
+    Raises:
+        TrainingError: It failed, or takes longer.
+    """
+    from concurrent.futures import TimeoutError as Late
+
+    try:
+        return _retried(partial(operation.result, timeout=seconds), what=what, is_repeatable=True)
+    except Late:
+        name = operation.operation.name
+        raise TrainingError(f"{what}: it takes longer than {seconds:g} s; look at the operation {name}") from None
+
+
+def _for_step(name: str, region: str, pipeline_root: str) -> Any:
+    """Return a client for a step.
+
+    Raises:
+        UserError: The step of a local run has no endpoint, or there are no credentials.
+    """
+    endpoint = _endpoint(pipeline_root)
+    if endpoint:
+        return make(name, url=endpoint.address, credentials=step_endpoint.credentials(endpoint))
+    return make(name, url=f"https://{region}-aiplatform.googleapis.com", credentials=_google_credentials()[0])
+
+
+def _endpoint(pipeline_root: str) -> StepEndpoint | None:
+    """Return the endpoint of a local run, None for Google's.
+
+    Raises:
+        UserError: The run is local and has none: it must not call Google.
+    """
+    found = step_endpoint.find()
+    if found is None and (not storage.is_object_store(pipeline_root) or step_endpoint.is_local_step()):
+        raise UserError(
+            f"this step of a local run has no registry: {step_endpoint.VARIABLE} is not set. Run the pipeline with "
+            "`python -m localvertex run`, or give a pipeline_root on gs:// to use Vertex AI"
+        )
+    return found
+
+
+def _google_credentials() -> tuple[Any, str | None]:
+    import google.auth
+    from google.auth import exceptions
+
+    try:
+        return google.auth.default(scopes=[SCOPE])
+    except exceptions.GoogleAuthError as error:
+        raise UserError(
+            f"no credentials for Google Cloud: {on_one_line(error)}; docs/cloud.md has the set-up"
+        ) from None
+
+
+def _retried(once: Callable[[], T], *, what: str, is_repeatable: bool) -> T:
+    import requests
+    from google.api_core import exceptions as api
+    from google.auth import exceptions as auth
+    from google.protobuf.json_format import ParseError
+
+    again: tuple[type[Exception], ...] = (api.TooManyRequests,)
+    if is_repeatable:
+        again += (api.ServiceUnavailable, api.GatewayTimeout, api.BadGateway)
+        again += (requests.ConnectionError, requests.Timeout, auth.TransportError)
+    for pause in (*_PAUSES_SECONDS, None):
+        try:
+            return once()
+        except (api.GoogleAPICallError, auth.GoogleAuthError, requests.RequestException, ParseError) as error:
+            if pause is None or not isinstance(error, again):
+                raise _explained(error, what) from None
+            time.sleep(pause)
+    raise AssertionError("unreachable")
+
+
+def _explained(error: Exception, what: str) -> Exception:
+    """Return the error for the user: one line with the cause and what to do."""
+    from google.api_core import exceptions as api
+    from google.auth import exceptions as auth
+
+    # The REST transport puts method and address before the service's message.
+    text = re.sub(r"^[A-Z]+ https?://\S+: ", "", on_one_line(getattr(error, "message", None) or error))
+    if isinstance(error, api.NotFound):
+        return NotFoundError(f"{what}: not found ({text})")
+    if isinstance(error, api.Unauthorized | auth.GoogleAuthError) and not isinstance(error, auth.TransportError):
+        return UserError(f"{what}: the credentials were not accepted ({text}); docs/cloud.md has the set-up")
+    if isinstance(error, api.Forbidden):
+        return UserError(
+            f"{what}: permission denied ({text}); give the service account of the pipeline the role "
+            "roles/aiplatform.user, see docs/cloud.md"
+        )
+    if isinstance(error, api.TooManyRequests):
+        return TrainingError(f"{what}: quota exceeded ({text}); run the pipeline again later, or request more quota")
+    is_refusal = isinstance(error, api.ClientError) and not isinstance(error, api.Conflict | api.Cancelled)
+    if is_refusal or isinstance(error, api.MethodNotImplemented):
+        return UserError(f"{what}: the service refused it ({text})")
+    return TrainingError(f"{what}: the service is not available ({text}); run the pipeline again later")

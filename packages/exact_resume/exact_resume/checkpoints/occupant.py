@@ -1,0 +1,40 @@
+"""Which run a checkpoint directory belongs to: another one is refused before it writes, takes or removes anything."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from exact_resume.checkpoints import checkpoints, lease, manifest
+from exact_resume.checkpoints.manifest import TornCheckpoint
+from exact_resume.errors import InputError
+
+
+def identity_in(directory: str) -> dict[str, Any] | None:
+    """Return the identity of the run in a directory, from its newest intact manifest or its lease; None: it is free."""
+    for step in checkpoints.steps(directory):
+        try:
+            found: dict[str, Any] = manifest.read(directory, step)["identity"]
+            return found
+        except TornCheckpoint:
+            continue
+    return lease.identity_of_holder(directory)
+
+
+def refuse_other_run(
+    found: dict[str, Any], wanted: dict[str, Any], directory: str, *, defaults: Mapping[str, Any]
+) -> None:
+    """Refuse the result of another configuration.
+
+    Args:
+        found: Identity of the run in the directory.
+        wanted: Identity of the run that is to continue there.
+        directory: Checkpoint directory.
+        defaults: Values of fields that an identity leaves out.
+
+    Raises:
+        InputError: A field differs; the message has the first few with both values.
+    """
+    there, here = {**defaults, **found}, {**defaults, **wanted}
+    differing = [key for key in sorted({*found, *wanted}) if there.get(key) != here.get(key)]
+    if differing:
+        named = ", ".join(f"{key} is {there.get(key)!r} there and {here.get(key)!r} here" for key in differing[:3])
+        raise InputError(f"{directory!r} contains another run: {named}; give another --checkpoint-directory")

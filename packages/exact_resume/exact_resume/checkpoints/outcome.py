@@ -1,0 +1,192 @@
+"""The outcome of a run: the result of the training, then what happened to its model.
+
+`result.json` marks the run as finished. The notes let a later run of the same configuration on the same data find what
+is left to do. Each names the checkpoint that it describes and does not count for any other.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from exact_resume.checkpoints import checkpoints, manifest, result_file, seal
+from exact_resume.checkpoints.checkpoints import Best
+from exact_resume.events import log as event_log
+from exact_resume.files import storage
+from exact_resume.files.publication import UNFENCED, Fence
+
+_EVALUATION_FILE = "evaluation.json"
+_COMPARISON_FILE = "comparison.json"
+_REGISTRATION_FILE = "registration.json"
+_DEPLOYMENT_FILE = "deployment.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notes:
+    """What is known about the best checkpoint of a finished run; an empty mapping where there is no note."""
+
+    evaluation: Mapping[str, Any]
+    """metric, score (on the test split, 0 to 1), verdict and reason."""
+    comparison: Mapping[str, Any]
+    """champion (a version's resource name, "" for none), is_promoted, reason, criteria, promotion."""
+    registration: Mapping[str, Any]
+    """model_name, serving_image, resource_name."""
+    deployment: Mapping[str, Any]
+    """endpoint (display name), resource_name (of the version), is_live."""
+
+
+def write_result(
+    checkpoint_directory: str,
+    *,
+    run_id: str,
+    run_identity: dict[str, Any],
+    global_batch_size: int,
+    metric: str,
+    final_step: int,
+    num_planned_steps: int,
+    stop_reason: str,
+    best: Best,
+    weights_sha256: str,
+    batch_digests: npt.NDArray[np.uint64],
+    num_devices: int,
+    model: dict[str, Any] | None = None,
+    fence: Fence = UNFENCED,
+    lost_best_step: int | None = None,
+    devices: Sequence[Mapping[str, Any]] = (),
+    started_from: Mapping[str, Any] | None = None,
+) -> None:
+    """Commit the result of a run whose last checkpoint is committed; docs/events.md describes every field."""
+    events, num_skipped_lines = event_log.read_complete(checkpoint_directory)
+    history = [event for event in events if event["replica"] == event_log.PRIMARY]
+    step_events = [event for event in history if event["event"] == "steps"]
+    seconds = max(sum(event["seconds"] for event in step_events), 1e-9)
+    num_steps = sum(event["last_step"] - event["first_step"] + 1 for event in step_events)
+    images_per_second = num_steps * global_batch_size / seconds
+    content = {
+        "run_id": run_id,
+        "identity": run_identity,
+        "final_step": final_step,
+        "num_planned_steps": num_planned_steps,
+        "stop_reason": stop_reason,
+        "best_step": best.step,
+        "best_checkpoint": manifest.name(best.step),
+        "lost_best_step": lost_best_step,
+        "validation_accuracy": best.accuracy,
+        "validation_loss": best.loss,
+        **({"metric": metric, "score": best.score} if best.score is not None else {}),
+        "weights_sha256": weights_sha256,
+        "images_per_second": images_per_second,
+        "images_per_second_per_device": images_per_second / num_devices,
+        "devices": list(devices) or None,
+        "num_restarts": max(0, sum(event["event"] == "start" for event in history) - 1),
+        "num_skipped_lines": num_skipped_lines,
+        "model": model,
+        "started_from": started_from,
+        "batch_digests": [f"{int(digest):016x}" for digest in batch_digests],
+    }
+    fence.write(storage.join(checkpoint_directory, result_file.RESULT_FILE), storage.encode_json(seal.sealed(content)))
+
+
+def note_evaluation(
+    checkpoint_directory: str, *, step: int, metric: str, score: float, verdict: str, reason: str
+) -> None:
+    """Record the test results of the checkpoint of a step.
+
+    Args:
+        checkpoint_directory: Checkpoint directory of the run.
+        step: Step of the checkpoint.
+        metric: Name of the metric.
+        score: Its value, 0 to 1.
+        verdict: Whether it is good enough.
+        reason: The reason of the verdict, one sentence.
+    """
+    noted = {"step": step, "metric": metric, "score": score, "verdict": verdict, "reason": reason}
+    content = seal.sealed({"checkpoint_sha256": _digest(checkpoint_directory, step)} | noted)
+    storage.write_json(storage.join(checkpoint_directory, _EVALUATION_FILE), content)
+
+
+def note_comparison(
+    checkpoint_directory: str,
+    *,
+    champion: str,
+    is_promoted: bool,
+    reason: str,
+    criteria: Mapping[str, Any],
+    promotion: str,
+) -> None:
+    """Record how the run's best checkpoint compares with the champion.
+
+    Args:
+        checkpoint_directory: Checkpoint directory of the run.
+        champion: Version that it was compared with, projects/.../models/ID@VERSION; empty for none, and where a later
+            comparison with it may have another result.
+        is_promoted: Whether it is to take the champion's place.
+        reason: One sentence for users.
+        criteria: What decided; a run with others compares again.
+        promotion: The version's label: why it is promoted, or registered without promotion; empty: not registered.
+    """
+    noted = {"champion": champion, "is_promoted": is_promoted, "reason": reason, "criteria": dict(criteria)}
+    _note(checkpoint_directory, _COMPARISON_FILE, noted | {"promotion": promotion})
+
+
+def note_registration(checkpoint_directory: str, *, model_name: str, serving_image: str, resource_name: str) -> None:
+    """Record that the run's best checkpoint is in the Model Registry, and under which name.
+
+    Args:
+        checkpoint_directory: Checkpoint directory of the run.
+        model_name: Display name in the registry.
+        serving_image: Container image that serves the model, as the pipeline's parameter gives it.
+        resource_name: Model and version, projects/.../models/ID@VERSION.
+    """
+    noted = {"model_name": model_name, "serving_image": serving_image, "resource_name": resource_name}
+    _note(checkpoint_directory, _REGISTRATION_FILE, noted)
+
+
+def note_deployment(checkpoint_directory: str, *, endpoint: str, resource_name: str, is_live: bool) -> None:
+    """Record the deployment of a registered version: before it begins, and when it is live.
+
+    A deployment that began and is not live is tried again, also if the aliases were given back to another version.
+
+    Args:
+        checkpoint_directory: Checkpoint directory of the run.
+        endpoint: Display name of the endpoint.
+        resource_name: Version, projects/.../models/ID@VERSION.
+        is_live: Whether the version answers all requests of the endpoint.
+    """
+    noted = {"endpoint": endpoint, "resource_name": resource_name, "is_live": is_live}
+    _note(checkpoint_directory, _DEPLOYMENT_FILE, noted)
+
+
+def notes(checkpoint_directory: str) -> Notes:
+    """Return what is noted about a run that `result_file.is_finished`."""
+    digest = best_digest(checkpoint_directory)
+    evaluation = _read(checkpoint_directory, _EVALUATION_FILE, digest)
+    return Notes(
+        evaluation=evaluation if seal.is_sealed(evaluation) and seal.is_intact(evaluation) else {},
+        comparison=_read(checkpoint_directory, _COMPARISON_FILE, digest),
+        registration=_read(checkpoint_directory, _REGISTRATION_FILE, digest),
+        deployment=_read(checkpoint_directory, _DEPLOYMENT_FILE, digest),
+    )
+
+
+def best_digest(checkpoint_directory: str) -> str:
+    """Return the SHA-256 of the manifest of the run's best checkpoint."""
+    return _digest(checkpoint_directory, checkpoints.best_step(checkpoint_directory))
+
+
+def _note(directory: str, name: str, content: dict[str, Any]) -> None:
+    storage.write_json(storage.join(directory, name), {"checkpoint_sha256": best_digest(directory)} | content)
+
+
+def _read(directory: str, name: str, digest: str) -> dict[str, Any]:
+    found = storage.read_json(storage.join(directory, name))
+    return found if isinstance(found, dict) and found.get("checkpoint_sha256") == digest else {}
+
+
+def _digest(directory: str, step: int) -> str:
+    # The manifest has the checksums of all files of the checkpoint.
+    path = storage.join(directory, manifest.name(step), manifest.MANIFEST_FILE)
+    return hashlib.sha256(storage.read_bytes(path)).hexdigest()

@@ -1,0 +1,1 @@
+"""The event log of a run, and whatever else observes a run."""

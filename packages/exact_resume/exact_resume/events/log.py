@@ -1,0 +1,233 @@
+"""The event log of a replica: one JSON object per line, for reports and for programs that watch the job."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from exact_resume.files import storage
+from exact_resume.workers.cluster import Cluster
+
+PRIMARY = "workerpool0-0"
+"""The replica that leads and writes checkpoints."""
+PART_BYTES = 256 * 2**10
+"""In a bucket a part of this size is followed by the next one, which bounds the cost of a write in a long run."""
+SECONDS_BETWEEN_WRITES = 15.0
+"""An object may be written at most once per second, and readers should not wait a minute."""
+_EXIT_TIMEOUT_SECONDS = 60.0
+"""How long an exiting process waits for its last lines to be written."""
+_NUMBERS = {
+    "steps": ("first_step", "last_step", "num_steps", "seconds", "loss", "accuracy"),
+    "evaluate": ("step", "loss", "accuracy"),
+    "restore": ("step",),
+    "save": ("step",),
+}
+"""Fields that have to be numbers, by event."""
+_OPTIONAL_NUMBERS = ("score",)
+_HUGE = 2.0**63
+"""Neither times nor steps nor losses are larger; also false for NaN."""
+_URGENT = ("start", "notice", "exit")
+"""Events that are written without waiting for others."""
+
+
+class EventLog:
+    """Appends to `<checkpoint directory>/events/<replica>.jsonl`; docs/events.md describes every field."""
+
+    def __init__(
+        self,
+        checkpoint_directory: str,
+        replica: str,
+        *,
+        clock: Callable[[], float] = time.time,
+        may_write: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Find the end of the event log.
+
+        Args:
+            checkpoint_directory: Local or gs://; need not exist.
+            replica: Names the file.
+            clock: Returns the time of an event.
+            may_write: Called before each write; if it returns False, the lines wait for a later write.
+        """
+        folder = storage.join(checkpoint_directory, "events")
+        self._clock = clock
+        self._lines: _Lines = (_Objects if storage.is_object_store(folder) else _LocalFile)(folder, replica, may_write)
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Append one event with the present time; in a bucket it appears up to 15 seconds later."""
+        line = json.dumps({"time": round(self._clock(), 6), "event": event, **fields})
+        # After the exit there is no later chance to write.
+        self._lines.append(line, urgent=event in _URGENT, wait=event == "exit")
+
+
+class _Lines(Protocol):
+    """Where an event log writes its lines."""
+
+    def append(self, line: str, *, urgent: bool, wait: bool) -> None:
+        """Write a line soon.
+
+        Args:
+            line: Text without line break.
+            urgent: Do not wait for more lines.
+            wait: Return once it is written, or after a minute.
+        """
+        ...
+
+
+class _LocalFile:
+    """A file that grows line by line."""
+
+    def __init__(self, folder: str, replica: str, may_write: Callable[[], bool]) -> None:
+        self._may_write = may_write
+        self._path = pathlib.Path(folder) / part_name(replica, 0)
+        self._pending: list[str] = []
+        # A killed predecessor may have left half a line, which the next line must not continue.
+        self._separator = "\n" if self._path.exists() and not self._path.read_bytes().endswith(b"\n") else ""
+
+    def append(self, line: str, *, urgent: bool, wait: bool) -> None:
+        del urgent, wait
+        self._pending.append(line)
+        # A full disk must not end a run because of its event log: the lines wait for the next write.
+        with contextlib.suppress(OSError):
+            if not self._may_write():
+                return
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            size = self._path.stat().st_size if self._path.exists() else 0
+            try:
+                with self._path.open("a", encoding="utf-8") as file:
+                    file.write(self._separator + "\n".join(self._pending) + "\n")
+            except OSError:
+                # What was written of these lines must not come twice, or be continued by the next line.
+                os.truncate(self._path, size)
+                raise
+            self._pending, self._separator = [], ""
+
+
+class _Objects:
+    """Writes `<replica>.jsonl`, `<replica>.0001.jsonl` and so on; a restarted process starts the next part.
+
+    An object cannot grow, so each write replaces the last part. A thread does it: training never waits for a bucket
+    that is slow or unavailable.
+    """
+
+    def __init__(self, folder: str, replica: str, may_write: Callable[[], bool]) -> None:
+        self._folder, self._replica, self._may_write = folder, replica, may_write
+        earlier = (split_name(name) for name in storage.names(folder))
+        self._part = 1 + max((part for name, part in earlier if name == replica), default=-1)
+        self._lines: list[str] = []
+        self._num_written = 0
+        self._changed = threading.Condition()
+        self._is_urgent = False
+        threading.Thread(target=self._write_forever, name="events", daemon=True).start()
+
+    def append(self, line: str, *, urgent: bool, wait: bool) -> None:
+        with self._changed:
+            self._lines.append(line)
+            self._is_urgent = self._is_urgent or urgent
+            self._changed.notify_all()
+            if wait:
+                self._changed.wait_for(lambda: self._num_written == len(self._lines), _EXIT_TIMEOUT_SECONDS)
+
+    def _write_forever(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_urgent, SECONDS_BETWEEN_WRITES)
+                self._is_urgent, lines = False, list(self._lines)
+                if self._num_written == len(lines):
+                    continue
+            text = "\n".join([*lines, ""]).encode()
+            # A full or unavailable bucket must not end a run because of its event log: the next write has all lines.
+            with contextlib.suppress(OSError):
+                if not self._may_write():
+                    continue
+                storage.write_bytes(storage.join(self._folder, part_name(self._replica, self._part)), text)
+                self._note_written(len(lines), is_full=len(text) >= PART_BYTES)
+
+    def _note_written(self, num_lines: int, *, is_full: bool) -> None:
+        with self._changed:
+            self._num_written = num_lines
+            if is_full:
+                self._part, self._num_written = self._part + 1, 0
+                del self._lines[:num_lines]
+            self._changed.notify_all()
+
+
+def part_name(replica: str, part: int) -> str:
+    """Return the file name of a part; 0 is the first."""
+    return f"{replica}.{part:04d}.jsonl" if part else f"{replica}.jsonl"
+
+
+def split_name(file_name: str) -> tuple[str, int]:
+    """Return replica and part of a file name; the replica is empty for any other file."""
+    stem, dot, ending = file_name.rpartition(".")
+    if not dot or ending != "jsonl":
+        return "", 0
+    replica, dot, part = stem.rpartition(".")
+    return (replica, int(part)) if dot and part.isdecimal() else (stem, 0)
+
+
+def replica_name(environment: Mapping[str, str], cluster: Cluster) -> str:
+    """Return `<pool>-<index>` of this process, such as workerpool0-0, from CLUSTER_SPEC or as Vertex AI counts."""
+    try:
+        task = json.loads(environment.get("CLUSTER_SPEC") or "{}").get("task") or {}
+        # The name becomes that of a file.
+        if task and re.fullmatch(r"[a-z0-9]{1,50}", pool := task.get("type", "workerpool0")):
+            return f"{pool}-{int(task.get('index', 0))}"
+    except (ValueError, AttributeError, TypeError, OverflowError, RecursionError):
+        pass
+    if cluster.is_chief:
+        return PRIMARY
+    # Without a chief, worker 0 is the first pool, and the second pool starts with worker 1.
+    shift = 1 if cluster.task_type == "worker" and "chief" not in cluster.addresses else 0
+    pool = {"worker": "workerpool1", "ps": "workerpool2", "evaluator": "workerpool3"}[cluster.task_type]
+    return f"{pool}-{cluster.task_index - shift}"
+
+
+def read(checkpoint_directory: str) -> list[dict[str, Any]]:
+    """Return all events of all replicas ordered by time, without damaged lines."""
+    return _read(checkpoint_directory)[0]
+
+
+def read_complete(checkpoint_directory: str) -> tuple[list[dict[str, Any]], int]:
+    """Return the events that have all their numbers ordered by time, and how many lines were skipped.
+
+    A killed writer leaves half a line, and a damaged disk anything: such a line must not end a run.
+    """
+    events, num_skipped = _read(checkpoint_directory)
+    complete = [event for event in events if set(_NUMBERS.get(event["event"], ())) <= event.keys()]
+    return complete, num_skipped + len(events) - len(complete)
+
+
+def _read(checkpoint_directory: str) -> tuple[list[dict[str, Any]], int]:
+    folder = storage.join(checkpoint_directory, "events")
+    parts = sorted((*split_name(name), name) for name in storage.names(folder))
+    events, num_skipped = [], 0
+    for replica, _, name in parts:
+        text = storage.read_bytes(storage.join(folder, name)).decode("utf-8", "replace") if replica else ""
+        for line in text.split("\n"):
+            if event := _parse(line):
+                events.append({**event, "replica": replica})
+            elif line.strip():
+                num_skipped += 1
+    return sorted(events, key=lambda event: float(event["time"])), num_skipped
+
+
+def _parse(line: str) -> dict[str, Any] | None:
+    """Return the event of a line; None if it is no event, or if one of its numbers is none."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str) or not _is_number(event.get("time")):
+        return None
+    numbers = (*_NUMBERS.get(event["event"], ()), *_OPTIONAL_NUMBERS)
+    return event if all(_is_number(event[name]) for name in numbers if name in event) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _HUGE

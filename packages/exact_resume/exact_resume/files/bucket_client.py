@@ -1,0 +1,128 @@
+"""The connection to Cloud Storage: default credentials, or none with an emulator, and the patience of a request."""
+
+import functools
+import logging
+import os
+import random
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from exact_resume.files.bucket_errors import is_temporary
+
+T = TypeVar("T")
+TIMEOUT_SECONDS = (20.0, 60.0)
+"""To connect, and without a byte of the answer."""
+_EMULATOR = "STORAGE_EMULATOR_HOST"
+"""Google's variable: address of an emulator, which gets no credentials."""
+_MAX_RETRIES = ("GCS_RETRY_CONFIG_MAX_RETRIES", 10)
+_FIRST_PAUSE = ("GCS_RETRY_CONFIG_INIT_DELAY_TIME_US", 1_000_000)
+_LONGEST_PAUSE = ("GCS_RETRY_CONFIG_MAX_DELAY_TIME_US", 32_000_000)
+"""TensorFlow's variables for its own gs://, and the values without them."""
+_DEADLINE_SECONDS = 300.0
+"""For all attempts together, counted from the last progress."""
+_MAX_IDLE_CONNECTIONS = 64
+_lock = threading.Lock()
+
+
+class Patience:
+    """Repeats a call after temporary failures, with growing random pauses, until an attempt or time limit.
+
+    Google's own policy limits only the time, and a large transfer that advances would end at that limit. This one
+    starts again after any progress. The library accepts it wherever it accepts a policy.
+    """
+
+    def __init__(self, progress: Callable[[], int] = lambda: 0) -> None:
+        """Keep what measures the progress, such as the number of bytes received."""
+        self.num_failures = 0
+        """Of all calls so far."""
+        self._progress = progress
+
+    def __call__(self, call: Callable[[], T]) -> Callable[[], T]:
+        """Return the call with repetitions; it raises the last error."""
+        return functools.partial(self._repeated, call)
+
+    def _repeated(self, call: Callable[[], T]) -> T:
+        num_failures, begin, done = 0, time.monotonic(), self._progress()
+        while True:
+            try:
+                return call()
+            except Exception as error:
+                if not is_temporary(error):
+                    raise
+                if (now_done := self._progress()) > done:
+                    num_failures, begin, done = 0, time.monotonic(), now_done
+                self.num_failures += 1
+                num_failures += 1
+                pause = _pause_seconds(num_failures)
+                if num_failures > _setting(_MAX_RETRIES) or time.monotonic() + pause - begin > _DEADLINE_SECONDS:
+                    raise
+            time.sleep(pause)
+
+
+def _pause_seconds(num_failures: int) -> float:
+    """Return a random pause, so that many workers do not come back at the same moment."""
+    longest = min(_setting(_FIRST_PAUSE) * 2 ** (num_failures - 1), _setting(_LONGEST_PAUSE)) / 1e6
+    return random.uniform(longest / 2, longest)  # noqa: S311 - no secret
+
+
+def _setting(setting: tuple[str, int]) -> int:
+    name, default = setting
+    text = os.environ.get(name, "")
+    return int(text) if text.isdecimal() else default
+
+
+def client() -> Any:
+    """Return the google.cloud.storage.Client of this process, for all threads.
+
+    Raises:
+        GoogleAuthError: There are no credentials.
+    """
+    with _lock:
+        return _connected(os.getpid(), os.environ.get(_EMULATOR, ""))[0]
+
+
+def session() -> Any:
+    """Return the requests.Session of the client."""
+    with _lock:
+        return _connected(os.getpid(), os.environ.get(_EMULATOR, ""))[1]
+
+
+@functools.lru_cache(maxsize=1)
+def _connected(pid: int, emulator: str) -> tuple[Any, Any]:
+    """Return client and session; a child process must not share the connections of its parent."""
+    del pid
+    from google.auth.transport import DEFAULT_REFRESH_STATUS_CODES
+    from google.auth.transport.requests import AuthorizedSession
+    from google.cloud.storage import Client
+    from requests.adapters import HTTPAdapter
+
+    # Otherwise it asks for the location of each bucket, for traces; training may not have that permission.
+    os.environ["DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA"] = "true"
+    credentials = _no_credentials() if emulator else _default_credentials()
+    refreshed = () if emulator else DEFAULT_REFRESH_STATUS_CODES
+    made = AuthorizedSession(credentials, refresh_status_codes=refreshed)  # type: ignore[no-untyped-call]
+    # Without it, requests replaces the credentials by those that ~/.netrc has for the host.
+    made.auth = lambda request: request
+    for scheme in ("https://", "http://"):
+        made.mount(scheme, HTTPAdapter(pool_maxsize=_MAX_IDLE_CONNECTIONS))
+    return Client(project=None, credentials=credentials, _http=made), made
+
+
+def _no_credentials() -> Any:
+    from google.auth.credentials import AnonymousCredentials
+
+    return AnonymousCredentials()  # type: ignore[no-untyped-call]
+
+
+def _default_credentials() -> Any:
+    """Return those of the service account, or of the user; no project is needed, so that none is asked for."""
+    import google.auth
+    from google.cloud.storage import Client
+
+    logging.getLogger("google.auth._default").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return google.auth.default(scopes=Client.SCOPE)[0]

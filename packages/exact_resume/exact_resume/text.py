@@ -1,0 +1,22 @@
+"""Values and other programs' messages as part of a message of one line."""
+
+_LONGEST_MESSAGE = 1000
+"""Characters; a value that users gave may have any number."""
+
+
+def quoted(value: object, limit: int = 60) -> str:
+    """Return a value for a one-line message, cut to `limit` characters."""
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def on_one_line(text: object, limit: int) -> str:
+    """Return a text without line breaks and repeated blanks, cut to `limit` characters."""
+    return " ".join(str(text).split())[:limit]
+
+
+def one_line(message: str) -> str:
+    """Return a message with its control characters escaped, and without its middle where a value makes it long."""
+    text = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in message)
+    half = _LONGEST_MESSAGE // 2
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:half]} ... {text[-half:]}"

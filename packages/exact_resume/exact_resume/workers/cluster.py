@@ -1,0 +1,174 @@
+"""The machines that train together and this process's task, read from TF_CONFIG. Needs no TensorFlow."""
+
+import dataclasses
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from exact_resume.errors import InputError
+from exact_resume.text import quoted
+
+DISTRIBUTION_STRATEGIES = ("auto", "one-device", "mirrored", "multi-worker-mirrored", "parameter-server")
+_MEMBERS = ("chief", "worker", "ps")
+_ADDRESS = re.compile(r"[^\s/]+:([0-9]{1,5})")
+_MAX_PORT = 65535
+_REDUCTION_SERVER = "reductionserver"
+"""Part of the name of Google's Reduction Server image, whose pool Vertex AI calls ps although it runs no TensorFlow."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """The machines of a job, and the task of this process."""
+
+    addresses: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    """host:port of every task by type (chief, worker, ps); empty for a single machine."""
+    task_type: str = "worker"
+    """chief, worker, ps or evaluator."""
+    task_index: int = 0
+    strategy: str = "auto"
+    """One of DISTRIBUTION_STRATEGIES; auto only if the number of devices of this machine decides."""
+
+    @property
+    def num_workers(self) -> int:
+        """Number of machines that compute gradients."""
+        return max(1, sum(len(self.addresses.get(kind, ())) for kind in ("chief", "worker")))
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process writes checkpoints: the chief, or worker 0 if there is no chief."""
+        first = "chief" if "chief" in self.addresses else "worker"
+        return (self.task_type, self.task_index) == (first, 0)
+
+    @property
+    def is_evaluator(self) -> bool:
+        """Whether this process only evaluates the checkpoints that the others write."""
+        return self.task_type == "evaluator"
+
+
+def read(environment: Mapping[str, str], forced: str = "auto") -> Cluster:
+    """Return the cluster that TF_CONFIG describes.
+
+    Args:
+        environment: Environment variables; Vertex AI sets TF_CONFIG for jobs of several replicas.
+        forced: One of DISTRIBUTION_STRATEGIES, from --distribution-strategy.
+
+    Raises:
+        InputError: A field of TF_CONFIG is wrong, or the forced strategy does not fit it. The message names the field.
+    """
+    config = _json(environment.get("TF_CONFIG", ""))
+    addresses = _addresses(config.get("cluster") or {})
+    task_type, task_index = _task(config.get("task") or {}, addresses)
+    if _has_reduction_server(config) or forced == "multi-worker-mirrored":
+        addresses.pop("ps", None)
+    if task_type == "ps" and "ps" not in addresses:
+        raise InputError(
+            "TF_CONFIG: field task.type is 'ps', but this job has no parameter servers (Reduction Server, or"
+            " --distribution-strategy=multi-worker-mirrored); expected chief or worker"
+        )
+    strategy = _strategy(addresses, task_type, forced)
+    if strategy in ("auto", "one-device", "mirrored") and task_type != "evaluator":
+        return Cluster(strategy=strategy)
+    return Cluster(addresses=addresses, task_type=task_type, task_index=task_index, strategy=strategy)
+
+
+def _json(text: str) -> dict[str, Any]:
+    if not text.strip():
+        return {}
+    try:
+        config = json.loads(text)
+    except ValueError as error:
+        reason = str(error).partition("; use sys.")[0]  # advice for programmers
+        raise InputError(f"TF_CONFIG is not JSON ({reason}); expected the fields cluster and task") from error
+    except RecursionError:
+        raise InputError("TF_CONFIG is nested too deeply; expected the fields cluster and task") from None
+    if not isinstance(config, dict):
+        raise InputError(f"TF_CONFIG is a JSON {type(config).__name__}; expected an object with cluster and task")
+    return config
+
+
+def _addresses(cluster: Any) -> dict[str, tuple[str, ...]]:
+    if not isinstance(cluster, dict):
+        raise InputError(f"TF_CONFIG: field cluster is {quoted(cluster)}; expected an object of lists of host:port")
+    found: dict[str, tuple[str, ...]] = {}
+    for kind, addresses in cluster.items():
+        # AI Platform Training's master is TensorFlow's chief; TensorFlow itself refuses the old name.
+        name = "chief" if kind == "master" else kind
+        if name not in _MEMBERS:
+            raise InputError(f"TF_CONFIG: field cluster.{kind[:60]} is not known; expected chief, worker or ps")
+        if name in found:
+            raise InputError("TF_CONFIG: fields cluster.master and cluster.chief are both set; expected one of them")
+        if not isinstance(addresses, list):
+            raise InputError(f"TF_CONFIG: field cluster.{kind} is {quoted(addresses)}; expected a list of host:port")
+        if wrong := [address for address in addresses if not _is_address(address)]:
+            raise InputError(
+                f"TF_CONFIG: field cluster.{kind} has {quoted(wrong[0])}; expected host:port, port 1 to {_MAX_PORT}"
+            )
+        if addresses:
+            found[name] = tuple(addresses)
+    counts = Counter(address for addresses in found.values() for address in addresses)
+    if repeated := [address for address, count in counts.items() if count > 1]:
+        raise InputError(
+            f"TF_CONFIG: field cluster has {quoted(repeated[0])} {counts[repeated[0]]} times; expected an address of"
+            " its own for each task"
+        )
+    if len(found.get("chief", ())) > 1:
+        raise InputError(f"TF_CONFIG: field cluster.chief has {len(found['chief'])} addresses; expected one")
+    return found
+
+
+def _is_address(text: Any) -> bool:
+    found = _ADDRESS.fullmatch(text) if isinstance(text, str) else None
+    return found is not None and 1 <= int(found[1]) <= _MAX_PORT
+
+
+def _task(task: Any, addresses: Mapping[str, tuple[str, ...]]) -> tuple[str, int]:
+    if not addresses and not task:
+        return "worker", 0
+    kind = task.get("type") if isinstance(task, dict) else None
+    kind = "chief" if kind == "master" else kind
+    if kind not in (*_MEMBERS, "evaluator"):
+        raise InputError(f"TF_CONFIG: field task.type is {quoted(kind)}; expected chief, worker, ps or evaluator")
+    index = _index(task.get("index"))
+    if kind != "evaluator" and not 0 <= index < len(addresses.get(kind, ())):
+        count = len(addresses.get(kind, ()))
+        raise InputError(f"TF_CONFIG: field task.index is {quoted(index)}, but cluster.{kind} has {count} addresses")
+    return kind, index
+
+
+def _index(value: Any) -> int:
+    """Return a whole number, which may arrive as 1.0 or "1"."""
+    is_whole = isinstance(value, float) and value.is_integer()
+    is_text = isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value)
+    if isinstance(value, bool) or not (isinstance(value, int) or is_whole or is_text):
+        raise InputError(f"TF_CONFIG: field task.index is {quoted(value)}; expected a whole number")
+    return int(value)
+
+
+def _has_reduction_server(config: Mapping[str, Any]) -> bool:
+    # Vertex AI puts the job's own specification into TF_CONFIG, as an object or as text.
+    job = config.get("job")
+    return _REDUCTION_SERVER in (job if isinstance(job, str) else json.dumps(job))
+
+
+def _strategy(addresses: Mapping[str, tuple[str, ...]], task_type: str, forced: str) -> str:
+    num_workers = sum(len(addresses.get(kind, ())) for kind in ("chief", "worker"))
+    if forced == "parameter-server" and "ps" not in addresses and task_type != "evaluator":
+        raise InputError(
+            "--distribution-strategy=parameter-server needs parameter servers, but TF_CONFIG has none; give the job a"
+            " worker pool 2, or omit the flag"
+        )
+    num_machines = sum(len(machines) for machines in addresses.values())
+    if forced in ("one-device", "mirrored") and num_machines > 1 and task_type != "evaluator":
+        raise InputError(
+            f"--distribution-strategy={forced} is for one machine, but TF_CONFIG has {num_machines}, and each would"
+            " train its own model; omit the flag, or set the replica count to 1"
+        )
+    if "ps" in addresses and "chief" not in addresses and task_type != "evaluator":
+        raise InputError("TF_CONFIG: field cluster.chief is missing; parameter servers need a chief")
+    if forced != "auto":
+        return forced
+    if "ps" in addresses:
+        return "parameter-server"
+    return "multi-worker-mirrored" if num_workers > 1 else "auto"

@@ -1,0 +1,48 @@
+"""Waiting for other machines: says whom it waits for, follows a stop request at once, and gives up in the end."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from exact_resume.workers.signals import StopRequest
+from exact_resume.workers.watchdog import EXIT_LOST_PEER
+
+POLL_SECONDS = 0.2
+"""A stop request waits for this time at most."""
+SECONDS_BETWEEN_REPORTS = 30.0
+
+
+class GaveUp(Exception):
+    """The waiting ended without the others; `exit_code` is that of the process."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(f"exit code {exit_code}")
+        self.exit_code = exit_code
+
+
+class Patience:
+    """The time that one wait for other machines may take."""
+
+    def __init__(self, stop: StopRequest, timeout_seconds: float, report: Callable[[str], None]) -> None:
+        self._stop, self._timeout_seconds, self._report = stop, timeout_seconds, report
+        self._started = self._reported = time.monotonic()
+
+    def check(self, missing: Sequence[str]) -> None:
+        """Go on waiting for the named machines.
+
+        Raises:
+            GaveUp: A stop was requested, or the time is over.
+        """
+        now = time.monotonic()
+        waited = now - self._started
+        if self._stop.is_set:
+            self._report(f"{self._stop.signal_name}: stopped while waiting for {', '.join(missing)}")
+            raise GaveUp(self._stop.exit_code)
+        if waited > self._timeout_seconds:
+            self._report(
+                f"gave up after {waited:.0f} s (--peer-timeout-seconds), still waiting for {', '.join(missing)}"
+                f"; exiting with {EXIT_LOST_PEER}, safe to retry"
+            )
+            raise GaveUp(EXIT_LOST_PEER)
+        if now - self._reported >= SECONDS_BETWEEN_REPORTS:
+            self._reported = now
+            self._report(f"waiting for {', '.join(missing)} since {waited:.0f} s")

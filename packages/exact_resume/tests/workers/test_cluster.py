@@ -1,0 +1,122 @@
+"""TF_CONFIG as Vertex AI sets it, and as users get it wrong."""
+
+import json
+from typing import Any
+
+import pytest
+
+from exact_resume.errors import InputError
+from exact_resume.workers import cluster
+from exact_resume.workers.cluster import Cluster
+
+TWO = {"chief": ["a:1"], "worker": ["b:2"]}
+SERVERS = {**TWO, "ps": ["c:3"]}
+
+
+def read(
+    machines: dict[str, list[str]], kind: str = "chief", index: int | str = 0, forced: str = "auto", **more: Any
+) -> Cluster:
+    config = {"cluster": machines, "task": {"type": kind, "index": index}, "environment": "cloud", **more}
+    return cluster.read({"TF_CONFIG": json.dumps(config)}, forced)
+
+
+def test_without_tf_config_one_machine_trains() -> None:
+    alone = cluster.read({})
+    assert (alone.strategy, alone.num_workers, alone.is_chief, alone.is_evaluator) == ("auto", 1, True, False)
+    assert cluster.read({"TF_CONFIG": " "}) == alone
+    assert read({"chief": ["a:1"]}) == alone
+
+
+@pytest.mark.parametrize(
+    ("machines", "kind", "index", "is_chief"),
+    [
+        (TWO, "chief", 0, True),
+        (TWO, "worker", 0, False),
+        ({"worker": ["a:1", "b:2"]}, "worker", 0, True),
+        ({"worker": ["a:1", "b:2"]}, "worker", 1, False),
+        ({"master": ["a:1"], "worker": ["b:2"]}, "master", 0, True),
+        ({"master": ["a:1"], "worker": ["b:2"]}, "worker", "0", False),
+    ],
+)
+def test_the_chief_is_task_chief_or_else_worker_0(
+    machines: dict[str, list[str]], kind: str, index: int | str, is_chief: bool
+) -> None:
+    found = read(machines, kind, index)
+    assert (found.is_chief, found.num_workers, found.strategy) == (is_chief, 2, "multi-worker-mirrored")
+
+
+def test_a_reduction_server_is_not_taken_for_a_parameter_server() -> None:
+    assert read(SERVERS).strategy == "parameter-server"
+    assert read(SERVERS).num_workers == 2
+    image = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
+    job = {"workerPoolSpecs": [{}, {}, {"containerSpec": {"imageUri": image}}]}
+    for given in (job, json.dumps(job)):
+        found = read(SERVERS, "worker", job=given)
+        assert found.strategy == "multi-worker-mirrored"
+        assert "ps" not in found.addresses
+    assert read(SERVERS, forced="multi-worker-mirrored").addresses == {"chief": ("a:1",), "worker": ("b:2",)}
+
+
+def test_an_evaluator_is_not_the_chief_and_not_in_the_cluster() -> None:
+    found = read(TWO, "evaluator")
+    assert found.is_evaluator
+    assert not found.is_chief
+    # Also beside a single machine, where the cluster has the chief alone.
+    assert read({"chief": ["a:1"]}, "evaluator").is_evaluator
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "TF_CONFIG is not JSON"),
+        ("[]", "TF_CONFIG is a JSON list; expected an object"),
+        ('{"cluster": [3]}', r"field cluster is \[3\]; expected an object"),
+        ('{"cluster": {"boss": ["a:1"]}}', r"field cluster.boss is not known; expected chief, worker or ps"),
+        ('{"cluster": {"worker": "a:1"}}', r"field cluster.worker is 'a:1'; expected a list of host:port"),
+        ('{"cluster": {"worker": ["a"]}}', "field cluster.worker has 'a'; expected host:port, port 1 to 65535"),
+        ('{"cluster": {"worker": ["a:1", "b:65536"]}}', "field cluster.worker has 'b:65536'; expected host:port"),
+        ('{"cluster": {"worker": ["a:0"]}}', "field cluster.worker has 'a:0'; expected host:port"),
+        ('{"cluster": {"worker": ["a:1\\n"]}}', "field cluster.worker has "),
+        ('{"cluster": {"worker": ["a:1", "a:1"]}}', "field cluster has 'a:1' 2 times; expected an address of its own"),
+        ('{"cluster": {"chief": ["a:1"], "worker": ["b:1", "a:1"]}}', "field cluster has 'a:1' 2 times"),
+        ("[" * 10_000, "TF_CONFIG is nested too deeply"),
+        ('{"task": {"index": ' + "9" * 5000 + "}}", r"TF_CONFIG is not JSON \(Exceeds the limit [^;]*\); expected"),
+        ('{"cluster": {"chief": ["a:1", "b:1"]}}', "field cluster.chief has 2 addresses; expected one"),
+        ('{"cluster": {"chief": ["a:1"], "master": ["b:1"]}}', "cluster.master and cluster.chief are both set"),
+        ('{"cluster": {"chief": ["a:1"]}, "task": {"type": "boss"}}', "field task.type is 'boss'"),
+        ('{"cluster": {"chief": ["a:1"]}, "task": 3}', "field task.type is None"),
+        (
+            '{"cluster": {"chief": ["a:1"]}, "task": {"type": "chief"}}',
+            "field task.index is None; expected a whole number",
+        ),
+        *(
+            (f'{{"cluster": {{"chief": ["a:1"]}}, "task": {{"type": "chief", "index": {index}}}}}', "expected a whole")
+            for index in ("0.7", "1e400", "NaN", "true", '"0.0"', '"-0"', "[0]", '""')
+        ),
+        ('{"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 1}}', "cluster.chief has 1 addresses"),
+        (
+            '{"cluster": {"ps": ["a:1"], "worker": ["b:1"]}, "task": {"type": "ps", "index": 0}}',
+            "cluster.chief is missing",
+        ),
+    ],
+)
+def test_an_invalid_tf_config_is_refused_by_naming_the_field(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        cluster.read({"TF_CONFIG": text})
+
+
+@pytest.mark.parametrize(
+    ("machines", "kind", "forced", "message"),
+    [
+        (TWO, "chief", "parameter-server", "but TF_CONFIG has none"),
+        (TWO, "chief", "mirrored", "is for one machine, but TF_CONFIG has 2"),
+        ({"chief": ["a:1"], "ps": ["c:3"]}, "ps", "one-device", "is for one machine, but TF_CONFIG has 2"),
+        (TWO, "worker", "one-device", "is for one machine, but TF_CONFIG has 2"),
+        (SERVERS, "ps", "multi-worker-mirrored", "field task.type is 'ps', but this job has no parameter servers"),
+    ],
+)
+def test_a_forced_strategy_must_fit_the_machines(
+    machines: dict[str, list[str]], kind: str, forced: str, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        read(machines, kind, forced=forced)

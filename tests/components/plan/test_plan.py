@@ -1,0 +1,351 @@
+"""The `plan` step on a real dataset: the training job that it plans, and what it refuses."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from components.container_image import PLACEHOLDER_IMAGE
+from components.plan.training_plan import TrainingPlan, plan
+from components.registry.labels import PROJECT_LABEL
+from exact_resume.checkpoints.outcome import note_registration
+from localvertex_base.userinput.errors import UserError
+from trainer import task
+from trainer.config import TrainConfig
+from trainer.prepare import prepare
+from vertex_testing.cloud_storage.server import CloudStorage
+from vertex_testing.server import Server
+
+HYPERPARAMETERS = TrainConfig(epochs=2, global_batch_size=32).to_dict()
+MACHINES = {
+    "machine_type": "n1-standard-8",
+    "accelerator_type": "NVIDIA_TESLA_T4",
+    "accelerator_count": 1,
+    "replica_count": 1,
+    "parameter_server_count": 0,
+    "scheduling_strategy": "STANDARD",
+    "timeout_seconds": 3600,
+}
+
+
+NAMES = {
+    "model_name": "digits",
+    "serving_image": "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
+    "service_account": "",
+    "network": "",
+    "tensorboard": "",
+    "kms_key": "",
+}
+
+
+Make = Callable[..., TrainingPlan]
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """200 of the handwritten digits, prepared."""
+    directory = tmp_path_factory.mktemp("data")
+    prepare(
+        source="digits",
+        output_directory=str(directory / "dataset"),
+        report_path=str(directory / "report.html"),
+        image_size=16,
+        max_examples=200,
+        max_bad_fraction=0.1,
+    )
+    return str(directory / "dataset")
+
+
+@pytest.fixture
+def make(dataset: str, tmp_path: pathlib.Path) -> Make:
+    """Plan a run, with changes to a small job that is valid."""
+
+    def make_plan(
+        hyperparameters: dict[str, Any] | None = None,
+        machines: dict[str, Any] | None = None,
+        names: dict[str, str] | None = None,
+        **changes: Any,
+    ) -> TrainingPlan:
+        arguments = {
+            "dataset_directory": dataset,
+            "report_path": str(tmp_path / "plan.html"),
+            "image": PLACEHOLDER_IMAGE,
+            "region": "us-central1",
+            "pipeline_root": str(tmp_path / "root") + "/",
+            "run_label": "",
+            "exact": False,
+            "profile_steps": "",
+            "minimum_score": 0.9,
+            **changes,
+        }
+        return plan(
+            hyperparameters={**HYPERPARAMETERS, **(hyperparameters or {})},
+            machines={**MACHINES, **(machines or {})},
+            names={**NAMES, **(names or {})},
+            **arguments,
+        )
+
+    return make_plan
+
+
+def test_the_run_id_depends_on_the_computation_and_not_on_the_machines(make: Make) -> None:
+    first = make()
+    assert make(machines={"replica_count": 4, "scheduling_strategy": "SPOT"}).run_id == first.run_id
+    assert make(image="us-docker.pkg.dev/p/r/other@sha256:1").run_id == first.run_id
+    others = {
+        make(hyperparameters={"learning_rate": 0.003}).run_id,
+        make(hyperparameters={"seed": 1}).run_id,
+        make(run_label="once more").run_id,
+    }
+    assert len(others | {first.run_id}) == 4
+
+
+def test_new_parameters_of_the_machines_keep_the_run_id(make: Make) -> None:
+    given = {"boot_disk_size_gb": 500, "reservation": "ANY", "boot_disk_type": "pd-ssd"}
+    assert make(machines=given).run_id == make(machines={"persistent_resource_id": "r"}).run_id == make().run_id
+
+
+def test_the_wait_and_the_persistent_resource_are_outputs(make: Make) -> None:
+    flex = {"scheduling_strategy": "FLEX_START", "machine_type": "g2-standard-8", "accelerator_type": "NVIDIA_L4"}
+    assert make(machines={**flex, "max_wait_seconds": 60}).max_wait_duration == "60s"
+    default = make().persistent_resource_id, make(default_persistent_resource_id="own").persistent_resource_id
+    assert default == ("", "own")
+    other = make(machines={"persistent_resource_id": "other"}, default_persistent_resource_id="own")
+    assert other.persistent_resource_id == "other"
+    # A service that does not know the placeholder leaves it as it is.
+    assert make(default_persistent_resource_id="{{$.pipeline_persistent_resource_id}}").persistent_resource_id == ""
+
+
+@pytest.fixture
+def large(dataset: str, cloud_storage: CloudStorage, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The dataset in a bucket, with 70 GB more of training data."""
+    for name, value in cloud_storage.environment.items():
+        monkeypatch.setenv(name, value)
+    cloud_storage.buckets.create("data")
+    for path in pathlib.Path(dataset).iterdir():
+        cloud_storage.buckets.put("data", f"large/{path.name}", path.read_bytes())
+    shard = next(name for name in cloud_storage.buckets.names("data") if "train" in name)
+    cloud_storage.buckets.enlarge("data", shard, 70 * 10**9)
+    return "gs://data/large"
+
+
+def test_a_boot_disk_that_is_too_small_for_the_dataset_is_refused(
+    make: Make, large: str, dataset: str, tmp_path: pathlib.Path
+) -> None:
+    with pytest.raises(UserError) as caught:
+        make(dataset_directory=large)
+    assert str(caught.value) == (
+        "boot_disk_size_gb is 100, but the dataset has 70.0 GB, which each machine copies to its boot disk, and 40 GB "
+        "are kept free; use 111 or more"
+    )
+    assert not (tmp_path / "plan.html").exists()
+    (pool,) = make(dataset_directory=large, machines={"boot_disk_size_gb": 111}).worker_pool_specs
+    assert pool["disk_spec"] == {"boot_disk_size_gb": 111}
+    # Nothing is copied from a folder of the machine.
+    shutil.copytree(dataset, tmp_path / "large")
+    shard = next((tmp_path / "large").glob("*train*"))
+    os.truncate(shard, shard.stat().st_size + 70 * 10**9)
+    assert "disk_spec" not in make(dataset_directory=str(tmp_path / "large")).worker_pool_specs[0]
+
+
+def test_the_run_id_is_in_the_path_of_the_checkpoints(make: Make, tmp_path: pathlib.Path) -> None:
+    made = make()
+    assert made.base_output_directory == f"{tmp_path}/root/training/{made.run_id}"
+    assert made.checkpoint_directory == f"{made.base_output_directory}/checkpoints/"
+    assert made.is_finished is False
+    assert made.timeout == "3600s"
+
+
+def test_the_arguments_give_the_trainer_the_same_run(make: Make, dataset: str) -> None:
+    from trainer.checkpoints.identity import run_id
+    from trainer.config import from_namespace
+    from trainer.data.dataset import load
+
+    made = make(run_label="a label")
+    container = made.worker_pool_specs[0]["container_spec"]
+    options = task.parser().parse_args(container["args"])
+    assert options.dataset == dataset
+    assert run_id(from_namespace(options), load(dataset).fingerprint, options.run_label) == made.run_id
+
+
+def test_an_exact_run_is_another_run_with_another_flag(make: Make) -> None:
+    quick, exact = make(), make(exact=True)
+    assert exact.run_id != quick.run_id
+    for made, wanted in ((quick, False), (exact, True)):
+        options = task.parser().parse_args(made.worker_pool_specs[0]["container_spec"]["args"])
+        assert options.exact is wanted
+
+
+def finish(made: TrainingPlan, config: TrainConfig, dataset: str, *starts: bool, **changes: Any) -> None:
+    """Write a finished run that is known to be not good enough.
+
+    Args:
+        made: Its plan.
+        config: Its configuration.
+        dataset: Its dataset.
+        *starts: Per start, whether it was exact.
+        **changes: Other values of its identity.
+    """
+    from exact_resume.events.log import EventLog
+    from tests.support.finished import note_evaluation, write_finished_run
+    from trainer.checkpoints import identity
+    from trainer.data.dataset import load
+
+    log = EventLog(made.checkpoint_directory, "workerpool0-0")
+    for exact in starts:
+        log.write("start", run_id=made.run_id, exact=exact)
+    content = identity.identity(config, load(dataset).fingerprint, "") | changes
+    write_finished_run(made.checkpoint_directory, run_id=made.run_id, identity=content, accuracy=0.1)
+    note_evaluation(made.checkpoint_directory, 0.1)
+
+
+def test_exact_after_an_inexact_run_is_not_nothing_new(make: Make, dataset: str) -> None:
+    config = TrainConfig(**HYPERPARAMETERS)
+    quick = make()
+    finish(quick, config, dataset, False, True)
+    assert (make().run_id, make().has_nothing_new) == (quick.run_id, True)
+    exact = make(exact=True)
+    assert (exact.is_finished, exact.has_nothing_new) == (False, False)
+    finish(exact, config, dataset, True, exact=True)
+    assert make(exact=True) == exact._replace(is_finished=True, has_nothing_new=True)
+    assert make().run_id == quick.run_id
+
+
+def test_an_exact_run_of_an_earlier_version_keeps_its_run_id(make: Make, dataset: str) -> None:
+    """Their identities had no field for it; all starts of the run were exact."""
+    earlier = make()
+    finish(earlier, TrainConfig(**HYPERPARAMETERS), dataset, True, True)
+    found = make(exact=True)
+    assert (found.run_id, found.has_nothing_new) == (earlier.run_id, True)
+
+
+def test_profiled_steps_change_neither_the_run_id_nor_other_flags(make: Make) -> None:
+    plain, profiled = make(), make(profile_steps="100-109")
+    assert profiled.run_id == plain.run_id
+    before, after = (made.worker_pool_specs[0]["container_spec"]["args"] for made in (plain, profiled))
+    assert after == [*before, "--profile-steps=100-109"]
+    with pytest.raises(UserError, match="profile_steps is '109-100'"):
+        make(profile_steps="109-100")
+
+
+def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_registered(
+    make: Make,
+    dataset: str,
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    server: Server,
+    reachable: None,
+) -> None:
+    from exact_resume.checkpoints import checkpoints, seal
+    from tests.support.finished import note_evaluation
+    from trainer.checkpoints import identity
+    from trainer.evaluate import evaluate
+
+    made = make()
+    assert (made.is_finished, made.has_nothing_new) == (False, False)
+    container = made.worker_pool_specs[0]["container_spec"]
+    environment = os.environ | {"AIP_CHECKPOINT_DIR": made.checkpoint_directory}
+    words = [sys.executable, *container["command"][1:], *container["args"]]
+    subprocess.run(words, env=environment, check=True, capture_output=True)
+    assert (make().is_finished, make().has_nothing_new) == (True, False)
+    accuracy = evaluate(
+        dataset_directory=dataset,
+        checkpoint_directory=made.checkpoint_directory,
+        report_path=str(tmp_path / "e.html"),
+        is_noted=True,
+    ).accuracy
+    # A few steps teach it nothing, which another minimum does not change.
+    assert make(minimum_score=0.0).has_nothing_new is True
+    assert "not registered: not better than a constant answer" in capsys.readouterr().out
+    forced = {"criteria": {"force_promotion": True}}
+    assert make(minimum_score=0.0, **forced).has_nothing_new is False
+    best = checkpoints.best(made.checkpoint_directory).step
+    note_evaluation(made.checkpoint_directory, accuracy, step=best)
+    # Not good enough for one minimum, but still to be registered for the other.
+    assert make(minimum_score=1.0).has_nothing_new is True
+    assert f"test accuracy {accuracy:.4f}, below minimum_score 1: not registered" in capsys.readouterr().out
+    assert make(minimum_score=accuracy).has_nothing_new is False
+    body = {"model": {"displayName": NAMES["model_name"], "labels": dict([PROJECT_LABEL])}}
+    name = f"{server.call('POST', 'models:upload', body).json()['response']['model']}@1"
+    given = {"model_name": NAMES["model_name"], "serving_image": NAMES["serving_image"]}
+    note_registration(made.checkpoint_directory, resource_name=name, **given)
+    assert make(minimum_score=accuracy).has_nothing_new is True
+    outcome = f"test accuracy {accuracy:.4f}, registered as {name}"
+    assert f"nothing new: data and configuration are unchanged ({outcome});" in capsys.readouterr().out
+    assert "nothing new" in (tmp_path / "plan.html").read_text()
+    # With another name, serving image, region, label or trainer, something is left to do.
+    assert make(region="europe-west4", minimum_score=0.0).has_nothing_new is False
+    assert make(names={"model_name": "other"}, minimum_score=0.0).has_nothing_new is False
+    assert make(names={"serving_image": "us-docker.pkg.dev/p/r/other:1"}, minimum_score=0.0).has_nothing_new is False
+    assert make(run_label="once more").has_nothing_new is False
+    monkeypatch.setattr(identity, "TRAINER_VERSION", "another")
+    assert make().has_nothing_new is False
+    monkeypatch.undo()
+    # A record about a checkpoint that has been written again since does not count.
+    result = json.loads((pathlib.Path(made.checkpoint_directory) / "result.json").read_text())
+    manifest = pathlib.Path(made.checkpoint_directory) / result["best_checkpoint"] / "manifest.json"
+    manifest.write_text(
+        json.dumps(seal.sealed(seal.without(json.loads(manifest.read_text())) | {"is_validated": False}))
+    )
+    assert (make().is_finished, make().has_nothing_new) == (True, False)
+
+
+def test_outputs_are_plain_values_that_survive_json(make: Make) -> None:
+    made = make(machines={"replica_count": 2})
+    assert json.loads(json.dumps(made)) == list(made)
+    assert made.restart_job_on_worker_restart is True
+
+
+def test_the_page_shows_machines_and_configuration(make: Make, tmp_path: pathlib.Path) -> None:
+    made = make()
+    page = (tmp_path / "plan.html").read_text()
+    for text in ("n1-standard-8", "NVIDIA_TESLA_T4", "us-central1", made.run_id, "learning_rate", "convnet"):
+        assert text in page
+    assert "http://" not in page.replace("http://www.w3.org/", "")
+    assert "https://" not in page
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"machines": {"accelerator_count": 3}}, "3 x NVIDIA_TESLA_T4"),
+        ({"hyperparameters": {"global_batch_size": 1000}}, "global_batch_size is 1000"),
+        ({"hyperparameters": {"epochs": 0}}, "epochs=0"),
+        ({"hyperparameters": {"model": "resnet5000"}}, "resnet5000"),
+        (
+            {"hyperparameters": {"patience": 2}, "machines": {"parameter_server_count": 1, "replica_count": 2}},
+            "patience=2 does not work with parameter servers",
+        ),
+        ({"exact": True, "machines": {"parameter_server_count": 1, "replica_count": 2}}, "exact does not work with"),
+        ({"names": {"model_name": 'my "model"'}}, "model_name"),
+        ({"names": {"model_name": ""}}, "model_name"),
+        ({"names": {"serving_image": "nonsense"}}, "serving_image"),
+        ({"names": {"kms_key": 'a"b'}}, "kms_key"),
+        ({"names": {"tensorboard": "projects/1/locations/r/tensorboards/2"}}, "tensorboard is set without service_acc"),
+        ({"machines": {"max_wait_seconds": 0, "scheduling_strategy": "FLEX_START"}}, "wait forever"),
+        ({"machines": {"reservation": "ANY"}, "default_persistent_resource_id": "own"}, "exclude each other"),
+        ({"minimum_score": 2}, "minimum_score is 2"),
+        (
+            {"deploy_endpoint": "live", "replicas": {"deploy_machine_type": "n1-standard-64"}},
+            "deployment to 'live': 'n1-standard-64' is not a machine type for prediction",
+        ),
+        ({"region": "mars-east1"}, "mars-east1"),
+        ({"dataset_directory": "/nowhere"}, "/nowhere"),
+    ],
+)
+def test_wrong_input_is_one_line_and_no_page(
+    make: Make, tmp_path: pathlib.Path, changes: dict[str, Any], message: str
+) -> None:
+
+    with pytest.raises(UserError) as caught:
+        make(**changes)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "plan.html").exists()

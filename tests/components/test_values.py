@@ -1,0 +1,92 @@
+"""Wrong values of any step are refused before the first image is read, and before a request is sent."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.prepare.dataset import prepare
+from components.values import check_values
+from localvertex_base.userinput.errors import UserError
+from trainer.config import TrainConfig
+
+SOUND = {
+    **TrainConfig().to_dict(),
+    "machine_type": "n1-standard-8",
+    "accelerator_type": "NVIDIA_TESLA_T4",
+    "accelerator_count": 1,
+    "replica_count": 2,
+    "timeout_seconds": 3600,
+    "minimum_score": 0.9,
+    "model_name": "digits",
+    "serving_image": "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
+    "service_account": "",
+    "tensorboard": "",
+}
+
+WRONG = [
+    ({"model": "resnet51"}, "did you mean resnet50"),
+    ({"learning_rate": -1}, "learning_rate=-1.0 is out of range"),
+    ({"learning_rate": "fast"}, "learning_rate"),
+    ({"epochs": "0"}, "epochs=0 is out of range"),
+    ({"patience": "-1"}, "patience=-1 is out of range"),
+    ({"metric": "auc"}, "metric='auc' is not known; choose one of: accuracy, balanced-accuracy, macro-f1"),
+    ({"metric": ""}, "metric='' is not known"),
+    ({"minimum_accuracy_gain": 0.1}, "has no effect without patience"),
+    ({"patience": 2, "parameter_server_count": "1"}, "patience=2 does not work with parameter servers"),
+    ({"exact": "true", "parameter_server_count": "1"}, "exact does not work with parameter servers"),
+    ({"exact": True, "parameter_server_count": 1}, "exact does not work with parameter servers"),
+    ({"minimum_score": 95}, "minimum_score is 95"),
+    ({"minimum_score": "high"}, "minimum_score is 'high'"),
+    ({"max_regression": -0.1}, "max_regression is -0.1; expected a number from 0 to 1"),
+    ({"max_regression": "lots"}, "max_regression is 'lots'; expected a number"),
+    ({"min_compared_images": "0"}, "min_compared_images is 0; expected a whole number from 1"),
+    ({"min_compared_images": 2.5}, "min_compared_images is 2.5; expected a whole number from 1"),
+    ({"replica_count": 0}, "replica_count is 0"),
+    ({"replica_count": "two"}, "replica_count is 'two'; expected a number"),
+    ({"timeout_seconds": "2.5"}, "timeout_seconds is '2.5'; expected a number"),
+    ({"epochs": "inf"}, "epochs is 'inf'; expected a number"),
+    ({"model_name": ""}, "model_name is ''"),
+    ({"serving_image": "nonsense"}, "serving_image is 'nonsense'"),
+    ({"profile_steps": "1-5"}, "begin with step 2 or later"),
+    ({"prepare_engine": "spark"}, "prepare_engine='spark' does not exist; use local or dataflow"),
+    ({"prepare_engine": "dataflow", "beam_runner": "DirectRunner"}, "beam_runner='DirectRunner' is not supported"),
+    ({"deploy_endpoint": 'my "endpoint"'}, "deploy_endpoint is 'my \"endpoint\"'; expected the display name"),
+    ({"deploy_endpoint": "x" * 129}, "of at most 128 characters"),
+    ({"deploy_min_replicas": "0"}, "deploy_min_replicas is 0; expected at least 1"),
+    ({"deploy_min_replicas": 3, "deploy_max_replicas": 2}, "expected at least deploy_min_replicas, 3"),
+    ({"deploy_accelerator_count": "many"}, "deploy_accelerator_count is 'many'; expected a number"),
+    ({"dataflow_max_workers": "0"}, "dataflow_max_workers is 0; expected 1 to 4000"),
+    ({"dataflow_disk_size_gb": 50.5}, "dataflow_disk_size_gb is 50.5; expected 30 to 65536"),
+    ({"dataflow_machine_type": "big"}, "dataflow_machine_type is 'big'; expected a machine type"),
+    ({"tensorboard": "projects/1/locations/r/tensorboards/2"}, "TensorBoard needs one"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), WRONG)
+def test_a_wrong_value_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        check_values(SOUND | changes)
+
+
+def test_sound_values_pass_also_as_text() -> None:
+    check_values(SOUND)
+    check_values({name: str(value) for name, value in SOUND.items()})
+    check_values({name: f"{value}.0" if type(value) is int else value for name, value in SOUND.items()})
+    check_values({})
+    check_values(dict.fromkeys(SOUND, "{{$.inputs.parameters['pipelinechannel--model']}}"))
+
+
+def test_the_first_step_refuses_before_it_reads_the_source(tmp_path: Path) -> None:
+    """The source does not exist, and the error is about the value."""
+    with pytest.raises(UserError, match="minimum_score is 95"):
+        prepare(
+            settings=SOUND | {"minimum_score": 95},
+            source=str(tmp_path / "none"),
+            output_directory=str(tmp_path / "dataset"),
+            report_path=str(tmp_path / "report.html"),
+            image_size=16,
+            max_examples=0,
+            max_bad_fraction=0.1,
+        )
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,40 @@
+"""The machine check and the converter know the pipeline of this project."""
+
+import json
+import re
+from pathlib import Path
+
+import yaml
+from accelerators_tests.conftest import DATA, TODAY
+from accelerators_tests.legacy.conftest import run
+
+from accelerators import check_pipeline
+from accelerators.document import examine_file
+
+
+def test_the_pipeline_of_this_project_passes(compiled_training: Path) -> None:
+    """Compiled without an image, it has no errors, only the warnings that keep it local."""
+    for kind in ("json", "yaml"):
+        seen = examine_file(
+            compiled_training.with_suffix(f".{kind}"), region="us-central1", catalogue=None, today=TODAY
+        )
+        assert {finding.rule for finding in seen.findings} == {"placeholder-image", "no-pipeline-root"}
+        assert "machine_type='g2-standard-8'" in seen.notes[0]
+
+
+def test_the_pipeline_of_this_project_is_checked_with_its_defaults(compiled_training: Path) -> None:
+    spec = json.loads(compiled_training.read_text("utf-8"))
+    spec["root"]["inputDefinitions"]["parameters"]["accelerator_count"]["defaultValue"] = 3.0
+    (error,) = [finding for finding in check_pipeline(spec, today=TODAY) if finding.severity == "error"]
+    assert (error.rule, error.path) == (
+        "accelerator-count",
+        "root.inputDefinitions.parameters.accelerator_count.defaultValue",
+    )
+
+
+def test_pipeline_parameters_exist(repository: Path) -> None:
+    """All parameters are parameters of the pipeline."""
+    source = (repository / "pipelines" / "image_training.py").read_text("utf-8")
+    full = run(yaml.safe_load((DATA / "legacy" / "everything.yaml").read_text("utf-8")), as_parameters=True)
+    for name in full.parameters:
+        assert re.search(rf"^        {name}: ", source, re.M), name

@@ -1,0 +1,122 @@
+"""What a model has seen is known for as long as the model, or counts as unknown."""
+
+import dataclasses
+import gzip
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support import tiny_images
+from trainer.checkpoints import seen, starting_weights
+from trainer.checkpoints.starting_weights import StartingWeights
+from trainer.data import dataset
+from trainer.data.dataset import Dataset
+from trainer.loop import warm_start
+from trainer.prepare import prepare
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    folder = tmp_path_factory.mktemp("seen")
+    tiny_images.write(folder / "images", 120)
+    prepare(
+        source=str(folder / "images"),
+        output_directory=str(folder / "dataset"),
+        report_path=str(folder / "report.html"),
+        image_size=8,
+    )
+    return dataset.load(str(folder / "dataset"))
+
+
+def weights(images: seen.Hashes | None) -> StartingWeights:
+    return StartingWeights(model="convnet", class_names=("a", "b"), arrays=[np.ones(2, np.float32)], seen_images=images)
+
+
+def test_training_and_validation_images_are_seen_and_test_images_are_not(data: Dataset) -> None:
+    hashes = {split: {record.figures.content_hash for record in data.records(split)} for split in data.shards}
+    expected = sorted(int(each[:16], 16) for each in hashes["train"] | hashes["validation"])
+    found = seen.of_dataset(data)
+    assert found.tolist() == expected
+    assert len(hashes["validation"]) > 1
+    assert not np.isin(seen.of_hashes(hashes["test"]), found).any()
+
+
+def test_the_file_has_the_first_bytes_of_each_sha_256_in_order(tmp_path: Path) -> None:
+    digests = [hashlib.sha256(bytes([number])).hexdigest() for number in range(50)]
+    seen.write(tmp_path / "f", seen.of_hashes([*digests, digests[7]]))
+    assert (tmp_path / "f").read_bytes() == b"".join(sorted(bytes.fromhex(each)[:8] for each in digests))
+    read = seen.read(tmp_path / "f")
+    assert read is not None
+    assert np.array_equal(read, seen.of_hashes(digests))
+
+
+def test_a_missing_damaged_or_empty_file_is_unknown(tmp_path: Path) -> None:
+    """Every model has seen some images, so an empty file has lost its content."""
+    assert seen.read(tmp_path / "absent") is None
+    for number, content in enumerate((b"", b"123", b"\1" * 8 + b"\0" * 8, b"\1" * 16)):
+        (tmp_path / str(number)).write_bytes(content)
+        assert seen.read(tmp_path / str(number)) is None
+
+
+def test_a_dataset_without_hashes_of_its_images_leaves_no_record(data: Dataset, tmp_path: Path) -> None:
+    """An empty record would count as unknown later, without a reason in the log of the training."""
+    with gzip.open(Path(data.directory) / "images.jsonl.gz", "rt") as file:
+        lines = [json.loads(line) for line in file]
+    (tmp_path / "dataset").mkdir()
+    with gzip.open(tmp_path / "dataset" / "images.jsonl.gz", "wt") as file:
+        file.writelines(json.dumps(line | {"split": "test"}) + "\n" for line in lines)
+    without = dataclasses.replace(data, directory=str(tmp_path / "dataset"))
+    assert "lists no image of its training split" in seen.record(str(tmp_path / "run"), without, [])
+    assert not (tmp_path / "run" / seen.FILE).exists()
+
+
+def test_a_chain_of_starts_keeps_what_its_first_model_has_seen(data: Dataset, tmp_path: Path) -> None:
+    """The first model's images are in the third one's record, and a copy survives the deletion of its source."""
+    first = np.array([1, 2, 3], np.uint64)
+    starting_weights.pin(weights(first), str(tmp_path / "copy"))
+    second, third = tmp_path / "second", tmp_path / "third"
+    digest = weights(first).digest
+    assert seen.record(str(second), data, warm_start.records_of_seen_images(digest, str(tmp_path / "copy"))) == ""
+    starting_weights.pin(weights(seen.read(second / seen.FILE)), str(tmp_path / "other"))
+    assert seen.record(str(third), data, warm_start.records_of_seen_images(digest, str(tmp_path / "other"))) == ""
+    found = seen.read(third / seen.FILE)
+    assert found is not None
+    assert np.isin([*first, *seen.of_dataset(data)], found).all()
+
+
+def test_a_start_from_weights_without_a_record_leaves_none_not_even_of_an_earlier_attempt(
+    data: Dataset, tmp_path: Path
+) -> None:
+    assert seen.record(str(tmp_path), data, []) == ""
+    assert "starting weights" in seen.record(str(tmp_path), data, [str(tmp_path / "absent")])
+    assert not (tmp_path / seen.FILE).exists()
+
+
+def test_a_resumed_training_keeps_its_record_when_its_source_is_gone(data: Dataset, tmp_path: Path) -> None:
+    seen.write(tmp_path / seen.FILE, np.array([7], np.uint64))
+    # Any checkpoint.
+    starting_weights.pin(weights(None), str(tmp_path))
+    assert seen.record(str(tmp_path), data, [str(tmp_path / "absent")]) == ""
+    found = seen.read(tmp_path / seen.FILE)
+    assert found is not None
+    assert found.tolist() == [7]
+
+
+def test_weights_that_are_copied_again_get_the_record_that_an_earlier_version_did_not_make(tmp_path: Path) -> None:
+    starting_weights.pin(weights(None), str(tmp_path))
+    assert starting_weights.read(str(tmp_path), weights(None).digest).seen_images is None
+    starting_weights.pin(weights(np.array([5], np.uint64)), str(tmp_path))
+    found = starting_weights.read(str(tmp_path), weights(None).digest).seen_images
+    assert found is not None
+    assert found.tolist() == [5]
+
+
+def test_a_file_of_weights_brings_the_record_that_is_beside_it(tmp_path: Path) -> None:
+    path = str(tmp_path / "model.keras")
+    assert warm_start.records_of_seen_images(path, "") == []
+    seen.write(tmp_path / seen.FILE, np.array([5], np.uint64))
+    assert warm_start.records_of_seen_images(path, "") == [str(tmp_path / seen.FILE)]
+    assert warm_start.records_of_seen_images("imagenet", "") == []

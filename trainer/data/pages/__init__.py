@@ -1,0 +1,1 @@
+"""What the HTML pages of all steps are made of: blocks of text, tables and images, and charts."""

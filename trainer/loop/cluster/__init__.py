@@ -1,1 +1,0 @@
-"""The machines around this process: cluster, devices, signals and preemption notices; nothing is trained here."""

@@ -1,1 +1,0 @@
-"""What `compile.py`, the `plan` step and `custom-job` share about a training job; steps are in `components`."""

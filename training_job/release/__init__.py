@@ -1,1 +1,0 @@
-"""The release of a model: comparison with the champion, registration, deployment."""
