@@ -19,7 +19,7 @@ from localvertex.jobs.faults.options import Options
 from localvertex.jobs.goodput.event_files import EventFiles
 from localvertex.jobs.gpus import gpu_environments
 from localvertex.jobs.job import CustomJob
-from localvertex.jobs.job_run import JobRun
+from localvertex.jobs.loop import JobRun
 from localvertex.jobs.replica_command import ReplicaCommands
 from localvertex.jobs.replica_process import ReplicaProcess
 from localvertex.jobs.restart_rules import Restarts
