@@ -74,9 +74,7 @@ def _jobs(work_dir: Path, *, is_indexed: bool) -> PipelineJobs:
         # A folder cannot be opened as an index.
         store.index = Index(work_dir, lambda _: None)
     operations = Operations(store)
-    return PipelineJobs(
-        store, operations, lambda _: None, localvertex.Options(), Metadata(store, operations).runs
-    )
+    return PipelineJobs(store, operations, lambda _: None, localvertex.Options(), Metadata(store, operations).runs)
 
 
 def _milliseconds(jobs: PipelineJobs, call: Call) -> float:

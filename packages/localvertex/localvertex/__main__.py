@@ -282,7 +282,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _command(options: argparse.Namespace) -> int:
     # Imported late, so that `--help` stays quick.
     try:
-        from localvertex import commands
+        from localvertex.commands import commands
         from localvertex.errors import Refused
     except ModuleNotFoundError as error:
         from localvertex_base import extras

@@ -13,10 +13,10 @@ from localvertex.api.http import errors
 from localvertex.api.http.errors import rpc_error
 from localvertex.api.steps.reach import Reach
 from localvertex.containers.serving.machine import Machine
+from localvertex.containers.variables import OUTPUT_FOLDERS
 from localvertex.credentials.isolation import Credentials, NoCredentials
 from localvertex.errors import TaskFailed
 from localvertex.jobs import CustomJob, JobState, Outcome, Status, Workspace
-from localvertex.jobs.environment import OUTPUT_FOLDERS
 from localvertex.jobs.status_file import StatusFile
 from localvertex.processes.processes import Processes
 from localvertex.runner.engine import Options

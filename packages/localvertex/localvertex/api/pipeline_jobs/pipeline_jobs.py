@@ -22,6 +22,7 @@ from localvertex.api.pipeline_jobs.view import FILTER_FIELDS, pipeline_job, pipe
 from localvertex.api.steps.reach import with_api
 from localvertex.runner import engine
 from localvertex.runner.pipeline_inputs import buckets_of, notes_of
+from localvertex.show import report
 from localvertex.store import record, run_folder
 from localvertex.store.task import Artifact
 from localvertex.values.buckets import Buckets
@@ -107,7 +108,8 @@ class PipelineJobs:
         try:
             with file_of(body) as path:
                 options = self._options(location, job_id, schedule_time)
-                run = engine.prepare(path, artifacts=self._artifacts(location, body), options=options)
+                artifacts = self._artifacts(location, body)
+                run = engine.prepare(path, artifacts=artifacts, options=options, write_page=report.write)
             self._threads.start(job_id, run)
         except BaseException:
             self._store.remove(COLLECTION, job_id)
