@@ -1,4 +1,4 @@
-"""A whole run with its page, as the command line and Python callers use it.
+"""A whole run with its page and an endpoint for its steps, as the command line and Python callers use it.
 
 `run` does everything. A caller that must stop a run, or know its id before it starts, takes two steps: `prepare`, and
 `execute` of what it returns (runner/engine.py).
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from localvertex.api.steps.reach import with_api
 from localvertex.runner import engine
 from localvertex.runner.display import Display
 from localvertex.runner.input_artifacts import Given
@@ -55,6 +56,7 @@ def prepare(
     Raises:
         UserError: The input is invalid; nothing was written.
     """
+    options = with_api(options)
     return engine.prepare(
         file, parameters=parameters, artifacts=artifacts, options=options, display=display, write_page=_write_page
     )
@@ -66,7 +68,8 @@ def resume(name: str, *, options: Options | None = None, display: Display | None
     Raises:
         UserError: There is no such run, it is still running, or its record is damaged.
     """
-    found = find_readable((options or Options()).work_dir, name)
+    options = with_api(options)
+    found = find_readable(options.work_dir, name)
     if found.content["state"] == State.SUCCEEDED:
         return found.content
     return engine.prepare_resume(name, options=options, display=display, write_page=_write_page).execute()

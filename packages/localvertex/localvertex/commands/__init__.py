@@ -1,1 +1,1 @@
-"""The commands of `python -m localvertex`, on top of runs, their records and the server."""
+"""The commands of `python -m localvertex`, and the server that two of them start: the API below the console."""

@@ -167,15 +167,15 @@ def _check_serve_is_installed(command: str) -> None:
         UserError: A package is missing.
     """
     try:
-        import localvertex.api.server  # noqa: F401
+        import localvertex.commands.server  # noqa: F401
     except ImportError as error:
         raise UserError(f"{command} needs {error.name}; {extras.install('serve')}") from None
 
 
 def _serve(options: argparse.Namespace, when_started: Callable[[str], object]) -> int:
     """Serve until stopped."""
-    from localvertex.api.server import serve
     from localvertex.commands import run
+    from localvertex.commands.server import serve
     from localvertex.runner.checks import container_images
     from localvertex.runner.engine import Options
 

@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,7 +16,6 @@ from localvertex.processes.processes import Processes
 from localvertex.runner import repeated_options
 from localvertex.runner.checks import cloud_launchers, container_commands, hidden_paths
 from localvertex.runner.display import Display
-from localvertex.runner.endpoint.steps_endpoint import StepsEndpoint
 from localvertex.runner.options import Options
 from localvertex.runner.outcome import remove_secrets
 from localvertex.runner.pipeline_inputs import buckets_of, inputs_of, known_values, notes_of, tasks_of_file
@@ -63,14 +62,13 @@ class PipelineRun:
         self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
         if self._buckets.root is not None and output_directory:
             job = job | {"pipeline_root": output_directory}
-        self._processes = Processes(grace_seconds=options.grace_seconds)
         self._credentials = UserCredentials() if options.with_credentials else NoCredentials()
-        self._processes.secrets = self._credentials.secrets.live
+        self._processes = Processes(grace_seconds=options.grace_seconds, secrets=self._credentials.secrets.live)
         constants = [each.constant for task in tasks_of_file(file) for each in task.parameters.values()]
         self._credentials.secrets.learn_declared([dict(inputs.parameters), constants])
         self._first_secrets = self._credentials.secrets.known()
         self._context = self._new_context(job, options)
-        self._endpoint = StepsEndpoint(self._context.machine, options.server, self._context.warnings.add)
+        self._held = ExitStack()
         self._root = root_task(file.pipeline, self._inputs, self.run_dir)
         self._root.started_at = record.seconds_of(self._earlier.get("start_time"))
         self._root.idle_seconds = record.idle_seconds(self._earlier)
@@ -106,6 +104,7 @@ class PipelineRun:
             job=job,
             processes=self._processes,
             credentials=self._credentials,
+            api=options.server,
             allow_cloud_launchers=options.allow_cloud_launchers,
             warnings=Warnings(listener=self._display.warned, texts=list(self._earlier.get("warnings", []))),
             report=self._display.reported,
@@ -153,7 +152,8 @@ class PipelineRun:
             if self._earlier:
                 self._remove_page()
             with self._stopped_by_signals():
-                self._endpoint.open()
+                if (api := self._context.api) is not None:
+                    self._held.enter_context(api.opened(self._context.machine, self._context.warnings.add))
                 # No step has written anything before the token was known.
                 self._first_secrets = self._credentials.secrets.known()
                 self._scheduler.run(self._root)
@@ -185,7 +185,7 @@ class PipelineRun:
         """Stop everything and write the complete record."""
         self._processes.stop()
         self._context.fork_servers.close()
-        self._endpoint.close()
+        self._held.close()
         self._remove_late_secrets()
         self._credentials.close()
         content = self.unwritten = self._record.content()
