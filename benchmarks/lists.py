@@ -21,6 +21,7 @@ from localvertex.api.http.call import Call, Location
 from localvertex.api.http.index import Index
 from localvertex.api.http.operations import Operations
 from localvertex.api.http.store import Store
+from localvertex.api.metadata.metadata import Metadata
 from localvertex.api.pipeline_jobs.pipeline_jobs import COLLECTION, PipelineJobs
 from localvertex.api.pipeline_jobs.request import new_resource
 
@@ -72,7 +73,8 @@ def _jobs(work_dir: Path, *, is_indexed: bool) -> PipelineJobs:
     if not is_indexed:
         # A folder cannot be opened as an index.
         store.index = Index(work_dir, lambda _: None)
-    return PipelineJobs(store, Operations(store), lambda _: None, localvertex.Options())
+    operations = Operations(store)
+    return PipelineJobs(store, operations, lambda _: None, localvertex.Options(), Metadata(store, operations).runs)
 
 
 def _milliseconds(jobs: PipelineJobs, call: Call) -> float:

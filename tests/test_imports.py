@@ -177,7 +177,7 @@ def test_apache_beam_is_imported_only_by_the_engines(repository: pathlib.Path, p
         ("import compile", ["tensorflow", "keras", "trainer", "localvertex", "google.cloud.aiplatform"]),
         ("import accelerators.__main__", ["yaml", "tensorflow", "kfp", "localvertex"]),
         ("import localvertex.__main__", ["tensorflow", "kfp", "google.cloud.aiplatform", "trainer", "pipelines"]),
-        ("import localvertex.runner.engine", ["cel", "prompt_toolkit", "jinja2", "localvertex.show.report"]),
+        ("import localvertex.runs", ["cel", "prompt_toolkit", "jinja2", "localvertex.show.report"]),
         (LIST, ["cel", "localvertex.runner.engine", "localvertex.jobs", "localvertex.executors"]),
         ("import trainer.config, trainer.checkpoints.identity, trainer.data.dataset", ["tensorflow", "keras", "kfp"]),
     ],

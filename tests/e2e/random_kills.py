@@ -21,8 +21,8 @@ from uuid import uuid4
 
 from kfp import compiler
 
-from localvertex.runner import engine
-from localvertex.show.display import Display
+import localvertex
+from localvertex.runner.display import Display
 from localvertex.store import record
 from localvertex.store.task import State, Task
 from localvertex_base.compiled.load import load
@@ -99,7 +99,7 @@ class KilledRun:
             os.dup2(output, 2)
             os.environ["RUN_MARK"] = self._mark
             display = Reports(reports, **({"kill_at": None, "kills_before": False} | kill))
-            options = engine.Options(
+            options = localvertex.Options(
                 work_dir=self._folder / "runs",
                 run_id=None if resumes else run_id,
                 use_cache=False,
@@ -109,10 +109,10 @@ class KilledRun:
                 command_prefixes={IMAGE: ("env",)},
             )
             if resumes:
-                content = engine.resume(run_id, options=options, display=display)
+                content = localvertex.resume(run_id, options=options, display=display)
             else:
                 values = {"log": str(self._folder / f"{run_id}-starts.txt"), "number": self._seed % 1000}
-                content = engine.run(self._file, parameters=values, options=options, display=display)
+                content = localvertex.run(self._file, parameters=values, options=options, display=display)
             code = 0 if content["state"] in ("SUCCEEDED", "FAILED") else 71
         finally:
             os._exit(code)

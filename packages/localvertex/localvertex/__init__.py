@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from localvertex.errors import Refused
-    from localvertex.runner.engine import Options, prepare, resume, run
+    from localvertex.runner.options import Options
+    from localvertex.runs import prepare, resume, run
     from localvertex_base.userinput.errors import UserError
 
 __all__ = ["Options", "Refused", "UserError", "prepare", "resume", "run"]
@@ -12,10 +13,14 @@ __all__ = ["Options", "Refused", "UserError", "prepare", "resume", "run"]
 
 def __getattr__(name: str) -> Any:
     """Import the engine on first use, so that `--help` stays quick."""
-    if name in ("Options", "prepare", "resume", "run"):
-        from localvertex.runner import engine
+    if name in ("prepare", "resume", "run"):
+        from localvertex import runs
 
-        return getattr(engine, name)
+        return getattr(runs, name)
+    if name == "Options":
+        from localvertex.runner.options import Options
+
+        return Options
     if name == "Refused":
         from localvertex.errors import Refused
 

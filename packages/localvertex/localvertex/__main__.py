@@ -1,7 +1,12 @@
 """The command line of `python -m localvertex`."""
 
-import argparse
 import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path:
+    # The current folder, whose files are the user's. What is there must not take the place of a module.
+    del sys.path[0]
+
+import argparse
 from pathlib import Path
 
 from localvertex.errors import RecordNotWritten
@@ -282,7 +287,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _command(options: argparse.Namespace) -> int:
     # Imported late, so that `--help` stays quick.
     try:
-        from localvertex import commands
+        from localvertex.commands import commands
         from localvertex.errors import Refused
     except ModuleNotFoundError as error:
         from localvertex_base import extras

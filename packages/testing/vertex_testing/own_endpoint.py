@@ -7,11 +7,11 @@ from contextlib import closing
 from pathlib import Path
 from unittest import mock
 
+from localvertex.api.steps.endpoint import StepsEndpoint
 from localvertex.containers.choice import Choice
 from localvertex.containers.serving.machine import Machine
 from localvertex.credentials.isolation import Credentials, NoCredentials
 from localvertex.processes.processes import Processes
-from localvertex.runner.endpoint.steps_endpoint import StepsEndpoint
 
 
 def steps_endpoint(work_dir: Path, credentials: Credentials) -> StepsEndpoint:

@@ -8,9 +8,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-FOLDER = (Path(__file__).parent / "page").resolve()
+from localvertex.api.http.guard import PAGE, PAGE_FILES
 
-INDEX, PREFIX = "/", "/console/"
+FOLDER = (Path(__file__).parent / "page").resolve()
 
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
 
@@ -27,14 +27,9 @@ HEADERS = {
 """Only files of this server, nothing inline, and nothing for pages of other origins."""
 
 
-def is_static(path: str) -> bool:
-    """Return whether a path is one of the page's files, which need no token."""
-    return path == INDEX or path.startswith(PREFIX)
-
-
 def routes() -> list[Route]:
     """Return the routes of the page's files."""
-    return [Route(path, _respond, methods=["GET"]) for path in (INDEX, f"{PREFIX}{{path:path}}")]
+    return [Route(path, _respond, methods=["GET"]) for path in (PAGE, f"{PAGE_FILES}{{path:path}}")]
 
 
 async def _respond(request: Request) -> Response:

@@ -1,9 +1,23 @@
-"""The variables of a container command, which on Vertex AI sees none of the user's."""
+"""The variables of containers: those of this machine, of the service, and what a command sees of the user's."""
 
 import os
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from localvertex.containers.call import Call
+
+OUTPUT_FOLDERS = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}
+"""Sub-folders of base_output_directory (CustomJobSpec reference)."""
+
+TRIAL_ID, METRIC_FILE = "CLOUD_ML_TRIAL_ID", "CLOUD_ML_HP_METRIC_FILE"
+"""The variables that Google's cloudml-hypertune reads (hypertune.py of 0.1.0.dev6)."""
+
+JOB_ID = "CLOUD_ML_JOB_ID"
+"""The job's id (google-cloud-aiplatform, training_utils), the same for all replicas and restarts."""
+
+_SERVICE_ONLY = ("TF_CONFIG", "CLUSTER_SPEC", JOB_ID, TRIAL_ID, METRIC_FILE, *OUTPUT_FOLDERS)
+"""Set by the service or not at all, so these are dropped from the user's own environment."""
 
 _KEPT = frozenset(
     "HOME LANG LANGUAGE LD_LIBRARY_PATH LOGNAME PATH PYTHONDONTWRITEBYTECODE PYTHONPATH TERM TZ USER".split()
@@ -16,6 +30,13 @@ _PIP = "PIP_"
 
 _OF_THIS_MACHINE = frozenset("HOME PATH PYTHONPATH TMPDIR VIRTUAL_ENV PYTHONUNBUFFERED".split())
 _OF_OWN_PIP = "LOCALVERTEX_"
+
+
+def own_environment() -> dict[str, str]:
+    """Return the user's variables, with this interpreter's programs first in PATH."""
+    env = {name: value for name, value in os.environ.items() if name not in _SERVICE_ONLY}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{env.get('PATH', os.defpath)}"
+    return env | {"PATH": path, "PYTHONUNBUFFERED": "1"}
 
 
 def in_sandbox(call: Call, *, has_network: bool) -> dict[str, str]:

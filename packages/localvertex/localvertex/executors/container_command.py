@@ -6,12 +6,12 @@ from typing import ClassVar
 
 from localvertex.containers import leftovers
 from localvertex.containers.call import Call
+from localvertex.containers.gpus import visible_gpus
 from localvertex.containers.mounts import artifact_paths, mentioned_paths
 from localvertex.containers.programs import with_bash
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.python_step import bin_folder
-from localvertex.jobs.gpus import visible_gpus
 from localvertex.processes import logs
 from localvertex_base.compiled.launchers import started_module
 from localvertex_base.compiled.spec import Container, Importer

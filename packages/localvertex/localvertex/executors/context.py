@@ -8,6 +8,7 @@ from pathlib import Path
 from localvertex.containers.choice import Choice
 from localvertex.containers.serving.machine import Machine
 from localvertex.credentials.isolation import Credentials
+from localvertex.executors.steps_api import StepsApi
 from localvertex.jobs import FaultLedger, Options as CustomJobOptions
 from localvertex.processes.forked_steps import ForkServers
 from localvertex.processes.processes import Processes
@@ -48,6 +49,8 @@ class Context:
     processes: Processes
     credentials: Credentials
     """What the processes get of the user's credentials."""
+    api: StepsApi | None = None
+    """What the steps reach of the API."""
     allow_cloud_launchers: bool = False
     fork_servers: ForkServers = field(default_factory=ForkServers)
     warnings: Warnings

@@ -8,10 +8,11 @@ Replicas become processes with the environment that the service gives them, rest
 
 from localvertex.jobs.faults.faults import Fault
 from localvertex.jobs.faults.ledger import FaultLedger
+from localvertex.jobs.faults.options import Options
 from localvertex.jobs.job import CustomJob, Pool, Replica, read
 from localvertex.jobs.restart_rules import RestartRule
 from localvertex.jobs.run import run
-from localvertex.jobs.status import JobState, Options, Outcome, ReplicaStatus, Status, Workspace
+from localvertex.jobs.status import JobState, Outcome, ReplicaStatus, Status, Workspace
 
 __all__ = [
     "CustomJob",

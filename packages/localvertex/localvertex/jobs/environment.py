@@ -5,28 +5,14 @@ CLUSTER_SPEC also follows the tests of google-cloud-aiplatform 1.165.1.
 """
 
 import json
-import os
 import random
 import socket
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
+from localvertex.containers.variables import JOB_ID, METRIC_FILE, OUTPUT_FOLDERS, TRIAL_ID
 from localvertex.jobs.job import ROLES, CustomJob, Replica
-
-OUTPUT_FOLDERS = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}
-"""Sub-folders of base_output_directory (CustomJobSpec reference)."""
-
-_TRIAL_ID, _METRIC_FILE = "CLOUD_ML_TRIAL_ID", "CLOUD_ML_HP_METRIC_FILE"
-"""The variables that Google's cloudml-hypertune reads (hypertune.py of 0.1.0.dev6)."""
-
-_JOB_ID = "CLOUD_ML_JOB_ID"
-"""The job's id (google-cloud-aiplatform, training_utils), the same for all replicas and restarts."""
-
-_SERVICE_ONLY = ("TF_CONFIG", "CLUSTER_SPEC", _JOB_ID, _TRIAL_ID, _METRIC_FILE, *OUTPUT_FOLDERS)
-"""Set by the service or not at all, so these are dropped from the user's own environment."""
 
 _PORTS = range(20_000, 32_000)
 """Below the ephemeral ports, so that the system assigns none of these to another program."""
@@ -51,19 +37,12 @@ def _hold_port(holders: ExitStack) -> int:
     raise OSError("no port from 20000 to 31999 is free on 127.0.0.1")
 
 
-def own_environment() -> dict[str, str]:
-    """Return the user's variables, with this interpreter's programs first in PATH."""
-    env = {name: value for name, value in os.environ.items() if name not in _SERVICE_ONLY}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{env.get('PATH', os.defpath)}"
-    return env | {"PATH": path, "PYTHONUNBUFFERED": "1"}
-
-
 def service_environment(
     job: CustomJob, replica: Replica, *, addresses: dict[str, str], project: str, job_id: str
 ) -> dict[str, str]:
     """Return the variables that the service sets for a replica."""
     spec = json.dumps(_cluster_spec(job, replica, addresses))
-    env = {"CLOUD_ML_PROJECT_ID": project, _JOB_ID: job_id, "CLUSTER_SPEC": spec}
+    env = {"CLOUD_ML_PROJECT_ID": project, JOB_ID: job_id, "CLUSTER_SPEC": spec}
     config = _tf_config(job, replica, addresses, job_id)
     if config:
         env |= {"TF_CONFIG": json.dumps(config)}
@@ -71,7 +50,7 @@ def service_environment(
     if base:
         env |= {name: f"{base}/{folder}/" for name, folder in OUTPUT_FOLDERS.items()}
     if job.trial:
-        env |= {_TRIAL_ID: job.trial.id, _METRIC_FILE: str(job.trial.metric_file)}
+        env |= {TRIAL_ID: job.trial.id, METRIC_FILE: str(job.trial.metric_file)}
     return env
 
 

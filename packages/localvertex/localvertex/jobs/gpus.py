@@ -1,18 +1,9 @@
 """Assigns the GPUs of this machine to replicas, as many to each as the job's spec requests."""
 
-import os
-import shutil
-import subprocess
 from collections.abc import Callable, Sequence
 
+from localvertex.containers.gpus import NONE, VARIABLE, visible_gpus
 from localvertex.jobs.job import CustomJob
-
-VARIABLE = "CUDA_VISIBLE_DEVICES"
-NONE = "-1"
-"""An index that no device has hides all of them, for CUDA and TensorFlow alike."""
-
-_QUERY = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
-_MAX_QUERY_SECONDS = 30
 
 
 def num_gpus_of(job: CustomJob) -> int:
@@ -45,17 +36,3 @@ def gpu_environments(
         own = [next(left) for _ in range(min(share, wanted.get(replica.name, 0)))]
         environments[replica.name] = {VARIABLE: ",".join(own) or NONE}
     return environments
-
-
-def visible_gpus() -> list[str]:
-    """List this machine's GPUs by the driver's indices, limited to those that the user's environment shows."""
-    if VARIABLE in os.environ:
-        return [name for name in os.environ[VARIABLE].split(",") if name.strip() not in ("", NONE)]
-    if shutil.which(_QUERY[0]) is None:
-        return []
-    try:
-        found = subprocess.run(_QUERY, capture_output=True, text=True, timeout=_MAX_QUERY_SECONDS, check=True)
-    except (OSError, subprocess.SubprocessError):
-        # GPUs are unusable when their driver does not answer.
-        return []
-    return found.stdout.split()

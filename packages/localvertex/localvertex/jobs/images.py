@@ -8,13 +8,11 @@ import os
 from typing import Any
 
 from localvertex.containers.choice import Choice
-from localvertex.containers.programs import is_own_python, missing
+from localvertex.containers.commands import is_foreign_command, problem_of_command
+from localvertex.containers.programs import missing
 from localvertex.errors import TaskFailed
 from localvertex.jobs.job import CustomJob, Pool
 from localvertex_base.userinput.errors import UserError
-
-_COMPONENT = "ephemeral_component"
-"""In the command of a Python component that `create_custom_training_job_from_component` has wrapped."""
 
 
 def is_container_command(pool: Pool, choice: Choice) -> bool:
@@ -71,24 +69,3 @@ def _read(spec: Any, choice: Choice) -> tuple[tuple[str, ...], dict[str, str]]:
     words = (*command, *arguments)
     names = {str(each.get("name")): "" for each in env if isinstance(each, dict)}
     return (words, names) if all(isinstance(word, str) for word in words) else ((), {})
-
-
-def is_foreign_command(words: tuple[str, ...], env: dict[str, str], choice: Choice) -> bool:
-    """Return whether a command is not Python code of this machine."""
-    if not words:
-        return True
-    if any(_COMPONENT in word for word in words):
-        return False
-    # With an engine, Python code that is not here may be in the image.
-    return not is_own_python(words[0]) or bool(choice.options.engine and missing([*words], os.path.exists, env))
-
-
-def problem_of_command(words: tuple[str, ...], env: dict[str, str], choice: Choice) -> str:
-    """Return why a command cannot run here; empty when it can, or when only the run can decide."""
-    if any(_COMPONENT in word for word in words):
-        return ""
-    if not is_foreign_command(words, env, choice):
-        return missing([*words], os.path.exists, env)
-    if choice.how.problem or choice.how.runs_images:
-        return choice.how.problem
-    return missing([*words], choice.how.shows, env)

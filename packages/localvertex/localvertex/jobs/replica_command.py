@@ -7,13 +7,14 @@ from pathlib import Path
 from localvertex.containers import leftovers
 from localvertex.containers.call import Call, Prepared
 from localvertex.containers.choice import Choice
+from localvertex.containers.gpus import VARIABLE
 from localvertex.containers.mounts import mentioned_paths, output_folders
 from localvertex.containers.programs import with_bash
+from localvertex.containers.variables import OUTPUT_FOLDERS, own_environment
 from localvertex.credentials.isolation import Credentials
 from localvertex.errors import TaskFailed
 from localvertex.jobs import images
-from localvertex.jobs.environment import OUTPUT_FOLDERS, metadata_environment, own_environment
-from localvertex.jobs.gpus import VARIABLE
+from localvertex.jobs.environment import metadata_environment
 from localvertex.jobs.job import CustomJob, Replica
 from localvertex.jobs.python_package import environment_of
 from localvertex.jobs.status import Workspace

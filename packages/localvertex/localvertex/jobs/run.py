@@ -15,14 +15,15 @@ from localvertex.jobs.environment import held_addresses, service_environment
 from localvertex.jobs.faults import faults
 from localvertex.jobs.faults.faults import Fault
 from localvertex.jobs.faults.ledger import FaultLedger
+from localvertex.jobs.faults.options import Options
 from localvertex.jobs.goodput.event_files import EventFiles
 from localvertex.jobs.gpus import gpu_environments
 from localvertex.jobs.job import CustomJob
-from localvertex.jobs.job_run import JobRun
+from localvertex.jobs.loop import JobRun
 from localvertex.jobs.replica_command import ReplicaCommands
 from localvertex.jobs.replica_process import ReplicaProcess
 from localvertex.jobs.restart_rules import Restarts
-from localvertex.jobs.status import Options, Outcome, Status, Workspace
+from localvertex.jobs.status import Outcome, Status, Workspace
 from localvertex.processes.network.metadata_server import MetadataServer
 from localvertex.processes.processes import Processes
 

@@ -5,12 +5,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from localvertex.jobs.faults.faults import Fault
-from localvertex.jobs.faults.ledger import FaultLedger
 from localvertex.jobs.goodput.event_files import EventLog
 from localvertex.jobs.goodput.progress import Progress
 from localvertex.jobs.goodput.timeline import Mark, Span
-from localvertex.jobs.restart_rules import RestartRule
 from localvertex.values.buckets import Buckets
 
 
@@ -26,25 +23,6 @@ class JobState(StrEnum):
 
 
 FINAL_STATES = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """How to run a job; none of it is part of the job itself."""
-
-    restart_rule: RestartRule = RestartRule.SERVICE
-    faults: tuple[Fault, ...] = ()
-    random_faults_seed: int | None = None
-    """Adds random faults, the same for the same seed and replicas."""
-
-    @property
-    def has_faults(self) -> bool:
-        """Return whether the run has faults for its jobs."""
-        return bool(self.faults) or self.random_faults_seed is not None
-
-    def new_ledger(self) -> FaultLedger:
-        """Return a ledger in which no fault of these options has happened yet."""
-        return FaultLedger(self.faults, has_random=self.random_faults_seed is not None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,7 +83,8 @@ def _errors_of(script: str) -> str:
     errors = ""
     for match in _CALL.finditer(script):
         try:
-            words = [sys.executable, "-m", "pip", *shlex.split(match[1]), *_DRY]
+            # -P: nothing is imported from the current folder.
+            words = [sys.executable, "-P", "-m", "pip", *shlex.split(match[1]), *_DRY]
             done = subprocess.run(
                 [*read_only.view(), *words],
                 stdin=subprocess.DEVNULL,

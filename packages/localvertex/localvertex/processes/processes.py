@@ -103,11 +103,13 @@ class Executed(Process):
 class Processes:
     """All processes of a run."""
 
-    def __init__(self, *, grace_seconds: float) -> None:
+    def __init__(
+        self, *, grace_seconds: float, hold: int | None = None, secrets: Callable[[], list[str]] = list
+    ) -> None:
         self.grace_seconds = grace_seconds
-        self.hold: int | None = None
+        self.hold = hold
         """File descriptor of the run's lock, which the last supervisor to end releases."""
-        self.secrets: Callable[[], list[str]] = list
+        self.secrets = secrets
         """Returns the texts that must not get into a log."""
         self._lock = threading.Lock()
         self._running: set[Process] = set()

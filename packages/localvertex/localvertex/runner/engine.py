@@ -1,14 +1,12 @@
-"""A run from the compiled file to its record, as the command line, the endpoint and Python callers use it.
+"""A run from the compiled file to its record.
 
-`run` does everything. A caller that must stop a run, or know its id before it starts, takes two steps:
-
-    pending = prepare(file, parameters={...}, options=Options(...), display=listener)   # all checks, then the folder
+    pending = prepare(file, parameters={...}, options=Options(...), write_page=write)   # all checks, then the folder
     pending.run_id, pending.run_dir                                                     # known, nothing runs yet
     record = pending.execute()                                                          # blocks; any one thread
     pending.stop()                                                                      # from any other thread
 
 `prepare_resume` does the same for a run that was killed, stopped or failed.
-The listener is a `display.Display`: it receives each change of a task, and the record at the end.
+A listener is a `display.Display`: it receives each change of a task, and the record at the end.
 """
 
 import json
@@ -24,15 +22,15 @@ from localvertex.runner import input_artifacts
 from localvertex.runner.checks import addresses, container_images, jobs, pinned_versions
 from localvertex.runner.checks.refusals import refusals
 from localvertex.runner.checks.signatures import has_nul
+from localvertex.runner.display import Display
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
 from localvertex.runner.pipeline_inputs import buckets_of
-from localvertex.runner.pipeline_run import PipelineRun
-from localvertex.show.display import Display
+from localvertex.runner.pipeline_run import PipelineRun, WritePage
 from localvertex.store import record, run_folder
 from localvertex.store.executor_files import artifact_parent
 from localvertex.store.run_folder import check_run_id, new_run_id
 from localvertex.store.runs import find_readable
-from localvertex.store.task import State, Values
+from localvertex.store.task import Values
 from localvertex_base.compiled import platforms
 from localvertex_base.compiled.load import PipelineFile, load
 from localvertex_base.userinput.errors import UserError
@@ -47,8 +45,6 @@ __all__ = [
     "open_pipeline",
     "prepare",
     "prepare_resume",
-    "resume",
-    "run",
 ]
 
 
@@ -84,29 +80,6 @@ def open_pipeline(
     return replace(file, pipeline=platforms.with_timeouts(file.pipeline))
 
 
-def run(
-    file: PipelineFile | Path | str,
-    *,
-    parameters: Mapping[str, Any] | None = None,
-    artifacts: input_artifacts.Given | None = None,
-    options: Options | None = None,
-    display: Display | None = None,
-) -> dict[str, Any]:
-    """Run a pipeline and return its record, the content of run.json.
-
-    Args:
-        file: The compiled file; in a PipelineJob, its runtimeConfig has values for what is not given here.
-        parameters: Values of parameters by name.
-        artifacts: Files and folders of this machine by the name of an input artifact of the pipeline.
-        options: How it is run.
-        display: Receives the changes of the run.
-
-    Raises:
-        UserError: The input is invalid; nothing has run and nothing was written.
-    """
-    return prepare(file, parameters=parameters, artifacts=artifacts, options=options, display=display).execute()
-
-
 def prepare(
     file: PipelineFile | Path | str,
     *,
@@ -114,8 +87,17 @@ def prepare(
     artifacts: input_artifacts.Given | None = None,
     options: Options | None = None,
     display: Display | None = None,
+    write_page: WritePage,
 ) -> PipelineRun:
     """Check everything and create the run's folder and first record; nothing runs before `execute`.
+
+    Args:
+        file: The compiled file; in a PipelineJob, its runtimeConfig has values for what is not given here.
+        parameters: Values of parameters by name.
+        artifacts: Files and folders of this machine by the name of an input artifact of the pipeline.
+        options: How it is run.
+        display: Receives the changes of the run.
+        write_page: Writes the page of the run at its end.
 
     Raises:
         UserError: The input is invalid; nothing was written.
@@ -127,7 +109,15 @@ def prepare(
         new_run_id(file.pipeline.name, work_dir) if options.run_id is None else check_run_id(options.run_id, work_dir)
     )
     job = new_job_fields(run_id, work_dir, options) | file.pipeline.job.placeholders
-    return PipelineRun(file, inputs, job, options=options, display=display or Display(), pins=_pins(file, work_dir))
+    return PipelineRun(
+        file,
+        inputs,
+        job,
+        options=options,
+        display=display or Display(),
+        write_page=write_page,
+        pins=_pins(file, work_dir),
+    )
 
 
 def check(
@@ -151,25 +141,15 @@ def check(
     return file, Values(parameters=values, artifacts=given)
 
 
-def resume(name: str, *, options: Options | None = None, display: Display | None = None) -> dict[str, Any]:
-    """Resume a run that was killed, stopped or failed, and return its record.
-
-    Raises:
-        UserError: There is no such run, it is still running, or its record is damaged.
-    """
-    found = find_readable((options or Options()).work_dir, name)
-    if found.content["state"] == State.SUCCEEDED:
-        return found.content
-    return prepare_resume(name, options=options, display=display).execute()
-
-
-def prepare_resume(name: str, *, options: Options | None = None, display: Display | None = None) -> PipelineRun:
+def prepare_resume(
+    name: str, *, options: Options | None = None, display: Display | None = None, write_page: WritePage
+) -> PipelineRun:
     """Take over an earlier run: finished steps are not run again, unfinished ones start again.
 
     Its pipeline, parameters, project and region are those that it was started with.
 
     Raises:
-        UserError: See `resume`.
+        UserError: There is no such run, it is still running, or its record is damaged.
     """
     options = options or Options()
     run_dir = find_readable(options.work_dir, name).run_dir
@@ -185,6 +165,7 @@ def prepare_resume(name: str, *, options: Options | None = None, display: Displa
             earlier_job_fields(content) | file.pipeline.job.placeholders,
             options=options,
             display=display or Display(),
+            write_page=write_page,
             pins=_pins(file, run_dir.parent),
             earlier=content,
             hold=hold,

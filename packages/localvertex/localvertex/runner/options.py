@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from localvertex.api.access.step_access import StepAccess
 from localvertex.containers.choice import Choice
 from localvertex.containers.mounts import contains_private
 from localvertex.containers.options import ContainerOptions
+from localvertex.executors.steps_api import StepsApi
 from localvertex.jobs import Options as CustomJobOptions
 from localvertex_base.userinput.errors import UserError
 
@@ -60,8 +60,8 @@ class Options:
     """How container commands run."""
     custom_jobs: CustomJobOptions = field(default_factory=CustomJobOptions)
     """Restart rule and faults of the custom jobs."""
-    server: StepAccess | None = None
-    """The server that starts the run, which its steps can call; None: the run has an endpoint of its own."""
+    server: StepsApi | None = None
+    """The API of the server that starts the run, which its steps can call; None: the run has an endpoint of its own."""
 
     @cached_property
     def container_choice(self) -> Choice:

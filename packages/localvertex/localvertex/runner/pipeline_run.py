@@ -2,34 +2,36 @@
 
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from localvertex.containers.mounts import given_paths
-from localvertex.credentials import cloud_launchers, step_file
+from localvertex.credentials import step_file
 from localvertex.credentials.isolation import NoCredentials, UserCredentials
 from localvertex.executors.context import Context, Warnings
 from localvertex.processes.pins import announcement
 from localvertex.processes.processes import Processes
 from localvertex.runner import repeated_options
-from localvertex.runner.checks import container_commands, hidden_paths
-from localvertex.runner.endpoint.steps_endpoint import StepsEndpoint
+from localvertex.runner.checks import cloud_launchers, container_commands, hidden_paths
+from localvertex.runner.display import Display
 from localvertex.runner.options import Options
 from localvertex.runner.outcome import remove_secrets
 from localvertex.runner.pipeline_inputs import buckets_of, inputs_of, known_values, notes_of, tasks_of_file
 from localvertex.runner.run_record import RunRecord
 from localvertex.runner.scheduler import Scheduler
 from localvertex.runner.task_tree import root_task
-from localvertex.show import failure
-from localvertex.show.display import Display
 from localvertex.store import record, run_folder
-from localvertex.store.steps import cache as step_cache
+from localvertex.store.steps import cache as step_cache, failure
 from localvertex.store.steps.finished import FinishedSteps
 from localvertex.store.task import Task, Values
 from localvertex_base.compiled.load import PipelineFile
+from localvertex_base.compiled.spec import Pipeline
 from localvertex_base.userinput import temporary
+
+WritePage = Callable[[Path, dict[str, Any], Pipeline], object]
+"""Writes the page of a run into its folder, from the record and what was run."""
 
 
 class PipelineRun:
@@ -43,11 +45,13 @@ class PipelineRun:
         *,
         options: Options,
         display: Display,
+        write_page: WritePage,
         pins: dict[str, str],
         earlier: dict[str, Any] | None = None,
         hold: IO[str] | None = None,
     ) -> None:
         self._file, self._display, self._earlier = file, display, earlier or {}
+        self._write = write_page
         self._buckets, output_directory = buckets_of(options, self._earlier), file.pipeline.job.output_directory
         self._inputs, self._notes = inputs_of(file, inputs), notes_of(file, inputs, self._buckets)
         self._notes += filter(None, [announcement(pins)])
@@ -58,14 +62,13 @@ class PipelineRun:
         self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
         if self._buckets.root is not None and output_directory:
             job = job | {"pipeline_root": output_directory}
-        self._processes = Processes(grace_seconds=options.grace_seconds)
         self._credentials = UserCredentials() if options.with_credentials else NoCredentials()
-        self._processes.secrets = self._credentials.secrets.live
+        self._processes = Processes(grace_seconds=options.grace_seconds, secrets=self._credentials.secrets.live)
         constants = [each.constant for task in tasks_of_file(file) for each in task.parameters.values()]
         self._credentials.secrets.learn_declared([dict(inputs.parameters), constants])
         self._first_secrets = self._credentials.secrets.known()
         self._context = self._new_context(job, options)
-        self._endpoint = StepsEndpoint(self._context.machine, options.server, self._context.warnings.add)
+        self._held = ExitStack()
         self._root = root_task(file.pipeline, self._inputs, self.run_dir)
         self._root.started_at = record.seconds_of(self._earlier.get("start_time"))
         self._root.idle_seconds = record.idle_seconds(self._earlier)
@@ -101,6 +104,7 @@ class PipelineRun:
             job=job,
             processes=self._processes,
             credentials=self._credentials,
+            api=options.server,
             allow_cloud_launchers=options.allow_cloud_launchers,
             warnings=Warnings(listener=self._display.warned, texts=list(self._earlier.get("warnings", []))),
             report=self._display.reported,
@@ -148,7 +152,8 @@ class PipelineRun:
             if self._earlier:
                 self._remove_page()
             with self._stopped_by_signals():
-                self._endpoint.open()
+                if (api := self._context.api) is not None:
+                    self._held.enter_context(api.opened(self._context.machine, self._context.warnings.add))
                 # No step has written anything before the token was known.
                 self._first_secrets = self._credentials.secrets.known()
                 self._scheduler.run(self._root)
@@ -160,12 +165,9 @@ class PipelineRun:
 
     def _write_page(self, content: dict[str, Any]) -> None:
         """Write the page; the run has its result and its record without it."""
-        # Imported late, because no check before a run needs it.
-        from localvertex.show import report
-
         page = self.run_dir / record.PAGE
         try:
-            report.write(self.run_dir, content, self._file.pipeline)
+            self._write(self.run_dir, content, self._file.pipeline)
             # The page also contains pages that steps wrote.
             self._credentials.secrets.remove_from([page])
         except Exception as error:
@@ -183,7 +185,7 @@ class PipelineRun:
         """Stop everything and write the complete record."""
         self._processes.stop()
         self._context.fork_servers.close()
-        self._endpoint.close()
+        self._held.close()
         self._remove_late_secrets()
         self._credentials.close()
         content = self.unwritten = self._record.content()

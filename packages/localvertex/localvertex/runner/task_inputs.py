@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from localvertex.show import failure
+from localvertex.store.steps import failure
 from localvertex.store.task import Artifact, State, Task, Values
 from localvertex.values import conditions
 from localvertex.values.placeholders import Scope, Unresolvable, as_text, resolve_structure

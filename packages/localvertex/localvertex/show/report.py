@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from localvertex.show import failure, job_report, results
+from localvertex.show import job_report, results
 from localvertex.show.html import templates
 from localvertex.show.page import graph, models, steps
 from localvertex.show.page.artifacts import Artifacts
 from localvertex.show.terminal import resume_command
 from localvertex.store import record
+from localvertex.store.steps import failure
 from localvertex.store.task import State
 from localvertex.values.buckets import Buckets
 from localvertex_base.compiled.spec import Pipeline

@@ -20,13 +20,20 @@ _NUM_BYTES = 32
 
 
 class StepAccess:
-    """The runs whose steps may call a server. Safe for several threads."""
+    """The runs whose steps may call a server. Safe for several threads.
 
-    def __init__(self) -> None:
-        self.address = ""
-        """http://127.0.0.1:PORT; empty before the server listens."""
+    Args:
+        address: http://127.0.0.1:PORT; empty when the server does not listen yet.
+    """
+
+    def __init__(self, address: str = "") -> None:
+        self._address = address
         self._lock = threading.Lock()
         self._runs: dict[str, tuple[Callable[[], None], bool]] = {}
+
+    def listens_at(self, address: str) -> None:
+        """Take the address of the server, before the first run."""
+        self._address = address
 
     def issue(self, on_use: Callable[[], None], *, may_change: bool = True) -> StepEndpoint:
         """Return the address with a new token.
@@ -35,7 +42,7 @@ class StepAccess:
             on_use: Called before each call with the token is answered.
             may_change: Whether it allows more than reading and predictions.
         """
-        found = StepEndpoint(address=self.address, token=secrets.token_urlsafe(_NUM_BYTES))
+        found = StepEndpoint(address=self._address, token=secrets.token_urlsafe(_NUM_BYTES))
         with self._lock:
             self._runs[found.token] = on_use, may_change
         return found

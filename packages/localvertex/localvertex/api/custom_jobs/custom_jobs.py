@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from localvertex import jobs
-from localvertex.api.custom_jobs.job_threads import JobThreads
+from localvertex.api.custom_jobs.job_threads import JobThreads, WhenEnded
 from localvertex.api.custom_jobs.records import COLLECTION, JobRecords, Resource, damaged_resource
 from localvertex.api.http import errors, messages
 from localvertex.api.http.call import Call
@@ -39,10 +39,11 @@ class CustomJobs:
         operations: Operations,
         log: Callable[[str], None],
         options: Options,
+        when_ended: WhenEnded = lambda job, logs: None,
     ) -> None:
         self._store, self._operations, self._options = store, operations, options
         self._records = JobRecords(store)
-        self.threads = JobThreads(self._records, log, options)
+        self.threads = JobThreads(self._records, log, options, when_ended)
         self.buckets = options.gcs_root.absolute() if options.gcs_root else self._records.work_dir / _BUCKETS
         """The folder that has one folder per bucket."""
         self._listed = StoredRecords(

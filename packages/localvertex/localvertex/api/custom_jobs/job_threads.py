@@ -3,7 +3,7 @@
 import shutil
 import threading
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import IO, Any
 
@@ -11,18 +11,20 @@ from localvertex import jobs
 from localvertex.api.custom_jobs.records import COLLECTION, JobRecords, Resource, stopped
 from localvertex.api.http import errors
 from localvertex.api.http.errors import rpc_error
+from localvertex.api.steps.reach import Reach
 from localvertex.containers.serving.machine import Machine
+from localvertex.containers.variables import OUTPUT_FOLDERS
 from localvertex.credentials.isolation import Credentials, NoCredentials
 from localvertex.errors import TaskFailed
 from localvertex.jobs import CustomJob, JobState, Outcome, Status, Workspace
-from localvertex.jobs.environment import OUTPUT_FOLDERS
 from localvertex.jobs.status_file import StatusFile
 from localvertex.processes.processes import Processes
-from localvertex.runner.endpoint.steps_endpoint import StepsEndpoint
 from localvertex.runner.engine import Options
 from localvertex.store import record, run_folder
 
 _GRACE_SECONDS = 10.0
+
+WhenEnded = Callable[[Resource, Path], None]
 
 
 class JobThreads:
@@ -32,13 +34,14 @@ class JobThreads:
         records: Their records.
         log: Called with the start, the end and the warnings of each job.
         options: Those of the server.
+        when_ended: Called with each job that has ended and the folder of its TensorBoard logs.
     """
 
-    def __init__(self, records: JobRecords, log: Callable[[str], None], options: Options) -> None:
-        self._records, self._log, self._options = records, log, options
+    def __init__(
+        self, records: JobRecords, log: Callable[[str], None], options: Options, when_ended: WhenEnded
+    ) -> None:
+        self._records, self._log, self._options, self._when_ended = records, log, options, when_ended
         self._running: dict[str, tuple[threading.Event, threading.Thread]] = {}
-        self.when_ended: Callable[[Resource, Path], None] = lambda job, logs: None
-        """Called with each job that has ended and the folder of its TensorBoard logs."""
 
     def start(self, number: str, job: CustomJob, workspace: Workspace, write: Callable[[], None]) -> None:
         """Execute a job in its new folder, which is removed if the job cannot be started.
@@ -99,7 +102,7 @@ class JobThreads:
             changes = _end_of(outcome)
             if job.base_output_directory:
                 base = Path(workspace.localised(job.base_output_directory))
-                self.when_ended(self._records.stored(number), base / OUTPUT_FOLDERS["AIP_TENSORBOARD_LOG_DIR"])
+                self._when_ended(self._records.stored(number), base / OUTPUT_FOLDERS["AIP_TENSORBOARD_LOG_DIR"])
         except Exception as error:  # the server keeps running, whatever happened to the job
             status = errors.Status.INVALID_ARGUMENT if isinstance(error, TaskFailed) else errors.Status.INTERNAL
             changes = {"state": str(JobState.FAILED), "error": rpc_error(status, str(error))}
@@ -128,8 +131,7 @@ class JobThreads:
             self.warn(number, text)
 
         ledger = self._options.custom_jobs.new_ledger()
-        processes = Processes(grace_seconds=_GRACE_SECONDS)
-        processes.hold = hold.fileno()
+        processes = Processes(grace_seconds=_GRACE_SECONDS, hold=hold.fileno())
         with closing(NoCredentials()) as credentials, self._endpoint(processes, credentials, warn):
             status_file = StatusFile(workspace.folder, credentials.secrets.removed)
             outcome = jobs.run(
@@ -149,7 +151,9 @@ class JobThreads:
             warn(text)
         return outcome
 
-    def _endpoint(self, processes: Processes, credentials: Credentials, warn: Callable[[str], None]) -> StepsEndpoint:
+    def _endpoint(
+        self, processes: Processes, credentials: Credentials, warn: Callable[[str], None]
+    ) -> AbstractContextManager[object]:
         """Return the endpoint that the replicas of a job find."""
         machine = Machine(
             work_dir=self._records.work_dir,
@@ -158,7 +162,7 @@ class JobThreads:
             choice=self._options.container_choice,
             command_prefixes=self._options.command_prefixes,
         )
-        return StepsEndpoint(machine, self._options.server, warn)
+        return (self._options.server or Reach()).opened(machine, warn)
 
 
 def _end_of(outcome: Outcome) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localvertex.api.access.access import Access
 from localvertex.api.http.errors import error_body
-from localvertex.console import static
 from localvertex.processes.network import sockets
 from localvertex_base.userinput.reading import MAX_BYTES
 
@@ -42,6 +41,9 @@ _READING = ("GET", "HEAD")
 
 _OWN_SITES = ("none", "same-origin")
 """The console, and addresses that the user has typed or opened."""
+
+PAGE, PAGE_FILES = "/", "/console/"
+"""The console's page and what its files begin with. They hold no data, so they need no token."""
 
 _OTHER_USER = "the cookie of the console is accepted only from processes of the user who runs this server"
 
@@ -94,7 +96,7 @@ class Guard:
         if (
             self._access.allows(headers.get("authorization"))
             or self._access.allows_step(headers.get("authorization"), method, path)
-            or (method in _READING and static.is_static(path))
+            or (method in _READING and (path == PAGE or path.startswith(PAGE_FILES)))
         ):
             return None
         if not _is_from_console(method, headers):

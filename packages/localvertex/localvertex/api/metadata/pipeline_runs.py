@@ -104,6 +104,10 @@ class PipelineRuns:
             return {}
         return {"pipelineContext": shown(pipeline), "pipelineRunContext": shown(run)}
 
+    def find_artifact(self, location: Location, artifact_id: str) -> dict[str, Any] | None:
+        """Return an artifact of the default metadata store of a location, None when it does not exist."""
+        return self._nodes.read(Place(location=location), ARTIFACT, artifact_id)
+
     def _refresh_one(self, job_id: str, run_dir: Path) -> None:
         if job_id in self._complete:
             return

@@ -38,15 +38,26 @@ _DEPLOYABLE = {"supportedDeploymentResourcesTypes": ["DEDICATED_RESOURCES"]}
 _OWN_FIELDS = ("model_id", "version", "create_time", UPDATED, SOURCE)
 """Fields of the registry that the Model message does not have, or in another form."""
 
+OnDelete = Callable[[str, str], None]
+
 
 class Models:
-    """The models of the API."""
+    """The models of the API.
 
-    def __init__(self, store: Store, operations: Operations) -> None:
-        self._store, self._operations = store, operations
+    Args:
+        store: The records of the API.
+        operations: Where finished operations are kept.
+        on_delete: Called with a model and the deleted version, empty when all were.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        operations: Operations,
+        on_delete: OnDelete = lambda _model_id, _number: None,
+    ) -> None:
+        self._store, self._operations, self._on_delete = store, operations, on_delete
         self._registered = Registered(store.folder.parent)
-        self.on_delete: Callable[[str, str], None] = lambda _model_id, _number: None
-        """Called with a model and the deleted version, empty when all were."""
 
     def upload(self, call: Call) -> dict[str, Any]:
         """Add a model, or a version to `parentModel`; the version takes its aliases from others in the same moment."""
@@ -152,7 +163,7 @@ class Models:
             self._registered.found(call).delete()
         except ValueError as error:
             raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
-        self.on_delete(call.resource_id, "")
+        self._on_delete(call.resource_id, "")
         return self._operations.done(call, "DeleteOperationMetadata")
 
     def delete_version(self, call: Call) -> dict[str, Any]:
@@ -166,7 +177,7 @@ class Models:
                 versions.remove(chosen)
             except ValueError as error:
                 raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
-        self.on_delete(call.resource_id, chosen)
+        self._on_delete(call.resource_id, chosen)
         return self._operations.done(call, "DeleteOperationMetadata")
 
     def _view(self, call: Call, versions: ModelVersions, name: str, *, is_version: bool = False) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from localvertex.api.http import messages
 from localvertex.api.http.call import Call, Location
@@ -12,20 +12,42 @@ from localvertex.api.http.errors import ApiError, Status, invalid, not_found, rp
 from localvertex.api.http.listing import page_of
 from localvertex.api.http.operations import Operations
 from localvertex.api.http.store import Damaged, Store
-from localvertex.api.pipeline_jobs.input_artifacts import FindArtifact, given_artifacts
+from localvertex.api.pipeline_jobs.input_artifacts import given_artifacts
 from localvertex.api.pipeline_jobs.records import job_records
 from localvertex.api.pipeline_jobs.request import check_record, check_runtime_config, file_of, new_resource
 from localvertex.api.pipeline_jobs.retry import content_to_retry, prepare_retry
 from localvertex.api.pipeline_jobs.run_files import check_removable, remove_run
 from localvertex.api.pipeline_jobs.run_threads import RunThreads
 from localvertex.api.pipeline_jobs.view import FILTER_FIELDS, pipeline_job, pipeline_name, was_started_here
+from localvertex.api.steps.reach import with_api
 from localvertex.runner import engine
 from localvertex.runner.pipeline_inputs import buckets_of, notes_of
+from localvertex.show import report
 from localvertex.store import record, run_folder
 from localvertex.store.task import Artifact
 from localvertex.values.buckets import Buckets
 
 COLLECTION = "pipelineJobs"
+
+
+class RunMetadata(Protocol):
+    """What the metadata of the API has of runs."""
+
+    def find_artifact(self, location: Location, artifact_id: str) -> dict[str, Any] | None:
+        """Return an artifact of the default metadata store of a location, None when it does not exist."""
+        ...
+
+    def contexts(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of `jobDetail` that come from the metadata of a stored job."""
+        ...
+
+    def add(self, job_id: str) -> None:
+        """Add the run of a job that has ended."""
+        ...
+
+    def forget(self, job_id: str) -> None:
+        """Add a run again when it ends: it is being resumed."""
+        ...
 
 
 class PipelineJobs:
@@ -37,25 +59,21 @@ class PipelineJobs:
         operations: Operations,
         log: Callable[[str], None],
         options: engine.Options,
+        metadata: RunMetadata,
     ) -> None:
-        self._store, self._operations = store, operations
-        self._options_of_all = options
+        self._store, self._operations, self.metadata = store, operations, metadata
+        self._options_of_all = with_api(options)
         self.work_dir = store.folder.parent
         self._threads = RunThreads(store, COLLECTION, log, self._ended)
         self._starting: set[str] = set()
         """Ids of the jobs that are being checked, which takes seconds for a large pipeline."""
         store.expect(COLLECTION, check_record)
         self._records = job_records(store, COLLECTION, self._damaged, self._with_contexts)
-        self.find_artifact: FindArtifact = lambda location, artifact_id: None
-        """Finds the artifacts that requests name."""
-        self.on_end: Callable[[], None] = lambda: None
-        """Called when a run has ended."""
-        self.on_end_of: Callable[[str], None] = lambda job_id: None
-        """Called after `on_end` with the id of the job."""
-        self.on_retry_of: Callable[[str], None] = lambda job_id: None
-        """Called with the id of a job before it runs again."""
-        self.contexts: Callable[[dict[str, Any]], dict[str, Any]] = lambda job: {}
-        """Returns the fields of `jobDetail` that come from the metadata of a stored job."""
+        self._listeners: list[Callable[[], None]] = []
+
+    def when_one_ends(self, listener: Callable[[], None]) -> None:
+        """Call a function when a run has ended."""
+        self._listeners.append(listener)
 
     def create(self, call: Call) -> dict[str, Any]:
         """Start a run."""
@@ -90,7 +108,8 @@ class PipelineJobs:
         try:
             with file_of(body) as path:
                 options = self._options(location, job_id, schedule_time)
-                run = engine.prepare(path, artifacts=self._artifacts(location, body), options=options)
+                artifacts = self._artifacts(location, body)
+                run = engine.prepare(path, artifacts=artifacts, options=options, write_page=report.write)
             self._threads.start(job_id, run)
         except BaseException:
             self._store.remove(COLLECTION, job_id)
@@ -116,7 +135,7 @@ class PipelineJobs:
             self._threads.wait_for_end(run_id, num_resumes)
             run = prepare_retry(content, replace(self._options_of_all, work_dir=self.work_dir))
             self._threads.forget_end(run_id, num_resumes + 1)
-            self.on_retry_of(run_id)
+            self.metadata.forget(run_id)
             self._threads.start(run_id, run, num_resumes + 1)
         finally:
             with self._store.lock:
@@ -206,7 +225,7 @@ class PipelineJobs:
     def _artifacts(self, location: Location, body: dict[str, Any]) -> dict[str, list[Artifact]]:
         """Return the input artifacts that a PipelineJob message names, see `given_artifacts`."""
         buckets = Buckets(root=self._options_of_all.gcs_root)
-        return given_artifacts(body.get("runtimeConfig", {}), location, self.find_artifact, buckets)
+        return given_artifacts(body.get("runtimeConfig", {}), location, self.metadata.find_artifact, buckets)
 
     def _options(self, location: Location, job_id: str | None = None, schedule_time: str = "") -> engine.Options:
         return replace(
@@ -275,8 +294,9 @@ class PipelineJobs:
         self._threads.close()
 
     def _ended(self, run_id: str) -> None:
-        self.on_end()
-        self.on_end_of(run_id)
+        for listener in self._listeners:
+            listener()
+        self.metadata.add(run_id)
 
     def _folder_of(self, call: Call) -> Path:
         """Return the folder of a job, whose record may be damaged."""
@@ -300,7 +320,7 @@ class PipelineJobs:
         """Add the contexts of the metadata to the `jobDetail` of a resource, which contains its stored part."""
         if not view.keys() >= {"jobDetail", "createTime", "pipelineSpec"}:
             return view
-        return view | {"jobDetail": view["jobDetail"] | self.contexts(view)}
+        return view | {"jobDetail": view["jobDetail"] | self.metadata.contexts(view)}
 
     def _damaged(self, call: Call, job_id: str, reason: str) -> dict[str, Any]:
         """Build the stand-in for a job whose stored request is damaged, with the state of its run."""

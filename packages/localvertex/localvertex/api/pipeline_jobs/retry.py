@@ -7,6 +7,7 @@ from localvertex.api.http.errors import ApiError, Status, not_found
 from localvertex.errors import Refused
 from localvertex.runner import engine, repeated_options
 from localvertex.runner.pipeline_run import PipelineRun
+from localvertex.show import report
 from localvertex.show.terminal import resume_command
 from localvertex.store import record, run_folder, runs
 from localvertex.store.task import State
@@ -53,7 +54,7 @@ def prepare_retry(content: dict[str, Any], options: engine.Options) -> PipelineR
                 f"{run_id} was started with {' '.join(missing)}, this server was not; resume it in a terminal: {line}"
             )
             raise _refused(text)
-        return engine.prepare_resume(run_id, options=options)
+        return engine.prepare_resume(run_id, options=options, write_page=report.write)
     except run_folder.NotBegun as error:
         raise error.reason from None
     except UserError as error:

@@ -36,7 +36,7 @@ class Schedules:
         self._waker = Waker(clock, self.fire_due, log)
         self._locks: dict[str, threading.RLock] = {}
         store.expect(COLLECTION, check_record)
-        jobs.on_end = self._waker.wake
+        jobs.when_one_ends(self._waker.wake)
 
     def create(self, call: Call) -> dict[str, Any]:
         """Create a schedule, which is ACTIVE at once."""

@@ -94,7 +94,7 @@ class Checks:
 
     def _filled(self, body: Mapping[str, Any]) -> tuple[_Filled, form.Details]:
         """Read a form; what is wrong with it is left out, and in the details."""
-        find = partial(self.pipeline_jobs.find_artifact, self.location)
+        find = partial(self.pipeline_jobs.metadata.find_artifact, self.location)
         parent = artifact_parent(self.location.project, self.location.region)
         values, of_parameters = form.read_parameters(self.source, _object(body, "parameters"))
         inputs, of_artifacts = artifacts.read(self.source.pipeline, _object(body, "artifacts"), find, parent)

@@ -9,9 +9,9 @@ from localvertex.api.connection import EVENTS
 from localvertex.api.custom_jobs.custom_jobs import CustomJobs
 from localvertex.api.http.errors import ApiError
 from localvertex.console.events.changes import LogChanges, RunChanges, together
+from localvertex.console.events.job_changes import ApiJobChanges, JobChanges
 from localvertex.console.events.list_changes import ListChanges
 from localvertex.console.events.stream import LAST, Event, EventStream, Streams
-from localvertex.console.jobs.changes import ApiJobChanges, JobChanges
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs.folders import find_run, step_folder
 from localvertex.console.runs.listing import RunList

@@ -14,8 +14,8 @@ from localvertex.api.http.index import signature
 from localvertex.api.http.store import Damaged, Store
 from localvertex.api.pipeline_jobs.view import state_and_error, was_started_here
 from localvertex.console.runs import shape
-from localvertex.show import failure
 from localvertex.store import journal, record, run_folder
+from localvertex.store.steps import failure
 from localvertex.store.task import State
 from localvertex_base.compiled import load
 from localvertex_base.userinput.errors import UserError

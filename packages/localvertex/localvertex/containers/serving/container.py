@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from localvertex.containers import commands
 from localvertex.containers.choice import Choice
-from localvertex.jobs import images
 from localvertex_base.userinput.errors import UserError
 
 _DEFAULT_PORT = 8080
@@ -78,7 +78,7 @@ class ServingContainer:
         if not self.command and not choice.options.engine:
             return _NO_COMMAND.format(image=self.image)
         words = (*self.command, *self.arguments)
-        if text := images.problem_of_command(words, dict(self.env), choice):
+        if text := commands.problem_of_command(words, dict(self.env), choice):
             return f"{text} (serving container {self.image!r})"
         if choice.options.engine and self.is_confined(choice) and not choice.options.allow_network:
             return f"--engine {choice.options.engine} reaches serving containers only with --allow-network; add it"
@@ -86,7 +86,7 @@ class ServingContainer:
 
     def is_confined(self, choice: Choice) -> bool:
         """Return whether its command runs as a container command, and not as a program of this machine's Python."""
-        return self.image not in choice.local_images and images.is_foreign_command(
+        return self.image not in choice.local_images and commands.is_foreign_command(
             (*self.command, *self.arguments), dict(self.env), choice
         )
 

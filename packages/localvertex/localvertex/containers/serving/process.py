@@ -10,15 +10,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from localvertex.containers import gpus
 from localvertex.containers.call import Call, Prepared
 from localvertex.containers.choice import Choice
 from localvertex.containers.mounts import contains_private
 from localvertex.containers.programs import with_bash
 from localvertex.containers.serving.container import ServingContainer, expanded
 from localvertex.containers.serving.machine import Machine
+from localvertex.containers.variables import own_environment
 from localvertex.errors import TaskFailed
-from localvertex.jobs import gpus
-from localvertex.jobs.environment import own_environment
 from localvertex.processes import logs, own_packages
 from localvertex.processes.network import relay
 from localvertex.processes.processes import Process

@@ -21,11 +21,10 @@ class EndpointCreateExecutor(LauncherExecutor):
         options = launcher_options(attempt.arguments())
         project, location = target(options, attempt)
         warn_of_location(location, attempt, done="the endpoint is created in", operation="EndpointCreateOp")
-        call = call_of(
-            f"projects/{project}/locations/{location}/endpoints/new", payload_of(options["payload"], attempt)
-        )
+        name = f"projects/{project}/locations/{location}/endpoints/new"
+        call = call_of("create", name, payload_of(options["payload"], attempt))
         with local_endpoints(attempt) as endpoints:
-            operation = endpoints.create(call)
+            operation = endpoints(call)
         write_operation(attempt, options, operation)
         name = operation["response"]["name"]
         planned = attempt.executor_input["outputs"]["artifacts"]["endpoint"]["artifacts"][0]
@@ -44,8 +43,8 @@ class EndpointDeleteExecutor(LauncherExecutor):
     def execute(self, attempt: Attempt) -> None:
         """Delete the endpoint."""
         options = launcher_options(attempt.arguments())
-        call = call_of(str(payload_of(options["payload"], attempt).get("endpoint", "")), {})
+        call = call_of("delete", str(payload_of(options["payload"], attempt).get("endpoint", "")), {})
         with local_endpoints(attempt) as endpoints:
-            write_operation(attempt, options, endpoints.delete(call))
-        logs.add(attempt.log, f"deleted the endpoint {call.resource_id}")
+            write_operation(attempt, options, endpoints(call))
+        logs.add(attempt.log, f"deleted the endpoint {call.endpoint_id}")
         attempt.report_exit(0)

@@ -1,5 +1,6 @@
 """ModelDeployOp and ModelUndeployOp: models of the local registry at endpoints of the work directory."""
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from localvertex.errors import TaskFailed
@@ -19,11 +20,11 @@ class ModelDeployExecutor(LauncherExecutor):
         """Deploy the model; its process ends with the step, and starts again at the first prediction."""
         options = launcher_options(attempt.arguments())
         body = payload_of(options["payload"], attempt)
-        call = call_of(str(body.pop("endpoint", "")), body)
+        call = call_of("deploy", str(body.pop("endpoint", "")), body)
         with local_endpoints(attempt) as endpoints:
-            operation = endpoints.deploy(call)
+            operation = endpoints(call)
             deployed = operation["response"]["deployedModel"]
-            has_traffic = endpoints.get(call)["trafficSplit"].get(deployed["id"])
+            has_traffic = endpoints(replace(call, method="get"))["trafficSplit"].get(deployed["id"])
         if not has_traffic:
             attempt.context.warnings.add(
                 f"{attempt.label}: without traffic_split the endpoint's traffic stays as it is, so this model gets "
@@ -31,7 +32,7 @@ class ModelDeployExecutor(LauncherExecutor):
             )
         write_operation(attempt, options, operation)
         model = f"{deployed['model']}@{deployed['modelVersionId']}"
-        logs.add(attempt.log, f"deployed {model} as {deployed['id']} to the endpoint {call.resource_id}")
+        logs.add(attempt.log, f"deployed {model} as {deployed['id']} to the endpoint {call.endpoint_id}")
         attempt.report_exit(0)
 
 
@@ -47,11 +48,11 @@ class ModelUndeployExecutor(LauncherExecutor):
         payload = payload_of(options["payload"], attempt)
         endpoint, model = str(payload.get("endpoint", "")), str(payload.get("model", ""))
         body: dict[str, Any] = {"traffic_split": payload["traffic_split"]} if "traffic_split" in payload else {}
-        call = call_of(endpoint, body)
+        call = call_of("undeploy", endpoint, body)
         with local_endpoints(attempt) as endpoints:
-            body["deployed_model_id"] = _deployed_id(endpoints.get(call), model)
-            write_operation(attempt, options, endpoints.undeploy(call))
-        logs.add(attempt.log, f"undeployed {model} from the endpoint {call.resource_id}")
+            body["deployed_model_id"] = _deployed_id(endpoints(replace(call, method="get")), model)
+            write_operation(attempt, options, endpoints(call))
+        logs.add(attempt.log, f"undeployed {model} from the endpoint {call.endpoint_id}")
         attempt.report_exit(0)
 
 

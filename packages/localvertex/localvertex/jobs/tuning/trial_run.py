@@ -5,8 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from localvertex.containers.gpus import visible_gpus
 from localvertex.errors import TaskFailed
-from localvertex.jobs.gpus import num_gpus_of, visible_gpus
+from localvertex.jobs.gpus import num_gpus_of
 from localvertex.jobs.job import CustomJob
 from localvertex.jobs.status import Outcome, Status
 from localvertex.jobs.tuning.job import METRIC_FILE, TuningJob

@@ -6,8 +6,7 @@ from typing import Any
 
 from localvertex import executors
 from localvertex.containers.choice import Choice
-from localvertex.credentials import cloud_launchers
-from localvertex.runner.checks import container_commands, serving_containers, signatures
+from localvertex.runner.checks import cloud_launchers, container_commands, serving_containers, signatures
 from localvertex.values import arguments, conditions
 from localvertex.values.placeholders import unknown_placeholders
 from localvertex_base.compiled import platforms

@@ -13,9 +13,10 @@ from rich.live import Live as RichLive
 from rich.text import Text
 
 from localvertex.processes import logs
-from localvertex.show.display import Display, describe, opening
-from localvertex.show.summary import state_text
+from localvertex.runner.display import Display
+from localvertex.show.terminal.lines import describe, opening
 from localvertex.show.terminal.rows import aligned, between_words
+from localvertex.show.terminal.summary import state_text
 from localvertex.store.task import State, Task
 
 _SECONDS_BETWEEN_DRAWINGS = 0.25

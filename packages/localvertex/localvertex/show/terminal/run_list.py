@@ -7,8 +7,8 @@ from typing import Any
 from rich.text import Text
 
 from localvertex.show import results
-from localvertex.show.summary import console, seconds_of, state_text
 from localvertex.show.terminal.rows import aligned, num_fitting, wrapped
+from localvertex.show.terminal.summary import console, seconds_of, state_text
 
 _COLUMNS = ("run", "state", "seconds", "result", "started", "pipeline")
 _SECONDS = _COLUMNS.index("seconds")

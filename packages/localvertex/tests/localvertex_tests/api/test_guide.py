@@ -37,7 +37,7 @@ def test_the_guide_works_from_top_to_bottom(
 
 
 def test_the_guide_names_every_collection(package: Path, tmp_path: Path) -> None:
-    from localvertex.api.service import Service
+    from localvertex.commands.service import Service
 
     guide = (package / "docs" / "serve.md").read_text()
     for name, methods in Service(tmp_path, time_factor=1, log=print).collections.items():

@@ -11,6 +11,7 @@ from localvertex_tests.support import run_records
 from localvertex.api.http.call import Call, Location
 from localvertex.api.http.operations import Operations
 from localvertex.api.http.store import Store
+from localvertex.api.metadata.metadata import Metadata
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.runner.engine import Options
 from localvertex.show import report
@@ -21,7 +22,9 @@ from vertex_testing.server import wait_until
 def started(work_dir: Path) -> tuple[Store, PipelineJobs]:
     """Return the jobs of a server."""
     store = Store(work_dir)
-    return store, PipelineJobs(store, Operations(store), print, Options(work_dir=work_dir))
+    operations = Operations(store)
+    metadata = Metadata(store, operations).runs
+    return store, PipelineJobs(store, operations, print, Options(work_dir=work_dir), metadata)
 
 
 def test_what_is_left_of_a_deleted_run_goes_and_everything_else_stays(tmp_path: Path) -> None:

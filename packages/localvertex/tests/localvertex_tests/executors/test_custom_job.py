@@ -16,7 +16,7 @@ from kfp.dsl import Model, Output
 from localvertex import jobs
 from localvertex.errors import Refused
 from localvertex.jobs.faults.faults import parse
-from localvertex.show import summary
+from localvertex.show.terminal import summary
 from vertex_testing.runs import STEP, Command, Compile, Execute, FindTask
 
 MACHINE = {"machine_type": "n1-standard-4"}

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from localvertex import jobs
-from localvertex.jobs.gpus import VARIABLE, gpu_environments, visible_gpus
+from localvertex.containers.gpus import VARIABLE, visible_gpus
+from localvertex.jobs.gpus import gpu_environments
 
 Machine = Callable[..., None]
 Jobs = Callable[..., jobs.CustomJob]

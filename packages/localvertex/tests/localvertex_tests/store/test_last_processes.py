@@ -10,7 +10,7 @@ import pytest
 from kfp import dsl
 
 from localvertex.api.http.call import Call, Location
-from localvertex.api.service import Service
+from localvertex.commands.service import Service
 from localvertex.store import run_folder
 from vertex_testing.runs import Command, Execute
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kfp import dsl
 
-from localvertex.show.display import Display
+from localvertex.runner.display import Display
 from localvertex.store.task import Task
 from vertex_testing.runs import STEP, Record
 

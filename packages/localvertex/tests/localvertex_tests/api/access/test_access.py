@@ -24,7 +24,7 @@ from starlette.routing import Route
 from localvertex import client
 from localvertex.api.access.access import REFUSAL, Access
 from localvertex.api.app import application
-from localvertex.api.service import Service
+from localvertex.commands.service import Service
 from localvertex_base.userinput.errors import UserError
 from vertex_testing.server import PARENT, Server, wait_until
 

@@ -20,7 +20,7 @@ from localvertex_tests.support.run_records import job_record, run_record, write,
 from localvertex.api.http.call import Call, Location
 from localvertex.api.http.index import Index
 from localvertex.api.pipeline_jobs.records import RunRecords
-from localvertex.api.service import Service
+from localvertex.commands.service import Service
 from localvertex.store import journal
 from vertex_testing.server import PARENT
 
@@ -60,7 +60,7 @@ class Lists:
         self._without = Service(work_dir, time_factor=1, log=lambda _: None)
         for each in (self._with, self._without):
             # Contexts that are not yet written have the present time.
-            each.pipeline_jobs.contexts = lambda _: {}
+            each.metadata.runs.contexts = lambda _: {}
         # A folder cannot be opened as an index.
         self._without.pipeline_jobs._store.index = Index(work_dir, lambda _: None)
 

@@ -10,7 +10,7 @@ import pytest
 
 from localvertex.api.http.call import Call, Location
 from localvertex.api.http.errors import ApiError, Status
-from localvertex.api.service import Service
+from localvertex.commands.service import Service
 
 LOCATION = Location(project="p", region="r")
 

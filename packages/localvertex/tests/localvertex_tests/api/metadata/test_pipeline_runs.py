@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from localvertex.api.http.call import Call, Location
-from localvertex.api.service import Service
+from localvertex.commands.service import Service
 from vertex_testing.server import Server, wait_until
 
 LOCATION = Location(project="local-project", region="us-central1")

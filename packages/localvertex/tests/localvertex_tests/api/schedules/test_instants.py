@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from localvertex.api.http.call import Call, Location
-from localvertex.api.service import Service
+from localvertex.commands.service import Service
 from vertex_testing.server import PARENT, Server, wait_until
 
 FAST = ("--time-factor", "120")

@@ -11,7 +11,7 @@ import pytest
 
 from localvertex.api.http.errors import ApiError
 from localvertex.api.http.store import Store
-from localvertex.api.service import Service
+from localvertex.commands.service import Service
 from localvertex.console.creating import source
 from localvertex.console.creating.creating import Creating
 from localvertex.console.creating.equivalents import Equivalents

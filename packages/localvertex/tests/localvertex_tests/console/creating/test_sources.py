@@ -10,7 +10,7 @@ import pytest
 from localvertex_tests.support.run_records import run_record
 
 from localvertex.api.http.store import Store
-from localvertex.api.service import Service
+from localvertex.commands.service import Service
 from localvertex.console.creating.creating import Creating
 from localvertex.console.local_route import LocalCall
 from localvertex.processes.sinks import MASK

@@ -16,7 +16,7 @@ from localvertex.api.http.operations import Operations
 from localvertex.api.http.store import Store
 from localvertex.console.comparing.comparison import Comparisons
 from localvertex.console.events.changes import RunChanges
-from localvertex.console.jobs.changes import JobChanges
+from localvertex.console.events.job_changes import JobChanges
 from localvertex.console.jobs.live import LiveJob
 from localvertex.console.jobs.routes import JobRoutes
 from localvertex.console.local_route import LocalCall

@@ -13,7 +13,8 @@ import pytest
 from kfp import dsl
 
 from localvertex.__main__ import _parser
-from localvertex.runner import command, repeated_options
+from localvertex.commands import run
+from localvertex.runner import repeated_options
 from localvertex.show.terminal import resume_command
 from vertex_testing.runs import STEP, Compile
 from vertex_testing.terminal import Terminal
@@ -120,7 +121,7 @@ def test_every_option_that_is_not_a_default_is_repeated_but_what_the_run_keeps_i
     kept = ["--fail-fast", "--image=a:1=docker run --rm a:1", "--engine=docker", "--allow-network", "--max-backoff=1.5"]
     kept += [f"--gcs-root={tmp_path}", "--with-credentials", "--image=b=-x '$y'", "--restart-rule=lenient"]
     options = _parser().parse_args(["run", *fixed, *kept, "--work-dir", "somewhere"])
-    again = repeated_options.words(command.run_options(options))
+    again = repeated_options.words(run.run_options(options))
     content = {"run_id": "i", "work_dir": "/the work", "parameters": {"a": 1}, "resume_options": again}
     text = resume_command.sentence(content)
     words = shlex.split(text.removeprefix("resume: "))

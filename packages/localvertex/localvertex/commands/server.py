@@ -14,7 +14,8 @@ from localvertex.api.access.step_access import StepAccess
 from localvertex.api.app import application
 from localvertex.api.connection import BACKLOG, HOST, REQUEST_SECONDS, Connection, listen
 from localvertex.api.rpc.server import RpcServer
-from localvertex.api.service import Service
+from localvertex.api.steps.reach import Reach
+from localvertex.commands.service import Service
 from localvertex.runner.engine import Options
 from localvertex.store import run_folder
 from localvertex_base.userinput.errors import UserError
@@ -59,7 +60,7 @@ def serve(
 
     work_dir = options.work_dir.absolute()
     steps = StepAccess()
-    service = Service(work_dir, time_factor=time_factor, log=log, options=replace(options, server=steps))
+    service = Service(work_dir, time_factor=time_factor, log=log, options=replace(options, server=Reach(steps)))
     service.hold()
     if run_folder.is_open_to_others(work_dir):
         log(f"warning: other users of this machine can open {work_dir}; to prevent it: chmod 700 {work_dir}")
@@ -82,7 +83,7 @@ def serve(
         )
         url = f"http://{HOST}:{listener.getsockname()[1]}"
         token_file.publish(work_dir, url)
-        steps.address = url
+        steps.listens_at(url)
         started = _STARTED.format(
             work_dir=str(options.work_dir), url=url, page=session.printed(url, token, options.work_dir)
         )

@@ -1,4 +1,4 @@
-"""The commands, on top of the engine and the records; `run` is in runner/command.py."""
+"""What each command does; `run` is in run.py."""
 
 import argparse
 import shutil
@@ -8,8 +8,8 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
-from localvertex.show import follow, summary
-from localvertex.show.terminal import resume_command, run_list
+from localvertex.show import follow
+from localvertex.show.terminal import resume_command, run_list, summary
 from localvertex.store import record, removal, run_folder
 from localvertex.store.runs import Found, find, find_all, find_readable, find_steps
 from localvertex.store.steps import logs as step_logs
@@ -24,9 +24,9 @@ _MAX_TIME_FACTOR = 100_000.0
 def _run_command(options: argparse.Namespace) -> int:
     """Run `run`."""
     # No other command needs the engine but `serve`.
-    from localvertex.runner import command
+    from localvertex.commands import run
 
-    return command.execute(options)
+    return run.execute(options)
 
 
 def _list_command(options: argparse.Namespace) -> int:
@@ -167,15 +167,15 @@ def _check_serve_is_installed(command: str) -> None:
         UserError: A package is missing.
     """
     try:
-        import localvertex.api.server  # noqa: F401
+        import localvertex.commands.server  # noqa: F401
     except ImportError as error:
         raise UserError(f"{command} needs {error.name}; {extras.install('serve')}") from None
 
 
 def _serve(options: argparse.Namespace, when_started: Callable[[str], object]) -> int:
     """Serve until stopped."""
-    from localvertex.api.server import serve
-    from localvertex.runner import command
+    from localvertex.commands import run
+    from localvertex.commands.server import serve
     from localvertex.runner.checks import container_images
     from localvertex.runner.engine import Options
 
@@ -192,8 +192,8 @@ def _serve(options: argparse.Namespace, when_started: Callable[[str], object]) -
             gcs_root=options.gcs_root,
             command_prefixes=container_images.from_options(options.image),
             has_other_images=True,
-            containers=command.container_options(options),
-            custom_jobs=command.custom_job_options(options),
+            containers=run.container_options(options),
+            custom_jobs=run.custom_job_options(options),
         ),
     )
     return 0

@@ -18,8 +18,8 @@ from localvertex.api.connection import Connection
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.http.operations import Operations
 from localvertex.api.http.store import Store
+from localvertex.api.steps.offered import Methods, Offered
 from localvertex.containers.serving.machine import Machine
-from localvertex.runner.endpoint.offered import Methods, Offered
 from localvertex_base.userinput.temporary import temporary_folder
 
 _REFUSAL = (

@@ -4,15 +4,16 @@ import argparse
 import sys
 from typing import Any
 
-from localvertex import jobs
+from localvertex import jobs, runs
 from localvertex.containers.options import ContainerOptions
 from localvertex.jobs.faults import faults
 from localvertex.runner import input_artifacts
 from localvertex.runner.checks import container_images
-from localvertex.runner.engine import Options, open_file, resume, run
-from localvertex.show import summary
-from localvertex.show.display import Display, Lines
-from localvertex.show.terminal import resume_command
+from localvertex.runner.display import Display
+from localvertex.runner.engine import open_file
+from localvertex.runner.options import Options
+from localvertex.show.terminal import resume_command, summary
+from localvertex.show.terminal.lines import Lines
 from localvertex.store.runs import find_readable
 from localvertex.store.task import State
 from localvertex_base.userinput import parameters
@@ -80,7 +81,7 @@ def _start_run(options: argparse.Namespace, run_options: Options) -> dict[str, A
     declared = file.pipeline.root.input_parameters
     values = parameters.given(declared, options.parameter, options.parameter_file)
     artifacts = input_artifacts.from_options(options.input_artifact)
-    return run(file, parameters=values, artifacts=artifacts, options=run_options, display=_display())
+    return runs.run(file, parameters=values, artifacts=artifacts, options=run_options, display=_display())
 
 
 def _resume_run(options: argparse.Namespace, run_options: Options) -> dict[str, Any]:
@@ -93,7 +94,7 @@ def _resume_run(options: argparse.Namespace, run_options: Options) -> dict[str, 
     if found.content["state"] == State.SUCCEEDED:
         print(f"{found.run_dir.name} has already succeeded; nothing was run")
         return found.content | {"unused_faults": run_options.custom_jobs.new_ledger().unused}
-    return resume(options.resume, options=run_options, display=_display())
+    return runs.resume(options.resume, options=run_options, display=_display())
 
 
 def _display() -> Display:

@@ -9,10 +9,11 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from localvertex.show import failure, results
+from localvertex.show import results
 from localvertex.show.job_report import sentences
 from localvertex.show.terminal.rows import aligned, between_words
 from localvertex.store import record, registry
+from localvertex.store.steps import failure
 from localvertex.store.task import State
 
 _COLOURS = {

@@ -5,8 +5,8 @@ from contextlib import ExitStack
 from typing import Self
 
 from localvertex.api.access.step_access import StepAccess
+from localvertex.api.steps.own_endpoint import OwnEndpoint
 from localvertex.containers.serving.machine import Machine
-from localvertex.runner.endpoint.own_endpoint import OwnEndpoint
 
 
 class StepsEndpoint:

@@ -31,10 +31,9 @@ class OwnEndpoint:
     """
 
     def __init__(self, machine: Machine, log: Callable[[str], None]) -> None:
-        self.access = StepAccess()
         self._machine, self._log = machine, log
         self._listener = socket.create_server((_HOST, 0))
-        self.access.address = f"http://{_HOST}:{self._listener.getsockname()[1]}"
+        self.access = StepAccess(f"http://{_HOST}:{self._listener.getsockname()[1]}")
         self._wake, self._woken = socket.socketpair()
         self._lock = threading.Lock()
         self._server: _Server | None = None
@@ -63,9 +62,9 @@ class OwnEndpoint:
 
     def _new_server(self) -> _Server:
         try:
-            from localvertex.runner.endpoint.server import Server
+            from localvertex.api.steps.server import Server
         except ImportError as error:
-            from localvertex.runner.endpoint.missing import MissingServer
+            from localvertex.api.steps.missing import MissingServer
 
             advice = extras.install("serve")
             return MissingServer(f"the endpoint of `localvertex run` needs {error.name}; {advice}")

@@ -13,7 +13,7 @@ from localvertex.api.http.call import Call
 from localvertex.api.http.operations import Operations
 from localvertex.api.http.store import Store
 from localvertex.api.models.evaluations import Evaluations
-from localvertex.api.models.models import Models
+from localvertex.api.models.models import Models, OnDelete
 
 Method = Callable[[Call], dict[str, Any] | Response]
 
@@ -28,11 +28,18 @@ class Offered:
         store: The records of the API.
         operations: Where finished operations are kept.
         deployments: The processes of deployed models, which end with the collections.
+        on_delete: Called with a model and the deleted version, empty when all were.
     """
 
-    def __init__(self, store: Store, operations: Operations, deployments: Deployments) -> None:
+    def __init__(
+        self,
+        store: Store,
+        operations: Operations,
+        deployments: Deployments,
+        on_delete: OnDelete = lambda _model_id, _number: None,
+    ) -> None:
         self.operations, self._deployments = operations, deployments
-        self.models, self._evaluations = Models(store, operations), Evaluations(store)
+        self.models, self._evaluations = Models(store, operations, on_delete), Evaluations(store)
         records = Records(store.folder.parent)
         self.endpoints = Endpoints(records, operations, deployments)
         self._predictions = Predictions(records, deployments)

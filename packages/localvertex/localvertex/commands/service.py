@@ -9,24 +9,21 @@ from starlette.routing import Route
 
 from localvertex.api.custom_jobs.custom_jobs import CustomJobs
 from localvertex.api.endpoints.deployments import Deployments
-from localvertex.api.http.call import Location
 from localvertex.api.http.operations import Operations
 from localvertex.api.http.storage.storage import Storage
 from localvertex.api.http.store import Store
 from localvertex.api.metadata.metadata import Metadata
-from localvertex.api.metadata.nodes import ARTIFACT
-from localvertex.api.metadata.stores import Place
 from localvertex.api.pipeline_jobs.batches import PipelineJobBatches
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.api.schedules.clock import Clock
 from localvertex.api.schedules.schedules import Schedules
+from localvertex.api.steps.offered import Method, Methods, Offered
 from localvertex.api.tensorboards import service as tensorboards
 from localvertex.api.tensorboards.job_logs import JobLogs
 from localvertex.console.console import Console
 from localvertex.containers.serving.machine import Machine
 from localvertex.credentials.isolation import NoCredentials
 from localvertex.processes.processes import Processes
-from localvertex.runner.endpoint.offered import Method, Methods, Offered
 from localvertex.runner.engine import Options
 from localvertex.values.buckets import Buckets
 
@@ -51,23 +48,18 @@ class Service:
         options = options or Options()
         self._store = Store(work_dir, log)
         self.operations = Operations(self._store)
-        self.pipeline_jobs = PipelineJobs(self._store, self.operations, log, options)
-        self.custom_jobs = CustomJobs(self._store, self.operations, log, options)
-        self.custom_jobs.threads.when_ended = JobLogs(self._store, self.operations, log).collect
-        self._credentials, self._processes = NoCredentials(), Processes(grace_seconds=_GRACE_SECONDS)
-        self._processes.secrets = self._credentials.secrets.known
+        self.metadata = Metadata(self._store, self.operations)
+        self.pipeline_jobs = PipelineJobs(self._store, self.operations, log, options, self.metadata.runs)
+        collect = JobLogs(self._store, self.operations, log).collect
+        self.custom_jobs = CustomJobs(self._store, self.operations, log, options, collect)
+        self._credentials = NoCredentials()
+        self._processes = Processes(grace_seconds=_GRACE_SECONDS, secrets=self._credentials.secrets.known)
         deployments = self._deployments(options, log)
-        self.offered = Offered(self._store, self.operations, deployments)
         self.schedules = Schedules(
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log
         )
-        self.metadata = Metadata(self._store, self.operations)
-        self.pipeline_jobs.find_artifact = self._find_artifact
-        self.pipeline_jobs.contexts = self.metadata.runs.contexts
-        self.pipeline_jobs.on_end_of = self.metadata.runs.add
-        self.pipeline_jobs.on_retry_of = self.metadata.runs.forget
         self.console = Console(self._store, self.pipeline_jobs, self.custom_jobs, self.schedules, deployments)
-        self.offered.models.on_delete = self.console.models.trial.stop
+        self.offered = Offered(self._store, self.operations, deployments, self.console.models.trial.stop)
         self.storage = Storage(self.custom_jobs.buckets, self._store.folder / "uploads")
         self._held = ExitStack()
 
@@ -81,10 +73,6 @@ class Service:
             buckets=Buckets(root=self.custom_jobs.buckets),
         )
         return Deployments(machine, log)
-
-    def _find_artifact(self, location: Location, artifact_id: str) -> dict[str, Any] | None:
-        """Return an artifact of the default metadata store, None when it does not exist."""
-        return self.metadata.nodes.read(Place(location=location), ARTIFACT, artifact_id)
 
     def hold(self) -> None:
         """Lock the work directory for this server.

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from localvertex.show import failure
-from localvertex.store.steps import logs as step_logs
+from localvertex.store.steps import failure, logs as step_logs
 from localvertex.store.task import State, Task
 from localvertex_base.compiled.spec import Component, Dag, TaskSpec
 

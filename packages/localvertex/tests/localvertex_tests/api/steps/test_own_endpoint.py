@@ -122,8 +122,7 @@ def test_a_step_can_start_nothing(opened: StepEndpoint, path: str) -> None:
 
 
 def test_a_token_ends_with_its_run_and_is_not_that_of_another() -> None:
-    access, used = StepAccess(), []
-    access.address = "http://127.0.0.1:1"
+    access, used = StepAccess("http://127.0.0.1:1"), []
     first, second = access.issue(lambda: used.append(1)), access.issue(lambda: used.append(2))
     path = f"/v1/{PARENT}/models"
     assert access.allows(second.token.encode(), "GET", path)
@@ -153,7 +152,7 @@ def test_a_command_in_the_sandbox_may_read_and_predict(tmp_path: Path) -> None:
 def test_without_the_extra_the_first_call_is_answered_with_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "localvertex.runner.endpoint.server", None)
+    monkeypatch.setitem(sys.modules, "localvertex.api.steps.server", None)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with reachable(tmp_path) as variables:
         found = StepEndpoint(**json.loads(Path(variables[VARIABLE]).read_text()))

@@ -1,0 +1,45 @@
+"""The endpoints of a work directory, called by steps in this process as others call them by HTTP."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from localvertex.api.endpoints.deployments import Deployments
+from localvertex.api.endpoints.endpoints import Endpoints
+from localvertex.api.endpoints.records import Records
+from localvertex.api.http.call import Call, Location
+from localvertex.api.http.errors import ApiError
+from localvertex.api.http.operations import Operations
+from localvertex.api.http.store import Store
+from localvertex.containers.serving.machine import Machine
+from localvertex.errors import TaskFailed
+from localvertex.executors import steps_api
+from localvertex.executors.steps_api import EndpointCall
+
+
+@contextmanager
+def local_endpoints(machine: Machine, log: Callable[[str], None]) -> Iterator[steps_api.Endpoints]:
+    """Return the endpoints of the work directory; the processes that they start end with the block.
+
+    Raises:
+        TaskFailed: A request was refused.
+        Cancelled: The run was stopped.
+    """
+    deployments = Deployments(machine, log)
+    endpoints = Endpoints(Records(machine.work_dir), Operations(Store(machine.work_dir)), deployments)
+
+    def answer(call: EndpointCall) -> dict[str, Any]:
+        location = Location(project=call.project, region=call.region)
+        request = Call(version="v1", location=location, resource_id=call.endpoint_id, body=call.body)
+        result: dict[str, Any] = getattr(endpoints, call.method)(request)
+        return result
+
+    try:
+        yield answer
+    except ApiError as error:
+        machine.processes.check_stopped()
+        raise TaskFailed(f"{error.status.name}: {error}", is_retryable=False) from None
+    except OSError as error:
+        raise TaskFailed(f"the endpoints cannot be changed: {error}") from None
+    finally:
+        deployments.close()

@@ -1,0 +1,53 @@
+"""The API of the steps of a run, which the run gets from whoever starts it.
+
+Its methods are imported only by the steps that need them.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from localvertex.api.access.step_access import StepAccess
+from localvertex.api.steps.endpoint import StepsEndpoint
+from localvertex.containers.serving.machine import Machine
+from localvertex.errors import TaskFailed
+from localvertex.executors.steps_api import Endpoints
+from localvertex.runner.options import Options
+from localvertex_base import extras
+
+
+class Reach:
+    """The API of the steps of runs.
+
+    Args:
+        server: Access to the server that starts the runs; None: each run has an endpoint of its own.
+    """
+
+    def __init__(self, server: StepAccess | None = None) -> None:
+        self._server = server
+
+    def opened(self, machine: Machine, warn: Callable[[str], None]) -> StepsEndpoint:
+        """Return the endpoint that the processes of a machine reach."""
+        return StepsEndpoint(machine, self._server, warn)
+
+    @contextmanager
+    def endpoints(self, machine: Machine, log: Callable[[str], None]) -> Iterator[Endpoints]:
+        """Return the endpoints of the work directory; the processes that they start end with the block.
+
+        Raises:
+            TaskFailed: The packages that they need are not installed.
+        """
+        try:
+            from localvertex.api.steps.endpoint_calls import local_endpoints
+
+            with local_endpoints(machine, log) as found:
+                yield found
+        except ImportError as error:
+            text = f"the operations of endpoints need {error.name}; {extras.install('serve')}"
+            raise TaskFailed(text, is_retryable=False) from None
+
+
+def with_api(options: Options | None) -> Options:
+    """Return the options of runs whose steps reach the API, by endpoints of their own if no server starts the runs."""
+    options = options or Options()
+    return options if options.server else replace(options, server=Reach())

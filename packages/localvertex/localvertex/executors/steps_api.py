@@ -1,0 +1,47 @@
+"""What the steps of a run reach of the API. `api` implements it, and whoever starts a run hands it in."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from localvertex.containers.serving.machine import Machine
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndpointCall:
+    """A call of a method of endpoints."""
+
+    method: Literal["create", "get", "deploy", "undeploy", "delete"]
+    project: str
+    region: str
+    endpoint_id: str
+    body: dict[str, Any]
+
+
+Endpoints = Callable[[EndpointCall], dict[str, Any]]
+"""The endpoints of a work directory: carries out a call, and returns what Vertex AI does, in its JSON."""
+
+
+class StepsApi(Protocol):
+    """The API of a run's steps."""
+
+    def opened(self, machine: Machine, warn: Callable[[str], None]) -> AbstractContextManager[object]:
+        """Let the processes of a machine call the API.
+
+        Args:
+            machine: The processes of the run, and the work directory with the registry.
+            warn: Called with each problem, as a line of text.
+        """
+        ...
+
+    def endpoints(self, machine: Machine, log: Callable[[str], None]) -> AbstractContextManager[Endpoints]:
+        """Return the endpoints of the work directory; the processes that they start end with the block.
+
+        Within it, a refused call raises TaskFailed, and Cancelled when the run was stopped.
+
+        Args:
+            machine: The processes of the run, and the work directory with the endpoints.
+            log: Called with each start and problem.
+        """
+        ...

@@ -1,0 +1,75 @@
+"""The layers of localvertex, of the machine checks and of the ground floor: nothing imports a higher one."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from vertex_testing.import_circles import Arrow, arrows, circles
+
+LAYERS = (
+    "errors",
+    "values",
+    "processes",
+    "credentials",
+    "containers",
+    "store",
+    "jobs",
+    "executors",
+    "runner",
+    "show",
+    "api",
+    "console",
+)
+"""The folders of localvertex, and the file that all import, from the ground up."""
+TOP = ("__init__", "__main__", "client", "commands", "runs")
+"""What only users and each other import."""
+PACKAGES = ("localvertex_base", "accelerators", "localvertex")
+"""The import packages, from the ground up."""
+ROOT = {"compile", "cloud", "pipelines", "components", "trainer", "exact_resume", "tests", "vertex_testing"}
+"""What a repository that uses this package may have, above all that of this package itself."""
+
+
+@pytest.fixture(scope="module")
+def imports(package: Path) -> list[Arrow]:
+    """The imports of the three packages from each other, those in functions too."""
+    return arrows(package, *PACKAGES)
+
+
+def room(parts: tuple[str, ...]) -> str:
+    """Return the folder or file of localvertex that contains a module; empty for another package."""
+    return parts[1].removesuffix(".py") if parts[0] == "localvertex" else ""
+
+
+def test_each_folder_and_file_is_a_layer_or_at_the_top(package: Path) -> None:
+    rooms = {path.stem for path in (package / "localvertex").iterdir() if path.name != "__pycache__"}
+    assert rooms == {*LAYERS, *TOP}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_imports_no_higher_one(imports: list[Arrow], layer: str) -> None:
+    lower = {"", *LAYERS[: LAYERS.index(layer) + 1]}
+    assert [str(each) for each in imports if room(each.source) == layer and room(each.target) not in lower] == []
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_package_imports_no_higher_one(imports: list[Arrow], name: str) -> None:
+    lower = PACKAGES[: PACKAGES.index(name) + 1]
+    assert [str(each) for each in imports if each.source[0] == name and each.target[0] not in lower] == []
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_package_imports_nothing_of_a_repository_that_uses_it(package: Path, name: str) -> None:
+    wrong = [
+        f"{path.relative_to(package)}:{node.lineno}"
+        for path in sorted((package / name).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for module in ([each.name for each in node.names] if isinstance(node, ast.Import) else [node.module or ""])
+        if module.partition(".")[0] in ROOT and not getattr(node, "level", 0)
+    ]
+    assert wrong == []
+
+
+def test_there_is_no_circle_of_imports(package: Path) -> None:
+    assert circles(package, *PACKAGES) == []
