@@ -29,7 +29,11 @@ def circles(root: Path, *packages: str) -> list[str]:
     Returns:
         One text per circle; none if there is no circle.
     """
-    found = arrows(root, *packages)
+    return circles_of(arrows(root, *packages))
+
+
+def circles_of(found: list[Arrow]) -> list[str]:
+    """Return the circles at every depth that imports make, each as `circles` does."""
     files = [parts for arrow in found for parts in (arrow.source, arrow.target)]
     folders = sorted({parts[:depth] for parts in files for depth in range(len(parts))})
     return [text for folder in folders for text in _circles_in(folder, found)]

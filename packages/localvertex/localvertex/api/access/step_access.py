@@ -23,7 +23,7 @@ class StepAccess:
     """The runs whose steps may call a server. Safe for several threads.
 
     Args:
-        address: http://127.0.0.1:PORT; empty when the server does not listen yet.
+        address: The address http://127.0.0.1:PORT; empty when the server does not listen yet.
     """
 
     def __init__(self, address: str = "") -> None:

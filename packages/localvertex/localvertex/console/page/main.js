@@ -1,6 +1,7 @@
 // The start of the page: the session, then the view of the address.
+
+import { App } from "./app.js";
 import { get, openSession } from "./server/api.js";
-import { App } from "./ui/app.js";
 import { html, render } from "./ui/html.js";
 import { Problem } from "./ui/problem.js";
 

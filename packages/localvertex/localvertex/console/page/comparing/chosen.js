@@ -1,7 +1,7 @@
 // The runs that are compared: their letters, states and pipelines; one can be added or removed.
 
-import { link } from "../routes.js";
 import { useLoad } from "../server/load.js";
+import { link } from "../ui/address.js";
 import { Duration, html, Problem, Select, State, Time } from "../ui/ui.js";
 import { Letter, letter } from "./letters.js";
 

@@ -1,7 +1,7 @@
 // Two to eight runs side by side.
 
-import { go, link } from "../routes.js";
 import { useLoad } from "../server/load.js";
+import { go, link } from "../ui/address.js";
 import { Empty, html, Loading, Notice, Page, Problem } from "../ui/ui.js";
 import { Chosen } from "./chosen.js";
 import { Curves } from "./curves.js";

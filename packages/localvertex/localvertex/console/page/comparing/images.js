@@ -4,7 +4,15 @@ import { Letter } from "./letters.js";
 
 const NUM_SHOWN = 24;
 
-/** @param {{title: string, group: import("./predictions.js").Group}} props */
+/**
+ * @typedef {object} Group
+ * @property {boolean[]} is_right - For each run.
+ * @property {number} num_images
+ * @property {number} num_differing - Those of which the runs do not predict the same.
+ * @property {any[]} images
+ */
+
+/** @param {{title: string, group: Group}} props */
 export function Images({ title, group }) {
   const { images, num_differing } = group;
   const [limit, setLimit] = useState(NUM_SHOWN);

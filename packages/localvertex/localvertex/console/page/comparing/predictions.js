@@ -5,13 +5,7 @@ import { count, html, Loading, Notice, Problem, percent, Section, Table, useStat
 import { Images } from "./images.js";
 import { Letter, letter } from "./letters.js";
 
-/**
- * @typedef {object} Group
- * @property {boolean[]} is_right - For each run.
- * @property {number} num_images
- * @property {number} num_differing - Those of which the runs do not predict the same.
- * @property {any[]} images
- */
+/** @typedef {import("./images.js").Group} Group */
 
 /** @param {{runs: any[], query: URLSearchParams}} props */
 export function Predictions({ runs, query }) {

@@ -1,6 +1,6 @@
 // Parameters, metrics and steps: a column for each run; what is the same in all runs is folded.
 
-import { link } from "../routes.js";
+import { link } from "../ui/address.js";
 import { duration, figure, html, Name, Section, State, signed, Table, Value } from "../ui/ui.js";
 import { Letter, letter } from "./letters.js";
 

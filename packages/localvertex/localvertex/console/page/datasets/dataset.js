@@ -1,7 +1,7 @@
 // One dataset: what changed since the one before, its pages, and its metadata and runs.
 
 import { Figures } from "../models/overview.js";
-import { link } from "../routes.js";
+import { link } from "../ui/address.js";
 import { html, useEffect, useRef, useState } from "../ui/html.js";
 import { change, Frame, figure, Table, Tabs, Time, Value, Values } from "../ui/ui.js";
 

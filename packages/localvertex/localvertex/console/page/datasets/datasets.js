@@ -1,7 +1,7 @@
 // The datasets that runs have written: by name or source, with the report of each and what changed.
 
-import { link } from "../routes.js";
 import { useLoad } from "../server/load.js";
+import { link } from "../ui/address.js";
 import { html, useState } from "../ui/html.js";
 import { count, Empty, figure, Loading, Notice, Page, Problem, Section, Table, Time } from "../ui/ui.js";
 import { Dataset } from "./dataset.js";

@@ -133,3 +133,11 @@ function LastValues({ names, steps }) {
   ];
   return html`<${Table} caption="Last values of each replica" columns=${columns} rows=${rows} />`;
 }
+
+/** Add the points of an event to the state of a job. @param {any} previous @param {any} event */
+export function withPoints(previous, event) {
+  const steps = new Map(previous.steps);
+  const points = event.is_first ? [] : (steps.get(event.replica)?.points ?? []);
+  steps.set(event.replica, { ...event, points: [...points, ...event.points] });
+  return { ...previous, steps };
+}

@@ -2,11 +2,11 @@
 
 import { Log, offsetIn } from "../logs/log.js";
 import { added, EMPTY } from "../logs/window.js";
-import { go, link } from "../routes.js";
-import { withPoints } from "../runs/live_run.js";
 import { post, remove } from "../server/api.js";
 import { useEvents } from "../server/load.js";
+import { go, link } from "../ui/address.js";
 import { Confirm, html, isFinal, Loading, Page, Problem, Section, State, Time, useState } from "../ui/ui.js";
+import { withPoints } from "./curves.js";
 import { Replicas } from "./replicas.js";
 
 /** @param {{params: Record<string, string>, query: URLSearchParams}} props */

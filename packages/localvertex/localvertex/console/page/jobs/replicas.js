@@ -1,6 +1,6 @@
 // A custom job: how its time was spent, each replica with its lane and the buttons that break it, events and curves.
 
-import { link } from "../routes.js";
+import { link } from "../ui/address.js";
 import { clock, count, duration, html, Loading, label, percent, Section, State } from "../ui/ui.js";
 import { Curves } from "./curves.js";
 import { FaultButtons } from "./fault_buttons.js";

@@ -1,5 +1,5 @@
 // A log that follows its file: search, wrap, earlier lines; it stays where it is while the user has scrolled up.
-import { go } from "../routes.js";
+import { go } from "../ui/address.js";
 import { html, Select, useEffect, useRef, useState } from "../ui/ui.js";
 import { Lines } from "./lines.js";
 import { clickedLine, Place, useWindow } from "./place.js";

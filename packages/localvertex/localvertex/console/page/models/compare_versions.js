@@ -1,9 +1,9 @@
 // Two versions of a model: their metrics, and what else differs.
 
-import { link } from "../routes.js";
 import { useLoad } from "../server/load.js";
+import { link } from "../ui/address.js";
 import { change, figure, html, Loading, Problem, Table, Value } from "../ui/ui.js";
-import { metricNames, metricsOf } from "./versions.js";
+import { metricNames, metricsOf } from "./facts.js";
 
 /** @param {{id: string, versions: string[]}} props - Two numbers, the older one first. */
 export function CompareVersions({ id, versions }) {

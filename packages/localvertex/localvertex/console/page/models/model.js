@@ -1,12 +1,13 @@
 // One version of a model: what it is, where it came from, its place among the others, and a prediction to try.
 
-import { go, link } from "../routes.js";
 import { useLoad } from "../server/load.js";
+import { go, link } from "../ui/address.js";
 import { html, Loading, Page, Problem, Tabs, useState } from "../ui/ui.js";
 import { DeleteVersion, EditAliases } from "./changes.js";
+import { Aliases } from "./facts.js";
 import { Overview } from "./overview.js";
 import { TryModel } from "./try_image.js";
-import { Aliases, Versions } from "./versions.js";
+import { Versions } from "./versions.js";
 
 /** @param {{params: Record<string, string>, query: URLSearchParams}} props */
 export default function Model({ params, query }) {

@@ -1,9 +1,9 @@
 // The list of models: the version in use of each, with its metrics.
 
-import { link } from "../routes.js";
 import { useLoad } from "../server/load.js";
+import { link } from "../ui/address.js";
 import { Empty, html, Loading, Page, Problem, Table, Time } from "../ui/ui.js";
-import { Aliases, metricColumns, metricsOf } from "./versions.js";
+import { Aliases, metricColumns, metricsOf } from "./facts.js";
 
 export default function Models() {
   const { data, error, reload } = useLoad("/local/models");

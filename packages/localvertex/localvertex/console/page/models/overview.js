@@ -1,8 +1,8 @@
 // What a version of a model is: metrics, origin, endpoints, container and files.
 
-import { link } from "../routes.js";
+import { link } from "../ui/address.js";
 import { bytes, count, figure, html, Section, Table, Time, Value, Values } from "../ui/ui.js";
-import { Fingerprints, metricNames, metricsOf, Run } from "./versions.js";
+import { Fingerprints, metricNames, metricsOf, Run } from "./facts.js";
 
 /** @param {{model: any}} props */
 export function Overview({ model }) {

@@ -1,8 +1,8 @@
 // The buttons of a run: stop, retry, run again, compare, delete.
 
-import { go, link } from "../routes.js";
 import { post, remove } from "../server/api.js";
 import { useAction } from "../server/load.js";
+import { go, link } from "../ui/address.js";
 import { Confirm, Dialog, html, isFinal, Notice, Problem, plain, useState } from "../ui/ui.js";
 
 /** @typedef {"" | "stop" | "retry" | "delete"} Asked */

@@ -1,6 +1,6 @@
 // The facts of a run below its title, and why it failed.
 
-import { link } from "../routes.js";
+import { link } from "../ui/address.js";
 import { Duration, html, isFinal, LongText, Time } from "../ui/ui.js";
 
 /** @param {{run: any, description?: string}} props */

@@ -1,7 +1,7 @@
 // The two lists of the view of runs: where their rows come from, and what is shown of each.
 
-import { link } from "../routes.js";
 import { vertex } from "../server/api.js";
+import { link } from "../ui/address.js";
 import { Duration, html, isFinal, State, Time } from "../ui/ui.js";
 
 export const PAGE_SIZE = 50;

@@ -1,5 +1,6 @@
 // The events of one run, merged: the run, its tasks, its problem, and one log.
 
+import { withPoints } from "../jobs/curves.js";
 import { added, EMPTY } from "../logs/window.js";
 import { useEvents } from "../server/load.js";
 import { useState } from "../ui/ui.js";
@@ -61,12 +62,4 @@ function merged(previous, { run, tasks, is_first }) {
   const known = new Map(is_first ? [] : previous.tasks);
   for (const each of tasks) known.set(each.path, each);
   return { run, tasks: known, problem: "", isDeleted: false };
-}
-
-/** @param {any} previous @param {any} event */
-export function withPoints(previous, event) {
-  const steps = new Map(previous.steps);
-  const points = event.is_first ? [] : (steps.get(event.replica)?.points ?? []);
-  steps.set(event.replica, { ...event, points: [...points, ...event.points] });
-  return { ...previous, steps };
 }

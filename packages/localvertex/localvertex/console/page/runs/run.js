@@ -2,9 +2,9 @@
 
 import { Graph, useGraph } from "../graph/graph.js";
 import { Log, offsetIn } from "../logs/log.js";
-import { go, link } from "../routes.js";
 import { get } from "../server/api.js";
 import { useLoad } from "../server/load.js";
+import { go, link } from "../ui/address.js";
 import { html, useEffect, useMemo, useState } from "../ui/html.js";
 import { Frame, isFinal, Loading, Page, Problem, Section, State, Tabs } from "../ui/ui.js";
 import { Actions } from "./actions.js";

@@ -1,7 +1,7 @@
 // The list of runs and custom jobs: live, filtered, in pages; several runs can be chosen and compared.
 
-import { go, link } from "../routes.js";
 import { useEvents, useLoad } from "../server/load.js";
+import { go, link } from "../ui/address.js";
 import {
   Empty,
   html,

@@ -1,7 +1,7 @@
 // Everything about one step but its log: state, inputs, outputs with their artifacts, and its command.
 
-import { link } from "../routes.js";
 import { useLoad } from "../server/load.js";
+import { link } from "../ui/address.js";
 import { Code, Duration, html, State, Time, useState, Values } from "../ui/ui.js";
 import { Artifact } from "./artifact.js";
 import { quoted } from "./shell.js";

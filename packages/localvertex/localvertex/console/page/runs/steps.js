@@ -1,6 +1,6 @@
 // The steps of a run as a table: the same as the graph for narrow screens and screen readers.
 
-import { link } from "../routes.js";
+import { link } from "../ui/address.js";
 import { Duration, html, State } from "../ui/ui.js";
 
 const MOST_ROWS = 1000;

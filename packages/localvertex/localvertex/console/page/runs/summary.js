@@ -1,6 +1,6 @@
 // What a run received and gave, shown while no step is chosen.
 
-import { link } from "../routes.js";
+import { link } from "../ui/address.js";
 import { figure, html, Name, Notice, Value, Values } from "../ui/ui.js";
 
 const MOST = 200;

@@ -1,8 +1,8 @@
 // What can be done with a schedule: run it now, pause it, resume it with or without the missed runs, delete it.
 
-import { go, link } from "../routes.js";
 import { post, remove } from "../server/api.js";
 import { useAction } from "../server/load.js";
+import { go, link } from "../ui/address.js";
 import { Confirm, Dialog, html, Problem, useState } from "../ui/ui.js";
 
 /** @typedef {{name: string, displayName: string, state: string}} Schedule */

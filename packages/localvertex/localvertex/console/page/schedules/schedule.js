@@ -1,8 +1,8 @@
 // One schedule: when it fires, what it runs, and the runs that it has started.
 
-import { go, link } from "../routes.js";
 import { LISTS, PAGE_SIZE } from "../runs/lists.js";
 import { useEvents, useLoad } from "../server/load.js";
+import { go, link } from "../ui/address.js";
 import { Empty, html, Loading, Page, Problem, Section, Table, Time, Values } from "../ui/ui.js";
 import { idOf, ScheduleActions } from "./actions.js";
 import { CronMeaning, FastClock } from "./cron.js";

@@ -1,7 +1,7 @@
 // The schedules of all locations.
 
-import { link } from "../routes.js";
 import { useEvents, useLoad } from "../server/load.js";
+import { link } from "../ui/address.js";
 import { Empty, html, Loading, Page, Problem, State, Table } from "../ui/ui.js";
 import { idOf, ScheduleActions } from "./actions.js";
 import { FastClock, inZone } from "./cron.js";

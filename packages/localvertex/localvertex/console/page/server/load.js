@@ -1,6 +1,6 @@
 // Hooks that read from the server: a path once, or the event stream.
 
-import { useCallback, useEffect, useRef, useState } from "../ui/html.js";
+import { useCallback, useEffect, useRef, useState } from "../vendor/hooks.js";
 import { get, post } from "./api.js";
 import { follow } from "./events.js";
 

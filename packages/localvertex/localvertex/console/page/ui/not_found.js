@@ -1,6 +1,6 @@
 // The view of an address that does not exist.
 
-import { link } from "../routes.js";
+import { link } from "./address.js";
 import { html } from "./html.js";
 import { Empty, Page } from "./page.js";
 

@@ -1,12 +1,12 @@
 // The frame of all views: navigation, the view of the address, and a line while the server does not answer.
 
-import { route } from "../routes.js";
-import { get } from "../server/api.js";
-import { onConnection } from "../server/events.js";
-import { useLoad } from "../server/load.js";
-import { html, useEffect, useErrorBoundary, useRef, useState } from "./html.js";
-import { Loading } from "./page.js";
-import { Notice, Problem } from "./problem.js";
+import { route } from "./routes.js";
+import { get } from "./server/api.js";
+import { onConnection } from "./server/events.js";
+import { useLoad } from "./server/load.js";
+import { html, useEffect, useErrorBoundary, useRef, useState } from "./ui/html.js";
+import { Loading } from "./ui/page.js";
+import { Notice, Problem } from "./ui/problem.js";
 
 /** Title, views and icon; an entry leads to the first of its views. @type {Array<[string, string[], string]>} */
 const ENTRIES = [
@@ -56,7 +56,7 @@ export function App() {
     </main>`;
 }
 
-/** What a place shows; the same view shows another task of a run. @param {import("../routes.js").Place} place */
+/** What a place shows; the same view shows another task of a run. @param {import("./routes.js").Place} place */
 const subject = (place) => `${place.name} ${place.params.id ?? ""} ${place.params.version ?? ""}`;
 
 /** @param {{isOpen: boolean, onToggle: () => void}} props */
@@ -107,7 +107,7 @@ const reload = () =>
 
 /**
  * The view of a place; its file is loaded when it is first shown.
- * @param {{place: import("../routes.js").Place}} props
+ * @param {{place: import("./routes.js").Place}} props
  */
 function View({ place }) {
   const [Loaded, setLoaded] = useState(/** @type {any} */ (null));
