@@ -17,13 +17,13 @@ from pathlib import Path
 from kfp import compiler, dsl
 
 import localvertex
-from localvertex.api.http.call import Call, Location
-from localvertex.api.http.index import Index
-from localvertex.api.http.operations import Operations
-from localvertex.api.http.store import Store
 from localvertex.api.metadata.metadata import Metadata
 from localvertex.api.pipeline_jobs.pipeline_jobs import COLLECTION, PipelineJobs
 from localvertex.api.pipeline_jobs.request import new_resource
+from localvertex.api.rest.call import Call, Location
+from localvertex.api.rest.index import Index
+from localvertex.api.rest.operations import Operations
+from localvertex.api.rest.store import Store
 
 _LOCATION = Location(project="local-project", region="us-central1")
 

@@ -43,9 +43,9 @@ def _localvertex_gaps(folder: Path) -> list[float]:
     """Measure the 23 gaps of a job whose worker dies until its restarts are used up."""
     file = folder / "times"
     message = {"job_spec": {"worker_pool_specs": [_pool(_WAIT), _pool(_DIE, str(file))]}}
-    job = jobs.read(message, region="us-central1", warn=lambda text: None)
+    job = jobs.read_job(message, region="us-central1", warn=lambda text: None)
     workspace = jobs.Workspace(folder=folder / "job", private_dir=folder)
-    jobs.run(job, workspace=workspace, processes=Processes(grace_seconds=1))
+    jobs.run_job(job, workspace=workspace, processes=Processes(grace_seconds=1))
     return _gaps(file)
 
 

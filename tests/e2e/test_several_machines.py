@@ -80,8 +80,8 @@ def ended(folder: pathlib.Path, pools: list[dict[str, Any]], options: jobs.Optio
         "base_output_directory": {"output_uri_prefix": f"{folder}/out"},
         "scheduling": {"strategy": "SPOT", "restart_job_on_worker_restart": len(pools) == 2},
     }
-    outcome = jobs.run(
-        jobs.read({"job_spec": spec}, region="us-central1", warn=lambda text: None),
+    outcome = jobs.run_job(
+        jobs.read_job({"job_spec": spec}, region="us-central1", warn=lambda text: None),
         workspace=jobs.Workspace(folder=folder / "job", private_dir=folder),
         processes=Processes(grace_seconds=5),
         options=options or jobs.Options(),

@@ -17,12 +17,12 @@ from starlette.routing import Match, Route
 from localvertex.api import connection
 from localvertex.api.access import session
 from localvertex.api.access.access import Access
-from localvertex.api.http import known_methods
-from localvertex.api.http.call import Call, Location, content_of
-from localvertex.api.http.errors import error_body
-from localvertex.api.http.guard import Guard
-from localvertex.api.http.json_response import JsonResponse, answered
-from localvertex.api.http.known_methods import KnownMethod
+from localvertex.api.rest import known_methods
+from localvertex.api.rest.call import Call, Location, content_of
+from localvertex.api.rest.errors import error_body
+from localvertex.api.rest.guard import Guard
+from localvertex.api.rest.json_response import JsonResponse, answered
+from localvertex.api.rest.known_methods import KnownMethod
 
 Method = Callable[[Call], dict[str, Any] | Response]
 Endpoint = Callable[[Request], Awaitable[Response]]

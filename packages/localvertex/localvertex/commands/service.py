@@ -9,12 +9,12 @@ from starlette.routing import Route
 
 from localvertex.api.custom_jobs.custom_jobs import CustomJobs
 from localvertex.api.endpoints.deployments import Deployments
-from localvertex.api.http.operations import Operations
-from localvertex.api.http.storage.storage import Storage
-from localvertex.api.http.store import Store
 from localvertex.api.metadata.metadata import Metadata
 from localvertex.api.pipeline_jobs.batches import PipelineJobBatches
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
+from localvertex.api.rest.operations import Operations
+from localvertex.api.rest.storage.storage import Storage
+from localvertex.api.rest.store import Store
 from localvertex.api.schedules.clock import Clock
 from localvertex.api.schedules.schedules import Schedules
 from localvertex.api.steps.offered import Method, Methods, Offered

@@ -4,8 +4,8 @@ from starlette.routing import Route
 
 from localvertex.api.custom_jobs.custom_jobs import CustomJobs
 from localvertex.api.endpoints.deployments import Deployments
-from localvertex.api.http.store import Store
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
+from localvertex.api.rest.store import Store
 from localvertex.api.schedules.schedules import Schedules
 from localvertex.console import static
 from localvertex.console.comparing.comparison import Comparisons

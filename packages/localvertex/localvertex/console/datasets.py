@@ -4,7 +4,7 @@ from collections import defaultdict
 from itertools import groupby, pairwise
 from typing import Any
 
-from localvertex.api.http.store import Store
+from localvertex.api.rest.store import Store
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs.outputs import Content, RunOutputs, exists
 

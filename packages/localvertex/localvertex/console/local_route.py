@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from localvertex.api.http.call import content_of
-from localvertex.api.http.json_response import answered
+from localvertex.api.rest.call import content_of
+from localvertex.api.rest.json_response import answered
 
 
 @dataclass(frozen=True, kw_only=True)

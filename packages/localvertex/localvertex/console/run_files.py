@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from localvertex.console.file_responses import COMMON, SANDBOX, download, shown
 from localvertex.show import report
-from localvertex.show.html import templates
+from localvertex.show.jinja import templates
 from localvertex.store import record
 from localvertex_base.userinput.regular_files import open_regular
 

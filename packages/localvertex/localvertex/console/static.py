@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from localvertex.api.http.guard import PAGE, PAGE_FILES
+from localvertex.api.rest.guard import PAGE, PAGE_FILES
 
 FOLDER = (Path(__file__).parent / "page").resolve()
 

@@ -66,19 +66,19 @@ _EXECUTORS: tuple[Executor, ...] = (
 )
 
 
-def find(executor: Container | Importer) -> Executor | None:
+def find_executor(executor: Container | Importer) -> Executor | None:
     """Return the first executor that accepts the spec, None when no executor does."""
     return next((each for each in _EXECUTORS if each.accepts(executor)), None)
 
 
 def has_replicas(executor: Container | Importer) -> bool:
     """Return whether the step is a custom job or a tuning job; only their replicas get the run's faults."""
-    return isinstance(find(executor), CustomJobExecutor | TuningJobExecutor)
+    return isinstance(find_executor(executor), CustomJobExecutor | TuningJobExecutor)
 
 
 def runs_given_command(executor: Container | Importer) -> bool:
     """Return whether the command in the file would run, and not a local replacement of it."""
-    return isinstance(find(executor), PythonStepExecutor | ContainerCommandExecutor)
+    return isinstance(find_executor(executor), PythonStepExecutor | ContainerCommandExecutor)
 
 
-__all__ = ["Executor", "find", "has_replicas", "runs_given_command"]
+__all__ = ["Executor", "find_executor", "has_replicas", "runs_given_command"]

@@ -4,7 +4,6 @@ import json
 from contextlib import suppress
 from typing import Any, ClassVar
 
-from localvertex import jobs
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.launcher import (
@@ -15,6 +14,7 @@ from localvertex.executors.launcher import (
     without_empty,
     write_resource,
 )
+from localvertex.jobs import CustomJob, JobState, Outcome, Workspace, read_job, run_job
 from localvertex.jobs.tuning.trial_run import TrialRun
 from localvertex.processes import logs
 from localvertex_base.compiled.spec import Container
@@ -46,20 +46,20 @@ class CustomJobExecutor(LauncherExecutor):
         write_resource(attempt, options, "CustomJob", name, location)
         logs.add(attempt.log, f"custom job {custom_job.display_name!r} as {name}")
         outcome = run(custom_job, attempt, project)
-        if outcome.state is jobs.JobState.CANCELLED:
+        if outcome.state is JobState.CANCELLED:
             raise Cancelled
-        if outcome.state is jobs.JobState.FAILED:
+        if outcome.state is JobState.FAILED:
             raise TaskFailed(outcome.error, exit_code=outcome.exit_code, is_retryable=not outcome.is_permanent)
         attempt.report_exit(0)
 
 
-def read(payload: dict[str, Any], attempt: Attempt, location: str) -> jobs.CustomJob:
+def read(payload: dict[str, Any], attempt: Attempt, location: str) -> CustomJob:
     """Check a CustomJob message of a launcher, and build the job.
 
     Raises:
         TaskFailed: It cannot run.
     """
-    return jobs.read(
+    return read_job(
         launched(payload, attempt.container),
         region=location,
         warn=attempt.context.warnings.add,
@@ -69,13 +69,13 @@ def read(payload: dict[str, Any], attempt: Attempt, location: str) -> jobs.Custo
     )
 
 
-def run(job: jobs.CustomJob, attempt: Attempt, project: str, trial: TrialRun | None = None) -> jobs.Outcome:
+def run(job: CustomJob, attempt: Attempt, project: str, trial: TrialRun | None = None) -> Outcome:
     """Run a job in the task's folder, or that of a trial, and report its events under the task's name."""
     context, name = attempt.context, attempt.scope.task["pipeline_task_name"]
     folder = trial.folder if trial else attempt.folder
-    return jobs.run(
+    return run_job(
         job,
-        workspace=jobs.Workspace(
+        workspace=Workspace(
             folder=folder,
             private_dir=context.private_dir,
             project=project,

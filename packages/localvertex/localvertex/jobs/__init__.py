@@ -1,7 +1,7 @@
 """Vertex custom jobs on this machine; the endpoint and the component that submit them are elsewhere.
 
-    job = custom_jobs.read(message, region="us-central1", warn=print)
-    outcome = custom_jobs.run(job, workspace=Workspace(...), processes=Processes(grace_seconds=10))
+    job = jobs.read_job(message, region="us-central1", warn=print)
+    outcome = jobs.run_job(job, workspace=Workspace(...), processes=Processes(grace_seconds=10))
 
 Replicas become processes with the environment that the service gives them, restarted by its rules.
 """
@@ -9,9 +9,9 @@ Replicas become processes with the environment that the service gives them, rest
 from localvertex.jobs.faults.faults import Fault
 from localvertex.jobs.faults.ledger import FaultLedger
 from localvertex.jobs.faults.options import Options
-from localvertex.jobs.job import CustomJob, Pool, Replica, read
+from localvertex.jobs.job import CustomJob, Pool, Replica, read_job
 from localvertex.jobs.restart_rules import RestartRule
-from localvertex.jobs.run import run
+from localvertex.jobs.run import run_job
 from localvertex.jobs.status import JobState, Outcome, ReplicaStatus, Status, Workspace
 
 __all__ = [
@@ -27,6 +27,6 @@ __all__ = [
     "RestartRule",
     "Status",
     "Workspace",
-    "read",
-    "run",
+    "read_job",
+    "run_job",
 ]

@@ -144,7 +144,7 @@ class CustomJob:
         )
 
 
-def read(
+def read_job(
     message: dict[str, Any],
     *,
     region: str,

@@ -28,7 +28,7 @@ from localvertex.processes.network.metadata_server import MetadataServer
 from localvertex.processes.processes import Processes
 
 
-def run(
+def run_job(
     job: CustomJob,
     *,
     workspace: Workspace,

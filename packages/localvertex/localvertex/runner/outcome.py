@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localvertex import executors
 from localvertex.credentials.secrets import is_masked
 from localvertex.errors import Cancelled, TaskFailed
+from localvertex.executors import find_executor, has_replicas
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.context import Context
 from localvertex.store import executor_files
@@ -102,7 +102,7 @@ def _cache_key(task: Task, executor: Container | Importer, context: Context) -> 
     if not (context.use_cache and task.spec.enable_cache and isinstance(executor, Container)):
         return ""
     # A cached job would not have the requested faults.
-    if context.custom_jobs.has_faults and executors.has_replicas(executor):
+    if context.custom_jobs.has_faults and has_replicas(executor):
         return ""
     inputs = _received(task, executor, context)
     return step_cache.key_of(
@@ -143,7 +143,7 @@ def execute(
         outputs_at=_outputs_at(task, executor, context),
         buckets=context.buckets,
     )
-    runner = executors.find(executor)
+    runner = find_executor(executor)
     if runner is None:
         raise TypeError(f"no executor for {task.component.executor}, although the check before the run accepted it")
     # Its outputs may be at a custom path in the temporary folder, which is removed afterwards.

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.show import job_report, results
-from localvertex.show.html import templates
+from localvertex.show.jinja import templates
 from localvertex.show.page import graph, models, steps
 from localvertex.show.page.artifacts import Artifacts
 from localvertex.show.terminal import resume_command

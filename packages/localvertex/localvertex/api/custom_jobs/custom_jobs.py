@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from localvertex import jobs
 from localvertex.api.custom_jobs.job_threads import JobThreads, WhenEnded
 from localvertex.api.custom_jobs.records import COLLECTION, JobRecords, Resource, damaged_resource
-from localvertex.api.http import errors, messages
-from localvertex.api.http.call import Call
-from localvertex.api.http.errors import ApiError, invalid, not_found
-from localvertex.api.http.listing import page_of
-from localvertex.api.http.operations import Operations
-from localvertex.api.http.records import StoredRecords, Viewed
-from localvertex.api.http.store import Damaged, Store
+from localvertex.api.rest import errors, messages
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.errors import ApiError, invalid, not_found
+from localvertex.api.rest.listing import page_of
+from localvertex.api.rest.operations import Operations
+from localvertex.api.rest.records import StoredRecords, Viewed
+from localvertex.api.rest.store import Damaged, Store
 from localvertex.errors import TaskFailed
-from localvertex.jobs import JobState, Workspace, images
+from localvertex.jobs import JobState, Workspace, images, read_job
 from localvertex.jobs.status import FINAL_STATES
 from localvertex.runner.engine import Options
 from localvertex.store import record
@@ -59,7 +58,7 @@ class CustomJobs:
         body = messages.checked(call.version, "CustomJob", call.body)
         warnings: list[str] = []
         try:
-            job = jobs.read(
+            job = read_job(
                 body,
                 region=call.location.region,
                 command_prefixes=self._options.command_prefixes,

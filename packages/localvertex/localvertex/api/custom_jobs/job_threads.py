@@ -7,16 +7,15 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import IO, Any
 
-from localvertex import jobs
 from localvertex.api.custom_jobs.records import COLLECTION, JobRecords, Resource, stopped
-from localvertex.api.http import errors
-from localvertex.api.http.errors import rpc_error
+from localvertex.api.rest import errors
+from localvertex.api.rest.errors import rpc_error
 from localvertex.api.steps.reach import Reach
 from localvertex.containers.serving.machine import Machine
 from localvertex.containers.variables import OUTPUT_FOLDERS
 from localvertex.credentials.isolation import Credentials, NoCredentials
 from localvertex.errors import TaskFailed
-from localvertex.jobs import CustomJob, JobState, Outcome, Status, Workspace
+from localvertex.jobs import CustomJob, JobState, Outcome, Status, Workspace, run_job
 from localvertex.jobs.status_file import StatusFile
 from localvertex.processes.processes import Processes
 from localvertex.runner.engine import Options
@@ -134,7 +133,7 @@ class JobThreads:
         processes = Processes(grace_seconds=_GRACE_SECONDS, hold=hold.fileno())
         with closing(NoCredentials()) as credentials, self._endpoint(processes, credentials, warn):
             status_file = StatusFile(workspace.folder, credentials.secrets.removed)
-            outcome = jobs.run(
+            outcome = run_job(
                 job,
                 workspace=workspace,
                 processes=processes,

@@ -5,9 +5,9 @@ from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
-from localvertex.api.http.call import Call
-from localvertex.api.http.errors import Status, rpc_error
-from localvertex.api.http.store import Damaged, Store
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.errors import Status, rpc_error
+from localvertex.api.rest.store import Damaged, Store
 from localvertex.jobs.status import FINAL_STATES, JobState
 from localvertex.store import record
 

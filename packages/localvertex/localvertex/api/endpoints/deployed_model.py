@@ -8,9 +8,9 @@ from accelerators.job.finding import sentences
 from accelerators.job.shape import Reading
 from accelerators.rules.prediction import check_resources
 from localvertex.api.endpoints.records import Records
-from localvertex.api.http.call import Location
-from localvertex.api.http.errors import ApiError, Status, invalid, not_found
-from localvertex.api.http.store import ID
+from localvertex.api.rest.call import Location
+from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
+from localvertex.api.rest.store import ID
 from localvertex.store import record
 from localvertex.store.model_versions import ModelVersions
 from localvertex.store.models.reading import DEFAULT

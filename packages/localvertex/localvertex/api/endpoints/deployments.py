@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from localvertex.api.endpoints.records import Records
-from localvertex.api.http.errors import ApiError, Status, not_found
+from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.containers.serving.container import ServingContainer
 from localvertex.containers.serving.machine import Machine
 from localvertex.containers.serving.process import NotServing, Serving, ServingProcess

@@ -9,12 +9,12 @@ from localvertex.api.endpoints import traffic
 from localvertex.api.endpoints.deployed_model import checked_change, new_deployed_model
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.endpoints.records import Records
-from localvertex.api.http import messages
-from localvertex.api.http.call import Call
-from localvertex.api.http.errors import ApiError, Status, invalid, not_found, rpc_error
-from localvertex.api.http.listing import page
-from localvertex.api.http.operations import TYPES, Operations
-from localvertex.api.http.store import ID, Damaged
+from localvertex.api.rest import messages
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.errors import ApiError, Status, invalid, not_found, rpc_error
+from localvertex.api.rest.listing import page
+from localvertex.api.rest.operations import TYPES, Operations
+from localvertex.api.rest.store import ID, Damaged
 from localvertex.store import record
 from localvertex.store.models.deployed import FOLDER
 from localvertex_base.userinput.spelling import camel

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from localvertex.api.endpoints import traffic
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.endpoints.records import Records
-from localvertex.api.http.call import Call
-from localvertex.api.http.errors import ApiError, Status, invalid
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.errors import ApiError, Status, invalid
 from localvertex.containers.serving.process import Answer, NotServing, ServingProcess
 from localvertex.store.model_versions import ModelVersions
 from localvertex.store.models.deployed import FOLDER

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from localvertex.api.http.errors import not_found
-from localvertex.api.http.store import ID, UNUSABLE, Damaged
 from localvertex.api.models.registered import patience
+from localvertex.api.rest.errors import not_found
+from localvertex.api.rest.store import ID, UNUSABLE, Damaged
 from localvertex.store.models.deployed import FILE, FOLDER
 from localvertex.store.registry_lock import locked
 from localvertex_base.userinput import files

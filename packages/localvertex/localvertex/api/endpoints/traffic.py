@@ -3,7 +3,7 @@
 import random
 from collections.abc import Collection, Mapping
 
-from localvertex.api.http.errors import ApiError, Status, invalid
+from localvertex.api.rest.errors import ApiError, Status, invalid
 
 NEW = "0"
 """In a request: the model that is being deployed."""

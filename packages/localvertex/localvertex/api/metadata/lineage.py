@@ -3,10 +3,10 @@
 from collections import defaultdict
 from typing import Any
 
-from localvertex.api.http import filters, messages
-from localvertex.api.http.call import Call
 from localvertex.api.metadata.nodes import ARTIFACT, ARTIFACTS, CONTEXT, EVENTS, EXECUTION, EXECUTIONS, Nodes, shown
 from localvertex.api.metadata.stores import Place
+from localvertex.api.rest import filters, messages
+from localvertex.api.rest.call import Call
 
 Subgraph = dict[str, Any]
 

@@ -4,9 +4,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from localvertex.api.http.call import Call
-from localvertex.api.http.operations import Operations
-from localvertex.api.http.store import Store
 from localvertex.api.metadata.lineage import Lineage
 from localvertex.api.metadata.nodes import ARTIFACT, CONTEXT, EXECUTION, Kind, Nodes, shown
 from localvertex.api.metadata.pipeline_runs import PipelineRuns
@@ -14,6 +11,9 @@ from localvertex.api.metadata.queries import list_nodes
 from localvertex.api.metadata.relations import Relations
 from localvertex.api.metadata.schemas import MetadataSchemas
 from localvertex.api.metadata.stores import COLLECTION, MetadataStores
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.operations import Operations
+from localvertex.api.rest.store import Store
 
 Method = Callable[[Call], dict[str, Any]]
 

@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from localvertex.api.http.call import Location
-from localvertex.api.http.errors import ApiError
-from localvertex.api.http.store import ID, UNUSABLE, Damaged, Store
 from localvertex.api.metadata.nodes import (
     ARTIFACT,
     ARTIFACTS,
@@ -32,6 +29,9 @@ from localvertex.api.metadata.relations import with_events
 from localvertex.api.metadata.stores import MetadataStores, Place
 from localvertex.api.pipeline_jobs.pipeline_jobs import COLLECTION as JOBS
 from localvertex.api.pipeline_jobs.view import pipeline_job, pipeline_name
+from localvertex.api.rest.call import Location
+from localvertex.api.rest.errors import ApiError
+from localvertex.api.rest.store import ID, UNUSABLE, Damaged, Store
 from localvertex.store import record
 
 _MARKERS = "pipelineRuns"

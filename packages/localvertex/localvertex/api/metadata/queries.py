@@ -8,11 +8,11 @@ import re
 from collections import defaultdict
 from typing import Any
 
-from localvertex.api.http import messages
-from localvertex.api.http.call import Call
-from localvertex.api.http.listing import page
 from localvertex.api.metadata.nodes import ARTIFACT, ARTIFACTS, CONTEXT, EXECUTIONS, Kind, Nodes, shown
 from localvertex.api.metadata.stores import Place
+from localvertex.api.rest import messages
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.listing import page
 
 _IN_CONTEXT = re.compile(r"""in_?[cC]ontext\(\s*["']([^"']*)["']\s*\)""")
 

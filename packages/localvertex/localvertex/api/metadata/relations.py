@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from localvertex.api.http import messages
-from localvertex.api.http.call import Call
-from localvertex.api.http.errors import invalid
 from localvertex.api.metadata.nodes import ARTIFACT, ARTIFACTS, CONTEXT, EVENTS, EXECUTION, EXECUTIONS, Kind, Nodes
 from localvertex.api.metadata.stores import Place
+from localvertex.api.rest import messages
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.errors import invalid
 from localvertex.store import record
 
 _MAX_PARENTS = 10

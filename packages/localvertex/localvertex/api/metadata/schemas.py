@@ -4,12 +4,12 @@ import re
 from typing import Any
 from uuid import uuid4
 
-from localvertex.api.http import messages
-from localvertex.api.http.call import Call
-from localvertex.api.http.errors import ApiError, Status, invalid, not_found
-from localvertex.api.http.listing import page
-from localvertex.api.http.store import ID, Damaged, Store
 from localvertex.api.metadata.stores import MetadataStores, Place
+from localvertex.api.rest import messages
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
+from localvertex.api.rest.listing import page
+from localvertex.api.rest.store import ID, Damaged, Store
 from localvertex.store import record
 
 _COLLECTION = "metadataSchemas"

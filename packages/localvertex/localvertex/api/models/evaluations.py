@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from localvertex.api.http import messages
-from localvertex.api.http.call import Call
-from localvertex.api.http.errors import ApiError, invalid, not_found
-from localvertex.api.http.listing import page
-from localvertex.api.http.store import UNUSABLE, Store
 from localvertex.api.models.registered import COLLECTION, Registered, number_to_change
+from localvertex.api.rest import messages
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.errors import ApiError, invalid, not_found
+from localvertex.api.rest.listing import page
+from localvertex.api.rest.store import UNUSABLE, Store
 from localvertex.store.model_versions import ModelVersions
 from localvertex.store.models import evaluations
 from localvertex.store.models.reading import DEFAULT

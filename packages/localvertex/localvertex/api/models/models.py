@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from localvertex.api.http import messages
-from localvertex.api.http.call import Call
-from localvertex.api.http.errors import ApiError, Status, invalid, not_found
-from localvertex.api.http.listing import page
-from localvertex.api.http.operations import TYPES, Operations
-from localvertex.api.http.store import ID, UNUSABLE, Store
 from localvertex.api.models.registered import COLLECTION, Registered, number, number_to_change
+from localvertex.api.rest import messages
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
+from localvertex.api.rest.listing import page
+from localvertex.api.rest.operations import TYPES, Operations
+from localvertex.api.rest.store import ID, UNUSABLE, Store
 from localvertex.store import registry
 from localvertex.store.model_versions import UPDATED, ModelVersions
 from localvertex.store.models.reading import DEFAULT, SOURCE

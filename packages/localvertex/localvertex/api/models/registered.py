@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from localvertex.api.http.call import Call
-from localvertex.api.http.errors import ApiError, Status, not_found
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.store.model_versions import ModelVersions
 
 COLLECTION = "models"

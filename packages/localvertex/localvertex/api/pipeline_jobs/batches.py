@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from localvertex.api.http import messages
-from localvertex.api.http.call import Call
-from localvertex.api.http.errors import ApiError, Status, invalid
-from localvertex.api.http.operations import TYPES, Operations
-from localvertex.api.http.store import Store
 from localvertex.api.pipeline_jobs.pipeline_jobs import COLLECTION, PipelineJobs
+from localvertex.api.rest import messages
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.errors import ApiError, Status, invalid
+from localvertex.api.rest.operations import TYPES, Operations
+from localvertex.api.rest.store import Store
 from localvertex.store import record, run_folder
 
 _MAX_JOBS = 32

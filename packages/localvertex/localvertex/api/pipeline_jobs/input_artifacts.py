@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from localvertex.api.http.call import Location
-from localvertex.api.http.errors import invalid
-from localvertex.api.http.store import ID
+from localvertex.api.rest.call import Location
+from localvertex.api.rest.errors import invalid
+from localvertex.api.rest.store import ID
 from localvertex.errors import TaskFailed
 from localvertex.store.task import Artifact
 from localvertex.values.buckets import Buckets

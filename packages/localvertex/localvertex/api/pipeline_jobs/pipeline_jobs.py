@@ -6,12 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from localvertex.api.http import messages
-from localvertex.api.http.call import Call, Location
-from localvertex.api.http.errors import ApiError, Status, invalid, not_found, rpc_error
-from localvertex.api.http.listing import page_of
-from localvertex.api.http.operations import Operations
-from localvertex.api.http.store import Damaged, Store
 from localvertex.api.pipeline_jobs.input_artifacts import given_artifacts
 from localvertex.api.pipeline_jobs.records import job_records
 from localvertex.api.pipeline_jobs.request import check_record, check_runtime_config, file_of, new_resource
@@ -19,6 +13,12 @@ from localvertex.api.pipeline_jobs.retry import content_to_retry, prepare_retry
 from localvertex.api.pipeline_jobs.run_files import check_removable, remove_run
 from localvertex.api.pipeline_jobs.run_threads import RunThreads
 from localvertex.api.pipeline_jobs.view import FILTER_FIELDS, pipeline_job, pipeline_name, was_started_here
+from localvertex.api.rest import messages
+from localvertex.api.rest.call import Call, Location
+from localvertex.api.rest.errors import ApiError, Status, invalid, not_found, rpc_error
+from localvertex.api.rest.listing import page_of
+from localvertex.api.rest.operations import Operations
+from localvertex.api.rest.store import Damaged, Store
 from localvertex.api.steps.reach import with_api
 from localvertex.runner import engine
 from localvertex.runner.pipeline_inputs import buckets_of, notes_of

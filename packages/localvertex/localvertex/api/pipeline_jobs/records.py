@@ -5,11 +5,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from localvertex.api.http.call import Call
-from localvertex.api.http.index import AT_REST, Signature, Summary, signature
-from localvertex.api.http.records import Resource, StoredRecords, Viewed
-from localvertex.api.http.store import Store
 from localvertex.api.pipeline_jobs.view import searchable, viewed_job
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.index import AT_REST, Signature, Summary, signature
+from localvertex.api.rest.records import Resource, StoredRecords, Viewed
+from localvertex.api.rest.store import Store
 from localvertex.store import journal, record
 
 _LARGE_FIELDS = frozenset({"pipelineSpec", "runtimeConfig", "jobDetail"})

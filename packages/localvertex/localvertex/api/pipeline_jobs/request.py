@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from localvertex.api.http.errors import ApiError, Status, invalid
+from localvertex.api.rest.errors import ApiError, Status, invalid
 from localvertex.errors import Refused
 from localvertex.store import record, run_folder
 from localvertex_base.userinput.errors import UserError

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from localvertex.api.http.errors import ApiError, Status, not_found
+from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.errors import Refused
 from localvertex.runner import engine, repeated_options
 from localvertex.runner.pipeline_run import PipelineRun

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from localvertex.api.http.errors import ApiError, Status, not_found
+from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.store import journal, record, removal, run_folder
 from localvertex.store.runs import Found, find_all
 from localvertex.store.task import State

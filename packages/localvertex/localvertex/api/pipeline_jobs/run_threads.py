@@ -5,10 +5,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from localvertex.api.http.errors import ApiError, Status, rpc_error
-from localvertex.api.http.store import Damaged, Store
 from localvertex.api.pipeline_jobs.request import NUM_RESUMES
 from localvertex.api.pipeline_jobs.run_files import write_end
+from localvertex.api.rest.errors import ApiError, Status, rpc_error
+from localvertex.api.rest.store import Damaged, Store
 from localvertex.errors import RecordNotWritten
 from localvertex.runner.pipeline_run import PipelineRun
 from localvertex.store import record

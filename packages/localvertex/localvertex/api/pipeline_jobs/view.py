@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from localvertex.api.http.errors import Status, rpc_error
-from localvertex.api.http.records import Viewed
-from localvertex.api.http.store import UNUSABLE
 from localvertex.api.pipeline_jobs.request import NUM_RESUMES
+from localvertex.api.rest.errors import Status, rpc_error
+from localvertex.api.rest.records import Viewed
+from localvertex.api.rest.store import UNUSABLE
 from localvertex.store import record
 from localvertex.store.task import State
 

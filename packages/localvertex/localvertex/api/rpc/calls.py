@@ -9,7 +9,7 @@ import grpc.aio
 from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp
 
-from localvertex.api.http.errors import ApiError, Status
+from localvertex.api.rest.errors import ApiError, Status
 from localvertex.api.rpc import methods
 from localvertex.api.rpc.exchange import HttpResponse, exchange
 from localvertex.api.rpc.methods import HttpRequest

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, get_args, get_type_hints
 from urllib.parse import unquote, urlencode
 
-from localvertex.api.http.errors import ApiError, Status, invalid
+from localvertex.api.rest.errors import ApiError, Status, invalid
 
 _PATH = re.compile(r"/([A-Za-z0-9.]+)\.([A-Za-z]+)/([A-Za-z]+)")
 """Package, service and method."""

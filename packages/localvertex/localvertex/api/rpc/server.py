@@ -9,7 +9,7 @@ import grpc.aio
 from starlette.types import ASGIApp
 
 from localvertex.api.connection import HOST, HOST_IPV6, MAX_CONNECTIONS, listen
-from localvertex.api.http.guard import MAX_BODY_BYTES
+from localvertex.api.rest.guard import MAX_BODY_BYTES
 from localvertex.api.rpc import certificate
 from localvertex.api.rpc.calls import Allows, Calls
 from localvertex_base.userinput.errors import UserError

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from localvertex.api.http.errors import invalid
+from localvertex.api.rest.errors import invalid
 from localvertex.api.schedules import firing
 from localvertex.api.schedules.cron import Cron
 

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
 
-from localvertex.api.http.errors import invalid
+from localvertex.api.rest.errors import invalid
 
 _MAX_LENGTH = 1000
 

@@ -7,14 +7,14 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
-from localvertex.api.http import messages
-from localvertex.api.http.call import Call
-from localvertex.api.http.errors import ApiError, Status, invalid, not_found, not_written
-from localvertex.api.http.listing import page_of
-from localvertex.api.http.operations import Operations
-from localvertex.api.http.records import StoredRecords
-from localvertex.api.http.store import Damaged, Store
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
+from localvertex.api.rest import messages
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.errors import ApiError, Status, invalid, not_found, not_written
+from localvertex.api.rest.listing import page_of
+from localvertex.api.rest.operations import Operations
+from localvertex.api.rest.records import StoredRecords
+from localvertex.api.rest.store import Damaged, Store
 from localvertex.api.schedules import firing
 from localvertex.api.schedules.checks import INPUT_FIELDS, check, check_record
 from localvertex.api.schedules.clock import RETRY_SECONDS, Clock, Waker

@@ -7,10 +7,10 @@ from typing import Any
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.endpoints.endpoints import Endpoints
 from localvertex.api.endpoints.records import Records
-from localvertex.api.http.call import Call, Location
-from localvertex.api.http.errors import ApiError
-from localvertex.api.http.operations import Operations
-from localvertex.api.http.store import Store
+from localvertex.api.rest.call import Call, Location
+from localvertex.api.rest.errors import ApiError
+from localvertex.api.rest.operations import Operations
+from localvertex.api.rest.store import Store
 from localvertex.containers.serving.machine import Machine
 from localvertex.errors import TaskFailed
 from localvertex.executors import steps_api

@@ -9,11 +9,11 @@ from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.endpoints.endpoints import Endpoints
 from localvertex.api.endpoints.predictions import Predictions
 from localvertex.api.endpoints.records import Records
-from localvertex.api.http.call import Call
-from localvertex.api.http.operations import Operations
-from localvertex.api.http.store import Store
 from localvertex.api.models.evaluations import Evaluations
 from localvertex.api.models.models import Models, OnDelete
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.operations import Operations
+from localvertex.api.rest.store import Store
 
 Method = Callable[[Call], dict[str, Any] | Response]
 

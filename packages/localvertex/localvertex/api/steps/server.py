@@ -16,8 +16,8 @@ from localvertex.api.access.step_access import StepAccess
 from localvertex.api.app import application
 from localvertex.api.connection import Connection
 from localvertex.api.endpoints.deployments import Deployments
-from localvertex.api.http.operations import Operations
-from localvertex.api.http.store import Store
+from localvertex.api.rest.operations import Operations
+from localvertex.api.rest.store import Store
 from localvertex.api.steps.offered import Methods, Offered
 from localvertex.containers.serving.machine import Machine
 from localvertex_base.userinput.temporary import temporary_folder

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from localvertex.api.http import filters, messages
-from localvertex.api.http.call import Call
-from localvertex.api.http.errors import invalid
-from localvertex.api.http.store import Store
+from localvertex.api.rest import filters, messages
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.errors import invalid
+from localvertex.api.rest.store import Store
 from localvertex.api.tensorboards import points, records
 from localvertex.api.tensorboards.place import Place
 from localvertex.api.tensorboards.points import Point, step_of

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from localvertex.api.http.call import Location
-from localvertex.api.http.errors import ApiError
-from localvertex.api.http.operations import Operations
-from localvertex.api.http.store import Store
+from localvertex.api.rest.call import Location
+from localvertex.api.rest.errors import ApiError
+from localvertex.api.rest.operations import Operations
+from localvertex.api.rest.store import Store
 from localvertex.api.tensorboards import event_files, points, records
 from localvertex.api.tensorboards.place import EXPERIMENT, RUN, TIME_SERIES, Place
 from localvertex.api.tensorboards.resources import Resources

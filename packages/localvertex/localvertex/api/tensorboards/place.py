@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from localvertex.api.http.call import Call, Location
-from localvertex.api.http.errors import invalid
-from localvertex.api.http.store import ID
+from localvertex.api.rest.call import Call, Location
+from localvertex.api.rest.errors import invalid
+from localvertex.api.rest.store import ID
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from localvertex.api.http.errors import not_found
-from localvertex.api.http.store import Damaged, Store
+from localvertex.api.rest.errors import not_found
+from localvertex.api.rest.store import Damaged, Store
 from localvertex.api.tensorboards import points
 from localvertex.api.tensorboards.place import Place
 

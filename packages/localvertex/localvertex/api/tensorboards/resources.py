@@ -6,12 +6,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from uuid import uuid4
 
-from localvertex.api.http import messages
-from localvertex.api.http.call import Call
-from localvertex.api.http.errors import ApiError, Status, invalid
-from localvertex.api.http.listing import page
-from localvertex.api.http.operations import Operations
-from localvertex.api.http.store import Damaged, Store
+from localvertex.api.rest import messages
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.errors import ApiError, Status, invalid
+from localvertex.api.rest.listing import page
+from localvertex.api.rest.operations import Operations
+from localvertex.api.rest.store import Damaged, Store
 from localvertex.api.tensorboards import records
 from localvertex.api.tensorboards.place import KINDS, TENSORBOARD, TIME_SERIES, Kind, Place
 from localvertex.api.tensorboards.records import VALUE_FIELDS, Resource

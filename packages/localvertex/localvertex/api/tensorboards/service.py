@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from localvertex.api.http.call import Call
-from localvertex.api.http.operations import Operations
-from localvertex.api.http.store import Store
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.operations import Operations
+from localvertex.api.rest.store import Store
 from localvertex.api.tensorboards.data import Data
 from localvertex.api.tensorboards.place import EXPERIMENT, RUN, TIME_SERIES
 from localvertex.api.tensorboards.resources import Resources

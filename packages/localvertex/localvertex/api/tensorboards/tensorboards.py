@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from localvertex.api.http.call import Call
-from localvertex.api.http.operations import TYPES, Operations
-from localvertex.api.http.store import Store
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.operations import TYPES, Operations
+from localvertex.api.rest.store import Store
 from localvertex.api.tensorboards.place import TENSORBOARD, Place
 from localvertex.api.tensorboards.records import Resource
 from localvertex.api.tensorboards.resources import Resources

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from localvertex.api.http.errors import invalid
+from localvertex.api.rest.errors import invalid
 from localvertex.console.comparing import curves, predictions, tables
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs.folders import find_run

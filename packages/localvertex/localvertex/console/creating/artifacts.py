@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from localvertex.api.http.store import ID
+from localvertex.api.rest.store import ID
 from localvertex.console.creating.form import Details
 from localvertex.console.creating.source import Source
 from localvertex.runner import input_artifacts

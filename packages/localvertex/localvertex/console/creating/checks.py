@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any
 
 from accelerators.pipeline.check import examine_pipeline
-from localvertex.api.http.call import Location
-from localvertex.api.http.errors import ApiError, Status
-from localvertex.api.http.store import Store
 from localvertex.api.metadata.stores import Place, exists
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
+from localvertex.api.rest.call import Location
+from localvertex.api.rest.errors import ApiError, Status
+from localvertex.api.rest.store import Store
 from localvertex.console.creating import artifacts, form, request
 from localvertex.console.creating.equivalents import Equivalents
 from localvertex.console.creating.source import Source

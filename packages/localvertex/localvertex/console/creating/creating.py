@@ -3,9 +3,9 @@
 from typing import Any
 
 from accelerators.catalogue.catalogue import load_catalogue
-from localvertex.api.http.call import Location
-from localvertex.api.http.store import Store
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
+from localvertex.api.rest.call import Location
+from localvertex.api.rest.store import Store
 from localvertex.console.creating import source
 from localvertex.console.creating.checks import Checks, wrong
 from localvertex.console.local_route import LocalCall, local_route

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from localvertex.api.http import messages
-from localvertex.api.http.errors import ApiError
 from localvertex.api.pipeline_jobs.request import INPUT_FIELDS
+from localvertex.api.rest import messages
+from localvertex.api.rest.errors import ApiError
 from localvertex.console.creating.form import Details, as_text
 from localvertex.console.creating.source import Source
 from localvertex_base.userinput.parameters import ParameterType

@@ -10,7 +10,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
-from localvertex.api.http.errors import invalid, not_found
+from localvertex.api.rest.errors import invalid, not_found
 from localvertex.console.runs import shape
 from localvertex.processes.sinks import MASK
 from localvertex.store import record, run_folder

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from localvertex.api.http.store import UNUSABLE
+from localvertex.api.rest.store import UNUSABLE
 from localvertex.console.events.stream import LAST, Event
 from localvertex.console.runs import logs
 from localvertex.console.runs.folders import step_folder

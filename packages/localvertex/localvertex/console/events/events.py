@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from localvertex.api.connection import EVENTS
 from localvertex.api.custom_jobs.custom_jobs import CustomJobs
-from localvertex.api.http.errors import ApiError
+from localvertex.api.rest.errors import ApiError
 from localvertex.console.events.changes import LogChanges, RunChanges, together
 from localvertex.console.events.job_changes import ApiJobChanges, JobChanges
 from localvertex.console.events.list_changes import ListChanges

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.api.custom_jobs.custom_jobs import CustomJobs
-from localvertex.api.http.errors import ApiError
+from localvertex.api.rest.errors import ApiError
 from localvertex.console.events.stream import LAST
 from localvertex.console.jobs.live import LiveJob, Message
 from localvertex.console.runs.record import Records

@@ -11,8 +11,8 @@ from anyio import CapacityLimiter, create_task_group, to_thread
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from localvertex.api.http import json_response
-from localvertex.api.http.errors import Status, error_body
+from localvertex.api.rest import json_response
+from localvertex.api.rest.errors import Status, error_body
 
 Event = tuple[str, dict[str, Any]]
 """Name and content."""

@@ -6,7 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from localvertex.api.custom_jobs.custom_jobs import CustomJobs
-from localvertex.api.http.errors import ApiError, Status, not_found
+from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.console.jobs.live import LiveJob
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs import log_search, logs, shape

@@ -11,9 +11,9 @@ from typing import Any
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.endpoints.predictions import check_size, request_of
 from localvertex.api.endpoints.records import Records
-from localvertex.api.http.errors import ApiError, Status, invalid, not_found
-from localvertex.api.http.store import ID, UNUSABLE, Store
 from localvertex.api.models.registered import Registered
+from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
+from localvertex.api.rest.store import ID, UNUSABLE, Store
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.models import measures
 from localvertex.console.models.origins import Origins

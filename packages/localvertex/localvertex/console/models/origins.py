@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from localvertex.api.endpoints.records import Records
-from localvertex.api.http.store import Damaged, Store
+from localvertex.api.rest.store import Damaged, Store
 from localvertex.console.runs.outputs import Content, RunOutputs, place_in
 from localvertex.store.models.reading import SOURCE, UPLOADED_BY
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.endpoints.predictions import ask, predictions_of
 from localvertex.api.endpoints.records import Records
-from localvertex.api.http.errors import ApiError, Status, not_found
+from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.containers.serving.process import ServingProcess
 from localvertex.processes import logs
 from localvertex.store import record

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from localvertex.api.http.errors import ApiError, Status, invalid
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
+from localvertex.api.rest.errors import ApiError, Status, invalid
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs.folders import find_run
 from localvertex.store import record

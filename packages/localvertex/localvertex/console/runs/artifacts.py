@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from localvertex.api.http.errors import ApiError, Status, invalid, not_found
+from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
 from localvertex.console import file_responses
 from localvertex.console.runs.folders import is_inside
 from localvertex.show.page.artifacts import Artifacts

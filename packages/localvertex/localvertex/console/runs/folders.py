@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from localvertex.api.http.errors import ApiError, Status, not_found
-from localvertex.api.http.store import ID
+from localvertex.api.rest.errors import ApiError, Status, not_found
+from localvertex.api.rest.store import ID
 from localvertex.store import record
 
 _MISSING = "the run {name} does not exist; it may have been deleted"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from localvertex.api.http.errors import ApiError, Status, invalid
+from localvertex.api.rest.errors import ApiError, Status, invalid
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs import folders
 from localvertex.console.runs.record import Records

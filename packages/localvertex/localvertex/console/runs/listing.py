@@ -4,11 +4,11 @@ from collections.abc import Generator
 from contextlib import closing
 from typing import Any
 
-from localvertex.api.http import filters
-from localvertex.api.http.errors import invalid
-from localvertex.api.http.index import Summary
-from localvertex.api.http.store import Store
 from localvertex.api.pipeline_jobs.records import RunRecords, job_records
+from localvertex.api.rest import filters
+from localvertex.api.rest.errors import invalid
+from localvertex.api.rest.index import Summary
+from localvertex.api.rest.store import Store
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.store import record
 from localvertex.store.task import State

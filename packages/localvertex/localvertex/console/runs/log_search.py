@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from localvertex.api.http.errors import invalid
+from localvertex.api.rest.errors import invalid
 from localvertex.console.runs import log_text, logs
 from localvertex_base.userinput.regular_files import open_regular
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from localvertex.api.http.errors import invalid, not_found
+from localvertex.api.rest.errors import invalid, not_found
 from localvertex.console import file_responses
 from localvertex.console.runs import log_text
 from localvertex.console.runs.folders import is_inside, step_folder

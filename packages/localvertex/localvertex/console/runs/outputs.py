@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from localvertex.api.http.index import Summary
 from localvertex.api.pipeline_jobs.records import RunRecords
+from localvertex.api.rest.index import Summary
 from localvertex.store import record
 
 FINGERPRINT = "fingerprint"

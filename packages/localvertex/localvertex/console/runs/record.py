@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from localvertex.api.http.errors import ApiError, Status
-from localvertex.api.http.index import signature
-from localvertex.api.http.store import Damaged, Store
 from localvertex.api.pipeline_jobs.view import state_and_error, was_started_here
+from localvertex.api.rest.errors import ApiError, Status
+from localvertex.api.rest.index import signature
+from localvertex.api.rest.store import Damaged, Store
 from localvertex.console.runs import shape
 from localvertex.store import journal, record, run_folder
 from localvertex.store.steps import failure

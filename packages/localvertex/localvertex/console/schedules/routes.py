@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from localvertex.api.http.call import Call, Location
-from localvertex.api.http.errors import ApiError, invalid
-from localvertex.api.http.store import Store
+from localvertex.api.rest.call import Call, Location
+from localvertex.api.rest.errors import ApiError, invalid
+from localvertex.api.rest.store import Store
 from localvertex.api.schedules import schedules
 from localvertex.api.schedules.cron import Cron
 from localvertex.api.schedules.firing import Schedule

@@ -6,8 +6,8 @@ or changes resources in Google Cloud.
 
 from collections.abc import Iterable, Iterator
 
-from localvertex import executors
 from localvertex.credentials.account import account_name
+from localvertex.executors import runs_given_command
 from localvertex.executors.python_step import PythonStepExecutor
 from localvertex_base.compiled.launchers import is_google_image, launcher_module
 from localvertex_base.compiled.spec import Component, Container, Pipeline
@@ -54,7 +54,7 @@ def _steps(pipeline: Pipeline, components: Iterable[Component]) -> Iterator[tupl
         for task in dag.tasks.values():
             component = pipeline.components.get(task.component)
             executor = pipeline.executors.get(component.executor) if component else None
-            if isinstance(executor, Container) and executors.runs_given_command(executor):
+            if isinstance(executor, Container) and runs_given_command(executor):
                 yield task.path or task.name, executor
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from localvertex import executors
 from localvertex.containers.choice import Choice
 from localvertex.containers.programs import missing
+from localvertex.executors import find_executor
 from localvertex.executors.container_command import ContainerCommandExecutor
 from localvertex.executors.custom_job import CustomJobExecutor
 from localvertex.executors.python_step import MODULES
@@ -46,7 +46,7 @@ def runs_own_command(container: Container) -> bool:
     """Return whether a container runs its own command here, not a replacement or a program of Google's."""
     if container.replacement or launcher_module((*container.command, *container.args)):
         return False
-    return isinstance(executors.find(container), ContainerCommandExecutor)
+    return isinstance(find_executor(container), ContainerCommandExecutor)
 
 
 def _problem(container: Container, choice: Choice) -> str:

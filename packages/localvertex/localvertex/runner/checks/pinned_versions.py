@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from localvertex import executors
 from localvertex.errors import Refused
+from localvertex.executors import find_executor
 from localvertex.executors.python_step import PythonStepExecutor, missing_install_script
 from localvertex.processes import pins
 from localvertex_base.compiled.spec import Component, Container, Pipeline
@@ -25,7 +25,7 @@ def replacements(pipeline: Pipeline, components: Iterable[Component], private_di
     reasons, seen = [], set[str]()
     for component in sorted(components, key=lambda each: each.path):
         container = pipeline.executors.get(component.executor)
-        if not isinstance(container, Container) or not isinstance(executors.find(container), PythonStepExecutor):
+        if not isinstance(container, Container) or not isinstance(find_executor(container), PythonStepExecutor):
             continue
         script = pins.replaced(missing_install_script(container, private_dir), known)
         if not script or script in seen or not pins.unsatisfied(script):

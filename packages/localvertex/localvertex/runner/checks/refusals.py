@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from localvertex import executors
 from localvertex.containers.choice import Choice
+from localvertex.executors import find_executor
 from localvertex.runner.checks import cloud_launchers, container_commands, serving_containers, signatures
 from localvertex.values import arguments, conditions
 from localvertex.values.placeholders import unknown_placeholders
@@ -185,7 +185,7 @@ def _step_refusals(component: Component, pipeline: Pipeline) -> list[str]:
         if any(text.startswith(f"deploymentSpec.executors.{component.executor}:") for text in pipeline.unsupported):
             return []
         return [f"{component.path}: there is no executor {quoted(component.executor, 120)}"]
-    runner = executors.find(executor)
+    runner = find_executor(executor)
     if runner is None:
         return [f"{executor.path}: no executor can run this locally"]
     reasons = runner.refusals(executor) + signatures.of_step(component, executor)

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
-from localvertex.show.html.templates import visible
+from localvertex.show.jinja.templates import visible
 from localvertex.show.page import classification
 from localvertex.store.task import Artifact
 from localvertex.values.buckets import Buckets, OutsideBucket

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from localvertex.show.html.templates import shown
+from localvertex.show.jinja.templates import shown
 from localvertex.show.page.artifacts import Artifacts, View
 from localvertex.store import record
 from localvertex.store.steps import logs as step_logs

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from localvertex.api.endpoints.records import Records
-from localvertex.api.http.errors import ApiError, Status
 from localvertex.api.models import registered
 from localvertex.api.models.registered import Registered
+from localvertex.api.rest.errors import ApiError, Status
 from localvertex.store import registry
 from localvertex.store.registry_lock import locked
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from localvertex_tests.support import run_records
 
-from localvertex.api.http.store import Store
 from localvertex.api.pipeline_jobs.run_files import write_end
+from localvertex.api.rest.store import Store
 from localvertex.store import record
 
 CREATED = "2026-01-01T00:00:00.000Z"

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from localvertex_tests.support import run_records
 
-from localvertex.api.http.call import Call, Location
-from localvertex.api.http.operations import Operations
-from localvertex.api.http.store import Store
 from localvertex.api.metadata.metadata import Metadata
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
+from localvertex.api.rest.call import Call, Location
+from localvertex.api.rest.operations import Operations
+from localvertex.api.rest.store import Store
 from localvertex.runner.engine import Options
 from localvertex.show import report
 from localvertex.store import executor_files, record, run_folder

@@ -91,7 +91,7 @@ def _reason(reasons: list[str]) -> str:
 
 def _executors(pipeline: Pipeline) -> str:
     # The importers of this page's own pipelines only provide the inputs.
-    found = [executors.find(each) for each in pipeline.executors.values()]
+    found = [executors.find_executor(each) for each in pipeline.executors.values()]
     return ", ".join(sorted({each.name for each in found if each} - {"importer"}))
 
 
@@ -99,7 +99,7 @@ def _is_job_of_google(executor: object) -> bool:
     """Return whether a custom job's payload names its pools itself; those of users come from a parameter."""
     if not isinstance(executor, Container):
         return False
-    found = executors.find(executor)
+    found = executors.find_executor(executor)
     is_job = found is not None and found.name == "custom job"
     return is_job and "{{$.inputs.parameters['worker_pool_specs']}}" not in " ".join(executor.args)
 

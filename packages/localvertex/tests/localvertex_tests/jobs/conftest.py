@@ -56,8 +56,8 @@ def run(workspace: jobs.Workspace) -> Callable[..., jobs.Outcome]:
         report: Callable[[str], None] = lambda text: None,
         **options: Any,
     ) -> jobs.Outcome:
-        return jobs.run(
-            jobs.read(message, region="us-central1", warn=lambda text: None),
+        return jobs.run_job(
+            jobs.read_job(message, region="us-central1", warn=lambda text: None),
             workspace=workspace,
             processes=Processes(grace_seconds=1),
             observe=observe,

@@ -102,7 +102,7 @@ def test_a_single_replica_gets_no_tf_config(environments: Seen, monkeypatch: pyt
 def test_ports_are_reserved_until_the_replicas_start_and_free_afterwards(
     message: Callable[..., dict[str, Any]],
 ) -> None:
-    job = jobs.read(message(("1", 1), ("1", 3)), region="us-central1", warn=print)
+    job = jobs.read_job(message(("1", 1), ("1", 3)), region="us-central1", warn=print)
     with held_addresses(job) as addresses:
         ports = [int(address.rpartition(":")[2]) for address in addresses.values()]
         for port in ports:

@@ -45,7 +45,7 @@ def job(message: Callable[..., dict[str, Any]]) -> Jobs:
                     "accelerator_type": "NVIDIA_TESLA_T4",
                     "accelerator_count": num_gpus,
                 }
-        return jobs.read(made, region="us-central1", warn=lambda text: None)
+        return jobs.read_job(made, region="us-central1", warn=lambda text: None)
 
     return make
 

@@ -91,8 +91,8 @@ def test_a_package_in_a_bucket_is_found_where_buckets_are_folders(
     workspace = jobs.Workspace(folder=tmp_path / "job", private_dir=tmp_path, buckets=tmp_path / "buckets")
 
     def run(uri: str) -> jobs.Outcome:
-        read = jobs.read(job(uri), region="us-central1", warn=lambda text: None)
-        return jobs.run(read, workspace=workspace, processes=Processes(grace_seconds=1))
+        read = jobs.read_job(job(uri), region="us-central1", warn=lambda text: None)
+        return jobs.run_job(read, workspace=workspace, processes=Processes(grace_seconds=1))
 
     assert run("gs://staging/tiny_task-1.0.tar.gz").state is JobState.SUCCEEDED
     with pytest.raises(TaskFailed, match="points outside its bucket"):

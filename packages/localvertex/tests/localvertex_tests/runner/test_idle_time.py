@@ -12,7 +12,7 @@ from kfp import dsl
 from localvertex_tests.support.journal import Listener
 
 import localvertex
-from localvertex.api.http.store import Store
+from localvertex.api.rest.store import Store
 from localvertex.console.local_route import LocalCall
 from localvertex.console.runs.listing import RunList
 from localvertex.console.runs.record import Records

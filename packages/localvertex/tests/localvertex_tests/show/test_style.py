@@ -8,7 +8,7 @@ import pytest
 
 from localvertex.jobs.goodput.timeline import Kind
 from localvertex.show import job_report
-from localvertex.show.html import templates
+from localvertex.show.jinja import templates
 from localvertex.store.task import State
 
 STYLE = (Path(templates.__file__).parent / "run.css").read_text()

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from kfp import dsl
 
-from localvertex.api.http.call import Call, Location
+from localvertex.api.rest.call import Call, Location
 from localvertex.commands.service import Service
 from localvertex.store import run_folder
 from vertex_testing.runs import Command, Execute

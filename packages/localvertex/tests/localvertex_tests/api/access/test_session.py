@@ -12,7 +12,7 @@ import requests
 from localvertex_tests.api.access.test_token import NOBODY, as_root
 
 from localvertex.api.access.access import REFUSAL
-from localvertex.api.http import guard
+from localvertex.api.rest import guard
 from localvertex.console import static
 from localvertex.processes.network import sockets
 from vertex_testing.server import PARENT, Server

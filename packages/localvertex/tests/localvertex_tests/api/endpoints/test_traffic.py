@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from localvertex.api.endpoints import traffic
-from localvertex.api.http.errors import ApiError
+from localvertex.api.rest.errors import ApiError
 
 
 @pytest.mark.parametrize(

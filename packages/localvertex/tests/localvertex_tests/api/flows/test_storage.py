@@ -12,7 +12,7 @@ import pytest
 import requests
 from google.api_core import exceptions
 
-from localvertex.api.http.storage.objects import Objects, PreconditionFailed
+from localvertex.api.rest.storage.objects import Objects, PreconditionFailed
 from vertex_testing.server import Server
 
 UPLOADS = "/upload/storage/v1/b/things/o"

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from localvertex.api.http import known_methods
+from localvertex.api.rest import known_methods
 from vertex_testing.server import Server, wait_until
 
 pytestmark = pytest.mark.slow

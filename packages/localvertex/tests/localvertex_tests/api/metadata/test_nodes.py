@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from localvertex.api.http.call import Call, Location
-from localvertex.api.http.errors import ApiError, Status
+from localvertex.api.rest.call import Call, Location
+from localvertex.api.rest.errors import ApiError, Status
 from localvertex.commands.service import Service
 
 LOCATION = Location(project="p", region="r")

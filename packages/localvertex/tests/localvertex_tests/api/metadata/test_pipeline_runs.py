@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from localvertex.api.http.call import Call, Location
+from localvertex.api.rest.call import Call, Location
 from localvertex.commands.service import Service
 from vertex_testing.server import Server, wait_until
 

@@ -16,8 +16,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from localvertex.api.http.errors import Status, error_body
-from localvertex.api.http.json_response import JsonResponse
+from localvertex.api.rest.errors import Status, error_body
+from localvertex.api.rest.json_response import JsonResponse
 from localvertex.api.rpc import methods
 from localvertex.api.rpc.server import RpcServer
 

@@ -15,7 +15,7 @@ import pytest
 from localvertex_tests.api.rpc.clients import LIST, endpoint, num_jobs
 from starlette.applications import Starlette
 
-from localvertex.api.http import known_methods
+from localvertex.api.rest import known_methods
 from localvertex.api.rpc import methods
 from localvertex.api.rpc.server import RpcServer
 from localvertex_base.userinput.errors import UserError

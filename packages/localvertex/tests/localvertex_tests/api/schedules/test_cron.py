@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from localvertex.api.http.errors import ApiError
+from localvertex.api.rest.errors import ApiError
 from localvertex.api.schedules.cron import Cron
 
 

@@ -9,8 +9,8 @@ import pytest
 from localvertex_tests.console.comparing.runs import Runs, line, metric
 from localvertex_tests.support.run_records import TASK, run_record
 
-from localvertex.api.http.errors import ApiError
-from localvertex.api.http.store import Store
+from localvertex.api.rest.errors import ApiError
+from localvertex.api.rest.store import Store
 from localvertex.console.comparing import curves, tables
 from localvertex.console.comparing.comparison import Comparisons
 from localvertex.console.local_route import LocalCall

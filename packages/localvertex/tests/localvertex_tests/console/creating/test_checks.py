@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from localvertex.api.http.errors import ApiError
-from localvertex.api.http.store import Store
+from localvertex.api.rest.errors import ApiError
+from localvertex.api.rest.store import Store
 from localvertex.commands.service import Service
 from localvertex.console.creating import source
 from localvertex.console.creating.creating import Creating

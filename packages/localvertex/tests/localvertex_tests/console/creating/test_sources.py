@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from localvertex_tests.support.run_records import run_record
 
-from localvertex.api.http.store import Store
+from localvertex.api.rest.store import Store
 from localvertex.commands.service import Service
 from localvertex.console.creating.creating import Creating
 from localvertex.console.local_route import LocalCall

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from localvertex_tests.support.run_records import TASK, run_record, write
 
-from localvertex.api.http.store import Store
+from localvertex.api.rest.store import Store
 from localvertex.console.datasets import Datasets
 from localvertex.console.local_route import LocalCall
 from localvertex.store import record

@@ -10,8 +10,8 @@ import pytest
 from localvertex_tests.constructs.construct import FOLDER
 from localvertex_tests.support.run_records import run_record, write
 
-from localvertex.api.http.errors import ApiError
-from localvertex.api.http.store import Store
+from localvertex.api.rest.errors import ApiError
+from localvertex.api.rest.store import Store
 from localvertex.console.local_route import LocalCall
 from localvertex.console.runs.graph import Graphs
 from localvertex.console.runs.record import Records

@@ -9,9 +9,9 @@ from localvertex_tests.support import run_records
 
 from localvertex.api.access.step_access import StepAccess
 from localvertex.api.custom_jobs.custom_jobs import CustomJobs
-from localvertex.api.http.errors import ApiError
-from localvertex.api.http.operations import Operations
-from localvertex.api.http.store import Store
+from localvertex.api.rest.errors import ApiError
+from localvertex.api.rest.operations import Operations
+from localvertex.api.rest.store import Store
 from localvertex.console.jobs.routes import JobRoutes
 from localvertex.console.local_route import LocalCall
 from localvertex.console.runs.record import Records

@@ -10,7 +10,7 @@ from localvertex_tests.support import serving
 
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.endpoints.records import Records
-from localvertex.api.http.store import Store
+from localvertex.api.rest.store import Store
 from localvertex.console.local_route import LocalCall
 from localvertex.console.models.models import Models
 from localvertex.containers.serving.machine import Machine

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from localvertex_tests.support.run_records import TASK, run_record, write
 
-from localvertex.api.http.errors import ApiError, Status
+from localvertex.api.rest.errors import ApiError, Status
 from localvertex.console.local_route import LocalCall
 from localvertex.store.model_versions import ModelVersions
 from localvertex.store.record import now

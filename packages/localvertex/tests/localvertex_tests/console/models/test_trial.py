@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from localvertex.api.endpoints.records import Records
-from localvertex.api.http.errors import ApiError, Status
+from localvertex.api.rest.errors import ApiError, Status
 from localvertex.console.local_route import LocalCall
 from localvertex.console.models.trial import Trial
 from vertex_testing.processes import command_line, has_ended

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from localvertex_tests.api.http.test_index import files_opened
+from localvertex_tests.api.rest.test_index import files_opened
 from localvertex_tests.support.run_records import job_record, run_record, write, write_job
 
-from localvertex.api.http.errors import ApiError
-from localvertex.api.http.store import Store
+from localvertex.api.rest.errors import ApiError
+from localvertex.api.rest.store import Store
 from localvertex.console.events.list_changes import ListChanges
 from localvertex.console.local_route import LocalCall
 from localvertex.console.runs.listing import RunList

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from localvertex.api.http.errors import ApiError
+from localvertex.api.rest.errors import ApiError
 from localvertex.api.schedules.cron import Cron
 from localvertex.api.schedules.firing import Schedule
 from localvertex.console.schedules.sentence import sentence, times_of, times_of_schedule

@@ -10,7 +10,7 @@ import pytest
 from localvertex_tests.console.watch import pipelines
 from localvertex_tests.support import run_records
 
-from localvertex.api.http.errors import ApiError
+from localvertex.api.rest.errors import ApiError
 from localvertex.console.runs import commands
 from localvertex.console.runs.artifacts import ArtifactOf
 from localvertex.store.executor_files import INPUT

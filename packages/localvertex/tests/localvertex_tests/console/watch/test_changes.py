@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from localvertex_tests.support import run_records
 
-from localvertex.api.http.store import Store
+from localvertex.api.rest.store import Store
 from localvertex.console.events.changes import LogChanges, RunChanges
 from localvertex.console.runs import log_text, logs, record as runs_record
 from localvertex.console.runs.record import Records

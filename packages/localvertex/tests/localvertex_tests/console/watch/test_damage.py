@@ -11,9 +11,9 @@ import pytest
 from localvertex_tests.support import run_records
 
 from localvertex.api.custom_jobs.custom_jobs import CustomJobs
-from localvertex.api.http.errors import ApiError
-from localvertex.api.http.operations import Operations
-from localvertex.api.http.store import Store
+from localvertex.api.rest.errors import ApiError
+from localvertex.api.rest.operations import Operations
+from localvertex.api.rest.store import Store
 from localvertex.console.comparing.comparison import Comparisons
 from localvertex.console.events.changes import RunChanges
 from localvertex.console.events.job_changes import JobChanges

@@ -190,7 +190,7 @@ def test_a_maintenance_notice_reaches_the_program_before_its_machine_is_lost(
 def test_random_faults_are_the_same_for_the_same_seed_and_training_survives_them(
     training: Messages, trains: Trains, message: Messages
 ) -> None:
-    job = jobs.read(message(("x", 1), ("x", 2)), region="us-central1", warn=print)
+    job = jobs.read_job(message(("x", 1), ("x", 2)), region="us-central1", warn=print)
     assert random_faults(job, 7) == random_faults(job, 7)
     assert len({random_faults(job, seed) for seed in range(20)}) > 10
     assert all(fault.action is not Action.SIGSTOP for seed in range(50) for fault in random_faults(job, seed))

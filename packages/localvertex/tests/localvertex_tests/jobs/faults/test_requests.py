@@ -29,7 +29,7 @@ def warnings() -> list[str]:
 @pytest.fixture
 def asked(message: Messages, tmp_path: Path, warnings: list[str]) -> Requests:
     """Return the requests to the job `a` in the test's folder."""
-    job = jobs.read(message(("x", 1), ("x", 2)), region="us-central1", warn=print)
+    job = jobs.read_job(message(("x", 1), ("x", 2)), region="us-central1", warn=print)
     return Requests(job, tmp_path, "a", warnings.append)
 
 

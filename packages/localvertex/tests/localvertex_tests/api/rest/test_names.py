@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from localvertex.api.http import messages
-from localvertex.api.http.errors import ApiError
+from localvertex.api.rest import messages
+from localvertex.api.rest.errors import ApiError
 from vertex_testing.server import Server
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {

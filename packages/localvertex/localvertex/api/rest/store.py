@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from localvertex.api.http.errors import ApiError, Status
-from localvertex.api.http.index import FILE, UNKNOWN, Index, Signature, signature
+from localvertex.api.rest.errors import ApiError, Status
+from localvertex.api.rest.index import FILE, UNKNOWN, Index, Signature, signature
 from localvertex.store import run_folder
 from localvertex.store.record import PRIVATE
 from localvertex_base.userinput import files

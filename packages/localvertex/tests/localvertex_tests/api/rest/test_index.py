@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from localvertex_tests.support.run_records import job_record, run_record, write, write_job
 
-from localvertex.api.http.call import Call, Location
-from localvertex.api.http.index import Index
 from localvertex.api.pipeline_jobs.records import RunRecords
+from localvertex.api.rest.call import Call, Location
+from localvertex.api.rest.index import Index
 from localvertex.commands.service import Service
 from localvertex.store import journal
 from vertex_testing.server import PARENT

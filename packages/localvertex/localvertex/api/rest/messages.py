@@ -6,7 +6,7 @@ They come with google-cloud-aiplatform. Its import takes seconds, so it happens 
 import re
 from typing import Any
 
-from localvertex.api.http.errors import invalid
+from localvertex.api.rest.errors import invalid
 
 _MAX_NAME = 128
 

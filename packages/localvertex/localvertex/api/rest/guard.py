@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localvertex.api.access.access import Access
-from localvertex.api.http.errors import error_body
+from localvertex.api.rest.errors import error_body
 from localvertex.processes.network import sockets
 from localvertex_base.userinput.reading import MAX_BYTES
 

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import google_crc32c
 
-from localvertex.api.http.errors import ApiError, Status, invalid, not_found
+from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
 from localvertex.errors import TaskFailed
 from localvertex.store import record
 from localvertex.values.buckets import Buckets

@@ -18,9 +18,9 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from localvertex.api.http.errors import ApiError, Status, error_body, invalid, not_written
-from localvertex.api.http.json_response import JsonResponse
-from localvertex.api.http.storage.objects import Objects, PreconditionFailed
+from localvertex.api.rest.errors import ApiError, Status, error_body, invalid, not_written
+from localvertex.api.rest.json_response import JsonResponse
+from localvertex.api.rest.storage.objects import Objects, PreconditionFailed
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import parse_json
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
-from localvertex.api.http.call import Call
-from localvertex.api.http.index import AT_REST, Signature, Summary
-from localvertex.api.http.store import Damaged, Store
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.index import AT_REST, Signature, Summary
+from localvertex.api.rest.store import Damaged, Store
 
 Resource = dict[str, Any]
 

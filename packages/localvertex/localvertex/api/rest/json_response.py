@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from localvertex.api.http.errors import ApiError, error_body, invalid, not_written
+from localvertex.api.rest.errors import ApiError, error_body, invalid, not_written
 from localvertex_base.userinput.errors import UserError
 
 _HEADERS = {

@@ -4,11 +4,11 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
-from localvertex.api.http.call import Call, Location
-from localvertex.api.http.errors import Status, not_found, rpc_error
-from localvertex.api.http.listing import page_of
-from localvertex.api.http.records import StoredRecords
-from localvertex.api.http.store import Damaged, Store
+from localvertex.api.rest.call import Call, Location
+from localvertex.api.rest.errors import Status, not_found, rpc_error
+from localvertex.api.rest.listing import page_of
+from localvertex.api.rest.records import StoredRecords
+from localvertex.api.rest.store import Damaged, Store
 from localvertex.store import record
 
 _COLLECTION = "operations"

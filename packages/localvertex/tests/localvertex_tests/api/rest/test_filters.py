@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from localvertex.api.http import filters
-from localvertex.api.http.call import Call, Location
-from localvertex.api.http.errors import ApiError
-from localvertex.api.http.listing import page
+from localvertex.api.rest import filters
+from localvertex.api.rest.call import Call, Location
+from localvertex.api.rest.errors import ApiError
+from localvertex.api.rest.listing import page
 
 FIELDS = {"name", "displayName", "state", "labels", "createTime", "startedRunCount", "allowQueueing", "tags"}
 

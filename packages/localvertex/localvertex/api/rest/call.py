@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from localvertex.api.http.errors import invalid
+from localvertex.api.rest.errors import invalid
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import parse_json
 

@@ -1,4 +1,4 @@
-"""Writes the table of calls into docs/serve.md: `python -m localvertex_tests.api.http.calls`.
+"""Writes the table of calls into docs/serve.md: `python -m localvertex_tests.api.rest.calls`.
 
 A server is asked for each method of Vertex AI that Google's generated clients can send.
 """
@@ -8,12 +8,12 @@ import textwrap
 from collections import defaultdict
 from pathlib import Path
 
-from localvertex.api.http.known_methods import KnownMethod, known_methods
+from localvertex.api.rest.known_methods import KnownMethod, known_methods
 from vertex_testing.server import Server
 
 PAGE = Path(__file__).parents[4] / "docs" / "serve.md"
 
-_START, _END = "<!-- calls: written by tests/localvertex_tests/api/http/calls.py -->\n\n", "<!-- end of calls -->\n"
+_START, _END = "<!-- calls: written by tests/localvertex_tests/api/rest/calls.py -->\n\n", "<!-- end of calls -->\n"
 
 _NO_LRO = "done when the request returns"
 

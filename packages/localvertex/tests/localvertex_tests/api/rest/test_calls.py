@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from google.api_core import exceptions
-from localvertex_tests.api.http import calls
+from localvertex_tests.api.rest import calls
 
 from vertex_testing.server import PARENT, Server, wait_until
 
@@ -19,7 +19,7 @@ def table(server: Server) -> str:
 
 
 def test_the_table_of_the_page_is_what_the_server_answers(table: str) -> None:
-    assert calls.PAGE.read_text() == calls.page_with(table), "python -m localvertex_tests.api.http.calls"
+    assert calls.PAGE.read_text() == calls.page_with(table), "python -m localvertex_tests.api.rest.calls"
 
 
 def test_a_method_whose_difference_is_described_is_served(table: str) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from localvertex.api.http.errors import ApiError, invalid
+from localvertex.api.rest.errors import ApiError, invalid
 from localvertex_base.userinput.spelling import camel
 
 Test = Callable[[dict[str, Any]], bool]
