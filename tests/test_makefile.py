@@ -11,7 +11,9 @@ import pytest
 def clone(repository: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
     """A folder with the files that `make venv` reads."""
     ignored = shutil.ignore_patterns("node_modules")
-    shutil.copytree(repository / "requirements", tmp_path / "requirements", ignore=ignored)
+    shutil.copytree(repository / "requirements", tmp_path / "requirements")
+    scripts = pathlib.Path("packages", "localvertex", "requirements")
+    shutil.copytree(repository / scripts, tmp_path / scripts, ignore=ignored)
     for name in ("Makefile", "pyproject.toml"):
         shutil.copy(repository / name, tmp_path)
     return tmp_path

