@@ -186,8 +186,8 @@ def test_the_wait_for_other_machines_is_as_long_as_the_pages_say(repository: Pat
     minutes = f"{seconds / 60:g} minutes while the job starts"
     dialog = "packages/localvertex/localvertex/console/page/jobs/fault_buttons.js"
     assert minutes in (repository / dialog).read_text()
-    assert minutes in (repository / "docs/console.md").read_text()
-    assert minutes in (repository / "docs/faults.md").read_text()
+    assert minutes in (repository / "packages/localvertex/docs/console.md").read_text()
+    assert minutes in (repository / "packages/localvertex/docs/faults.md").read_text()
     assert f"`--peer-timeout-seconds` ({seconds:g})" in (repository / "docs/training.md").read_text()
 
 
