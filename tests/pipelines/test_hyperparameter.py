@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGES = ("accelerators", "components", "pipelines", "trainer", "localvertex_base")
+PACKAGES = ("components", "pipelines", "trainer")
 
 
 def add_before(line: str, *added: str) -> Callable[[str], str]:

@@ -22,7 +22,7 @@ def test_an_installation_brings_the_tools_and_what_they_import(package: Path, tm
     page = Path("localvertex", "console", "page")
     shipped = {each.name for each in (package / page).rglob("*") if each.is_file()}
     kept = {each.name for each in (folder / page).rglob("*") if each.is_file()}
-    assert "app.js" in kept
+    assert "main.js" in kept
     assert {each for each in shipped - kept if not each.endswith(".d.ts")} == set()
     program = "import accelerators.__main__ as a; a.main(['suggest', '--accelerator', 'NVIDIA_L4'])"
     # Isolated: neither the repository nor the installed packages of this environment are importable, PyYAML excepted.

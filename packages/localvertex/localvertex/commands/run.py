@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 from localvertex import jobs, runs
+from localvertex.api.steps.reach import with_api
 from localvertex.containers.options import ContainerOptions
 from localvertex.jobs.faults import faults
 from localvertex.runner import input_artifacts
@@ -23,7 +24,7 @@ from localvertex_base.userinput.errors import UserError
 def execute(options: argparse.Namespace) -> int:
     """Run; return 0 when the pipeline succeeded, 1 when it failed, 128 + signal when it was stopped."""
     start = _resume_run if options.resume else _start_run
-    content = start(options, run_options(options))
+    content = start(options, with_api(run_options(options)))
     summary.show(content)
     if content["state"] != State.SUCCEEDED:
         print(resume_command.sentence(content))

@@ -1,9 +1,130 @@
-// The start of the page: the session, then the view of the address.
+// The page: the session, navigation, the view of the address, and a line while the server does not answer.
 
-import { App } from "./app.js";
+import { route } from "./routes.js";
 import { get, openSession } from "./server/api.js";
-import { html, render } from "./ui/html.js";
-import { Problem } from "./ui/problem.js";
+import { onConnection } from "./server/events.js";
+import { useLoad } from "./server/load.js";
+import { html, render, useEffect, useErrorBoundary, useRef, useState } from "./ui/html.js";
+import { Loading } from "./ui/page.js";
+import { Notice, Problem } from "./ui/problem.js";
+
+/** Title, views and icon; an entry leads to the first of its views. @type {Array<[string, string[], string]>} */
+const ENTRIES = [
+  ["Runs", ["runs", "run", "job"], "M3 4h12M3 9h12M3 14h8"],
+  ["Create run", ["create"], "M9 3v12M3 9h12"],
+  ["Compare", ["compare"], "M4 15V8M9 15V3M14 15v-5"],
+  ["Schedules", ["schedules", "schedule", "new schedule"], "M9 5v4l3 2M15.5 9a6.5 6.5 0 1 1-13 0 6.5 6.5 0 0 1 13 0Z"],
+  ["Models", ["models", "model"], "M9 2.5 15 6v6l-6 3.5L3 12V6l6-3.5ZM3 6l6 3.5L15 6M9 9.5v6"],
+  [
+    "Datasets",
+    ["datasets"],
+    "M15 4.5c0 2.7-12 2.7-12 0s12-2.7 12 0ZM3 4.5v9c0 2.7 12 2.7 12 0v-9M3 9c0 2.7 12 2.7 12 0",
+  ],
+];
+
+/** The whole page. */
+function App() {
+  const [place, setPlace] = useState(() => route(location.hash));
+  const [isOpen, setIsOpen] = useState(false);
+  const main = useRef(/** @type {HTMLElement | null} */ (null));
+  const shown = useRef(subject(place));
+  useEffect(() => {
+    const change = () => setPlace(route(location.hash));
+    addEventListener("hashchange", change);
+    // The address may have changed since the first drawing.
+    change();
+    return () => removeEventListener("hashchange", change);
+  }, []);
+  useEffect(() => {
+    if (shown.current === subject(place)) return;
+    shown.current = subject(place);
+    setIsOpen(false);
+    scrollTo(0, 0);
+    main.current?.focus({ preventScroll: true });
+  }, [place]);
+  const skip = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    main.current?.focus();
+  };
+  return html`
+    <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
+    <${Top} isOpen=${isOpen} onToggle=${() => setIsOpen(!isOpen)} />
+    <${Navigation} current=${place.name} isOpen=${isOpen} onLeave=${() => setIsOpen(false)} />
+    <main id="main" class="view" tabindex="-1" ref=${main}>
+      <${Connection} />
+      <${View} key=${subject(place)} place=${place} />
+    </main>`;
+}
+
+/** What a place shows; the same view shows another task of a run. @param {import("./routes.js").Place} place */
+const subject = (place) => `${place.name} ${place.params.id ?? ""} ${place.params.version ?? ""}`;
+
+/** @param {{isOpen: boolean, onToggle: () => void}} props */
+function Top({ isOpen, onToggle }) {
+  const { data } = useLoad("/local/server");
+  return html`<header class="top">
+    <button class="icon menu" aria-expanded=${isOpen} aria-controls="navigation" onClick=${onToggle}>
+      <svg viewBox="0 0 18 18" aria-hidden="true"><path d="M2 4.5h14M2 9h14M2 13.5h14" /></svg>
+      <span class="hidden">Menu</span>
+    </button>
+    <a class="brand" href="#/runs">localvertex</a>
+    ${data && html`<span class="work-dir" title=${data.work_dir}>${data.work_dir}</span>`}
+  </header>`;
+}
+
+/** @param {{current: string, isOpen: boolean, onLeave: () => void}} props */
+function Navigation({ current, isOpen, onLeave }) {
+  const close = (/** @type {KeyboardEvent} */ event) => event.key === "Escape" && onLeave();
+  return html`<nav id="navigation" class=${isOpen ? "open" : ""} aria-label="Main" onClick=${onLeave}
+      onKeyDown=${close}>
+    <ul>
+      ${ENTRIES.map(
+        ([title, views, icon]) => html`<li key=${title}>
+          <a href=${`#/${views[0]}`} aria-current=${views.includes(current) ? "page" : undefined}>
+            <svg viewBox="0 0 18 18" aria-hidden="true"><path d=${icon} /></svg>${title}
+          </a>
+        </li>`,
+      )}
+    </ul>
+  </nav>`;
+}
+
+/** A line that warns while the shown data may be out of date. */
+function Connection() {
+  const [problem, setProblem] = useState("");
+  useEffect(() => onConnection(setProblem), []);
+  return html`<div aria-live="polite">${problem && html`<${Notice} kind="warn">${problem}<//>`}</div>`;
+}
+
+const MISSING = "Its scripts could not be loaded. Is the server running?";
+
+/** Load the whole page again if the server answers: browsers may remember that a script could not be loaded. */
+const reload = () =>
+  get("/local/server").then(
+    () => location.reload(),
+    () => {},
+  );
+
+/**
+ * The view of a place; its file is loaded when it is first shown.
+ * @param {{place: import("./routes.js").Place}} props
+ */
+function View({ place }) {
+  const [Loaded, setLoaded] = useState(/** @type {any} */ (null));
+  const [isMissing, setIsMissing] = useState(false);
+  const [failure] = useErrorBoundary((error) => console.error(error));
+  useEffect(() => {
+    place.load().then(
+      (module) => setLoaded(() => module.default),
+      () => setIsMissing(true),
+    );
+  }, []);
+  const title = "This page cannot be shown";
+  if (failure) return html`<${Problem} title=${title} error=${failure} />`;
+  if (isMissing) return html`<${Problem} title=${title} error=${MISSING} onRetry=${reload} />`;
+  if (!Loaded) return html`<${Loading} />`;
+  return html`<${Loaded} params=${place.params} query=${place.query} />`;
+}
 
 const START = "#token=";
 

@@ -16,7 +16,7 @@ PATHS = (
     '/local/runs?filter=state="FAILED"',
     "/local/runs/run-00003",
     f"/v1/{PARENT}/customJobs?pageSize=50",
-    "/console/app.js",
+    "/console/main.js",
 )
 
 
