@@ -58,7 +58,7 @@ def compare(
         The next step (`export`, `record` or none), and whether the model is promoted, with its aliases and endpoint.
         The model's version if it is already registered, and the champion.
     """
-    from components.compare.comparison import compare as compare_models, reported
+    from components.compare.promotion import compare as compare_models, reported
 
     return reported(compare_models)(
         dataset_directory=dataset.path,
