@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from localvertex.api.custom_jobs.job_threads import JobThreads, WhenEnded
+from localvertex.api.custom_jobs.job_threads import JobThreads
 from localvertex.api.custom_jobs.records import COLLECTION, JobRecords, Resource, damaged_resource
 from localvertex.api.rest import errors, messages
 from localvertex.api.rest.call import Call
@@ -32,17 +32,10 @@ _INPUT_FIELDS = ("displayName", "jobSpec", "labels", "encryptionSpec")
 class CustomJobs:
     """The custom jobs of the API; running ones have a thread of this process each."""
 
-    def __init__(
-        self,
-        store: Store,
-        operations: Operations,
-        log: Callable[[str], None],
-        options: Options,
-        when_ended: WhenEnded = lambda job, logs: None,
-    ) -> None:
+    def __init__(self, store: Store, operations: Operations, log: Callable[[str], None], options: Options) -> None:
         self._store, self._operations, self._options = store, operations, options
         self._records = JobRecords(store)
-        self.threads = JobThreads(self._records, log, options, when_ended)
+        self.threads = JobThreads(self._records, log, options)
         self.buckets = options.gcs_root.absolute() if options.gcs_root else self._records.work_dir / _BUCKETS
         """The folder that has one folder per bucket."""
         self._listed = StoredRecords(
@@ -73,6 +66,8 @@ class CustomJobs:
         number, now = str(uuid4().int >> 66), record.now()
         resource = {"name": call.location.child(COLLECTION, number), "state": str(JobState.PENDING)}
         resource |= {"createTime": now, "updateTime": now, **{key: body[key] for key in _INPUT_FIELDS if key in body}}
+        if job.spec.get("tensorboard"):
+            warnings.append("tensorboard: its logs stay in their folder; upload them with aiplatform.upload_tb_log")
         for text in warnings:
             self.threads.warn(number, text)
         workspace = Workspace(
