@@ -131,7 +131,7 @@ class PipelineJobs:
             self._starting.add(run_id)
         try:
             content = content_to_retry(self.work_dir, run_id)
-            num_resumes = len(content.get("resume_times", []))
+            num_resumes = len(content["resume_times"])
             self._threads.wait_for_end(run_id, num_resumes)
             run = prepare_retry(content, replace(self._options_of_all, work_dir=self.work_dir))
             self._threads.forget_end(run_id, num_resumes + 1)

@@ -82,7 +82,7 @@ class _Builder:
         self._tasks: list[dict[str, Any]] = content["tasks"]
         self._artifacts = artifacts
         self._begin = record.seconds_of(content["start_time"]) or 0.0
-        self._total = max(content["seconds"] + content.get("idle_seconds", 0.0), 0.001)
+        self._total = max(content["seconds"] + content["idle_seconds"], 0.001)
         self._paths = {task["path"]: index for index, task in enumerate(self._tasks)}
         self._children: defaultdict[int | None, list[int]] = defaultdict(list)
         for index, task in enumerate(self._tasks):
