@@ -81,10 +81,7 @@ class CustomJobs:
 
     def get(self, call: Call) -> Resource:
         """Return one job."""
-        try:
-            return self._find(call)
-        except Damaged as error:
-            return damaged_resource(call, call.resource_id, str(error))
+        return self._listed.get(call)
 
     def list_all(self, call: Call) -> dict[str, Any]:
         """List the jobs of a location."""
@@ -95,7 +92,7 @@ class CustomJobs:
         """Ask a running job to stop; one that has ended is unchanged."""
         with self._store.lock:
             with suppress(Damaged):
-                self._find(call)
+                self._store.find(call, COLLECTION)
             self.threads.cancel(call.resource_id)
         return {}
 
@@ -104,7 +101,7 @@ class CustomJobs:
         folder = self._records.folder(call.resource_id)
         with self._store.lock:
             with suppress(Damaged):
-                self._find(call)
+                self._store.find(call, COLLECTION)
             if record.is_running(folder):
                 raise ApiError(errors.Status.FAILED_PRECONDITION, f"{call.resource_id} is running; cancel it first")
             # The record comes last, so that an interrupted deletion can be completed.
@@ -130,10 +127,3 @@ class CustomJobs:
         """Return a job for lists; the index contains only those that have ended."""
         job = self._records.current(job, self.threads)
         return Viewed(resource=job, is_sound=job["state"] in FINAL_STATES)
-
-    def _find(self, call: Call) -> Resource:
-        name = call.location.child(COLLECTION, call.resource_id)
-        job = self._store.read(COLLECTION, call.resource_id)
-        if job is None or job["name"] != name:
-            raise not_found(name)
-        return self._records.current(job, self.threads)

@@ -38,9 +38,9 @@ def console() -> Console:
     return Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 200)
 
 
-def state_text(state: str, note: str | None = None) -> Text:
+def state_text(state: str) -> Text:
     """Return a state in its colour."""
-    return Text(state + (f" ({note})" if note else ""), style=_COLOURS.get(State(state), ""))
+    return Text(state, style=_COLOURS.get(State(state), ""))
 
 
 def show(content: dict[str, Any]) -> None:
