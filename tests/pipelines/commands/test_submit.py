@@ -10,7 +10,6 @@ import pytest
 from google.protobuf import json_format
 
 import compile
-from components.container_image import PLACEHOLDER_IMAGE
 from pipelines.image_training import image_training
 from pipelines.settings import Settings
 from pipelines.steps import StepMachines
@@ -112,15 +111,6 @@ def test_a_value_that_a_later_step_would_refuse_is_refused(
     done = pipelines("submit", compiled_training_for_image, *PLACE, "--parameter", value, "--dry-run")
     line = refused(done)
     assert value.partition("=")[0] in line or value.partition("=")[2] in line
-
-
-def test_a_file_of_an_earlier_version_still_shows_its_machines(
-    pipelines: Any, repository: Path, tmp_path: Path
-) -> None:
-    text = (repository / "tests" / "data" / "earlier_version" / "image_training.json").read_text()
-    (tmp_path / "old.json").write_text(text.replace(PLACEHOLDER_IMAGE, "us-docker.pkg.dev/p/r/n:1"))
-    done = pipelines("submit", "old.json", *PLACE, "--dry-run")
-    assert "custom-training-job: 1 x n1-standard-8 with 1 x NVIDIA_TESLA_T4, STANDARD" in done.stderr.splitlines()
 
 
 def test_the_machines_of_steps_and_their_quotas_are_printed(pipelines: Any, tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from localvertex.api.rest.errors import ApiError, Status
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.api.rest.index import FILE, UNKNOWN, Index, Signature, signature
 from localvertex.store import run_folder
 from localvertex.store.record import PRIVATE
@@ -120,6 +121,19 @@ class Store:
             self.report(f"{path} is damaged ({reason}); nothing else is affected, delete {collection}/{resource_id}")
             raise Damaged(reason) from None
         return content
+
+    def find(self, call: Call, collection: str) -> dict[str, Any]:
+        """Return the resource of a location that a request names.
+
+        Raises:
+            ApiError: It does not exist.
+            Damaged: Its record cannot be used.
+        """
+        name = call.location.child(collection, call.resource_id)
+        found = self.read(collection, call.resource_id)
+        if found is None or found["name"] != name:
+            raise not_found(name)
+        return found
 
     def write(self, collection: str, resource_id: str, content: dict[str, Any]) -> None:
         """Create or replace a resource.

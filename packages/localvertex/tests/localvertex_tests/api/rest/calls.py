@@ -19,8 +19,6 @@ _NO_LRO = "done when the request returns"
 
 _LOCATION = "only `projects/*/locations/*/operations`, where this server has all operations"
 
-_SAMPLE = "samples at equal distances"
-
 DIFFERS = {
     "PipelineService.CreatePipelineJob": "runs on this machine",
     "PipelineService.BatchCancelPipelineJobs": "the operation is done before the jobs have stopped",
@@ -48,15 +46,12 @@ DIFFERS = {
     "ModelService.DeleteModel": _NO_LRO,
     "ModelService.DeleteModelVersion": _NO_LRO,
     "ScheduleService.DeleteSchedule": _NO_LRO,
-    "TensorboardService.BatchReadTensorboardTimeSeriesData": _SAMPLE,
+    "TensorboardService.BatchReadTensorboardTimeSeriesData": "samples at equal distances",
     "TensorboardService.CreateTensorboard": _NO_LRO,
     "TensorboardService.DeleteTensorboard": _NO_LRO,
     "TensorboardService.DeleteTensorboardExperiment": _NO_LRO,
     "TensorboardService.DeleteTensorboardRun": _NO_LRO,
     "TensorboardService.DeleteTensorboardTimeSeries": _NO_LRO,
-    "TensorboardService.ExportTensorboardTimeSeriesData": "ordered by step",
-    "TensorboardService.ReadTensorboardTimeSeriesData": _SAMPLE,
-    "TensorboardService.UpdateTensorboard": _NO_LRO,
     "Operations.CancelOperation": "does nothing, because every operation is done",
     "Operations.WaitOperation": "returns at once, because every operation is done",
     "Operations.GetOperation": _LOCATION,
