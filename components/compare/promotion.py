@@ -29,15 +29,13 @@ _FORCED = "by force_promotion; "
 class Outcome(NamedTuple):
     """The outputs of the step."""
 
-    is_registered: bool
-    """Whether the model becomes a version: if it is promoted, or if there are too few test images to tell."""
+    next: str
+    """The next step: `export`, or `record` if the version exists; empty unless promoted, or too few images to tell."""
     is_promoted: bool
     aliases: list[str]
     """Aliases of the new version; empty if the model is not promoted."""
     deploy_endpoint: str
     """Display name of the endpoint to deploy to; empty for no deployment."""
-    parent_model: str
-    """Resource name of the model that the new one becomes a version of; empty: it becomes the first."""
     registered_version: str
     """Resource name of the version that this very checkpoint is; empty: it is not registered."""
     champion: str
@@ -135,13 +133,14 @@ def compare(
     )
     if deploy_endpoint and result.promotion == labels.UNDECIDED and not result.is_promoted:
         print(f"not deployed to {deploy_endpoint}: the model is not promoted")
+    registered = own.name if own and own.container_image == serving_image else ""
+    is_version = result.is_promoted or result.promotion == labels.UNDECIDED
     return Outcome(
-        is_registered=result.is_promoted or result.promotion == labels.UNDECIDED,
+        next=("record" if registered else "export") if is_version else "",
         is_promoted=result.is_promoted,
         aliases=list(labels.ALIASES) if result.is_promoted else [],
         deploy_endpoint=deploy_endpoint if result.is_promoted else "",
-        parent_model=parent,
-        registered_version=own.name if own and own.container_image == serving_image else "",
+        registered_version=registered,
         champion=champion.name if champion else "",
     )
 

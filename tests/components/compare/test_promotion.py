@@ -35,14 +35,13 @@ pytestmark = pytest.mark.slow
 CONFIG = TrainConfig(epochs=1, max_steps=1, global_batch_size=8)
 
 
-def expected(is_promoted: bool, parent_model: str, registered_version: str, champion: str) -> Outcome:
+def expected(is_promoted: bool, registered_version: str, champion: str) -> Outcome:
     """Return the outcome of a model that is either promoted or refused, in a run without an endpoint."""
     return Outcome(
-        is_registered=is_promoted,
+        next=("record" if registered_version else "export") if is_promoted else "",
         is_promoted=is_promoted,
         aliases=list(labels.ALIASES) if is_promoted else [],
         deploy_endpoint="",
-        parent_model=parent_model,
         registered_version=registered_version,
         champion=champion,
     )
@@ -170,7 +169,7 @@ def release(
 
 
 def test_the_first_model_has_no_champion(release: Release) -> None:
-    assert release.compare("few") == expected(True, "", "", "")
+    assert release.compare("few") == expected(True, "", "")
     assert "here is no champion" in release.page()
     assert outcome.notes(str(release.checkpoints("few"))).comparison["champion"] == ""
 
@@ -179,21 +178,26 @@ def test_a_champion_that_another_run_made_meanwhile_is_not_replaced_uncompared(r
     promoted = release.compare("few")
     model, _ = release.register("many")
     folder = release.folder
+    given = {
+        "checkpoint_directory": str(release.checkpoints("few")),
+        "dataset_directory": str(folder / "dataset"),
+        "output_directory": str(folder / "late-model"),
+        "model_name": release.model_name,
+        "region": "us-central1",
+        "pipeline_root": str(folder),
+        "serving_image": "serving:1",
+        "own_image": "own:1",
+    }
     with pytest.raises(UserError, match=rf"is {model}@1 now, but .* compared with none; run the pipeline again"):
-        released(
-            checkpoint_directory=str(release.checkpoints("few")),
-            dataset_directory=str(folder / "dataset"),
-            output_directory=str(folder / "late-model"),
-            model_name=release.model_name,
-            champion=promoted.champion,
-            region="us-central1",
-            pipeline_root=str(folder),
-        )
+        released(**given, champion=promoted.champion)
+    made = released(**given, champion=f"{model}@1")
+    assert made.parent_model == model
+    assert made.container == {"imageUri": "serving:1"}
 
 
 def test_a_worse_model_is_refused_with_its_table_and_noted_for_the_next_run(release: Release) -> None:
     model, _ = release.register("many")
-    assert release.compare("few") == expected(False, model, "", f"{model}@1")
+    assert release.compare("few") == expected(False, "", f"{model}@1")
     assert "Not promoted" in release.page()
     assert "worse by" in release.page()
     noted = outcome.notes(str(release.checkpoints("few"))).comparison
@@ -205,7 +209,7 @@ def test_a_worse_model_is_refused_with_its_table_and_noted_for_the_next_run(rele
     assert release.metrics["difference"] < 0
     assert release.metrics["num_left_out"] == 0
     forced = release.compare("few", force_promotion=True)
-    assert forced == expected(True, model, "", f"{model}@1")
+    assert forced == expected(True, "", f"{model}@1")
     assert "by force_promotion" in release.page()
 
 
@@ -213,7 +217,7 @@ def test_a_champion_stays_when_its_classes_are_spelled_in_another_way(release: R
     """All of its answers would be wrong, and a model that knows nothing but the rare class would replace it."""
     model, files = release.register("many")
     release.rename_classes(files, ["Few", "Many"])
-    assert release.compare("few") == expected(False, model, "", f"{model}@1")
+    assert release.compare("few") == expected(False, "", f"{model}@1")
     noted = outcome.notes(str(release.checkpoints("few"))).comparison
     assert "'Few' (now 'few'), 'Many' (now 'many')" in noted["reason"]
     assert "rename the folders back" in noted["reason"]
@@ -227,7 +231,7 @@ def test_a_champion_stays_when_its_classes_are_spelled_in_another_way(release: R
 
 def test_a_better_model_becomes_a_version_of_the_same_model(release: Release) -> None:
     model, _ = release.register("few")
-    assert release.compare("many", must_improve=True) == expected(True, model, "", f"{model}@1")
+    assert release.compare("many", must_improve=True) == expected(True, "", f"{model}@1")
     assert release.metrics["p_value"] < 0.05
 
 
@@ -256,7 +260,7 @@ def test_a_champion_that_cannot_be_compared_stays_unless_a_user_decides_otherwis
     noted = outcome.notes(str(release.checkpoints("many"))).comparison
     assert message in noted["reason"]
     assert bool(noted["champion"]) == is_final
-    assert release.compare("many", force_promotion=True) == expected(True, model, "", f"{model}@1")
+    assert release.compare("many", force_promotion=True) == expected(True, "", f"{model}@1")
     assert message in release.page()
 
 
@@ -264,11 +268,9 @@ def test_a_run_does_not_compete_with_its_own_version(release: Release) -> None:
     """After a kill between upload and record, the version is found again; nothing of it is needed."""
     model, files = release.register("few")
     shutil.rmtree(files)
-    assert release.compare("few", must_improve=True) == expected(True, model, f"{model}@1", f"{model}@1")
+    assert release.compare("few", must_improve=True) == expected(True, f"{model}@1", f"{model}@1")
     # With another server it is another version, which competes with nothing.
-    assert release.compare("few", must_improve=True, serving_image="serving:2") == expected(
-        True, model, "", f"{model}@1"
-    )
+    assert release.compare("few", must_improve=True, serving_image="serving:2") == expected(True, "", f"{model}@1")
     assert "is the champion already" in release.page()
     assert "no champion" not in release.page()
 
@@ -276,7 +278,7 @@ def test_a_run_does_not_compete_with_its_own_version(release: Release) -> None:
 def test_a_registered_run_that_a_better_one_has_replaced_does_not_come_back(release: Release) -> None:
     parent = release.register("few")[0]
     release.register("many", parent)
-    assert release.compare("few", force_promotion=True) == expected(False, parent, f"{parent}@1", f"{parent}@2")
+    assert release.compare("few", force_promotion=True) == expected(False, f"{parent}@1", f"{parent}@2")
     assert "which version 2 has replaced" in release.page()
 
 
@@ -294,10 +296,10 @@ def test_a_model_that_is_not_better_than_a_constant_answer_is_not_registered(rel
     directory = str(release.checkpoints("few"))
     note_evaluation(directory, 0.5, verdict="not-better")
     refused = release.compare("few", deploy_endpoint="live")
-    assert refused == expected(False, "", "", "")
+    assert refused == expected(False, "", "")
     assert "not-better, says the test; force_promotion promotes it anyway" in release.page()
     forced = release.compare("few", deploy_endpoint="live", force_promotion=True)
-    assert forced == expected(True, "", "", "")._replace(deploy_endpoint="live")
+    assert forced == expected(True, "", "")._replace(deploy_endpoint="live")
     assert "by force_promotion; not-better, says the test; there is no champion" in release.page()
     assert labels_at_upload(directory)["promotion"] == "forced"
     note_evaluation(directory, 0.5)
@@ -310,7 +312,7 @@ def test_a_better_model_than_the_champion_is_refused_if_it_is_not_better_than_a_
 ) -> None:
     model, _ = release.register("few")
     note_evaluation(str(release.checkpoints("many")), 0.75, verdict="not-better")
-    assert release.compare("many") == expected(False, model, "", f"{model}@1")
+    assert release.compare("many") == expected(False, "", f"{model}@1")
     assert release.compare("many", force_promotion=True).is_promoted
     assert "by force_promotion; not-better, says the test; 79.41%" in release.page()
     note_evaluation(str(release.checkpoints("many")), 0.75)
@@ -323,7 +325,7 @@ def test_with_few_test_images_a_model_is_registered_without_an_alias(
     directory = str(release.checkpoints("few"))
     note_evaluation(directory, 1.0, verdict="undecided")
     found = release.compare("few", deploy_endpoint="live")
-    assert found == expected(False, "", "", "")._replace(is_registered=True)
+    assert found == expected(False, "", "")._replace(next="export")
     assert "not deployed to live: the model is not promoted" in capsys.readouterr().out
     assert "registered without the alias champion" in release.page()
     assert labels_at_upload(directory)["promotion"] == "undecided"

@@ -160,7 +160,7 @@ def metrics(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def models(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the models that steps wrote, and registered ones with their resource name.
 
-    The parent of a version, which an upload needs as an artifact, is not a model of its own.
+    The parent of a version, which an upload takes as an artifact, is not a model of its own; without a name it is none.
     """
     found = _artifacts_of_type(tasks, "system.Model", "google.VertexModel")
     every = [
@@ -173,7 +173,7 @@ def models(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for path, output, artifact in found
     ]
     parents = {str(each["resource_name"]).partition("@")[0] for each in every if "@" in str(each["resource_name"])}
-    return [each for each in every if each["resource_name"] not in parents]
+    return [each for each in every if each["resource_name"] not in {"", *parents}]
 
 
 def write(run_dir: Path, content: dict[str, Any], *, position: journal.Position | None = None) -> None:
