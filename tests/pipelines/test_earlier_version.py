@@ -59,7 +59,7 @@ OTHER_DEFAULTS = {
     "!/root/inputDefinitions/parameters/machine_type/defaultValue",
     "!/root/inputDefinitions/parameters/serving_image/defaultValue",
 }
-"""The default machine and the prediction server are others (docs/decisions/0075-machines.md, 0094-serving.md)."""
+"""The default machine and the prediction server are others (docs/decisions, 0075 and 0094)."""
 
 OF_PREPARE = {
     "beam_runner",
