@@ -59,7 +59,7 @@ def compare(
         Whether to register the model, and whether it is promoted. The aliases and the endpoint of a promoted model.
         The parent model, the model's version if it is already registered, and the champion.
     """
-    from components.compare.comparison import compare as compare_models, reported
+    from components.compare.promotion import compare as compare_models, reported
 
     return reported(compare_models)(
         dataset_directory=dataset.path,

@@ -1,4 +1,4 @@
-"""The step `compare`: finds the champion in the Model Registry, and compares a new model with it."""
+"""Decides whether a new model is promoted: it finds the champion in the Model Registry and compares both."""
 
 import dataclasses
 from collections.abc import Mapping, MutableMapping

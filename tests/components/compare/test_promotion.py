@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from components.compare.comparison import Outcome, compare
 from components.compare.criteria import Criteria
+from components.compare.promotion import Outcome, compare
 from components.export.exported import export as released
 from components.registry import labels
 from components.registry.registry import Registry
