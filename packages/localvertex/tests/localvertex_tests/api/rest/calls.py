@@ -82,26 +82,19 @@ def is_served(server: Server, method: KnownMethod) -> bool:
 def table(server: Server) -> str:
     """Build the lists from the responses of a server."""
     served: dict[str, set[str]] = {"v1": set(), "v1beta1": set()}
-    every: set[str] = set()
     for version, names in served.items():
-        methods = known_methods(version)
-        every |= {each.name for each in methods}
-        names |= {each.name for each in methods if is_served(server, each)}
+        names |= {each.name for each in known_methods(version) if is_served(server, each)}
     assert served["v1"] == served["v1beta1"], served["v1"] ^ served["v1beta1"]
     differing = defaultdict(list)
     for name, how in DIFFERS.items():
         differing[how].append(name)
     assert set(DIFFERS) <= served["v1"]
-    own = {name.partition(".")[0] for name in served["v1"]}
-    missing = {name for name in every - served["v1"] if name.partition(".")[0] in own}
     return (
         "Different from the service:\n\n"
         + "".join(_item(how, names) for how, names in sorted(differing.items()))
         + "\nAs on the service:\n\n"
         + _by_service(served["v1"] - set(DIFFERS))
-        + "\nRefused with 501 UNIMPLEMENTED, as are all other services:\n\n"
-        + _by_service(missing)
-        + "\n"
+        + "\nAll other methods of Vertex AI are refused with 501 UNIMPLEMENTED.\n\n"
     )
 
 
