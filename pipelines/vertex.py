@@ -1,6 +1,6 @@
 """Clients of Vertex AI: project, region and endpoint, credentials and messages; `calls` explains their errors.
 
-The clients are google-cloud-aiplatform's generated ones, imported when a call is made (docs/decisions/0070-submit.md).
+The clients are google-cloud-aiplatform's generated ones, imported when a call is made (docs/decisions, 0070).
 """
 
 import argparse
