@@ -118,7 +118,7 @@ def test_a_lost_answer_names_the_job_that_may_be_running(
     done = pipelines(*words, "--pipeline-root", "gs://my-bucket/pipelines")
     assert done.returncode == 1
     line = done.stderr.splitlines()[-1]
-    assert line.startswith(f"error: {url} answered with ")
+    assert line.startswith(f"error: {url} is not available (it answered with ")
     assert line.endswith(f" may be running: look at {url}/ before you submit again")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from localvertex.store import journal
 from localvertex.store.task import State, Task, Values
-from localvertex_base.userinput import files
+from localvertex_base.userinput import atomic_write
 
 FILE, PAGE, LOCK = "run.json", "run.html", ".lock"
 
@@ -187,7 +187,7 @@ def write(run_dir: Path, content: dict[str, Any], *, position: journal.Position 
     # Indented only at the end: the plain form is written twenty times as fast.
     indent = None if position else 1
     named = content | ({"journal": position.as_json()} if position else {})
-    files.write_text(run_dir / FILE, json.dumps(named, indent=indent, default=str))
+    atomic_write.write_text(run_dir / FILE, json.dumps(named, indent=indent, default=str))
 
 
 def read(run_dir: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.api.rest.index import FILE, UNKNOWN, Index, Signature, signature
 from localvertex.store import run_folder
 from localvertex.store.record import PRIVATE
-from localvertex_base.userinput import files
+from localvertex_base.userinput import atomic_write
 from localvertex_base.userinput.errors import UserError
 
 _FOLDER = "api"
@@ -144,7 +144,7 @@ class Store:
         path = self.path(collection, resource_id)
         with self.lock:
             path.parent.mkdir(parents=True, exist_ok=True)
-            files.write_text(path, json.dumps(content))
+            atomic_write.write_text(path, json.dumps(content))
             self._unwritten.pop(path, None)
 
     def keep(self, collection: str, resource_id: str, content: dict[str, Any]) -> None:
@@ -240,7 +240,7 @@ class Store:
             for path, text in list(self._unwritten.items()):
                 try:
                     path.parent.mkdir(parents=True, exist_ok=True)
-                    files.write_text(path, text)
+                    atomic_write.write_text(path, text)
                 except OSError:
                     continue
                 del self._unwritten[path]

@@ -1,24 +1,69 @@
-"""Temporary neighbours of what is being written, locked while in use, so that those of killed processes are found."""
+"""Local files and folders that are replaced as a whole: readers see the old content or the new one, never a part.
+
+What is being written is a temporary neighbour, locked while in use, so that those of killed processes are found.
+"""
 
 import errno
 import fcntl
 import os
 import re
 import shutil
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 _LONGEST_NAME = 200
 """File systems take 255 bytes; the rest is for what makes a temporary name unique."""
+_SYSTEM_FOLDERS = ("/dev", "/proc", "/sys")
+"""Where devices, processes and the kernel appear as files."""
+_MEMORY = "/dev/shm"  # noqa: S108 - an ordinary folder in /dev
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a file; see `replacing`."""
+    with replacing(path) as file:
+        file.write(data)
 
 
 @contextmanager
-def file(target: Path, mode: int) -> Iterator[tuple[Path, int]]:
+def replacing(
+    path: Path, *, beside: Path | None = None, publish: Callable[[Path, Path], None] | None = None
+) -> Iterator[BinaryIO]:
+    """Yield a new file that takes the place of another one when the block succeeds, and is on the disk before.
+
+    Args:
+        path: The file; a link is replaced, not followed.
+        beside: Whose neighbour the temporary file is, if not that of `path`.
+        publish: Moves the temporary file to its path; a rename by default.
+
+    Raises:
+        OSError: It cannot be written, or is a device, a pipe, a socket or a folder; an old file is unchanged and no
+            temporary file is left.
+    """
+    try:
+        _refuse_special(path)
+        with _file(beside or path) as (aside, descriptor):
+            with open(descriptor, "wb", closefd=False) as file:
+                yield file
+                file.flush()
+                # Without it a power cut may publish an empty file under the final name.
+                os.fsync(descriptor)
+            (publish or os.replace)(aside, path)
+    except OSError as error:
+        if error.filename == str(path):
+            raise
+        # A full disk is found by calls that know no name, and others know the temporary one.
+        raise OSError(error.errno or errno.EIO, error.strerror or str(error), str(path)) from error
+
+
+@contextmanager
+def _file(target: Path) -> Iterator[tuple[Path, int]]:
     """Make a file beside a target and yield its path and descriptor; it is removed if it still exists at the end."""
     while True:
         aside = _name(target)
-        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         if _lock(descriptor) and aside.exists():
             break
         os.close(descriptor)
@@ -95,3 +140,18 @@ def _lock(descriptor: int) -> bool:
         # Without locks on this file system, `remove_left` cannot lock it either.
         return error.errno != errno.EWOULDBLOCK
     return True
+
+
+def _refuse_special(path: Path) -> None:
+    """Refuse to replace what is not a regular file or a link in an ordinary folder.
+
+    Raises:
+        OSError: The path is a device, a pipe, a socket or a folder, or in a folder of the system.
+    """
+    kind = path.lstat().st_mode if os.path.lexists(path) else stat.S_IFREG
+    if stat.S_ISDIR(kind):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    folder = Path(os.path.realpath(path.parent))
+    is_in_system = any(map(folder.is_relative_to, _SYSTEM_FOLDERS)) and not folder.is_relative_to(_MEMORY)
+    if not (stat.S_ISREG(kind) or stat.S_ISLNK(kind)) or is_in_system:
+        raise OSError(errno.EINVAL, "is not a regular file in an ordinary folder", str(path))

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from exact_resume.files import asides, small_files
+from exact_resume.files import atomic_write
 
 
 def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
     (tmp_path / "target").write_text("old")
     (tmp_path / "link").symlink_to("target")
-    small_files.write(tmp_path / "link", b"new")
+    atomic_write.write(tmp_path / "link", b"new")
     assert not (tmp_path / "link").is_symlink()
     assert ((tmp_path / "link").read_text(), (tmp_path / "target").read_text()) == ("new", "old")
 
@@ -23,14 +23,14 @@ def test_a_folder_or_a_pipe_is_not_replaced(tmp_path: Path, make: Callable[[Path
     make(tmp_path / "x")
     kind = (tmp_path / "x").stat().st_mode
     with pytest.raises(OSError, match="x'") as caught:
-        small_files.write(tmp_path / "x", b"new")
+        atomic_write.write(tmp_path / "x", b"new")
     assert caught.value.filename == str(tmp_path / "x")
     assert ((tmp_path / "x").stat().st_mode, os.listdir(tmp_path)) == (kind, ["x"])
 
 
 def test_a_device_is_not_replaced() -> None:
     with pytest.raises(OSError, match="is not a regular file in an ordinary folder: '/dev/null'"):
-        small_files.write(Path("/dev/null"), b"new")
+        atomic_write.write(Path("/dev/null"), b"new")
 
 
 def test_an_error_names_the_file_and_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +40,7 @@ def test_an_error_names_the_file_and_leaves_the_old_one(tmp_path: Path, monkeypa
     (tmp_path / "x").write_text("old")
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left") as caught:
-        small_files.write(tmp_path / "x", b"new")
+        atomic_write.write(tmp_path / "x", b"new")
     assert caught.value.filename == str(tmp_path / "x")
     assert ((tmp_path / "x").read_text(), os.listdir(tmp_path)) == ("old", ["x"])
 
@@ -50,9 +50,8 @@ def test_what_a_killed_writer_left_is_removed_and_what_is_written_now_is_not(tmp
         (tmp_path / left).touch()
     for other in (".y.0123abcd.partial", ".x.partial", "x"):
         (tmp_path / other).touch()
-    with asides.file(tmp_path / "x", 0o666) as (aside, _), asides.folder(tmp_path / "x") as folder:
-        asides.remove_left(tmp_path / "x")
-        assert sorted(os.listdir(tmp_path)) == sorted(
-            [".y.0123abcd.partial", ".x.partial", "x", aside.name, folder.name]
-        )
+    with atomic_write.replacing(tmp_path / "x"), atomic_write.folder(tmp_path / "x") as folder:
+        atomic_write.remove_left(tmp_path / "x")
+        (written,) = set(os.listdir(tmp_path)) - {".y.0123abcd.partial", ".x.partial", "x", folder.name}
+        assert written.startswith(".x.")
     assert sorted(os.listdir(tmp_path)) == [".x.partial", ".y.0123abcd.partial", "x"]
