@@ -15,8 +15,8 @@ import pytest
 
 from exact_resume.checkpoints import checkpoints
 from exact_resume.checkpoints.result_file import is_finished
+from exact_resume.errors import InputError
 from exact_resume.events import log as event_log
-from localvertex_base.userinput.errors import UserError
 from tests.support.job import EXACT_RUN
 from tests.support.modules import run_module, start_module
 
@@ -103,7 +103,7 @@ def test_a_finished_run_with_a_damaged_checkpoint_is_trained_again(
         if damaged == "all" or path.parent.name == best:
             path.write_bytes(path.read_bytes()[:1000])
     assert not is_finished(str(folder))
-    with pytest.raises(UserError, match="damaged"):
+    with pytest.raises(InputError, match="damaged"):
         checkpoints.best(str(folder))
     done = run_module("trainer.task", *arguments(digits_directory, folder))
     assert done.returncode == 0, done.stderr
