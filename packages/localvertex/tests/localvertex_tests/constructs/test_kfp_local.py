@@ -23,7 +23,7 @@ def expected(construct: Construct) -> Any:
 def test_kfp_local_differs_only_where_a_construct_says_so(package: Path, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "localvertex_tests.constructs.kfp_local", tmp_path / "result.json"]
     # Some constructs write into the present folder.
-    environment = os.environ | {"PYTHONPATH": str(package)}
+    environment = os.environ | {"PYTHONPATH": str(package / "tests")}
     subprocess.run(words, cwd=tmp_path, env=environment, check=True, timeout=500)
     found = json.loads((tmp_path / "result.json").read_text())
     constructs = all_constructs()
