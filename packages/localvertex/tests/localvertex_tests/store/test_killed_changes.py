@@ -15,9 +15,9 @@ OWN_NAME = re.compile(r"m|other|[0-9]+|model|(model|aliases|shared|[0-9]+)\.json
 
 @pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_killed_change_is_whole_or_not_at_all(tmp_path: Path, change: str) -> None:
+def test_a_killed_change_is_whole_or_not_at_all(package: Path, tmp_path: Path, change: str) -> None:
     command = [sys.executable, "-m", "localvertex_tests.store.killed_change", str(tmp_path), change]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=package / "tests", capture_output=True, text=True, check=True)
     lines = [json.loads(each) for each in done.stdout.splitlines()]
     assert len(lines) > 8
     before, after = lines[0]["state"], lines[-1]["state"]
