@@ -217,14 +217,6 @@ def test_exact_after_an_inexact_run_is_not_nothing_new(make: Make, dataset: str)
     assert make().run_id == quick.run_id
 
 
-def test_an_exact_run_of_an_earlier_version_keeps_its_run_id(make: Make, dataset: str) -> None:
-    """Their identities had no field for it; all starts of the run were exact."""
-    earlier = make()
-    finish(earlier, TrainConfig(**HYPERPARAMETERS), dataset, True, True)
-    found = make(exact=True)
-    assert (found.run_id, found.has_nothing_new) == (earlier.run_id, True)
-
-
 def test_profiled_steps_change_neither_the_run_id_nor_other_flags(make: Make) -> None:
     plain, profiled = make(), make(profile_steps="100-109")
     assert profiled.run_id == plain.run_id

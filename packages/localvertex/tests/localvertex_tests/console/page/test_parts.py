@@ -18,8 +18,9 @@ pytestmark = [needs_chromium, pytest.mark.slow]
 HOSTILE = '<img src=x onerror="window.isHit = true"><script>window.isHit = true</script>'
 NONE = "\N{EN DASH}"
 IMPORTS = """
-const [{ html, render }, { Confirm }, { Values, Code }, { duration }, { follow }, { Frame }, { link }, { route }, numbers] =
-  await Promise.all(
+const [
+  { html, render }, { Confirm }, { Values, Code }, { duration }, { follow }, { Frame }, { link }, { route }, numbers,
+] = await Promise.all(
     ["ui/html", "ui/dialog", "ui/values", "ui/time", "server/events", "ui/page", "ui/address", "routes",
       "ui/numbers"].map((each) => import(`/console/${each}.js`)));
 const place = document.querySelector("main");
