@@ -1,5 +1,6 @@
 # The container images: pinned packages with this project. `docker build .` makes that of the GPU steps, the last one;
-# `docker build --target cpu .` that of the other steps, of the prediction server and of Dataflow's workers.
+# `docker build --target cpu .` that of the other steps and of the prediction server. `docker build --target dataflow .`
+# makes that of the same steps and of Dataflow's workers, with Apache Beam.
 # For reproducible builds give the images by digest: --build-arg BASE_IMAGE=python@sha256:..., and BEAM_IMAGE alike.
 ARG BASE_IMAGE=python:3.12-slim-bookworm
 ARG BEAM_IMAGE=apache/beam_python3.12_sdk:2.77.0
@@ -19,13 +20,23 @@ COPY packages packages
 COPY pipelines pipelines
 COPY trainer trainer
 
-# For CPUs, without CUDA, with Apache Beam.
+# For CPUs, without CUDA.
 FROM base AS cpu
 # Packages come first: their layer is large, and they change less often than the code.
 COPY requirements/cpu-image.txt /tmp/cpu-image.txt
 RUN python -m pip install --require-hashes -r /tmp/cpu-image.txt && rm /tmp/cpu-image.txt
 COPY --from=project / /opt/image-training/
 # In place, because a wheel of the project is never made.
+RUN cd /opt/image-training && python -m pip install --no-deps --no-build-isolation -e . -e packages/exact_resume -e packages/localvertex
+USER trainer
+WORKDIR /home/trainer
+CMD ["python", "-m", "trainer.prepare", "--help"]
+
+# For CPUs, with Apache Beam.
+FROM base AS dataflow
+COPY requirements/beam.txt /tmp/beam.txt
+RUN python -m pip install --require-hashes -r /tmp/beam.txt && rm /tmp/beam.txt
+COPY --from=project / /opt/image-training/
 RUN cd /opt/image-training && python -m pip install --no-deps --no-build-isolation -e . -e packages/exact_resume -e packages/localvertex
 # Dataflow starts a worker by Beam's boot program, as root, because it mounts folders that only root can write. The
 # variable makes it use the packages of this image. Steps of the pipeline and the server have commands of their own.

@@ -14,20 +14,24 @@ TEST_PROCESSES ?= 2
 # PACKAGE=localvertex runs the tests of one package.
 TESTS = $(if $(PACKAGE),packages/$(PACKAGE)/tests)
 
-.PHONY: help venv demo console test test-slow test-alone soak check check-scripts compile clean
+.PHONY: help venv venv-beam demo console test test-slow test-alone soak check check-scripts compile clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 venv: .venv/ready ## Create .venv with the pinned packages (Python 3.11 to 3.13)
 
-.venv/ready: requirements/cpu.txt $(wildcard packages/*/pyproject.toml)
+venv-beam: .venv-beam/ready ## Create .venv-beam, the environment with Apache Beam
+
+.venv/ready: requirements/cpu.txt
+.venv-beam/ready: requirements/beam.txt
+.venv/ready .venv-beam/ready: $(wildcard packages/*/pyproject.toml)
 	$(if $(BASE_PYTHON),,$(error found no Python 3.11, 3.12 or 3.13 with venv and pip; install one or give its path: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12))
-	@test ! -L .venv || { echo "error: .venv is a link, and its target would be emptied; remove the link" >&2; exit 2; }
-	@echo "Creating .venv with $$($(BASE_PYTHON) --version); installing the pinned packages takes a minute or two."
-	@$(BASE_PYTHON) -m venv --clear .venv
-	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/cpu.txt
-	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	@test ! -L $(@D) || { echo "error: $(@D) is a link, and its target would be emptied; remove the link" >&2; exit 2; }
+	@echo "Creating $(@D) with $$($(BASE_PYTHON) --version); installing the pinned packages takes a minute or two."
+	@$(BASE_PYTHON) -m venv --clear $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(filter requirements/%,$^)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 	    -e . -e packages/exact_resume -e packages/localvertex -e packages/testing
 	@touch $@
 
@@ -46,7 +50,7 @@ console: .venv/ready ## Open the console in the browser: create, watch and compa
 test: .venv/ready ## Run the tests, in about 5 minutes on 2 cores
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not slow" $(TESTS)
 
-test-slow: .venv/ready ## Run the slow tests: whole runs, killed and resumed
+test-slow: .venv/ready $(if $(PACKAGE),,.venv-beam/ready) ## Run the slow tests: whole runs, killed and resumed
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder -m slow $(TESTS)
 
 test-alone: .venv/ready ## Run the tests of each package in an environment with its own dependencies alone
@@ -76,4 +80,4 @@ compile: .venv/ready ## Write build/image_training.json and .yaml
 	@$(PY) compile.py
 
 clean: ## Remove .venv, build and caches; keep runs/
-	@rm -rf .venv build $(NPM)/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+	@rm -rf .venv .venv-beam build $(NPM)/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info

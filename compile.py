@@ -42,7 +42,8 @@ def _parser() -> cli.Parser:
     images.add_argument(
         "--cpu-image",
         default=default.cpu_image,
-        help="container image of the steps without GPUs, of the server and of Dataflow's workers (that of --image)",
+        help="container image of the steps without GPUs and of the server; for Dataflow, the one with Apache Beam"
+        " (that of --image)",
     )
     images.add_argument(
         "--serving-image",

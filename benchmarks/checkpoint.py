@@ -1,4 +1,4 @@
-"""What a checkpoint costs, and how soon training resumes after a kill: `python benchmarks/checkpoint.py [MODEL]`.
+"""What a checkpoint costs, and how soon training resumes after a kill: `python -m benchmarks.checkpoint [MODEL]`.
 
 1. How long a save pauses training, compared with `tf.train.Checkpoint` (synchronous, and with enable_async): same
    variables, same disk, taking turns. Also the share of training time at the default interval, at most 1%.
@@ -6,6 +6,7 @@
    TensorFlow and Keras and building the same model. At most 2 times.
 """
 
+import argparse
 import json
 import os
 import pathlib
@@ -16,7 +17,8 @@ import sys
 import tempfile
 import time
 
-_ROUNDS = 3
+from benchmarks.measuring import Clock, Took, median, parse, took
+
 _BUILD = """
 import tensorflow as tf
 import keras
@@ -28,14 +30,17 @@ with tf.device("CPU:0"):
 
 def main() -> None:
     """Print the figures."""
-    model = sys.argv[1] if len(sys.argv) > 1 else "convnet"
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", nargs="?", default="convnet")
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parse(parser, repeats=1)
     os.environ.update(KERAS_BACKEND="tensorflow", TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="-1")
     with tempfile.TemporaryDirectory() as folder:
-        _saves(model, pathlib.Path(folder))
-        _restart(model, pathlib.Path(folder))
+        _saves(options.model, pathlib.Path(folder), options.repeats)
+        _restart(options.model, pathlib.Path(folder), options.repeats)
 
 
-def _saves(model: str, folder: pathlib.Path) -> None:
+def _saves(model: str, folder: pathlib.Path, num_repeats: int) -> None:
     import tensorflow as tf
 
     from exact_resume.checkpoints.async_writer import CheckpointWriter, best_interval
@@ -61,45 +66,42 @@ def _saves(model: str, folder: pathlib.Path) -> None:
         saved_step=0,
         log_event=lambda event, **fields: None,
     )
-    pauses: dict[str, list[float]] = {"trainer": [], "tf.train.Checkpoint": [], "with enable_async": []}
-    for step in range(1, _ROUNDS + 2):
-        started = time.monotonic()
+    pauses: dict[str, list[Took]] = {"trainer": [], "tf.train.Checkpoint": [], "with enable_async": []}
+    for step in range(1, num_repeats + 2):
+        clock = Clock()
         checkpoint = Checkpoint(step=step, best=Best(), identity={}, run_id="", arrays=variables.values(held))
-        seconds = time.monotonic() - started
-        pauses["trainer"].append(seconds)
-        writer.write(checkpoint, pause_seconds=seconds)
+        pauses["trainer"].append(clock.took())
+        writer.write(checkpoint, pause_seconds=pauses["trainer"][-1].seconds)
         writer.settle(wait=True)
         for name, options in (("tf.train.Checkpoint", None), ("with enable_async", asynchronous)):
-            started = time.monotonic()
+            clock = Clock()
             baseline.write(str(folder / f"baseline-{options is not None}-{step}"), options=options)
-            pauses[name].append(time.monotonic() - started)
+            pauses[name].append(clock.took())
             baseline.sync()
     # The first of each warms up.
-    seconds_by_name = {name: statistics.median(found[1:]) for name, found in pauses.items()}
-    own = seconds_by_name["trainer"]
+    medians = {name: median(found[1:]) for name, found in pauses.items()}
+    own = medians["trainer"].seconds
     interval = best_interval(own)
     num_bytes = sum(array.nbytes for array in variables.values(held))
     print(f"{model}: {len(held)} variables, {num_bytes / 1e6:.0f} MB")
-    for name, seconds in seconds_by_name.items():
-        print(f"  a save pauses training for {seconds:.3f} s, {seconds / own:.1f} times the trainer's: {name}")
+    for name, pause in medians.items():
+        print(f"  a save pauses training for {pause}, {pause.seconds / own:.1f} times the trainer's: {name}")
     print(f"  at the default interval of {interval:.0f} s: {own / interval:.2%} of training time (1% allowed)")
 
 
-def _restart(model: str, folder: pathlib.Path) -> None:
+def _restart(model: str, folder: pathlib.Path, num_repeats: int) -> None:
     prepare = [sys.executable, "-m", "trainer.prepare", "digits", str(folder / "data"), "--image-size=32"]
     subprocess.run(prepare, check=True, capture_output=True)
     build, again = [], []
-    for number in range(_ROUNDS):
-        started = time.monotonic()
-        subprocess.run([sys.executable, "-c", _BUILD.format(model=model)], check=True)
-        build.append(time.monotonic() - started)
+    for number in range(num_repeats):
+        build.append(took(subprocess.check_call, [sys.executable, "-c", _BUILD.format(model=model)]))
         again.append(_restart_after_kill(model, folder / "data", folder / f"run-{number}"))
-    restart, baseline = statistics.median(again), statistics.median(build)
+    restart, baseline = statistics.median(again), median(build)
     print("after a SIGKILL:")
-    print(f"  import tensorflow and keras, build {model}: {baseline:.1f} s")
+    print(f"  import tensorflow and keras, build {model}: {baseline}")
     print(
         f"  from the kill to the end of the next graph call: {restart:.1f} s,"
-        f" {restart / baseline:.2f} times (2 allowed)"
+        f" {restart / baseline.seconds:.2f} times (2 allowed)"
     )
 
 

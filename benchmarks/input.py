@@ -21,6 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import photographs
+from benchmarks.measuring import Clock, parse
 from trainer.data import dataset
 from trainer.data.batches import training_batches
 from trainer.data.examples import Examples, ExamplesInMemory, ExamplesOnDisk
@@ -29,8 +30,6 @@ from trainer.data.stored.record_reader import RecordReader
 from trainer.prepare import prepare
 
 _SIZE = 300
-_NUM_CACHED = 4000
-"""1 GiB: much more than the processor's caches."""
 _BATCH_SIZE = 32
 
 
@@ -77,7 +76,7 @@ def _gather_rate(pixels: np.ndarray, seconds: float) -> float:
     return count / (time.perf_counter() - start)
 
 
-def _variants(folder: Path) -> dict[str, Callable[[float], float]]:
+def _variants(folder: Path, num_cached: int) -> dict[str, Callable[[float], float]]:
     """Return what is measured, by name; each function takes the seconds to measure for."""
     with contextlib.redirect_stdout(io.StringIO()):
         prepare(
@@ -87,8 +86,8 @@ def _variants(folder: Path) -> dict[str, Callable[[float], float]]:
             image_size=_SIZE,
         )
     data = dataset.load(str(folder / "dataset"))
-    pixels = np.random.default_rng(0).integers(0, 256, (_NUM_CACHED, _SIZE, _SIZE, 3), dtype=np.uint8)
-    cached = ExamplesInMemory(images=tf.constant(pixels), labels=tf.zeros(_NUM_CACHED, tf.int32), image_size=_SIZE)
+    pixels = np.random.default_rng(0).integers(0, 256, (num_cached, _SIZE, _SIZE, 3), dtype=np.uint8)
+    cached = ExamplesInMemory(images=tf.constant(pixels), labels=tf.zeros(num_cached, tf.int32), image_size=_SIZE)
     records = list(data.records("train"))
     encoded = ExamplesInMemory(
         images=tf.constant([record.image_bytes for record in records]),
@@ -109,23 +108,26 @@ def _variants(folder: Path) -> dict[str, Callable[[float], float]]:
 
 def main() -> None:
     """Print the medians and their ratios."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--images", type=int, default=400)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0, help="duration of each measurement [%(default)s]")
-    options = parser.parse_args()
+    parser.add_argument("--cached", type=int, default=4000, help="images in memory: 1 GiB, more than any cache")
+    options = parse(parser, images=60, repeats=1, seconds=0.05, cached=64)
     # Before TensorFlow creates its threads, at the first operation.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
     with tempfile.TemporaryDirectory() as folder:
         photographs.make(Path(folder) / "source", options.images)
-        measured = _variants(Path(folder))
+        measured = _variants(Path(folder), options.cached)
         source_bytes = statistics.mean(path.stat().st_size for path in Path(folder).rglob("*.jpg"))
         shards = list((Path(folder) / "dataset").glob("*.array_record*"))
         stored_bytes = sum(path.stat().st_size for path in shards) / options.images
         rates: dict[str, list[float]] = {name: [] for name in measured}
+        clock = Clock()
         for _ in range(options.repeats):
             for name, measure in measured.items():
                 rates[name].append(measure(options.seconds))
+    print(f"all measurements together:{clock.took()}")
     medians = {name: statistics.median(values) for name, values in rates.items()}
     first = next(iter(medians.values()))
     print(f"images of {source_bytes / 1e3:.0f} kB, prepared {stored_bytes / 1e3:.0f} kB")

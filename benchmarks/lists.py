@@ -1,6 +1,6 @@
 """Lists of `localvertex serve` with thousands of runs: with the index compared with reading all records.
 
-Run it as `python benchmarks/lists.py`. The records of one real run are copied. Both answer the same requests in one
+Run it as `python -m benchmarks.lists`. The records of one real run are copied. Both answer the same requests in one
 process, alternately; the figures are medians without HTTP.
 """
 
@@ -9,7 +9,6 @@ import contextlib
 import io
 import json
 import os
-import statistics
 import tempfile
 import time
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 from kfp import compiler, dsl
 
 import localvertex
+from benchmarks.measuring import median, parse, took
 from localvertex.api.metadata.metadata import Metadata
 from localvertex.api.pipeline_jobs.pipeline_jobs import COLLECTION, PipelineJobs
 from localvertex.api.pipeline_jobs.request import new_resource
@@ -77,33 +77,25 @@ def _jobs(work_dir: Path, *, is_indexed: bool) -> PipelineJobs:
     return PipelineJobs(store, operations, lambda _: None, localvertex.Options(), Metadata(store, operations).runs)
 
 
-def _milliseconds(jobs: PipelineJobs, call: Call) -> float:
-    start = time.perf_counter()
-    jobs.list_all(call)
-    return 1000 * (time.perf_counter() - start)
-
-
 def main() -> None:
     """Print the medians and their ratios."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=2000)
     parser.add_argument("--repeats", type=int, default=5)
-    options = parser.parse_args()
+    options = parse(parser, runs=20, repeats=1)
     with tempfile.TemporaryDirectory() as folder:
         work_dir = _make_runs(Path(folder), options.runs)
         indexed, plain = _jobs(work_dir, is_indexed=True), _jobs(work_dir, is_indexed=False)
         # The first call imports Google's messages.
-        _milliseconds(plain, Call(version="v1", location=_LOCATION))
-        first = _milliseconds(indexed, Call(version="v1", location=_LOCATION))
-        print(
-            f"{options.runs} runs, median of {options.repeats}; the first list, which builds the index: {first:.0f} ms"
-        )
+        plain.list_all(Call(version="v1", location=_LOCATION))
+        first = took(indexed.list_all, Call(version="v1", location=_LOCATION))
+        print(f"{options.runs} runs, median of {options.repeats}; the first list, which builds the index: {first}")
         for name, query in _QUERIES.items():
             call = Call(version="v1", location=_LOCATION, query=query)
-            times = [[_milliseconds(each, call) for each in (plain, indexed)] for _ in range(options.repeats)]
-            without, with_index = (statistics.median(each) for each in zip(*times, strict=True))
-            ratio = f"{without / with_index:.1f} times as fast"
-            print(f"{name:15}  all records {without:6.0f} ms   index {with_index:4.0f} ms   {ratio}")
+            times = [[took(each.list_all, call) for each in (plain, indexed)] for _ in range(options.repeats)]
+            without, with_index = (median(each) for each in zip(*times, strict=True))
+            ratio = f"{without.seconds / with_index.seconds:.1f} times as fast"
+            print(f"{name:15}  all records {without}   index {with_index}   {ratio}")
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ import argparse
 import glob
 import importlib
 import io
+import itertools
 import os
 import random
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageOps
 
+from benchmarks.measuring import Clock, parse
 from trainer.data import images
 from trainer.data.preparing.quality import signatures
 from trainer.data.preparing.quality.channels import Channels
@@ -175,19 +176,23 @@ def _num_alike(method: _Own | _Hamming, hashes: Bits) -> int:
 
 def main() -> None:
     """Print a line per method."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--image-size", type=int, default=32)
-    size = parser.parse_args().image_size
+    parser.add_argument("--images", type=int, default=1797, help="maximum number of images per kind")
+    options = parse(parser, images=20)
+    size = options.image_size
     numbers = random.Random(0)
-    sets = {"photos": list(_natural()), "objects": list(_objects(numbers)), "digits": list(_digits())}
+    kinds = {"photos": _natural(), "objects": _objects(numbers), "digits": _digits()}
+    sets = {name: list(itertools.islice(found, options.images)) for name, found in kinds.items()}
     print({name: len(found) for name, found in sets.items()})
-    originals = numbers.sample(sets["photos"], 200)
+    originals = numbers.sample(sets["photos"], min(200, len(sets["photos"])))
     blurred = [image.filter(ImageFilter.GaussianBlur(image.width / 20)) for image in originals]
     prepared = {name: [images.stretch(image, size) for image in found] for name, found in sets.items()}
     for name, method in _methods():
-        began = time.process_time()
+        clock = Clock()
         hashes = {key: np.stack([method.hashed(image) for image in found]) for key, found in prepared.items()}
-        microseconds = 1e6 * (time.process_time() - began) / sum(map(len, prepared.values()))
+        cost = clock.took()
+        microseconds = 1e6 * cost.cpu_seconds / sum(map(len, prepared.values()))
         false = {key: _num_alike(method, found) for key, found in hashes.items()}
         recall = {}
         for change, apply in _CHANGES.items():
@@ -196,7 +201,9 @@ def main() -> None:
             found = np.stack([method.hashed(images.stretch(image, size)) for image in both])
             even = np.arange(0, len(both), 2)
             recall[change] = f"{method.alike(found, even, even + 1).mean():.2f}"
-        print(f"{name}: {microseconds:.0f} us; pairs of different images {false}; found {recall}", flush=True)
+        print(
+            f"{name}: {microseconds:.0f} us, all{cost}; pairs of different images {false}; found {recall}", flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -9,31 +9,21 @@ take turns, and the figures are medians of images per second of the processor's 
 
 import argparse
 import contextlib
-import dataclasses
 import io
 import multiprocessing
 import os
-import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from benchmarks import photographs
+from benchmarks.measuring import Took, median, parse, took
 
 _SPLIT = "train"
 _QUALITY = 95
 """Quality of JPEGs, as in `prepare`."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Figures:
-    """The cost of a run."""
-
-    seconds: float
-    cpu_seconds: float
 
 
 def _prepare(source: Path, output: Path, image_size: int) -> None:
@@ -90,12 +80,10 @@ def _run(pipe: Connection, way: str, source: Path, output: Path, image_size: int
     with contextlib.redirect_stderr(io.StringIO()):
         # Imports and tracing in the first call are not measured.
         _WAYS[way](source.parent / "few", output.with_name("few"), image_size)
-        begin, cpu = time.monotonic(), time.process_time()
-        _WAYS[way](source, output, image_size)
-        pipe.send(_Figures(seconds=time.monotonic() - begin, cpu_seconds=time.process_time() - cpu))
+        pipe.send(took(_WAYS[way], source, output, image_size))
 
 
-def _measure(way: str, source: Path, image_size: int) -> _Figures:
+def _measure(way: str, source: Path, image_size: int) -> Took:
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
     with tempfile.TemporaryDirectory() as folder:
@@ -103,7 +91,7 @@ def _measure(way: str, source: Path, image_size: int) -> _Figures:
         process.start()
         there.close()
         try:
-            found: _Figures = here.recv()
+            found: Took = here.recv()
             return found
         finally:
             process.join()
@@ -111,12 +99,12 @@ def _measure(way: str, source: Path, image_size: int) -> _Figures:
 
 def main() -> int:
     """Print the medians and their ratios; return 1 if one is below the limit."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--images", type=int, default=400)
     parser.add_argument("--sizes", type=int, nargs="+", default=[32, 224], metavar="PIXELS")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--limit", type=float, default=1.5, help="required ratio to the baseline's rate")
-    options = parser.parse_args()
+    options = parse(parser, images=20, sizes=[32], repeats=1, limit=0)
     is_slow = False
     with tempfile.TemporaryDirectory() as folder:
         photographs.make(Path(folder) / "few" / _SPLIT, 15)
@@ -128,19 +116,17 @@ def main() -> int:
 
 def _compare(source: Path, image_size: int, options: argparse.Namespace) -> float:
     """Print a line per way; return the rate of `prepare`, as a multiple of the baseline's."""
-    runs: dict[str, list[_Figures]] = {way: [] for way in _WAYS}
+    runs: dict[str, list[Took]] = {way: [] for way in _WAYS}
     for _ in range(options.repeats):
         for way, found in runs.items():
             found.append(_measure(way, source, image_size))
-    rates = {
-        way: options.images / statistics.median(figures.cpu_seconds for figures in found) for way, found in runs.items()
-    }
+    medians = {way: median(found) for way, found in runs.items()}
+    rates = {way: options.images / cost.cpu_seconds for way, cost in medians.items()}
     baseline = next(iter(rates.values()))
     for way, rate in rates.items():
-        wall = statistics.median(figures.seconds for figures in runs[way])
         print(
             f"to {image_size}x{image_size}: {way:<12} {rate:8,.1f} images per second of one core,"
-            f" {rate / baseline:.2f} times the baseline's ({wall:.2f} s of wall time)",
+            f" {rate / baseline:.2f} times the baseline's;{medians[way]}",
             flush=True,
         )
     return float(rates["prepare"] / baseline)

@@ -4,8 +4,8 @@
 
 On this machine it prepares photographs, in the bucket tiny images, because only the answers take time there. Each run
 is `prepare` alone, without imports, after a first one on few images. The full run in the bucket is also compared with
-the ideal: one request per image over all connections. With apache-beam, a full run by FnApiRunner is compared with a
-local one.
+the ideal: one request per image over all connections. In the environment of `make venv-beam`, a full run by
+FnApiRunner is compared with a local one.
 """
 
 import argparse
@@ -17,12 +17,12 @@ import io
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from benchmarks import photographs, slow_bucket
+from benchmarks.measuring import Clock, Took, parse
 from exact_resume.files import bucket
 from tests.support import tiny_images
 from trainer.prepare import prepare
@@ -31,12 +31,10 @@ _NUM_CONNECTIONS = 16
 """Number of connections of `prepare`."""
 _NEW_FRACTION = 0.01
 _IMAGE_SIZE = 224
-_FEW = 100
-"""Number of different photographs; the others have the same pixels and other bytes."""
 
 
-def _objects(num_images: int) -> Iterator[tuple[str, bytes]]:
-    for folder, count in (("few", _FEW), ("source", num_images)):
+def _objects(num_few: int, num_images: int) -> Iterator[tuple[str, bytes]]:
+    for folder, count in (("few", num_few), ("source", num_images)):
         for path, content in tiny_images.images(0, count):
             yield f"{folder}/{path}", content
 
@@ -45,14 +43,13 @@ def _objects(num_images: int) -> Iterator[tuple[str, bytes]]:
 class _Run:
     """One call of `prepare`."""
 
-    seconds: float
-    cpu_seconds: float
+    cost: Took
     made: dict[str, Any]
 
 
 def _run(folder: str, output: str, *, source: str = "source", **options: Any) -> _Run:
     """Run `prepare` below a folder."""
-    begin, cpu = time.monotonic(), time.process_time()
+    clock = Clock()
     with contextlib.redirect_stderr(io.StringIO()):
         made = prepare(
             source=f"{folder}/{source}",
@@ -62,7 +59,7 @@ def _run(folder: str, output: str, *, source: str = "source", **options: Any) ->
             pipeline_root=f"{folder}/root",
             **options,
         )
-    return _Run(seconds=time.monotonic() - begin, cpu_seconds=time.process_time() - cpu, made=made)
+    return _Run(cost=clock.took(), made=made)
 
 
 def _grow(name: str, folder: str, add: Callable[[], None], limit: float) -> tuple[bool, _Run]:
@@ -73,13 +70,12 @@ def _grow(name: str, folder: str, add: Callable[[], None], limit: float) -> tupl
     again = _run(folder, "again")
     made = again.made
     print(
-        f"{name}: full run {full.seconds:.2f} s ({full.cpu_seconds:.2f} s of CPU), with {made['num_read']:,} new of"
-        f" {made['num_examples']:,} images {again.seconds:.2f} s ({again.cpu_seconds:.2f} s):"
-        f" {again.seconds / full.seconds:.1%} ({again.cpu_seconds / full.cpu_seconds:.1%});"
+        f"{name}: full run {full.cost}, with {made['num_read']:,} new of {made['num_examples']:,} images {again.cost}:"
+        f" {again.cost.seconds / full.cost.seconds:.1%} ({again.cost.cpu_seconds / full.cost.cpu_seconds:.1%});"
         f" {made['num_bytes_written']:,} bytes written, {made['num_bytes_reused']:,} reused",
         flush=True,
     )
-    return again.seconds > limit * full.seconds, full
+    return again.cost.seconds > limit * full.cost.seconds, full
 
 
 def _upload(num_images: int, end: int) -> None:
@@ -95,7 +91,7 @@ def _compare_here(options: argparse.Namespace) -> bool:
     """Print the lines of this machine; return whether the run with new images took too long."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "source"
-        photographs.make(source, _FEW)
+        photographs.make(source, options.different)
         shutil.copytree(source, Path(folder) / "few")
         photographs.multiply(source, options.photographs)
         add = functools.partial(photographs.multiply, source, _grown(options.photographs))
@@ -104,8 +100,8 @@ def _compare_here(options: argparse.Namespace) -> bool:
             full = _run(folder, "local", reread=True)
             by_beam = _run(folder, "beam", reread=True, prepare_engine="dataflow", beam_runner="FnApiRunner")
             print(
-                f"FnApiRunner with two workers: {by_beam.seconds:.2f} s, {by_beam.seconds / full.seconds:.2f} times"
-                " the local full run",
+                f"FnApiRunner with two workers: {by_beam.cost},"
+                f" {by_beam.cost.seconds / full.cost.seconds:.2f} times the local full run",
                 flush=True,
             )
         return is_slow
@@ -113,19 +109,21 @@ def _compare_here(options: argparse.Namespace) -> bool:
 
 def main() -> int:
     """Print a line per comparison; return 1 if a run with few new images takes too long."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--photographs", type=int, default=5000, help="images on this machine")
     parser.add_argument("--objects", type=int, default=20_000, help="images in the bucket")
     parser.add_argument("--milliseconds", type=float, default=50, help="time that each answer of the bucket takes")
     parser.add_argument("--limit", type=float, default=0.05, help="maximum fraction of a full run")
-    options = parser.parse_args()
+    parser.add_argument("--different", type=int, default=100, help="photographs with different pixels")
+    options = parse(parser, photographs=32, different=30, objects=40, milliseconds=1, limit=100)
     is_slow = _compare_here(options)
-    objects = functools.partial(_objects, options.objects)
+    objects = functools.partial(_objects, options.different, options.objects)
     with slow_bucket.serving(objects, latency_seconds=options.milliseconds / 1000):
         upload = functools.partial(_upload, options.objects, _grown(options.objects))
         is_slow_there, full = _grow("bucket", f"gs://{slow_bucket.BUCKET}", upload, options.limit)
         ideal = options.objects * options.milliseconds / 1000 / _NUM_CONNECTIONS
-        print(f"bucket: {full.seconds / ideal:.2f} times the ideal of {ideal:.2f} s for {_NUM_CONNECTIONS} connections")
+        ratio = full.cost.seconds / ideal
+        print(f"bucket: {ratio:.2f} times the ideal of {ideal:.2f} s for {_NUM_CONNECTIONS} connections")
     return int(is_slow or is_slow_there)
 
 

@@ -1,9 +1,10 @@
 """Measures the time from SIGKILL of a replica to the start of its replacement, compared with a bare loop.
 
-Run it as `python benchmarks/restart.py [REPEATS]`. A job of two replicas runs; its worker records the time and kills
+Run it as `python -m benchmarks.restart`. A job of two replicas runs; its worker records the time and kills
 itself, the next one records when its first line runs. The baseline is the same program, restarted by a bare loop.
 """
 
+import argparse
 import statistics
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import tempfile
 from itertools import pairwise
 from pathlib import Path
 
+from benchmarks.measuring import Clock, Took, median, parse
 from localvertex import jobs
 from localvertex.processes.processes import Processes
 
@@ -57,18 +59,27 @@ def _bare_gaps(folder: Path) -> list[float]:
     return _gaps(file)
 
 
-def main(num_repeats: int) -> None:
-    """Print the median and the longest gap of each."""
-    found: dict[str, list[float]] = {"bare loop": [], "localvertex": []}
-    for _ in range(num_repeats):
+def main() -> None:
+    """Print the median and the longest gap of each, and what all their restarts cost."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parse(parser, repeats=1)
+    ways = {"bare loop": _bare_gaps, "localvertex": _localvertex_gaps}
+    gaps: dict[str, list[float]] = {name: [] for name in ways}
+    costs: dict[str, list[Took]] = {name: [] for name in ways}
+    for _ in range(options.repeats):
         with tempfile.TemporaryDirectory() as folder:
-            found["bare loop"] += _bare_gaps(Path(folder))
-            found["localvertex"] += _localvertex_gaps(Path(folder))
+            for name, measure in ways.items():
+                clock = Clock()
+                gaps[name] += measure(Path(folder))
+                costs[name].append(clock.took())
     print("SIGKILL of a replica to the first line of its replacement")
-    for name, seconds in found.items():
-        longest, median = max(seconds), statistics.median(seconds)
-        print(f"{name:12} median {median:6.3f} s, longest {longest:6.3f} s of {len(seconds)}")
+    for name, seconds in gaps.items():
+        print(
+            f"{name:12} median {statistics.median(seconds):6.3f} s, longest {max(seconds):6.3f} s of {len(seconds)};"
+            f" all of a job{median(costs[name])}"
+        )
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
+    main()

@@ -24,10 +24,17 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image
 
-from trainer.serve import contract, model as models, server
+from benchmarks.measuring import Clock, parse
+from trainer.serve import model as models
 from trainer.serve.batches import MAX_IMAGES
 
 _CLIENTS = (1, 8, 32)
+_SERVE = """
+import sys
+from trainer.serve import contract, model, server
+free = contract.of_environment({"AIP_HTTP_HOST": "127.0.0.1", "AIP_HTTP_PORT": "0"})
+server.serve(free, lambda: model.load(sys.argv[1]), max_images=int(sys.argv[2]))
+"""
 _EDGE = 300
 """Of the images, in pixels, which are JPEGs."""
 
@@ -87,7 +94,7 @@ def _with_server(port: int, image: bytes, seconds: float, num_clients: int) -> l
 
 def _served(directory: str, image: bytes, seconds: float, max_images: int) -> dict[int, list[float]]:
     """Return number of clients -> the seconds of each request."""
-    command = [sys.executable, "-m", "benchmarks.serving", "--serve", directory, "--max-images", str(max_images)]
+    command = [sys.executable, "-c", _SERVE, directory, str(max_images)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout is not None
@@ -108,26 +115,23 @@ def _row(name: str, seconds: float, taken: Sequence[float], base: float) -> floa
 
 
 def main() -> None:
-    """Run the benchmark, or a server for it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Print a row per way and number of clients."""
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default="convnet")
     parser.add_argument("--image-size", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=5.0)
-    parser.add_argument("--serve", help=argparse.SUPPRESS)
-    parser.add_argument("--max-images", type=int, default=MAX_IMAGES, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parse(parser, seconds=0.2)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    if options.serve:
-        free = contract.of_environment({"AIP_HTTP_HOST": "127.0.0.1", "AIP_HTTP_PORT": "0"})
-        server.serve(free, lambda: models.load(options.serve), max_images=options.max_images)
-        return
     with tempfile.TemporaryDirectory() as scratch:
         directory, image = str(pathlib.Path(scratch, "model")), _image()
         _export(directory, options.model, options.image_size)
         print(f"{options.model} at {options.image_size} pixels, JPEGs of {_EDGE} pixels, {os.cpu_count()} cores")
         base = _row("TensorFlow, no server", options.seconds, _without_server(directory, image, options.seconds), 0)
+        clock = Clock()
         single = _served(directory, image, options.seconds, 1)
+        of_single, clock = clock.took(), Clock()
         batched = _served(directory, image, options.seconds, MAX_IMAGES)
+        print(f"server and clients, imports included: one image per call{of_single}, all that wait{clock.took()}")
         for clients in _CLIENTS:
             for name, taken in (("one image per call", single), ("all that wait", batched)):
                 _row(f"{name}, {clients} clients", options.seconds, taken[clients], base)

@@ -1,6 +1,6 @@
 """Steps per second of the trainer, compared with Keras' `fit`: same network, data, batch and machine.
 
-Run it as `python benchmarks/train.py`. On one device the baseline is Keras 3's `fit`. With two workers on this machine
+Run it as `python -m benchmarks.train`. On one device the baseline is Keras 3's `fit`. With two workers on this machine
 it is tf-keras' `fit` under MultiWorkerMirroredStrategy, because Keras 3's does not work there. That needs
 `python -m pip install --no-deps tf-keras==2.21.0` (it depends on tensorflow, but works with tensorflow-cpu).
 
@@ -23,6 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.measuring import Clock, Took, median, parse
 from trainer.prepare import prepare
 
 
@@ -150,29 +151,35 @@ def _prepared(directory: Path, image_size: int) -> Path:
     return directory
 
 
-def _turn(case: Case, data: Path, seconds: float) -> tuple[float, float]:
-    """Return the steps per second of the trainer and of `fit`."""
-    trainer = trainer_rate(data, case.model, case.batch_size, seconds, case.num_workers)
-    amount = case.num_epochs or seconds
-    return trainer, _fit_rate(data, case.model, case.batch_size, case.steps_per_epoch, amount, case.num_workers)
+def _turn(case: Case, data: Path, seconds: float) -> tuple[tuple[float, Took], tuple[float, Took]]:
+    """Return the steps per second of the trainer and of `fit`, each with the cost of its processes."""
+    clock = Clock()
+    trainer = trainer_rate(data, case.model, case.batch_size, seconds, case.num_workers), clock.took()
+    amount, clock = case.num_epochs or seconds, Clock()
+    fit = _fit_rate(data, case.model, case.batch_size, case.steps_per_epoch, amount, case.num_workers)
+    return trainer, (fit, clock.took())
 
 
-def _compare(title: str, turns: list[tuple[float, float]], target: float) -> bool:
-    """Print a line for turns of (trainer, fit); return whether the trainer reaches the target."""
-    trainer, fit = (statistics.median(side) for side in zip(*turns, strict=True))
+def _compare(title: str, turns: list[tuple[tuple[float, Took], tuple[float, Took]]], target: float) -> bool:
+    """Print a line for turns of trainer and `fit`; return whether the trainer reaches the target."""
+    (trainer, of_trainer), (fit, of_fit) = (
+        (statistics.median(rate for rate, _ in side), median(cost for _, cost in side))
+        for side in zip(*turns, strict=True)
+    )
     ratio = trainer / fit
     verdict = "reached" if ratio >= target else "NOT REACHED"
-    print(f"{title:<34} {fit:8.2f} {trainer:8.2f}   {ratio:5.2f} times; at least {target:g}: {verdict}", flush=True)
+    print(f"{title:<34} {fit:8.2f} {trainer:8.2f}   {ratio:5.2f} times; at least {target:g}: {verdict}")
+    print(f"  processes, imports included: fit{of_fit}, trainer{of_trainer}", flush=True)
     return bool(ratio >= target)
 
 
 def main() -> int:
     """Print the ratios; return 1 if one misses its target."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=15.0, help="duration of each measurement, without warm-up")
     parser.add_argument("--only", default="", help="one of: " + ", ".join(_CASES))
-    options = parser.parse_args()
+    options = parse(parser, repeats=1, seconds=0.1, only="convnet")
     if options.only in ("", "two-workers") and importlib.util.find_spec("tf_keras") is None:
         parser.error("tf-keras is missing: python -m pip install --no-deps tf-keras==2.21.0, or give --only")
     print(f"steps/s, medians of {options.repeats} rounds{'':<10} {'fit':>8} {'trainer':>8}", flush=True)

@@ -26,7 +26,7 @@ class Settings:
     image: str = PLACEHOLDER_IMAGE
     """Container image of the training job, and of the steps that may have GPUs."""
     cpu_image: str = ""
-    """Container image of the steps without GPUs, the prediction server and Dataflow's workers; empty: `image`."""
+    """Container image of the steps without GPUs, the prediction server and any Dataflow workers; empty: `image`."""
     serving_image: str = ""
     """Another prediction container image of the registered model; empty for this project's server."""
     region: str = "us-central1"

@@ -110,7 +110,7 @@ def test_names_that_only_their_module_uses_begin_with_an_underscore(repository: 
     mentions: collections.Counter[str] = collections.Counter()
     for path in [*repository.rglob("*.py"), *repository.rglob("*.md"), *repository.rglob("*.toml")]:
         parts = path.relative_to(repository).parts
-        if parts[0] not in {".venv", "build", "runs"} and "node_modules" not in parts:
+        if parts[0] not in {".venv", ".venv-beam", "build", "runs"} and "node_modules" not in parts:
             mentions.update(set(re.findall(r"\w+", path.read_text(encoding="utf-8"))))
     wrong = [
         f"{path.relative_to(repository)}: {name}"

@@ -23,13 +23,13 @@ def make(clone: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[st
     return subprocess.run(["make", *arguments], cwd=clone, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "venv", "check"])
+@pytest.mark.parametrize("target", ["demo", "test", "venv", "venv-beam", "check"])
 def test_a_missing_python_is_reported_in_one_line_with_exit_code_2(clone: pathlib.Path, target: str) -> None:
     done = make(clone, target, "PYTHON=/nonexistent/python3.9")
     assert done.returncode == 2
     assert "found no Python 3.11, 3.12 or 3.13" in done.stderr
     assert len((done.stdout + done.stderr).strip().splitlines()) == 1
-    assert not (clone / ".venv").exists()
+    assert not list(clone.glob(".venv*"))
 
 
 def test_a_python_that_is_too_old_is_not_used(clone: pathlib.Path) -> None:
@@ -42,7 +42,7 @@ def test_a_python_that_is_too_old_is_not_used(clone: pathlib.Path) -> None:
 def test_help_lists_every_target(clone: pathlib.Path) -> None:
     done = make(clone)
     assert done.returncode == 0
-    for target in ("demo", "test", "soak", "check", "compile", "venv"):
+    for target in ("demo", "test", "soak", "check", "compile", "venv", "venv-beam"):
         assert f"make {target} " in done.stdout
 
 
@@ -79,11 +79,14 @@ def test_with_npm_a_wrong_script_fails_the_check(clone: pathlib.Path, failing: s
     assert (checked(clone).returncode == 0) is (failing == "")
 
 
-def test_the_target_of_a_link_is_not_emptied(clone: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+@pytest.mark.parametrize("name", ["venv", "venv-beam"])
+def test_the_target_of_a_link_is_not_emptied(
+    clone: pathlib.Path, name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     other = tmp_path_factory.mktemp("other")
     (other / "kept").touch()
-    (clone / ".venv").symlink_to(other)
-    done = make(clone, "venv")
+    (clone / f".{name}").symlink_to(other)
+    done = make(clone, name)
     assert (done.returncode, done.stdout) == (2, "")
-    assert ".venv is a link" in done.stderr
+    assert f".{name} is a link" in done.stderr
     assert (other / "kept").exists()

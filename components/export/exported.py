@@ -77,7 +77,7 @@ def own_container(image: str) -> dict[str, Any]:
     """
     return {
         "imageUri": image,
-        # The entry point of the image for CPUs is Beam's.
+        # The image has another command.
         "command": ["python", "-m", "trainer.serve"],
         "args": [],
         "ports": [{"containerPort": 8080}],

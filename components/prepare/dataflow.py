@@ -8,7 +8,7 @@ from components.container_image import PLACEHOLDER_IMAGE
 from components.local_run import is_local_run
 from localvertex_base.userinput.errors import UserError
 from trainer.data.preparing.dataflow.settings import Settings
-from trainer.data.preparing.engines import factory
+from trainer.data.preparing.engines import beam, factory
 
 
 def dataflow_settings(
@@ -35,12 +35,12 @@ def dataflow_settings(
     if is_local_run():
         raise UserError(
             "prepare_engine is 'dataflow', which starts machines in Google Cloud; a local run does not: set "
-            f"prepare_engine=local, or add beam_runner={factory.FN_API_RUNNER} to try it on this machine"
+            f"prepare_engine=local; to try it on this machine, run {beam.TRIAL}"
         )
     if parameters.get("image", "") in ("", PLACEHOLDER_IMAGE) or importlib.util.find_spec("apache_beam") is None:
         raise UserError(
-            "prepare_engine is 'dataflow', but the container image of this step has no Apache Beam; recompile with "
-            "--cpu-image and the image that the target `cpu` of the Dockerfile builds"
+            "prepare_engine is 'dataflow', but the container image of this step has no Apache Beam; build and compile "
+            f"for the one that has it: python cloud.py up --dataflow --project {parameters.get('project', 'PROJECT')}"
         )
     if not source.startswith("gs://"):
         raise UserError(

@@ -6,14 +6,17 @@ from typing import Any
 from pipelines.project.gcloud import ROOT, CloudError, Gcloud
 from pipelines.project.resources import Names
 
-_IMAGE_NAMES = {"_IMAGE": "image-training-python", "_CPU_IMAGE": "image-training-cpu"}
-"""Substitution of cloudbuild.yaml -> name of the image."""
 _UNKNOWN_DIGEST = "sha256:" + "0" * 64
 """The digest that a dry run prints, because only a build has a real one."""
 
 
-def build(gcloud: Gcloud, names: Names) -> tuple[str, str]:
+def build(gcloud: Gcloud, names: Names, *, with_beam: bool) -> tuple[str, str]:
     """Build, test and push the container images if one is missing.
+
+    Args:
+        gcloud: Runs the commands.
+        names: The names of the resources.
+        with_beam: Whether the image for CPUs has Apache Beam, for Dataflow.
 
     Returns:
         The names with the digests: for GPUs, and for the other steps.
@@ -22,11 +25,13 @@ def build(gcloud: Gcloud, names: Names) -> tuple[str, str]:
         CloudError: The build failed.
     """
     tag = _fingerprint()
-    tagged = {name: f"{names.repository}/{image}:{tag}" for name, image in _IMAGE_NAMES.items()}
+    target = "dataflow" if with_beam else "cpu"
+    images = {"_IMAGE": "image-training-python", "_CPU_IMAGE": f"image-training-{target}"}
+    tagged = {name: f"{names.repository}/{image}:{tag}" for name, image in images.items()}
     found = [_describe(gcloud, each) for each in tagged.values()]
     if None in found:
-        images = ",".join(f"{name}={each}" for name, each in tagged.items())
-        flags = (f"--config={ROOT / 'cloudbuild.yaml'}", f"--substitutions={images}", names.in_project)
+        given = ",".join(f"{name}={value}" for name, value in (tagged | {"_CPU_TARGET": target}).items())
+        flags = (f"--config={ROOT / 'cloudbuild.yaml'}", f"--substitutions={given}", names.in_project)
         gcloud.change("gcloud", "builds", "submit", str(ROOT), *flags)
         found = [_describe(gcloud, each) for each in tagged.values()]
     own, cpu = (_with_digest(gcloud, each, about) for each, about in zip(tagged.values(), found, strict=True))

@@ -37,7 +37,8 @@ def up(gcloud: Gcloud, names: Names, machines: Machines, steps: StepMachines, *,
         names: The names of the resources.
         machines: Those of the training job.
         steps: Those of the other steps.
-        with_dataflow: Also enable Dataflow, and let the service account start and run its jobs.
+        with_dataflow: Also enable Dataflow, let the service account start and run its jobs, and build the image for
+            CPUs with Apache Beam.
 
     Raises:
         UserError: The region is unknown, or does not offer the machines.
@@ -59,7 +60,7 @@ def up(gcloud: Gcloud, names: Names, machines: Machines, steps: StepMachines, *,
         _give_roles(gcloud, names, on(names))
     if with_dataflow:
         _give_roles(gcloud, names, roles.on_project_for_dataflow(names))
-    image, cpu_image = container_image.build(gcloud, names)
+    image, cpu_image = container_image.build(gcloud, names, with_beam=with_dataflow)
     compile_flags = ("--image", image, "--cpu-image", cpu_image, "--region", names.region, *flags_of(machines, steps))
     compile_flags += ("--output-dir", str(ROOT / "build"))
     gcloud.change(sys.executable, str(ROOT / "compile.py"), *compile_flags)

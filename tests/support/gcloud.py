@@ -183,7 +183,9 @@ class _Gcloud:
 
     def builds_submit(self) -> None:
         for pair in self.flags["substitutions"].split(","):
-            self.state["images"][pair.partition("=")[2]] = DIGEST
+            name, _, value = pair.partition("=")
+            if name.endswith("_IMAGE"):
+                self.state["images"][value] = DIGEST
 
     def secrets_create(self) -> None:
         if "secretmanager.googleapis.com" not in self.state["services"]:

@@ -30,8 +30,9 @@ RUN: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def on_vertex(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No variable of a local run."""
+    """No variable of a local run, and a container image with Apache Beam."""
     monkeypatch.delenv("LOCALVERTEX_STEP", raising=False)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
 
 
 def test_on_vertex_the_job_has_the_parameters() -> None:
@@ -50,15 +51,15 @@ def test_without_dataflow_nothing_is_asked_of_its_parameters(
 
 def test_a_local_run_starts_nothing_in_the_cloud(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCALVERTEX_STEP", "1")
-    with pytest.raises(UserError, match=r"a local run does not: set prepare_engine=local, or add beam_runner=FnApi"):
+    with pytest.raises(UserError, match=r"does not: set prepare_engine=local; to try .* --beam-runner=FnApiRunner$"):
         dataflow_settings(PARAMETERS, **RUN)
 
 
 @pytest.mark.parametrize(
     ("parameters", "run", "expected"),
     [
-        ({"image": PLACEHOLDER_IMAGE}, {}, "this step has no Apache Beam; recompile with --cpu-image"),
-        ({"image": ""}, {}, "this step has no Apache Beam; recompile with --cpu-image"),
+        ({"image": PLACEHOLDER_IMAGE}, {}, "this step has no Apache Beam; build and compile for the one"),
+        ({"image": ""}, {}, "Apache Beam; .* that has it: python cloud.py up --dataflow --project my-project$"),
         ({}, {"source": "/data/birds"}, "source is '/data/birds'; Dataflow's workers read only gs://"),
         ({}, {"source": "tfds:mnist"}, "source is 'tfds:mnist'; Dataflow's workers read only gs://"),
         ({}, {"source": "digits"}, "source is 'digits'; Dataflow's workers read only gs://"),
@@ -75,7 +76,6 @@ def test_what_dataflow_would_refuse_is_refused_before_an_image_is_read(
 
 
 def test_an_image_without_beam_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "apache_beam" else real(name))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UserError, match="has no Apache Beam"):
         dataflow_settings(PARAMETERS, **RUN)

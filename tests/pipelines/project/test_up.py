@@ -75,6 +75,11 @@ def test_dataflow_is_enabled_only_when_asked_and_its_roles_go_with_the_account(
     assert done.returncode == 0, done.stderr
     later = world.changes[len(before) :]
     assert {"dataflow.googleapis.com", "compute.googleapis.com"} <= set(world.read()["services"])
+    (build,) = [change for change in later if "builds submit" in change]
+    assert "_CPU_TARGET=dataflow" in build
+    compiled = json.loads((repository / "build" / "image_training.json").read_text())
+    prepare = compiled["deploymentSpec"]["executors"]["exec-prepare"]["container"]
+    assert "/image-training-dataflow@" in prepare["image"]
     granted = {role for change in later for role in shlex.split(change) if role.startswith("--role=")}
     assert granted == {"--role=roles/dataflow.admin", "--role=roles/dataflow.worker"}
     documented = (repository / "docs" / "cloud.md").read_text()

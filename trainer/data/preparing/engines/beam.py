@@ -21,6 +21,11 @@ Run = Callable[[str], None]
 """A function that processes all items of a folder without a result, and returns when all have one."""
 WORK = "work"
 """Name of the folder that contains a folder per attempt."""
+TRIAL = (
+    "make venv-beam && .venv-beam/bin/python -m trainer.prepare SOURCE OUTPUT_DIRECTORY --engine=dataflow"
+    " --beam-runner=FnApiRunner"
+)
+"""The command that prepares a dataset on this machine in the environment with Apache Beam."""
 
 
 class Beam:
@@ -49,8 +54,7 @@ class Beam:
         """
         if importlib.util.find_spec("apache_beam") is None:
             raise UserError(
-                "Apache Beam is not installed; run pip install -e '.[beam]' in the repository, or use"
-                " prepare_engine=local"
+                f"Apache Beam is not installed in this environment; use prepare_engine=local, or run {TRIAL}"
             )
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:

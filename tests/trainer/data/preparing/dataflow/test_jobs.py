@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,12 +24,12 @@ FOLDER = "gs://birds/root/prepared/0123456789abcdef0123456789abcdef"
 class Steps:
     """Processes that each run one step; started by fork from one process that has imported Beam."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, python: str, folder: Path) -> None:
         self.variables: dict[str, str] = {}
         self._folder = folder
         self._running: set[int] = set()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.dataflow_steps"],
+            [python, "-m", "tests.support.dataflow_steps"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -120,9 +119,9 @@ def key_file(tmp_path: Path, server: CloudStorage) -> Path:
 
 
 @pytest.fixture(scope="module")
-def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Steps]:
+def forked(tmp_path_factory: pytest.TempPathFactory, beam_python: str) -> Iterator[Steps]:
     """One process with Beam for all tests."""
-    with Steps(tmp_path_factory.mktemp("steps")) as running:
+    with Steps(beam_python, tmp_path_factory.mktemp("steps")) as running:
         yield running
 
 
@@ -168,6 +167,8 @@ def test_the_job_is_what_the_parameters_name_field_by_field(
     pool = environment["workerPools"][0]
     (harness,) = pool.pop("sdkHarnessContainerImages")
     temporary = environment.pop("tempStoragePrefix")
+    agent = environment.pop("userAgent")
+    assert (agent["name"][:18], agent["version"]) == ("Apache Beam Python", "2.77.0")
     assert temporary.startswith(
         f"storage.googleapis.com/birds/root/prepared/{FOLDER[-32:]}/parts/work/staged/{job['name']}."
     )
@@ -183,10 +184,6 @@ def test_the_job_is_what_the_parameters_name_field_by_field(
         ],
         "serviceAccountEmail": "worker@my-project.iam.gserviceaccount.com",
         "serviceOptions": ["max_workflow_runtime_walltime_seconds=86400"],
-        "userAgent": {
-            "name": f"Apache Beam Python {sys.version_info[0]}.{sys.version_info[1]} SDK",
-            "version": "2.77.0",
-        },
         "version": {"job_type": "FNAPI_BATCH", "major": "8"},
         "workerPools": [
             {
@@ -362,27 +359,33 @@ def test_a_service_that_fails_for_a_while_is_asked_again_and_one_that_refuses_is
     assert len(service.jobs) == 1
 
 
+OPTIONS = """
+import json, sys
+from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
+from apache_beam.options.pipeline_options_validator import PipelineOptionsValidator
+from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
+from apache_beam.utils import retry
+# The pauses until Beam continues without credentials.
+retry.Clock.sleep = lambda self, seconds: None
+options = PipelineOptions(sys.argv[1:])
+checked = PipelineOptionsValidator(options, DataflowRunner())
+assert checked.is_service_runner()
+assert checked.validate() == []
+given = options.view_as(GoogleCloudOptions)
+print(json.dumps([given.staging_location, given.temp_location, given.dataflow_endpoint]))
+"""
+
+
 def test_beam_accepts_the_options_of_a_job_on_the_real_service(
-    server: CloudStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: CloudStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beam_python: str
 ) -> None:
     """Its checks of an address of Google, which nothing is sent to; a wrong folder would make Beam create a bucket."""
-    from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
-    from apache_beam.options.pipeline_options_validator import PipelineOptionsValidator
-    from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
-    from apache_beam.utils import retry
-
-    # Neither credentials nor the pauses until Beam goes on without them.
     for name, value in {"HOME": str(tmp_path), "CLOUDSDK_CONFIG": str(tmp_path), "NO_GCE_CHECK": "true"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
-    monkeypatch.setattr(retry.Clock, "sleep", lambda self, seconds: None)
     server.buckets.create("birds")
     settings = Settings(**GIVEN | {"folder": FOLDER})
-    options = PipelineOptions(settings.arguments())
-    checked = PipelineOptionsValidator(options, DataflowRunner())
-    assert checked.is_service_runner()
-    assert checked.validate() == []
-    given = options.view_as(GoogleCloudOptions)
-    assert {given.staging_location, given.temp_location} == {settings.staging}
-    assert given.dataflow_endpoint == "https://dataflow.googleapis.com"
+    words = [beam_python, "-c", OPTIONS, *settings.arguments()]
+    done = subprocess.run(words, stdout=subprocess.PIPE, check=True)
+    assert json.loads(done.stdout) == [settings.staging, settings.staging, "https://dataflow.googleapis.com"]
     assert not any(request.method == "POST" for request in server.faults.requests)

@@ -3,7 +3,6 @@
 import io
 import json
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,6 @@ from PIL import Image
 
 from tests.support.dataflow import Dataflow
 from tests.trainer.data.preparing.dataflow.test_settings import GIVEN
-from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.engines import exchange
 from trainer.prepare import prepare
 from vertex_testing.cloud_storage.server import CloudStorage
@@ -27,7 +25,7 @@ import json, sys
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.prepare import prepare
 given = json.loads(sys.argv[1])
-prepare(dataflow=Settings(**given.pop("settings")), **given)
+print(json.dumps(prepare(dataflow=Settings(**given.pop("settings")), **given)))
 """
 
 
@@ -64,7 +62,7 @@ def service(server: CloudStorage, may_work: threading.Event, monkeypatch: pytest
 
 
 def test_after_a_kill_the_job_goes_on_and_the_dataset_is_that_of_the_local_engine(
-    server: CloudStorage, service: Dataflow, may_work: threading.Event, tmp_path: Path
+    server: CloudStorage, service: Dataflow, may_work: threading.Event, tmp_path: Path, beam_python: str
 ) -> None:
     server.buckets.create("birds")
     for number in range(60):
@@ -83,15 +81,13 @@ def test_after_a_kill_the_job_goes_on_and_the_dataset_is_that_of_the_local_engin
         }
 
     settings = GIVEN | {"folder": "gs://birds/dataflow"}
-    words = [sys.executable, "-c", ATTEMPT, json.dumps(given("dataflow") | {"settings": settings})]
+    words = [beam_python, "-c", ATTEMPT, json.dumps(given("dataflow") | {"settings": settings})]
     with subprocess.Popen(words) as killed:
         service.wait_for(lambda: service.jobs)
         killed.kill()
     may_work.set()
-    made = {
-        "dataflow": prepare(**given("dataflow"), dataflow=Settings(**settings)),
-        "local": prepare(**given("local")),
-    }
+    done = subprocess.run(words, stdout=subprocess.PIPE, check=True)
+    made = {"dataflow": json.loads(done.stdout.splitlines()[-1]), "local": prepare(**given("local"))}
     assert made["dataflow"]["fingerprint"] == made["local"]["fingerprint"]
     # All images were read by the job of the killed attempt.
     assert (made["dataflow"]["num_read"], made["local"]["num_read"]) == (0, 60)

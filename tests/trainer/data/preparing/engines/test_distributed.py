@@ -34,7 +34,11 @@ def add_images(folder: Path, numbers: range) -> Path:
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with some images, of which one is there twice and one is none; parts and shards are small."""
+    """A folder with some images, of which one is there twice and one is none; parts and shards are small.
+
+    The workers of these tests are threads, which need no Apache Beam.
+    """
+    monkeypatch.setattr(Beam, "check", lambda: None)
     monkeypatch.setattr(parts, "MAX_IMAGES", 7)
     monkeypatch.setattr("trainer.data.preparing.prefixes.TARGET_BYTES", 8000)
     # The files were written just now, and could change again at the same time of the clock.

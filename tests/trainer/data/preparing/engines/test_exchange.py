@@ -125,10 +125,15 @@ def test_other_engines_and_runners_are_refused(engine: str, runner: str, message
     assert "\n" not in str(caught.value)
 
 
-def test_without_beam_one_line_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("runner", ["", "FnApiRunner"])
+def test_without_beam_one_line_has_the_command(monkeypatch: pytest.MonkeyPatch, runner: str) -> None:
     monkeypatch.setitem(sys.modules, "apache_beam", None)
-    with pytest.raises(UserError, match=r"^Apache Beam is not installed; run pip install -e '.\[beam\]'"):
-        factory.check("dataflow", "FnApiRunner")
+    with pytest.raises(UserError) as caught:
+        factory.check("dataflow", runner)
+    assert str(caught.value) == (
+        "Apache Beam is not installed in this environment; use prepare_engine=local, or run make venv-beam && "
+        ".venv-beam/bin/python -m trainer.prepare SOURCE OUTPUT_DIRECTORY --engine=dataflow --beam-runner=FnApiRunner"
+    )
     factory.check("local", "")
 
 

@@ -67,14 +67,16 @@ def without_progress(text: str) -> list[str]:
     return [line for line in text.splitlines() if not re.match(r"(listing|reading|summing up|writing): ", line)]
 
 
-def test_failing_killed_and_slow_workers_give_the_same_bytes(tmp_path: Path, repository: Path) -> None:
-    """As on this machine, and without a network where bubblewrap can take it away: nothing is downloaded."""
+def test_failing_killed_and_slow_workers_give_the_same_bytes(
+    tmp_path: Path, repository: Path, beam_python: str
+) -> None:
+    """As in this environment, which has no Beam; where bubblewrap works, without a network: nothing is downloaded."""
     source, notes = images(tmp_path / "source", 20_000), tmp_path / "notes"
     notes.mkdir()
     without_network = [shutil.which("bwrap") or "", *"--unshare-net --dev-bind / / --die-with-parent".split()]
     if not without_network[0] or subprocess.run([*without_network, "true"], check=False).returncode:
         without_network = []
-    arguments = [sys.executable, "-c", TROUBLED, notes, source, tmp_path / "beam", *BEAM]
+    arguments = [beam_python, "-c", TROUBLED, notes, source, tmp_path / "beam", *BEAM]
     done = subprocess.run([*without_network, *arguments], capture_output=True, text=True, cwd=repository, check=False)
     assert done.returncode == 0, done.stderr
     assert sorted(map(int, os.listdir(notes))) == [100, 2500, 3000, 9000]
@@ -90,8 +92,9 @@ def test_failing_killed_and_slow_workers_give_the_same_bytes(tmp_path: Path, rep
 
 
 def test_an_error_of_a_bucket_is_the_one_of_this_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], beam_python: str
 ) -> None:
+    monkeypatch.setattr(sys, "executable", beam_python)
     monkeypatch.setattr(fn_api, "_NUM_ATTEMPTS", 1)
     with pytest.raises(PermissionError, match=r"^\[Errno 13\] Permission denied: 'gs://bucket/0'$"):
         list(Beam(str(tmp_path), fn_api.run).map(work_items.forbid, range(1)))
@@ -99,8 +102,8 @@ def test_an_error_of_a_bucket_is_the_one_of_this_machine(
     assert list(tmp_path.rglob("*.*")) == []
 
 
-def test_no_worker_outlives_a_killed_caller(tmp_path: Path, repository: Path) -> None:
-    caller = subprocess.Popen([sys.executable, "-c", CALLER, tmp_path], cwd=repository)
+def test_no_worker_outlives_a_killed_caller(tmp_path: Path, repository: Path, beam_python: str) -> None:
+    caller = subprocess.Popen([beam_python, "-c", CALLER, tmp_path], cwd=repository)
     notes = [tmp_path / f"{number}.waits" for number in range(2)]
     job: list[psutil.Process] = []
     # The job and its two workers, of which one is at work.
