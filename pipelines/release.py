@@ -1,6 +1,5 @@
 """Release steps of the pipeline, for a model that reaches the minimum score."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from google_cloud_pipeline_components.types.artifact_types import UnmanagedContainerModel, VertexModel
@@ -14,7 +13,7 @@ from components.release.record import record
 from pipelines import registered, training
 from pipelines.servable import servable
 from pipelines.settings import Settings
-from pipelines.steps import step, with_gpus
+from pipelines.steps import inputs_of, step, with_gpus
 
 _HERE = {"region": training.LOCATION, "pipeline_root": dsl.PIPELINE_ROOT_PLACEHOLDER}
 
@@ -47,7 +46,7 @@ def new_version(
 
 
 def release(
-    checkpoint_directory: Any, dataset: Any, settings: Settings, *, evaluated: Any, parameters: Mapping[str, Any]
+    checkpoint_directory: Any, dataset: Any, settings: Settings, *, evaluated: Any, values: dict[str, Any]
 ) -> None:
     """Add the steps from `compare` on.
 
@@ -56,27 +55,26 @@ def release(
         dataset: The dataset written by `prepare`.
         settings: Of the compilation.
         evaluated: Outputs of `evaluate`.
-        parameters: All parameters of the pipeline, by name.
+        values: All settings and parameters of the pipeline, by name.
     """
+    server = values["serving_image"] or settings.step_image
     model = {"checkpoint_directory": checkpoint_directory, "dataset": dataset}
-    compared = step(
-        compare(**model, own_image=settings.step_image, **_HERE, **_own(compare, parameters)), settings.image
-    )
+    compared = step(compare(**model, **_HERE, **inputs_of(compare, values | {"serving_image": server})), settings.image)
     with_gpus(compared, settings.steps)
     comparison = compared.outputs
     with dsl.If(comparison["is_registered"] == True, name="to-register"):  # noqa: E712 - this builds an expression
         with dsl.If(comparison["registered_version"] == "", name="not-registered"):
-            checked = export(**model, model_name=parameters["model_name"], champion=comparison["champion"], **_HERE)
+            checked = export(**model, model_name=values["model_name"], champion=comparison["champion"], **_HERE)
             exported = step(checked, settings.step_image).outputs
             uploaded = new_version(
                 servable_model=servable(
-                    exported["uri"], serving_image=parameters["serving_image"], own_image=settings.step_image
+                    exported["uri"], serving_image=values["serving_image"], own_image=settings.step_image
                 ),
                 parent_model=comparison["parent_model"],
-                model_name=parameters["model_name"],
+                model_name=values["model_name"],
                 labels=exported["labels"],
                 aliases=comparison["aliases"],
-                kms_key=parameters["kms_key"],
+                kms_key=values["kms_key"],
             )
         with dsl.Else(name="registered"):
             known = registered.imported(comparison["registered_version"])
@@ -87,7 +85,7 @@ def release(
             confusion_matrix=evaluated["confusion_matrix"],
             is_promoted=comparison["is_promoted"],
             **_HERE,
-            **_own(record, parameters),
+            **inputs_of(record, values),
         )
         step(recorded, settings.step_image)
         with dsl.If(comparison["deploy_endpoint"] != "", name="asked-to-deploy"):
@@ -96,11 +94,6 @@ def release(
                 registered_version=recorded.output,
                 predictions=evaluated["predictions"],
                 **_HERE,
-                **_own(deploy, parameters),
+                **inputs_of(deploy, values),
             )
             step(deployed, settings.step_image)
-
-
-def _own(component: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of the pipeline that a component has an input of the same name for."""
-    return {name: value for name, value in parameters.items() if name in component.component_spec.inputs}

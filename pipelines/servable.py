@@ -13,25 +13,20 @@ _HEALTH_ROUTE = "/health"
 _PREDICT_ROUTE = "/predict"
 
 
-def servable(uri: Any, *, serving_image: Any, own_image: str) -> Any:
+def servable(uri: Any, *, serving_image: str, own_image: str) -> Any:
     """Return the model with its container: this project's server if `serving_image` is empty.
 
-    A container image of another project must not get this project's command, so one of two importers runs.
+    A container image of another project must not get this project's command.
 
     Args:
         uri: Of the exported model.
-        serving_image: The parameter of the pipeline.
+        serving_image: Name of an image with its own server, such as Google's or TensorFlow Serving; or empty.
         own_image: A container image of this project.
     """
-    with dsl.If(serving_image == "", name="own-server"):
-        own = _imported(uri, own_container(own_image))
-    with dsl.Else(name="other-server"):
-        other = _imported(uri, _prebuilt_container(serving_image))
-    return dsl.OneOf(own.output, other.output)
-
-
-def _imported(uri: Any, container: dict[str, Any]) -> Any:
-    return dsl.importer(artifact_uri=uri, artifact_class=UnmanagedContainerModel, metadata={"containerSpec": container})
+    container = {"imageUri": serving_image} if serving_image else own_container(own_image)
+    return dsl.importer(
+        artifact_uri=uri, artifact_class=UnmanagedContainerModel, metadata={"containerSpec": container}
+    ).output
 
 
 def own_container(image: str) -> dict[str, Any]:
@@ -51,12 +46,3 @@ def own_container(image: str) -> dict[str, Any]:
         "healthRoute": _HEALTH_ROUTE,
         "predictRoute": _PREDICT_ROUTE,
     }
-
-
-def _prebuilt_container(image: Any) -> dict[str, Any]:
-    """Return the specification of an image that has its own server, such as Google's or TensorFlow Serving.
-
-    Args:
-        image: Its name, or a parameter of a pipeline.
-    """
-    return {"imageUri": image}

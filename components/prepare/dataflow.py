@@ -6,6 +6,7 @@ from typing import Any
 
 from components.container_image import PLACEHOLDER_IMAGE
 from components.local_run import is_local_run
+from components.values import fields_of
 from localvertex_base.userinput.errors import UserError
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.engines import factory
@@ -35,7 +36,7 @@ def dataflow_settings(
     if is_local_run():
         raise UserError(
             "prepare_engine is 'dataflow', which starts machines in Google Cloud; a local run does not: set "
-            f"prepare_engine=local, or add beam_runner={factory.FN_API_RUNNER} to try it on this machine"
+            f"prepare_engine=local, or compile with the setting beam_runner: {factory.FN_API_RUNNER} to try it here"
         )
     if parameters.get("image", "") in ("", PLACEHOLDER_IMAGE) or importlib.util.find_spec("apache_beam") is None:
         raise UserError(
@@ -46,4 +47,4 @@ def dataflow_settings(
         raise UserError(
             f"prepare_engine is 'dataflow', but source is {source!r}; Dataflow's workers read only gs://..."
         )
-    return Settings(**parameters)
+    return Settings(**fields_of(Settings, parameters))

@@ -10,7 +10,7 @@ from trainer import prepare as dataset
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 
 _NO_JOB: Mapping[str, Any] = MappingProxyType({})
-"""What files have that an earlier version compiled."""
+"""Of a use outside of this pipeline."""
 _OF_THE_JOB = ("prepare_engine", "beam_runner", "source")
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,8 @@ from localvertex_base.userinput.parameters import given, typed
 from localvertex_base.userinput.spelling import camel, listed
 from pipelines.calls import calls, created_name
 from pipelines.commands.submit import add_job, add_parameters, settings_from
-from pipelines.jobs.pipeline_job import DEFAULT_FILE, JobSettings, check, declared_parameters, pipeline_job, read_spec
+from pipelines.jobs.machines import training_resources
+from pipelines.jobs.pipeline_job import DEFAULT_FILE, check, declared_parameters, pipeline_job, read_spec
 from pipelines.jobs.watch import log_command
 from pipelines.vertex import Location, add_location, client, location_from, message
 from trainer.models.references import is_reference
@@ -62,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     root = pipeline["runtimeConfig"].get("gcsOutputDirectory")
     if not root:
         raise UserError("no pipeline root given; add --pipeline-root gs://MY-BUCKET/pipelines")
-    inputs = _plan_inputs(pipeline) | {"region": location.region, "default_persistent_resource_id": ""}
+    inputs = _plan_inputs(pipeline) | {"region": location.region}
     if is_reference(inputs.get("weights", "")):
         raise UserError(
             f"weights={inputs['weights']!r} is resolved in the pipeline root, which custom-job does not read; submit"
@@ -73,7 +75,9 @@ def run(options: argparse.Namespace) -> int:
     dataset = (
         os.path.abspath(options.dataset) if location.is_local and "://" not in options.dataset else options.dataset
     )
-    job = _custom_job(_plan(inputs, dataset=dataset, pipeline_root=root), inputs, settings)
+    options_given = {name: value for name, value in vars(settings).items() if value}
+    planned = _plan(inputs, dataset=dataset, pipeline_root=root)
+    job = _custom_job(planned, inputs["scheduling_strategy"], training_resources(pipeline) | options_given)
     if options.dry_run:
         print(json.dumps(job, indent=2, ensure_ascii=False))
     else:
@@ -126,9 +130,8 @@ def _plan(inputs: dict[str, Any], *, dataset: str, pipeline_root: str) -> Traini
     return planned._replace(base_output_directory=f"{pipeline_root.rstrip('/')}/training/{planned.run_id}")
 
 
-def _custom_job(planned: TrainingPlan, inputs: dict[str, Any], settings: JobSettings) -> dict[str, Any]:
-    """Return the CustomJob in the format of the REST API; options override the pipeline's parameters."""
-    strategy = inputs["scheduling_strategy"]
+def _custom_job(planned: TrainingPlan, strategy: str, resources: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the CustomJob in the format of the REST API; options replace the resources of the compiled file."""
     spec: dict[str, Any] = {
         "workerPoolSpecs": _camel(planned.worker_pool_specs),
         "scheduling": {
@@ -139,16 +142,16 @@ def _custom_job(planned: TrainingPlan, inputs: dict[str, Any], settings: JobSett
             **({"maxWaitDuration": planned.max_wait_duration} if strategy == "FLEX_START" else {}),
         },
         "persistentResourceId": planned.persistent_resource_id,
-        "serviceAccount": settings.service_account or inputs["service_account"],
-        "network": settings.network or inputs["network"],
-        "tensorboard": inputs["tensorboard"],
+        "serviceAccount": resources["service_account"],
+        "network": resources["network"],
+        "tensorboard": resources["tensorboard"],
         "baseOutputDirectory": {"outputUriPrefix": planned.base_output_directory},
     }
-    key = settings.kms_key or inputs["kms_key"]
+    key = resources["kms_key"]
     job = {
         "displayName": planned.display_name,
         "jobSpec": {name: value for name, value in spec.items() if value},
-        "labels": dict(settings.labels),
+        "labels": dict(resources.get("labels", {})),
         "encryptionSpec": {"kmsKeyName": key} if key else {},
     }
     return {name: value for name, value in job.items() if value}

@@ -11,6 +11,7 @@ from typing import Any
 from accelerators import Finding, load_catalogue
 from accelerators.job.finding import sentences
 from accelerators.pipeline.check import examine_pipeline
+from accelerators.pipeline.graph import Graph
 from components.release.serving_machines import check_deployment
 from components.train.machines import check as check_machines
 from components.values import check_values, machines_in, replicas_in
@@ -135,6 +136,10 @@ def _check_own(job: dict[str, Any], region: str) -> list[Finding]:
         return []
     defaults = {name: spec.default for name, spec in declared.items() if spec.default is not None}
     values = defaults | job["runtimeConfig"]["parameterValues"]
+    # The settings of the compilation are constants of the step.
+    for step in Graph(pipeline=pipeline, parameters=values).steps():
+        if step.name == "plan" and "settings" in step.inputs:
+            values |= step.inputs["settings"].value
     check_values(values)
     plan = pipeline.executors.get("exec-plan")
     deployment = check_deployment(str(values.get("deploy_endpoint", "")), replicas_in(values), region=region)

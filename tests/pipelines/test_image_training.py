@@ -12,7 +12,7 @@ import pipelines.image_training
 from components.container_image import PLACEHOLDER_IMAGE
 from components.train.machines import Machines
 from pipelines.image_training import image_training
-from pipelines.settings import Settings
+from pipelines.settings import Resources, Settings
 from pipelines.steps import StepMachines
 from trainer.config import TrainConfig
 
@@ -62,14 +62,14 @@ def test_the_steps_follow_each_other(spec: dict[str, Any]) -> None:
     assert after(spec, "comp-condition-4") == {
         "condition-branches-5": [],
         "record": ["condition-branches-5"],
-        "condition-11": ["record"],
+        "condition-8": ["record"],
     }
-    assert after(spec, "comp-condition-9") == {
+    assert after(spec, "comp-condition-6") == {
         "export": [],
-        "condition-branches-6": ["export"],
-        "new-version": ["condition-branches-6", "export"],
+        "importer": ["export"],
+        "new-version": ["export", "importer"],
     }
-    assert after(spec, "comp-condition-11") == {"deploy": []}
+    assert after(spec, "comp-condition-8") == {"deploy": []}
 
 
 def test_the_rest_runs_only_for_something_new_and_the_registry_gets_only_what_is_good_enough(
@@ -93,12 +93,12 @@ def condition(spec: dict[str, Any], component: str, task: str) -> str:
 def test_a_version_is_uploaded_once_and_deployed_only_if_asked_for(spec: dict[str, Any]) -> None:
     assert condition(spec, "comp-condition-3", "condition-4") == "compare-is_registered == true"
     branches = "comp-condition-branches-5"
-    assert condition(spec, branches, "condition-9") == "compare-registered_version == ''"
-    assert condition(spec, branches, "condition-10") == "!(compare-registered_version == '')"
+    assert condition(spec, branches, "condition-6") == "compare-registered_version == ''"
+    assert condition(spec, branches, "condition-7") == "!(compare-registered_version == '')"
     # The known version takes the place of the upload.
-    known = dag(spec, "comp-condition-10")["model"]["inputs"]["parameters"]
+    known = dag(spec, "comp-condition-7")["model"]["inputs"]["parameters"]
     assert known["resource_name"] == {"componentInputParameter": "pipelinechannel--compare-registered_version"}
-    assert condition(spec, "comp-condition-4", "condition-11") == "compare-deploy_endpoint != ''"
+    assert condition(spec, "comp-condition-4", "condition-8") == "compare-deploy_endpoint != ''"
     defaults = spec["root"]["inputDefinitions"]["parameters"]
     assert defaults["deploy_endpoint"]["defaultValue"] == ""
     assert defaults["force_promotion"]["defaultValue"] is False
@@ -118,7 +118,7 @@ def test_an_upload_takes_the_aliases_of_the_comparison_and_gets_the_parent_where
         assert given["labels"] == {"componentInputParameter": "pipelinechannel--labels"}
     assert "parent_model" in following["inputs"]["artifacts"]
     assert "parent_model" not in first["inputs"]["artifacts"]
-    wired = dag(spec, "comp-condition-9")["new-version"]["inputs"]["parameters"]
+    wired = dag(spec, "comp-condition-6")["new-version"]["inputs"]["parameters"]
     assert wired["aliases"] == {"componentInputParameter": "pipelinechannel--compare-aliases"}
     assert wired["labels"] == {"taskOutputParameter": {"producerTask": "export", "outputParameterKey": "labels"}}
 
@@ -177,7 +177,7 @@ def test_plan_decides_the_wait_and_the_persistent_resource(spec: dict[str, Any])
         assert inputs[name] == {"componentInputParameter": f"pipelinechannel--{name}"}
     planned = dag(spec, "comp-exit-handler-1")["plan"]["inputs"]["parameters"]
     default = {"runtimeValue": {"constant": "{{$.pipeline_persistent_resource_id}}"}}
-    assert planned["default_persistent_resource_id"] == default
+    assert planned["persistent_resource_id"] == default
 
 
 def test_only_given_machines_of_steps_are_in_the_file(spec: dict[str, Any]) -> None:
@@ -248,9 +248,9 @@ def test_the_steps_share_one_container_image_and_install_nothing(spec: dict[str,
 
 def test_every_parameter_has_a_type_a_default_and_a_description(spec: dict[str, Any]) -> None:
     declared = spec["root"]["inputDefinitions"]["parameters"]
-    assert len(declared) == 61
+    assert len(declared) == 34
     for name, field in declared.items():
-        assert field["parameterType"] in {"STRING", "NUMBER_INTEGER", "NUMBER_DOUBLE", "BOOLEAN", "LIST"}, name
+        assert field["parameterType"] in {"STRING", "NUMBER_INTEGER", "NUMBER_DOUBLE", "BOOLEAN"}, name
         assert "defaultValue" in field, name
         assert len(field.get("description", "")) > 10, name
 
@@ -264,14 +264,16 @@ def test_every_hyperparameter_of_the_trainer_is_a_parameter_with_the_same_defaul
         assert planned[name] == {"componentInputParameter": f"pipelinechannel--{name}"}
 
 
-def test_the_registered_model_is_served_by_the_image_of_the_parameter(spec: dict[str, Any]) -> None:
-    own, other = (executor(spec, f"comp-{each}")["importer"] for each in ("importer-2", "importer-2-2"))
+def test_the_registered_model_is_served_by_the_image_of_the_settings(spec: dict[str, Any]) -> None:
+    own = executor(spec, "comp-importer")["importer"]
+    assert own["typeSchema"]["schemaTitle"] == "google.UnmanagedContainerModel"
     assert own["metadata"]["containerSpec"]["imageUri"] == IMAGE
     assert own["metadata"]["containerSpec"]["command"] == ["python", "-m", "trainer.serve"]
-    importer = other
-    assert importer["typeSchema"]["schemaTitle"] == "google.UnmanagedContainerModel"
-    assert "command" not in importer["metadata"]["containerSpec"]
-    assert "{{$.inputs.parameters['metadata" in json.dumps(importer["metadata"]["containerSpec"])
+    # A container image of another project does not get this project's command.
+    settings = Settings(image=IMAGE, resources=Resources(serving_image="example-docker.pkg.dev/serving:1"))
+    other = json_format.MessageToDict(image_training(settings).pipeline_spec)
+    served = {"containerSpec": {"imageUri": "example-docker.pkg.dev/serving:1"}}
+    assert executor(other, "comp-importer")["importer"]["metadata"] == served
 
 
 def test_the_module_has_one_pipeline_for_kfps_own_command() -> None:
@@ -286,5 +288,5 @@ def test_the_first_step_gets_every_value_that_a_later_step_checks(spec: dict[str
         "max_regression",
         "min_compared_images",
         "model_name",
-        "serving_image",
+        "deploy_machine_type",
     } <= set(settings["runtimeValue"]["constant"])

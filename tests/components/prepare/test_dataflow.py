@@ -35,7 +35,7 @@ def on_vertex(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_on_vertex_the_job_has_the_parameters() -> None:
-    found = dataflow_settings(PARAMETERS | {"max_workers": 3}, **RUN)
+    found = dataflow_settings(PARAMETERS | {"max_workers": 3.0}, **RUN)
     assert found
     assert (found.image, found.folder, found.max_workers) == (IMAGE, PARAMETERS["folder"], 3)
 
@@ -50,7 +50,7 @@ def test_without_dataflow_nothing_is_asked_of_its_parameters(
 
 def test_a_local_run_starts_nothing_in_the_cloud(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCALVERTEX_STEP", "1")
-    with pytest.raises(UserError, match=r"a local run does not: set prepare_engine=local, or add beam_runner=FnApi"):
+    with pytest.raises(UserError, match=r"set prepare_engine=local, or compile with the setting beam_runner: FnApi"):
         dataflow_settings(PARAMETERS, **RUN)
 
 
