@@ -84,7 +84,7 @@ NOTHING_NEW = {"prepare", "plan", "summary"}
 
 @pytest.mark.slow(first=True)
 def test_new_images_are_trained_on_and_unchanged_ones_end_early(
-    compiled_training: pathlib.Path,
+    compiled_for_few_images: pathlib.Path,
     server: Server,
     folder: pathlib.Path,
     add: Any,
@@ -101,12 +101,11 @@ def test_new_images_are_trained_on_and_unchanged_ones_end_early(
     schedule = {
         "name": "each-minute",
         "cron": "* * * * *",
-        "file": str(compiled_training),
+        "file": str(compiled_for_few_images),
         "enabled": False,
         "parameters": {
             "source": str(folder),
             "minimum_score": MINIMUM_SCORE,
-            "min_compared_images": 10,
             **PARAMETERS,
         },
     }
@@ -132,7 +131,7 @@ def test_new_images_are_trained_on_and_unchanged_ones_end_early(
     assert third.steps == STEPS
     # Both models were compared on the new test images that neither has seen.
     assert third.parameter("compare", "is_promoted") is True
-    assert third.parameter("compare", "parent_model") == registered.partition("@")[0]
+    assert third.artifact("export", "parent_model")["metadata"]["resourceName"] == registered.partition("@")[0]
     assert third.parameter("plan", "run_id") != first.parameter("plan", "run_id")
     assert third.artifact("prepare", "dataset")["metadata"]["num_train"] > 120
     assert third.registered == f"{registered.partition('@')[0]}@2"
@@ -141,7 +140,7 @@ def test_new_images_are_trained_on_and_unchanged_ones_end_early(
     noise = np.random.default_rng(0).integers(0, 256, (2, 150, 8, 8))
     add({"0": noise[0], "1": noise[1]})
     fourth = fire()
-    assert fourth.steps == STEPS - {"compare", "export", "importer", "model-upload", "record"}
+    assert fourth.steps == STEPS - {"compare", "export", "model-upload", "record"}
     assert fourth.accuracy < MINIMUM_SCORE
     fifth = fire()
     assert fifth.steps == NOTHING_NEW

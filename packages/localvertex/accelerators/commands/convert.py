@@ -52,7 +52,7 @@ def run(arguments: list[str]) -> int:
         for problem in error.problems:
             print(f"error: {problem}", file=sys.stderr)
         return cli.WRONG_INPUT
-    shown, command = _as_yaml(conversion.job if conversion.parameters is None else conversion.parameters), ""
+    shown, command = _as_yaml(conversion.job if conversion.settings is None else conversion.settings), ""
     if options.gcloud and _has_gap(conversion.job):
         message = "gcloud refuses the unused pool {}; this is the request for the REST API, as JSON"
         conversion.report.add("changed", "worker pools", message)
@@ -76,7 +76,7 @@ def _conversion(options: argparse.Namespace, words: list[str]) -> Conversion:
         command,
         report=report,
         replace_retired=options.replace_retired,
-        as_parameters=options.pipeline_settings,
+        as_settings=options.pipeline_settings,
         catalogue=tables(options),
         today=options.today,
     )

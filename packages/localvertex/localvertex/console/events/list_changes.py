@@ -25,10 +25,12 @@ class ListChanges:
             return
         # The time of this thread alone: a busy machine does not delay the next look.
         begun = time.thread_time()
-        if self._runs.version(self._unfinished) != self._seen:
+        files = self._runs.files()
+        if (files, self._runs.live(self._unfinished)) != self._seen:
             is_first = self._seen is None
-            # What changes from here on is seen by the client, which reads after this event, or by the next look.
+            # A run that begins while the rows are read is not among them: the next look finds other files than these.
             self._unfinished = self._runs.unfinished()
-            self._seen = self._runs.version(self._unfinished)
+            # What changes from here on is seen by the client, which reads after this event, or by the next look.
+            self._seen = files, self._runs.live(self._unfinished)
             yield "runs", {"is_first": is_first}
         self._next = time.monotonic() + _PAUSE * (time.thread_time() - begun)

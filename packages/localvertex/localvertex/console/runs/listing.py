@@ -60,15 +60,13 @@ class RunList:
         token = _place(shown[-1]) if len(left) > size else ""
         return {"runs": shown, "next_page_token": token, "total_size": len(found)}
 
-    def version(self, unfinished: set[str]) -> object:
-        """Return what changes whenever a row does, a custom job or a schedule.
+    def files(self) -> object:
+        """Return what changes whenever the record of a run, a custom job or a schedule does."""
+        return self._runs.signatures(), [self._store.signatures(each) for each in (_JOBS, _CUSTOM_JOBS, _SCHEDULES)]
 
-        Args:
-            unfinished: The runs that have not ended; only their locks and journals are looked at.
-        """
-        live = {each: self._runs.live(each) for each in unfinished}
-        stored = [self._store.signatures(each) for each in (_JOBS, _CUSTOM_JOBS, _SCHEDULES)]
-        return self._runs.signatures(), stored, live
+    def live(self, unfinished: set[str]) -> dict[str, str]:
+        """Return the locks and journals of runs that have not ended."""
+        return {each: self._runs.live(each) for each in unfinished}
 
     def unfinished(self) -> set[str]:
         """Return the runs that have not ended."""

@@ -160,6 +160,30 @@ def test_a_wrong_query_is_refused(page: Page, query: dict[str, str], message: st
         page(**query)
 
 
+def test_a_run_that_begins_while_the_rows_are_read_is_watched(
+    tmp_path: Path, runs: RunList, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("localvertex.console.events.list_changes._PAUSE", 0)
+    write_job(tmp_path, 1)
+    running = tmp_path / "run-00002"
+    running.mkdir()
+    with run_folder.lock(running):
+        unfinished = runs.unfinished
+
+        def begin() -> set[str]:
+            found = unfinished()
+            write(running / "run.json", run_record(tmp_path, running.name, TIME, state="RUNNING"))
+            return found
+
+        with monkeypatch.context() as patched:
+            patched.setattr(runs, "unfinished", begin)
+            changes = ListChanges(runs)
+            assert list(changes())
+        list(changes())
+        assert list(changes()) == []
+    assert list(changes()) == [("runs", {"is_first": False})]
+
+
 def test_every_change_of_the_list_is_an_event_and_nothing_else(
     tmp_path: Path, runs: RunList, monkeypatch: pytest.MonkeyPatch
 ) -> None:
