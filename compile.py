@@ -86,10 +86,8 @@ def _names(options: argparse.Namespace) -> list[str]:
 def _description(settings: Settings) -> list[str]:
     """Return one line per group of steps: what runs where."""
     sent = settings.notification
-    names = [name for name in (sent.notify_webhook, sent.notify_topic) if name]
-    end = f"summary, sent to {' and '.join(names)}" if names else "summary"
-    if sent.notify:
-        end = f"e-mail to {', '.join(sent.notify)}"
+    targets = " and ".join(filter(None, (*sent.notify, sent.notify_webhook, sent.notify_topic)))
+    end = ("e-mail" if sent.notify else "summary") + f", sent to {targets}" * bool(targets)
     own, server = settings.steps.descriptions(), settings.resources.serving_image or "python -m trainer.serve"
     if "evaluate" in own:
         own["compare"] = own["evaluate"]

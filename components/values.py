@@ -38,9 +38,9 @@ def check_values(given: Mapping[str, Any]) -> None:
     replicas_in(values)
     profile.parse(str(values.get("profile_steps", "")))
     if "model_name" in values:
-        check_names({"model_name": str(values["model_name"])})
+        check_names(model_name=str(values["model_name"]))
     check_run_label(str(values.get("run_label", "")))
-    factory.check_names(str(values.get("prepare_engine", factory.LOCAL)), str(values.get("beam_runner", "")))
+    factory.check_names(str(values.get("prepare_engine", factory.LOCAL)), beam_runner="")
 
 
 def machines_in(values: Mapping[str, Any]) -> Machines | None:

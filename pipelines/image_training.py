@@ -75,16 +75,15 @@ def image_training(settings: Settings) -> Any:
         values = settings.values | parameters
         fixed = {
             name: value
-            for group in (settings.machines, settings.criteria, settings.serving)
+            for group in (settings.machines, settings.criteria, settings.serving, settings.resources)
             for name, value in dataclasses.asdict(group).items()
             if name not in parameters
         }
         of_plan = inputs_of(plan, values)
-        sent = settings.notification
         at_the_end = (
-            VertexNotificationEmailOp(recipients=list(sent.notify)).set_caching_options(False)
-            if sent.notify
-            else step(summary(webhook_secret=sent.notify_webhook, topic=sent.notify_topic), settings.step_image)
+            VertexNotificationEmailOp(recipients=values["notify"]).set_caching_options(False)
+            if values["notify"]
+            else step(summary(**inputs_of(summary, values)), settings.step_image)
         )
         with dsl.ExitHandler(at_the_end, name="run"):
             prepared = prepare(

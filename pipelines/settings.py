@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,18 +44,20 @@ class Resources:
         """Refuse names that Google's components cannot take.
 
         Raises:
-            UserError: A name is not valid.
+            UserError: A name is not valid, or TensorBoard has no service account.
         """
-        check_names(dataclasses.asdict(self))
+        check_names(**vars(self))
+        if self.serving_image:
+            check_image("serving_image", self.serving_image)
+        if self.tensorboard and not self.service_account:
+            raise UserError("tensorboard is set without service_account; TensorBoard needs one, which writes its logs")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Notification:
+class Notification(Targets):
     """Where the end of a run is sent: by Google's e-mail operation, or by the step `summary`."""
 
-    notify: Sequence[str] = setting("E-mail addresses for Google's notification, up to 3.", default=())
-    notify_webhook: str = setting("Secret with a webhook's address: projects/PROJECT/secrets/NAME.", default="")
-    notify_topic: str = setting("Pub/Sub topic: projects/PROJECT/topics/NAME.", default="")
+    notify: list[str] = setting("E-mail addresses for Google's notification, up to 3.", default_factory=list)  # noqa: RUF009
 
     def __post_init__(self) -> None:
         """Refuse addresses and names that are not valid, and two kinds of notification.
@@ -64,6 +65,7 @@ class Notification:
         Raises:
             UserError: One is not valid.
         """
+        super().__post_init__()
         for index, recipient in enumerate(self.notify):
             if not re.fullmatch(r"[^@\s]+@[^@\s]+", str(recipient)):
                 raise UserError(
@@ -71,7 +73,6 @@ class Notification:
                 )
         if len(self.notify) > _MAX_RECIPIENTS:
             raise UserError(f"notify has {len(self.notify)} addresses; Google's e-mail operation takes 3")
-        Targets(secret=self.notify_webhook, topic=self.notify_topic)
         if self.notify and (self.notify_webhook or self.notify_topic):
             raise UserError(
                 "notify and notify_webhook or notify_topic exclude each other: a pipeline has one exit task, "
@@ -114,42 +115,36 @@ class Settings:
     @property
     def values(self) -> dict[str, Any]:
         """The values of a settings file by name; some are only the defaults of parameters."""
-        return {field.name: getattr(group, field.name) for group, fields in _groups(self).values() for field in fields}
+        return {field.name: getattr(getattr(self, group), field.name) for group, field in _fields()}
+
+
+def _fields() -> list[tuple[str, dataclasses.Field[Any]]]:
+    """Return the fields that a settings file may have, each with the name of its group."""
+    groups = {name: group for name, group in vars(Settings()).items() if dataclasses.is_dataclass(group)}
+    return [(name, field) for name in groups for field in dataclasses.fields(groups[name]) if field.metadata]
 
 
 def described() -> str:
     """Return a line per key of a settings file: its name, default and description."""
-    values = Settings().values
-    fields = [field for _, of_group in _groups(Settings()).values() for field in of_group]
-    defaults = {name: f" ({value})" if value else "" for name, value in values.items()}
-    return "\n".join(f"  {field.name}{defaults[field.name]}: {field.metadata['help']}" for field in fields)
+    defaults = {name: f" ({value})" if value else "" for name, value in Settings().values.items()}
+    return "\n".join(f"  {field.name}{defaults[field.name]}: {field.metadata['help']}" for _, field in _fields())
 
 
 def read_settings(path: Path | None) -> dict[str, Any]:
-    """Return the groups of `Settings` with the values of a YAML file; None: the defaults.
+    """Return the groups of `Settings` that a YAML file changes; None changes none.
 
     Raises:
         UserError: The file cannot be read, a key is unknown or a value is wrong; the message begins with its path.
     """
     if path is None:
         return {}
-    defaults, given = Settings(), read(path)
+    defaults, given, groups = Settings(), read(path), dict[str, dict[str, Any]]()
     types = {name: type(value) for name, value in defaults.values.items()}
     try:
-        check_keys(given, types | {"notify": list})
-        values = {name: types[name](value) for name, value in given.items()}
-        return {
-            name: dataclasses.replace(group, **{each.name: values[each.name] for each in fields if each.name in values})
-            for name, (group, fields) in _groups(defaults).items()
-        }
+        check_keys(given, {name: int | float if kind is float else kind for name, kind in types.items()})
+        for group, field in _fields():
+            if field.name in given:
+                groups.setdefault(group, {})[field.name] = types[field.name](given[field.name])
+        return {name: dataclasses.replace(getattr(defaults, name), **changes) for name, changes in groups.items()}
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-
-
-def _groups(settings: Settings) -> dict[str, tuple[Any, list[dataclasses.Field[Any]]]]:
-    """Return name -> group of the settings, and its fields that a settings file may have."""
-    return {
-        name: (group, [field for field in dataclasses.fields(group) if "help" in field.metadata])
-        for name, group in vars(settings).items()
-        if dataclasses.is_dataclass(group)
-    }

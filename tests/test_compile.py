@@ -133,7 +133,7 @@ def test_settings_are_defaults_of_parameters_and_constants(compile_pipeline: Com
     tasks = spec["components"]["comp-exit-handler-1"]["dag"]["tasks"]
     planned, prepared = (tasks[step]["inputs"]["parameters"] for step in ("plan", "prepare"))
     assert planned["settings"]["runtimeValue"]["constant"]["boot_disk_size_gb"] == 200
-    assert planned["serving_image"] == {"runtimeValue": {"constant": "example-docker.pkg.dev/serving:1"}}
+    assert planned["settings"]["runtimeValue"]["constant"]["serving_image"] == "example-docker.pkg.dev/serving:1"
     assert prepared["dataflow"]["runtimeValue"]["constant"]["max_workers"] == 7
     assert prepared["strict"] == {"runtimeValue": {"constant": "leaks"}}
     predicted = json.loads((tmp_path / "build/batch_prediction.json").read_text())
@@ -157,7 +157,7 @@ def test_notify_uses_googles_e_mail_op(compile_pipeline: Compile, tmp_path: path
     addresses = ["a@example.com", "b@example.com"]
     done = compile_pipeline(notify=addresses)
     assert done.returncode == 0, done.stderr
-    assert "e-mail to a@example.com, b@example.com" in done.stdout
+    assert "e-mail, sent to a@example.com and b@example.com" in done.stdout
     spec = json.loads((tmp_path / "build/image_training.json").read_text())
     task = spec["root"]["dag"]["tasks"]["vertex-pipelines-notification-email"]
     assert task["triggerPolicy"]["strategy"] == "ALL_UPSTREAM_TASKS_COMPLETED"
@@ -176,8 +176,8 @@ def test_the_targets_are_inputs_of_the_exit_handler_and_no_parameters(
     assert parameters(tmp_path / "build/image_training.json") == before
     spec = json.loads((tmp_path / "build/image_training.json").read_text())
     inputs = spec["root"]["dag"]["tasks"]["summary"]["inputs"]["parameters"]
-    assert inputs["webhook_secret"] == {"runtimeValue": {"constant": "projects/p-1/secrets/hook"}}
-    assert inputs["topic"] == {"runtimeValue": {"constant": "projects/p-1/topics/ends"}}
+    assert inputs["notify_webhook"] == {"runtimeValue": {"constant": "projects/p-1/secrets/hook"}}
+    assert inputs["notify_topic"] == {"runtimeValue": {"constant": "projects/p-1/topics/ends"}}
 
 
 def test_the_address_of_a_webhook_is_refused_and_not_shown(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
@@ -222,11 +222,11 @@ def test_the_address_of_a_webhook_is_refused_and_not_shown(compile_pipeline: Com
         (["--image=us-docker.pkg.dev/your-project/images/name:1"], "your-project", "placeholder"),
         (["--no-such-flag"], "--no-such-flag", "--help"),
         (["--settings=none.yaml"], "none.yaml", "no such file"),
-        ({"accelerator_count": "two"}, "project.yaml: accelerator_count is 'two'", "expected a whole number"),
-        ({"must_improve": 1}, "project.yaml: must_improve is 1", "expected true or false"),
-        ({"max_regression": "0.1"}, "project.yaml: max_regression is '0.1'", "expected a number"),
+        ({"accelerator_count": "two"}, "project.yaml: accelerator_count is 'two'", "expected int"),
+        ({"must_improve": 1}, "project.yaml: must_improve is 1", "expected bool"),
+        ({"max_regression": "0.1"}, "project.yaml: max_regression is '0.1'", "expected int | float"),
         ({"max_regression": 2}, "project.yaml: max_regression is 2", "from 0 to 1"),
-        ({"kms_key": None}, "project.yaml: kms_key is None", "expected text"),
+        ({"kms_key": None}, "project.yaml: kms_key is None", "expected str"),
         ({"kms_kye": "k"}, "project.yaml: unknown key 'kms_kye'", "did you mean kms_key?"),
         ({"force_promotion": True}, "project.yaml: unknown key 'force_promotion'", "; "),
         ({"xyzzy": 1}, "project.yaml: unknown key 'xyzzy'", "known keys: machine_type, "),
@@ -234,14 +234,13 @@ def test_the_address_of_a_webhook_is_refused_and_not_shown(compile_pipeline: Com
         ({"tensorboard": "projects/1/locations/r/tensorboards/2"}, "without service_account", "needs one"),
         ({"serving_image": "nonsense"}, "project.yaml: serving_image is 'nonsense'", "sha256"),
         ({"notify": ["a@b", "team"]}, "project.yaml: notify[1] is 'team'", "team@example.com"),
-        ({"notify": "a@b"}, "project.yaml: notify is 'a@b'", "expected a list"),
+        ({"notify": "a@b"}, "project.yaml: notify is 'a@b'", "expected list"),
         ({"notify": ["a@b", "c@d", "e@f", "g@h"]}, "4 addresses", "3"),
         ({"notify": ["a@b"], "notify_topic": "projects/p/topics/ends"}, "notify_topic", "one exit task"),
         ({"max_bad_fraction": 1.0}, "project.yaml: max_bad_fraction is 1.0", "below 1"),
         ({"strict": "leak"}, "project.yaml: strict='leak'", "use leaks, "),
-        ({"beam_runner": "DirectRunner"}, "beam_runner='DirectRunner'", "use FnApiRunner"),
         ({"dataflow_max_workers": 0}, "project.yaml: dataflow_max_workers is 0", "1 to 4000"),
-        ({"dataflow_disk_size_gb": 50.5}, "dataflow_disk_size_gb is 50.5", "a whole number"),
+        ({"dataflow_disk_size_gb": 50.5}, "dataflow_disk_size_gb is 50.5", "expected int"),
         ({"dataflow_machine_type": "big"}, "dataflow_machine_type is 'big'", "a machine type"),
         ({"deploy_min_replicas": 3}, "deploy_max_replicas is 1", "deploy_min_replicas, 3"),
         ({"deploy_machine_type": "n1-standard-64"}, "n1-standard-64", "not a machine type for prediction"),

@@ -42,7 +42,6 @@ def plan(
     exact: bool,
     profile_steps: str,
     minimum_score: float,
-    serving_image: str,
     force_promotion: bool,
     deploy_endpoint: str,
     settings: dict[str, str],
@@ -67,8 +66,8 @@ def plan(
     `dataset` was written by `prepare`; its fingerprint is part of the run's identity. `report` is a page with the
     machines, the configuration and the findings of the machine check. `image` is the container image of the training
     job, and `region` where it runs. What has to outlive this run is in `training/<run id>` under `pipeline_root`.
-    `settings` are the values of machines, comparison and deployment that are fixed for the project; they are constants
-    of the compiled file, as is `serving_image`. All other inputs are parameters of the pipeline and described there.
+    `settings` are the values of machines, comparison and deployment that are fixed for the project, and the names of
+    its resources: constants of the compiled file. All other inputs are parameters of the pipeline and described there.
 
     Returns:
         Fields of the training job, whether the run is finished, and whether nothing is left to do.

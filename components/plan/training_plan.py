@@ -80,7 +80,7 @@ def plan(
     Raises:
         UserError: A value is wrong, or Vertex AI would refuse the machines.
     """
-    check_names({"model_name": model_name})
+    check_names(model_name=model_name)
     check_score(minimum_score)
     release = Release(
         model_name=model_name,

@@ -12,31 +12,24 @@ from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.engines import factory
 
 
-def dataflow_settings(
-    parameters: Mapping[str, Any],
-    *,
-    source: str,
-    prepare_engine: str = factory.LOCAL,
-    beam_runner: str = "",
-) -> Settings | None:
+def dataflow_settings(parameters: Mapping[str, Any], source: str, prepare_engine: str) -> Settings | None:
     """Return the settings of the Dataflow job; None if this run needs no job.
 
     Args:
         parameters: Fields of the settings.
         source: Location of the images.
         prepare_engine: `local` or `dataflow`.
-        beam_runner: The name of a local runner; empty for Dataflow.
 
     Raises:
         UserError: A value is wrong, or this is a local run, which must not start machines in the cloud.
     """
-    factory.check_names(prepare_engine, beam_runner)
-    if prepare_engine != factory.DATAFLOW or beam_runner:
+    factory.check_names(prepare_engine, beam_runner="")
+    if prepare_engine != factory.DATAFLOW:
         return None
     if is_local_run():
         raise UserError(
             "prepare_engine is 'dataflow', which starts machines in Google Cloud; a local run does not: set "
-            f"prepare_engine=local, or compile with the setting beam_runner: {factory.FN_API_RUNNER} to try it here"
+            "prepare_engine=local"
         )
     if parameters.get("image", "") in ("", PLACEHOLDER_IMAGE) or importlib.util.find_spec("apache_beam") is None:
         raise UserError(

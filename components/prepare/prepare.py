@@ -17,7 +17,6 @@ def prepare(
     change_metrics: dsl.Output[dsl.Metrics],
     strict: str = "",
     prepare_engine: str = "local",
-    beam_runner: str = "",
     project: str = "",
     region: str = "",
     image: str = "",
@@ -40,7 +39,6 @@ def prepare(
         change_metrics: Figures of that page; none without a previous dataset.
         strict: Comma-separated names of the warnings that are errors, such as `leaks,label-conflicts`.
         prepare_engine: `local` reads the images in this step, `dataflow` on the workers of a Dataflow job.
-        beam_runner: `FnApiRunner` uses two processes of this step instead of Dataflow, for tests.
         project: Project of the Dataflow job.
         region: Region of the Dataflow job.
         image: Container image of this step, and of the Dataflow workers.
@@ -72,7 +70,6 @@ def prepare(
             change_metrics=change_metrics.metadata,
             strict=strict,
             prepare_engine=prepare_engine,
-            beam_runner=beam_runner,
             pipeline_root=pipeline_root,
             reread=reread,
         )

@@ -15,7 +15,6 @@ class PrepareSettings:
 
     max_bad_fraction: float = setting("Fraction of unreadable images (0 to 1) above which the run fails.", default=0.1)
     strict: str = setting("Warnings about the images that are errors, e.g. leaks,label-conflicts.", default="")
-    beam_runner: str = setting("FnApiRunner for a trial of Dataflow's work without Dataflow.", default="")
     dataflow_machine_type: str = setting("Machine type of each Dataflow worker.", default="e2-standard-4")
     dataflow_max_workers: int = setting("Maximum number of Dataflow workers, 1 to 4000.", default=10)
     dataflow_disk_size_gb: int = setting("Disk of each Dataflow worker, 30 to 65536.", default=50)
@@ -30,15 +29,11 @@ class PrepareSettings:
         """
         if not 0 <= self.max_bad_fraction < 1:
             raise UserError(f"max_bad_fraction is {self.max_bad_fraction}; expected 0 or more, below 1, such as 0.1")
-        # Both modules import NumPy, which a compilation does not need.
         if self.strict:
+            # It imports NumPy, which a compilation does not need.
             from trainer.data.preparing.quality.kinds import parse_strict
 
             parse_strict(self.strict)
-        if self.beam_runner:
-            from trainer.data.preparing.engines import factory
-
-            factory.check_names(factory.DATAFLOW, self.beam_runner)
         for name, value in self.workers.items():
             dataflow.check(name, value)
 

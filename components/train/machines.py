@@ -79,7 +79,11 @@ class Machines:
             )
         if not self.scheduling_strategy:
             raise UserError("scheduling_strategy is empty; expected STANDARD, SPOT or FLEX_START")
-        self._check_wait()
+        if not 1 <= self.max_wait_seconds <= _MAX_SECONDS:
+            raise UserError(
+                f"max_wait_seconds is {self.max_wait_seconds}; expected 1 to {_MAX_SECONDS}, as 0 lets FLEX_START wait "
+                "forever"
+            )
         self._check_capacity()
 
     def _check_counts(self) -> None:
@@ -92,13 +96,6 @@ class Machines:
             raise UserError(
                 f"parameter_server_count is {self.parameter_server_count} with replica_count 1; "
                 "parameter servers need at least one worker besides the chief: set replica_count to 2 or more"
-            )
-
-    def _check_wait(self) -> None:
-        if not 1 <= self.max_wait_seconds <= _MAX_SECONDS:
-            raise UserError(
-                f"max_wait_seconds is {self.max_wait_seconds}; expected 1 to {_MAX_SECONDS}, as 0 lets FLEX_START wait "
-                "forever"
             )
 
     def _check_capacity(self) -> None:

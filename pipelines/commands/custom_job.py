@@ -5,7 +5,6 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +19,7 @@ from localvertex_base.userinput.parameters import given, typed
 from localvertex_base.userinput.spelling import camel, listed
 from pipelines.calls import calls, created_name
 from pipelines.commands.submit import add_job, add_parameters, settings_from
-from pipelines.jobs.machines import training_resources
-from pipelines.jobs.pipeline_job import DEFAULT_FILE, check, declared_parameters, pipeline_job, read_spec
+from pipelines.jobs.pipeline_job import DEFAULT_FILE, JobSettings, check, declared_parameters, pipeline_job, read_spec
 from pipelines.jobs.watch import log_command
 from pipelines.vertex import Location, add_location, client, location_from, message
 from trainer.models.references import is_reference
@@ -75,9 +73,7 @@ def run(options: argparse.Namespace) -> int:
     dataset = (
         os.path.abspath(options.dataset) if location.is_local and "://" not in options.dataset else options.dataset
     )
-    options_given = {name: value for name, value in vars(settings).items() if value}
-    planned = _plan(inputs, dataset=dataset, pipeline_root=root)
-    job = _custom_job(planned, inputs["scheduling_strategy"], training_resources(pipeline) | options_given)
+    job = _custom_job(_plan(inputs, dataset=dataset, pipeline_root=root), inputs, settings)
     if options.dry_run:
         print(json.dumps(job, indent=2, ensure_ascii=False))
     else:
@@ -130,8 +126,9 @@ def _plan(inputs: dict[str, Any], *, dataset: str, pipeline_root: str) -> Traini
     return planned._replace(base_output_directory=f"{pipeline_root.rstrip('/')}/training/{planned.run_id}")
 
 
-def _custom_job(planned: TrainingPlan, strategy: str, resources: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the CustomJob in the format of the REST API; options replace the resources of the compiled file."""
+def _custom_job(planned: TrainingPlan, inputs: dict[str, Any], settings: JobSettings) -> dict[str, Any]:
+    """Return the CustomJob in the format of the REST API; options override the settings of the compiled file."""
+    strategy, compiled = inputs["scheduling_strategy"], inputs["settings"]
     spec: dict[str, Any] = {
         "workerPoolSpecs": _camel(planned.worker_pool_specs),
         "scheduling": {
@@ -142,16 +139,16 @@ def _custom_job(planned: TrainingPlan, strategy: str, resources: Mapping[str, An
             **({"maxWaitDuration": planned.max_wait_duration} if strategy == "FLEX_START" else {}),
         },
         "persistentResourceId": planned.persistent_resource_id,
-        "serviceAccount": resources["service_account"],
-        "network": resources["network"],
-        "tensorboard": resources["tensorboard"],
+        "serviceAccount": settings.service_account or compiled["service_account"],
+        "network": settings.network or compiled["network"],
+        "tensorboard": compiled["tensorboard"],
         "baseOutputDirectory": {"outputUriPrefix": planned.base_output_directory},
     }
-    key = resources["kms_key"]
+    key = settings.kms_key or compiled["kms_key"]
     job = {
         "displayName": planned.display_name,
         "jobSpec": {name: value for name, value in spec.items() if value},
-        "labels": dict(resources.get("labels", {})),
+        "labels": dict(settings.labels),
         "encryptionSpec": {"kmsKeyName": key} if key else {},
     }
     return {name: value for name, value in job.items() if value}

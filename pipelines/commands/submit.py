@@ -8,11 +8,12 @@ from typing import Any, TextIO
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import given
 from pipelines.calls import calls, created_name
-from pipelines.jobs.machines import plan_lines, training_resources
+from pipelines.jobs.machines import plan_lines
 from pipelines.jobs.pipeline_job import (
     DEFAULT_FILE,
     JobSettings,
     check,
+    compiled_settings,
     declared_parameters,
     job_id,
     pipeline_job,
@@ -116,7 +117,7 @@ def _report(job: dict[str, Any], location: Location, options: argparse.Namespace
     """
     for finding in check(job, location):
         print(f"warning: {finding.message}", file=to)
-    for name, value in training_resources(job).items():
+    for name, value in compiled_settings(job).items():
         if getattr(options, name, "") and not value:
             flag = name.replace("_", "-")
             print(f"note: --{flag} applies to the steps; for the training job set {name} in --settings", file=to)

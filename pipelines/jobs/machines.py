@@ -62,21 +62,6 @@ def plan_lines(job: dict[str, Any], location: Location) -> list[str]:
     return [*lines, *dict.fromkeys(prediction_lines(steps, location))]
 
 
-def training_resources(job: dict[str, Any]) -> dict[str, Any]:
-    """Return service_account, network, tensorboard and kms_key of the first custom job of a pipeline job.
-
-    They are constants of a file from `compile.py`; the settings of the pipeline job apply to its steps alone.
-    """
-    pipeline = read_pipeline(job["pipelineSpec"])
-    for step in Graph(pipeline=pipeline, parameters=job["runtimeConfig"]["parameterValues"]).steps():
-        payload = build(step) if step.is_google_cloud and step.argument("--type") == "CustomJob" else None
-        if payload is not None:
-            spec = mapping(payload.job.get("job_spec"))
-            found = {name: spec.get(name) for name in ("service_account", "network", "tensorboard")}
-            return found | {"kms_key": mapping(payload.job.get("encryption_spec")).get("kms_key_name")}
-    return {}
-
-
 def _step_lines(steps: list[Step], location: Location, catalogue: Catalogue) -> list[str]:
     """Return one line per machine of ordinary steps, and the quotas that the accelerators of a step count against."""
     requests: dict[_StepRequest, list[str]] = {}

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
+from types import UnionType
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -22,12 +23,12 @@ DEFAULT_FILE = "schedules.yaml"
 
 _JOB_SETTINGS = ("pipeline_root", "service_account", "network", "kms_key")
 _OPTIONAL = ("max_concurrent_runs", "allow_queueing", "enabled")
-_TYPES: Mapping[str, type] = {
+_TYPES: Mapping[str, type | UnionType] = {
     **dict.fromkeys(("name", "cron", "time_zone", "file", "region", *_JOB_SETTINGS), str),
     "parameters": dict,
     "max_concurrent_runs": int,
     **dict.fromkeys(("allow_queueing", "enabled"), bool),
-    **dict.fromkeys(("start", "end"), date),
+    **dict.fromkeys(("start", "end"), str | date),
 }
 """Key of a schedule -> type of its value in YAML."""
 

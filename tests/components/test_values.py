@@ -46,7 +46,6 @@ WRONG = [
     ({"model_name": ""}, "model_name is ''"),
     ({"profile_steps": "1-5"}, "begin with step 2 or later"),
     ({"prepare_engine": "spark"}, "prepare_engine='spark' does not exist; use local or dataflow"),
-    ({"prepare_engine": "dataflow", "beam_runner": "DirectRunner"}, "beam_runner='DirectRunner' is not supported"),
     ({"deploy_endpoint": 'my "endpoint"'}, "deploy_endpoint is 'my \"endpoint\"'; expected the display name"),
     ({"deploy_endpoint": "x" * 129}, "of at most 128 characters"),
     ({"deploy_min_replicas": "0"}, "deploy_min_replicas is 0; expected at least 1"),

@@ -71,10 +71,9 @@ def without_the_job(
         exact=False,
         profile_steps="",
         minimum_score=0.5,
-        serving_image="example-docker.pkg.dev/serving:1",
         force_promotion=False,
         deploy_endpoint="",
-        settings={"timeout_seconds": 3600, "must_improve": False},
+        settings={"timeout_seconds": 3600, "serving_image": "example-docker.pkg.dev/serving:1"},
     ).outputs
     # In the first run nothing has been trained, so there is nothing to evaluate.
     with dsl.If(planned["is_finished"] == True):  # noqa: E712 - this builds an expression

@@ -255,7 +255,7 @@ def test_the_next_apply_completes_a_killed_one(
         ({"cron": "0 3 30 2 *"}, "cron is '0 3 30 2 *'"),
         ({"time_zone": "Europe/Berlim"}, "time_zone is 'Europe/Berlim'; expected a name of the IANA database"),
         ({"parameters": {"n": "six"}}, "parameter 'n' is 'six'; expected NUMBER_INTEGER"),
-        ({"max_concurrent_runs": True}, "max_concurrent_runs is True; expected a whole number"),
+        ({"max_concurrent_runs": True}, "max_concurrent_runs is True; expected int"),
         ({"end": "2026-01-01"}, "end is '2026-01-01'; expected a time with its offset"),
         (
             {"region": "us-centrl1"},

@@ -6,8 +6,8 @@ import stat
 import sys
 import time
 from collections.abc import Mapping
-from datetime import date
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 from localvertex_base.userinput.errors import UserError
@@ -23,17 +23,6 @@ _WRITER_SECONDS = 1.0
 """Time for the writer of a pipe to open it."""
 _MAX_DEPTH = 100
 """Levels of nesting; compiled pipelines have about 15."""
-_KINDS = {
-    str: "text",
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    list: "a list",
-    dict: "a mapping",
-    date: "a time",
-}
-"""Type of a value -> how a message names it."""
-_ALSO: Mapping[type, tuple[type, ...]] = {float: (int,), date: (str,)}
 _JSON_SCALARS = (str, int, float, bool, type(None))
 
 
@@ -144,26 +133,21 @@ def parse_all(data: bytes, name: str, *, only_json_values: bool = False, may_be_
     return documents
 
 
-def check_keys(body: Any, types: Mapping[str, type]) -> None:
+def check_keys(body: Any, types: Mapping[str, type | UnionType]) -> None:
     """Refuse what is not a mapping with known keys and values of their types.
-
-    Args:
-        body: What was read.
-        types: Key -> type of its value; an integer is also a float, and text may be a date.
 
     Raises:
         UserError: A key is unknown, or a value has another type.
     """
     if not isinstance(body, dict):
-        raise UserError(f"found {quoted(body)}; expected a mapping with keys such as {', '.join(list(types)[:3])}")
+        raise UserError(f"found {quoted(body)}; expected a mapping")
     for key, value in body.items():
         if key not in types:
             hint = did_you_mean(str(key), types) or f"; known keys: {', '.join(types)}"
             raise UserError(f"unknown key {key!r}{hint}")
-        kind = types[key]
         # In Python a boolean is also an integer.
-        if isinstance(value, bool) != (kind is bool) or not isinstance(value, (kind, *_ALSO.get(kind, ()))):
-            raise UserError(f"{key} is {quoted(value)}; expected {_KINDS[kind]}")
+        if not isinstance(value, types[key]) or isinstance(value, bool) != (types[key] is bool):
+            raise UserError(f"{key} is {quoted(value)}; expected {getattr(types[key], '__name__', types[key])}")
 
 
 def parse_json(text: str | bytes, name: str) -> Any:
