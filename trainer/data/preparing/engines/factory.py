@@ -13,7 +13,7 @@ from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.engines.local import Local
 
 LOCAL, DATAFLOW = ENGINES = ("local", "dataflow")
-FN_API_RUNNER = "FnApiRunner"
+_FN_API_RUNNER = "FnApiRunner"
 
 
 def check(prepare_engine: str, beam_runner: str) -> None:
@@ -43,7 +43,7 @@ def check_names(prepare_engine: str, beam_runner: str) -> None:
     """
     if prepare_engine not in ENGINES:
         raise UserError(f"prepare_engine={quoted(prepare_engine)} does not exist; use local or dataflow")
-    if beam_runner not in ("", FN_API_RUNNER):
+    if beam_runner not in ("", _FN_API_RUNNER):
         why = ", because DirectRunner may download another runner" if beam_runner == "DirectRunner" else ""
         raise UserError(
             f"beam_runner={quoted(beam_runner)} is not supported; use FnApiRunner for this machine{why}, or leave it"
@@ -87,7 +87,7 @@ def make(
     if dataflow is None:
         raise UserError(
             "prepare_engine=dataflow needs a pipeline on Vertex AI, because it starts machines in Google Cloud; use"
-            f" local, or beam_runner={FN_API_RUNNER} on this machine"
+            f" local, or beam_runner={_FN_API_RUNNER} on this machine"
         )
     if not storage.is_remote(work_folder):
         # Compares with the dataset that a killed attempt published: almost no image is read, and nothing is kept.
