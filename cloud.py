@@ -7,6 +7,7 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from localvertex_base.userinput import cli
 from localvertex_base.userinput.errors import UserError
@@ -14,7 +15,6 @@ from pipelines.project.down import down
 from pipelines.project.gcloud import CloudError, EmptyProject, Gcloud
 from pipelines.project.resources import Names
 from pipelines.project.up import up
-from pipelines.settings import add_machines, machines_from, steps_from
 
 _IDENTIFIER = r"[a-z][a-z0-9-]{4,28}[a-z0-9]"
 """A project id, or the name of a service account."""
@@ -32,7 +32,7 @@ def _parser() -> cli.Parser:
     _add_names(makes)
     makes.add_argument("--dataflow", action="store_true", help="also enable Dataflow, for prepare on many machines")
     makes.add_argument("--dry-run", action="store_true", help="print the commands for an empty project, run nothing")
-    add_machines(makes)
+    makes.add_argument("--settings", metavar="FILE", type=Path, help="settings of compile.py, as YAML")
     text = "remove what up made; list it and ask first"
     removes = commands.add_parser("down", help=text, description=f"{text.capitalize()}.", epilog=cli.EXIT_CODES)
     _add_names(removes)
@@ -77,7 +77,7 @@ def _run(options: argparse.Namespace) -> int:
     names = _names(options)
     if options.command == "up":
         gcloud = EmptyProject() if options.dry_run else Gcloud(dry_run=False)
-        up(gcloud, names, machines_from(options), steps_from(options), with_dataflow=options.dataflow)
+        up(gcloud, names, options.settings, with_dataflow=options.dataflow)
         return cli.DONE
     if not (options.yes or options.dry_run or (sys.stdin and sys.stdin.isatty())):
         raise UserError("standard input is not a terminal; add --yes to remove without a question, or --dry-run")

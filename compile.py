@@ -13,15 +13,14 @@ from google.protobuf import json_format
 from kfp import compiler
 
 from components.container_image import PLACEHOLDER_IMAGE
-from components.release.serving_machines import ServingMachines, check_deployment
-from components.summary.notification.targets import Targets
+from components.release.serving_machines import check_deployment
 from components.train.machines import check
 from localvertex_base.userinput import cli, outputs
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import did_you_mean
 from pipelines.batch_prediction import batch_prediction
 from pipelines.image_training import image_training
-from pipelines.settings import Settings, add_machines, machines_from, steps_from
+from pipelines.settings import Settings, described, read_settings
 from pipelines.steps import check_steps
 
 _BUILD = "gcloud builds submit --tag REGION-docker.pkg.dev/PROJECT/REPOSITORY/image-training-python ."
@@ -31,63 +30,29 @@ _RUN_LOCALLY = "python -m localvertex run"
 
 def _parser() -> cli.Parser:
     default = Settings()
-    parser = cli.Parser("python compile.py", description="Compile the pipelines for Vertex AI Pipelines.")
+    parser = cli.Parser(
+        "python compile.py",
+        description="Compile the pipelines for Vertex AI Pipelines.",
+        epilog=f"keys of the settings file, with their defaults:\n{described()}",
+    )
     parser.add_argument(
         "names", metavar="NAME", nargs="*", help=f"pipelines to compile: {', '.join(_PIPELINES)} (default: all)"
     )
-    images = parser.add_argument_group("container images")
-    images.add_argument(
+    parser.add_argument("--settings", metavar="FILE", type=pathlib.Path, help="what is fixed for a project, as YAML")
+    parser.add_argument(
         "--image", default=default.image, help="container image of all steps, ideally by digest: NAME@sha256:..."
     )
-    images.add_argument(
+    parser.add_argument(
         "--cpu-image",
         default=default.cpu_image,
         help="container image of the steps without GPUs and of the server; for Dataflow, the one with Apache Beam"
         " (that of --image)",
     )
-    images.add_argument(
-        "--serving-image",
-        default=default.serving_image,
-        help="another prediction container image (default: this project's server)",
-    )
-    add_machines(parser)
-    other = parser.add_argument_group("other")
-    other.add_argument("--region", default=default.region, help="check the machines for this region (%(default)s)")
-    other.add_argument(
-        "--notify",
-        nargs="*",
-        metavar="ADDRESSES",
-        help="send Google's notification e-mail at the end; ADDRESSES are the default recipients",
-    )
-    other.add_argument(
-        "--notify-webhook",
-        metavar="SECRET",
-        default="",
-        help="send the end of a run to the webhook whose address is in projects/PROJECT/secrets/NAME",
-    )
-    other.add_argument(
-        "--notify-topic",
-        metavar="TOPIC",
-        default="",
-        help="publish the end of a run to the Pub/Sub topic projects/PROJECT/topics/NAME",
-    )
-    other.add_argument(
+    parser.add_argument("--region", default=default.region, help="check the machines for this region (%(default)s)")
+    parser.add_argument(
         "--output-dir", type=cli.folder, default=pathlib.Path("build"), help="output folder (%(default)s)"
     )
     return parser
-
-
-def _settings(options: argparse.Namespace) -> Settings:
-    return Settings(
-        image=options.image,
-        cpu_image=options.cpu_image,
-        serving_image=options.serving_image,
-        region=options.region,
-        machines=machines_from(options),
-        steps=steps_from(options),
-        recipients=None if options.notify is None else tuple(options.notify),
-        targets=Targets(secret=options.notify_webhook, topic=options.notify_topic),
-    )
 
 
 def _files(pipeline: Any, name: str, directory: pathlib.Path) -> dict[pathlib.Path, bytes]:
@@ -121,12 +86,10 @@ def _names(options: argparse.Namespace) -> list[str]:
 
 def _description(settings: Settings) -> list[str]:
     """Return one line per group of steps: what runs where."""
-    if settings.recipients is None:
-        names = [name for name in (settings.targets.secret, settings.targets.topic) if name]
-        end = f"summary, sent to {' and '.join(names)}" if names else "summary"
-    else:
-        end = f"e-mail to {', '.join(settings.recipients) or 'the recipients given at submission'}"
-    own = settings.steps.descriptions()
+    sent = settings.notification
+    targets = " and ".join(filter(None, (*sent.notify, sent.notify_webhook, sent.notify_topic)))
+    end = ("e-mail" if sent.notify else "summary") + f", sent to {targets}" * bool(targets)
+    own, server = settings.steps.descriptions(), settings.resources.serving_image or "python -m trainer.serve"
     if "evaluate" in own:
         own["compare"] = own["evaluate"]
     others = ("prepare", "plan", "evaluate", "compare", "export", "record", "deploy")
@@ -135,7 +98,7 @@ def _description(settings: Settings) -> list[str]:
         **own,
         ", ".join(default): "Vertex AI Pipelines' default machine (e2-standard-4)",
         "train": f"{settings.machines}; checked for {settings.region}",
-        "register": f"Model Registry of the region, served by {settings.serving_image or 'python -m trainer.serve'}",
+        "register": f"Model Registry of the region, served by {server}",
         "at the end": end,
     }
     width = max(map(len, steps))
@@ -171,10 +134,11 @@ def _next_commands(settings: Settings, path: pathlib.Path) -> list[str]:
 def _compile(options: argparse.Namespace) -> int:
     directory: pathlib.Path = options.output_dir
     outputs.check_folder("--output-dir", directory)
-    names, settings = _names(options), _settings(options)
+    given = {"image": options.image, "cpu_image": options.cpu_image, "region": options.region}
+    names, settings = _names(options), Settings(**given, **read_settings(options.settings))
     place = {"image": settings.image, "region": settings.region}
     findings = check(settings.machines, **place) + check_steps(settings.steps, **place)
-    findings += check_deployment("deploy_endpoint", ServingMachines(), region=settings.region)
+    findings += check_deployment("deploy_endpoint", settings.serving, region=settings.region)
     files: dict[pathlib.Path, bytes] = {}
     for name in names:
         files |= _files(_PIPELINES[name](settings), name, directory)

@@ -36,7 +36,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _soak(folder: Path, options: argparse.Namespace) -> None:
-    words = [sys.executable, "compile.py", "--output-dir", str(folder / "build")]
+    words = [sys.executable, "compile.py", "--settings", "tests/data/few_images.yaml"]
+    words += ["--output-dir", str(folder / "build")]
     subprocess.run(words, cwd=Path(__file__).parent.parent, check=True, stdout=subprocess.DEVNULL)
     release = KilledRelease(folder, folder / "build" / "image_training.json")
     release.prepare()

@@ -5,20 +5,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.compare.criteria import Criteria
-from components.container_image import check_image
+from components.names import check_names
 from components.release.serving_machines import ServingMachines, check_endpoint_name
 from components.train.machines import Machines
 from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints.identity import check_run_label
 from trainer.config import TrainConfig
-from trainer.data.preparing.dataflow import settings as dataflow
 from trainer.data.preparing.engines import factory
 from trainer.loop.board import profile
-
-_UNSAFE_IN_NAMES = '"\\\n\r\t'
-"""Google's components paste names into JSON strings, which these characters would break."""
-
-_NAMES = ("model_name", "serving_image", "service_account", "network", "tensorboard", "kms_key")
 
 _TYPES = {"int": int, "float": float}
 
@@ -33,19 +27,20 @@ def check_values(given: Mapping[str, Any]) -> None:
     Raises:
         UserError: A value is wrong.
     """
-    values = {name: value for name, value in given.items() if not (isinstance(value, str) and "{{$" in value)}
-    config, machines = TrainConfig(**_fields(TrainConfig, values)), machines_in(values)
+    values = _known(given)
+    config, machines = TrainConfig(**fields_of(TrainConfig, values)), machines_in(values)
     if machines:
         check_together(config, machines, exact=str(values.get("exact", "")).lower() == "true")
     if "minimum_score" in values:
         check_score(_number("minimum_score", values["minimum_score"], float))
-    Criteria(**_fields(Criteria, values))
+    Criteria(**fields_of(Criteria, values))
     check_endpoint_name(str(values.get("deploy_endpoint", "")))
     replicas_in(values)
     profile.parse(str(values.get("profile_steps", "")))
-    check_names({name: str(values[name]) for name in _NAMES if name in values})
+    if "model_name" in values:
+        check_names(model_name=str(values["model_name"]))
     check_run_label(str(values.get("run_label", "")))
-    _check_engine(values)
+    factory.check_names(str(values.get("prepare_engine", factory.LOCAL)), beam_runner="")
 
 
 def machines_in(values: Mapping[str, Any]) -> Machines | None:
@@ -54,7 +49,7 @@ def machines_in(values: Mapping[str, Any]) -> Machines | None:
     Raises:
         UserError: A value is wrong on any machine.
     """
-    fields = _fields(Machines, values)
+    fields = fields_of(Machines, _known(values))
     return Machines(**fields) if "machine_type" in fields else None
 
 
@@ -64,7 +59,7 @@ def replicas_in(values: Mapping[str, Any]) -> ServingMachines:
     Raises:
         UserError: A value is wrong on any machine.
     """
-    return ServingMachines(**_fields(ServingMachines, values))
+    return ServingMachines(**fields_of(ServingMachines, values))
 
 
 def check_together(config: TrainConfig, machines: Machines, *, exact: bool) -> None:
@@ -87,32 +82,11 @@ def check_score(minimum_score: Any) -> None:
         raise UserError(f"minimum_score is {minimum_score}; expected a number from 0 to 1, e.g. 0.9")
 
 
-def check_names(names: Mapping[str, str]) -> None:
-    """Refuse names that Google's components cannot take.
-
-    Raises:
-        UserError: A name is empty, too long or has characters that would break a request.
-    """
-    if not 1 <= len(names.get("model_name", "-")) <= 100:
-        raise UserError(f"model_name is {names['model_name']!r}; expected 1 to 100 characters")
-    if names.get("serving_image"):
-        check_image("serving_image", names["serving_image"])
-    for field, value in names.items():
-        if any(character in value for character in _UNSAFE_IN_NAMES):
-            raise UserError(f"{field} is {value!r}; quotes, backslashes and line breaks are not allowed")
-    if names.get("tensorboard") and "service_account" in names and not names["service_account"]:
-        raise UserError("tensorboard is set without service_account; TensorBoard needs one, which writes its logs")
+def _known(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if not (isinstance(value, str) and "{{$" in value)}
 
 
-def _check_engine(values: Mapping[str, Any]) -> None:
-    factory.check_names(str(values.get("prepare_engine", factory.LOCAL)), str(values.get("beam_runner", "")))
-    for given, value in values.items():
-        name = given.removeprefix("dataflow_")
-        if name != given:
-            dataflow.check(name, _number(given, value, int) if name in dataflow.LIMITS else value)
-
-
-def _fields(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def fields_of(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a dataclass that have a value, with the types that they need."""
     fields = {field.name: str(getattr(field.type, "__name__", field.type)) for field in dataclasses.fields(kind)}
     return {

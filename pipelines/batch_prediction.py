@@ -23,15 +23,13 @@ def batch_prediction(settings: Settings) -> Any:
     def graph(
         source: str,
         model_name: str = "image-training",
-        max_bad_fraction: float = 0.1,
+        max_bad_fraction: float = settings.preparing.max_bad_fraction,
         machine_type: str = "n1-standard-4",
         accelerator_type: str = "",
         accelerator_count: int = 0,
         starting_replica_count: int = 1,
         max_replica_count: int = 1,
         batch_size: int = 64,
-        service_account: str = "",
-        kms_key: str = "",
     ) -> None:
         """Predict the classes of images with the champion.
 
@@ -47,8 +45,6 @@ def batch_prediction(settings: Settings) -> Any:
             starting_replica_count: Replicas at the start.
             max_replica_count: Maximum number of replicas.
             batch_size: Images in one request to a replica.
-            service_account: Service account of the replicas; empty for the default one.
-            kms_key: Encryption key of the job: projects/P/locations/REGION/keyRings/R/cryptoKeys/K.
         """
         champion = step(
             find_champion(model_name=model_name, region=training.LOCATION, pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER),
@@ -73,8 +69,8 @@ def batch_prediction(settings: Settings) -> Any:
             starting_replica_count=starting_replica_count,
             max_replica_count=max_replica_count,
             manual_batch_tuning_parameters_batch_size=batch_size,
-            service_account=service_account,
-            encryption_spec_key_name=kms_key,
+            service_account=settings.resources.service_account,
+            encryption_spec_key_name=settings.resources.kms_key,
         )
         predicted.set_display_name("predict").set_caching_options(False)
         reported = batch_report(

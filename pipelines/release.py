@@ -1,6 +1,5 @@
 """Release steps of the pipeline, for a model that reaches the minimum score."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from google_cloud_pipeline_components.v1.model import ModelUploadOp
@@ -12,13 +11,13 @@ from components.release.deploy import deploy
 from components.release.record import record
 from pipelines import training
 from pipelines.settings import Settings
-from pipelines.steps import step, with_gpus
+from pipelines.steps import inputs_of, step, with_gpus
 
 _HERE = {"region": training.LOCATION, "pipeline_root": dsl.PIPELINE_ROOT_PLACEHOLDER}
 
 
 def release(
-    checkpoint_directory: Any, dataset: Any, settings: Settings, *, evaluated: Any, parameters: Mapping[str, Any]
+    checkpoint_directory: Any, dataset: Any, settings: Settings, *, evaluated: Any, values: dict[str, Any]
 ) -> None:
     """Add the steps from `compare` on.
 
@@ -27,12 +26,11 @@ def release(
         dataset: The dataset written by `prepare`.
         settings: Of the compilation.
         evaluated: Outputs of `evaluate`.
-        parameters: All parameters of the pipeline, by name.
+        values: All settings and parameters of the pipeline, by name.
     """
+    server = values["serving_image"] or settings.step_image
     model = {"checkpoint_directory": checkpoint_directory, "dataset": dataset}
-    compared = step(
-        compare(**model, own_image=settings.step_image, **_HERE, **_own(compare, parameters)), settings.image
-    )
+    compared = step(compare(**model, **_HERE, **inputs_of(compare, values | {"serving_image": server})), settings.image)
     with_gpus(compared, settings.steps)
     comparison = compared.outputs
 
@@ -44,7 +42,7 @@ def release(
             is_promoted=comparison["is_promoted"],
             **version,
             **_HERE,
-            **_own(record, parameters),
+            **inputs_of(record, values),
         )
         step(recorded, settings.step_image).set_display_name("record")
         with dsl.If(comparison["deploy_endpoint"] != "", name="asked-to-deploy"):
@@ -53,7 +51,7 @@ def release(
                 registered_version=recorded.output,
                 predictions=evaluated["predictions"],
                 **_HERE,
-                **_own(deploy, parameters),
+                **inputs_of(deploy, values),
             )
             step(deployed, settings.step_image).set_display_name("deploy")
 
@@ -64,26 +62,21 @@ def release(
                 champion=comparison["champion"],
                 own_image=settings.step_image,
                 **_HERE,
-                **_own(export, parameters),
+                **inputs_of(export, values),
             ),
             settings.step_image,
         ).outputs
         uploaded = ModelUploadOp(
-            display_name=parameters["model_name"],
+            display_name=values["model_name"],
             location=training.LOCATION,
             # Its launcher takes one without a resource name for none.
             parent_model=exported["parent_model"],
             unmanaged_container_model=exported["servable"],
             version_aliases=comparison["aliases"],
             labels=exported["Output"],
-            encryption_spec_key_name=parameters["kms_key"],
+            encryption_spec_key_name=values["kms_key"],
         )
         uploaded.set_display_name("register").set_caching_options(False)
         complete(registered_model=uploaded.outputs["model"])
     with dsl.If(comparison["next"] == "record", name="already-registered"):
         complete(registered_version=comparison["registered_version"])
-
-
-def _own(component: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of the pipeline that a component has an input of the same name for."""
-    return {name: value for name, value in parameters.items() if name in component.component_spec.inputs}

@@ -1,115 +1,150 @@
-"""The settings of compilation; everything else is a parameter of the run."""
+"""The settings of compilation: what is fixed for a project; everything else is a parameter of the run."""
 
-import argparse
 import dataclasses
 import re
+from pathlib import Path
+from typing import Any
 
+from components.compare.criteria import Criteria
 from components.container_image import PLACEHOLDER_IMAGE, check_image
+from components.names import check_names
+from components.prepare.settings import PrepareSettings
+from components.release.serving_machines import ServingMachines
 from components.summary.notification.targets import Targets
-from components.train.machines import Machines
+from components.train.machines import Machines, setting
 from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.reading import check_keys, read
 from pipelines.steps import StepMachines
 
 _DEFAULT_MACHINES = Machines(machine_type="g2-standard-8", accelerator_type="NVIDIA_L4", accelerator_count=1)
-_DEFAULT_STEPS = StepMachines()
-
-_NO_TARGETS = Targets()
 
 _MAX_RECIPIENTS = 3
 """https://cloud.google.com/vertex-ai/docs/pipelines/email-notifications, 2025-09-04."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Resources:
+    """Names of cloud resources, as Google's components take them."""
+
+    service_account: str = setting(
+        "Service account of the training job and the endpoint; empty for the default one.", default=""
+    )
+    network: str = setting("VPC network to peer with: projects/NUMBER/global/networks/NAME.", default="")
+    tensorboard: str = setting(
+        "TensorBoard instance: projects/NUMBER/locations/REGION/tensorboards/ID; needs service_account.", default=""
+    )
+    kms_key: str = setting(
+        "Encryption key of job and model: projects/P/locations/REGION/keyRings/R/cryptoKeys/K.", default=""
+    )
+    serving_image: str = setting(
+        "Prediction container image with a server of its own; empty for this project's server.", default=""
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse names that Google's components cannot take.
+
+        Raises:
+            UserError: A name is not valid, or TensorBoard has no service account.
+        """
+        check_names(**vars(self))
+        if self.serving_image:
+            check_image("serving_image", self.serving_image)
+        if self.tensorboard and not self.service_account:
+            raise UserError("tensorboard is set without service_account; TensorBoard needs one, which writes its logs")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Notification(Targets):
+    """Where the end of a run is sent: by Google's e-mail operation, or by the step `summary`."""
+
+    notify: list[str] = setting("E-mail addresses for Google's notification, up to 3.", default_factory=list)  # noqa: RUF009
+
+    def __post_init__(self) -> None:
+        """Refuse addresses and names that are not valid, and two kinds of notification.
+
+        Raises:
+            UserError: One is not valid.
+        """
+        super().__post_init__()
+        for index, recipient in enumerate(self.notify):
+            if not re.fullmatch(r"[^@\s]+@[^@\s]+", str(recipient)):
+                raise UserError(
+                    f"notify[{index}] is {recipient!r}, which is not an e-mail address; expected e.g. team@example.com"
+                )
+        if len(self.notify) > _MAX_RECIPIENTS:
+            raise UserError(f"notify has {len(self.notify)} addresses; Google's e-mail operation takes 3")
+        if self.notify and (self.notify_webhook or self.notify_topic):
+            raise UserError(
+                "notify and notify_webhook or notify_topic exclude each other: a pipeline has one exit task, "
+                "which is either Google's e-mail operation or `summary`"
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Container images, and defaults of parameters."""
+    """Container images and region, and the values of a settings file in groups."""
 
     image: str = PLACEHOLDER_IMAGE
     """Container image of the training job, and of the steps that may have GPUs."""
     cpu_image: str = ""
     """Container image of the steps without GPUs, the prediction server and any Dataflow workers; empty: `image`."""
-    serving_image: str = ""
-    """Another prediction container image of the registered model; empty for this project's server."""
     region: str = "us-central1"
     """Region that the machines are checked for; the compiled file runs wherever it is submitted."""
     machines: Machines = _DEFAULT_MACHINES
-    steps: StepMachines = _DEFAULT_STEPS
-    recipients: tuple[str, ...] | None = None
-    """E-mail addresses for Google's notification op as the exit handler; None for the step `summary`."""
-    targets: Targets = _NO_TARGETS
-    """Where the step `summary` sends the end of a run."""
+    steps: StepMachines = dataclasses.field(default_factory=StepMachines)
+    preparing: PrepareSettings = dataclasses.field(default_factory=PrepareSettings)
+    criteria: Criteria = dataclasses.field(default_factory=Criteria)
+    serving: ServingMachines = dataclasses.field(default_factory=ServingMachines)
+    resources: Resources = dataclasses.field(default_factory=Resources)
+    notification: Notification = dataclasses.field(default_factory=Notification)
 
     def __post_init__(self) -> None:
-        """Refuse image names and e-mail addresses that are not valid, and two kinds of notification.
+        """Refuse image names that are not valid.
 
         Raises:
             UserError: One is not valid.
         """
         check_image("image", self.image)
-        if self.serving_image:
-            check_image("serving_image", self.serving_image)
         check_image("cpu_image", self.step_image)
-        for recipient in self.recipients or ():
-            if not re.fullmatch(r"[^@\s]+@[^@\s]+", recipient):
-                raise UserError(f"--notify {recipient!r} is not an e-mail address; expected e.g. team@example.com")
-        if len(self.recipients or ()) > _MAX_RECIPIENTS:
-            raise UserError(f"--notify has {len(self.recipients or ())} addresses; Google's e-mail operation takes 3")
-        if self.recipients is not None and self.targets != _NO_TARGETS:
-            raise UserError(
-                "--notify and --notify-webhook or --notify-topic exclude each other: a pipeline has one exit task, "
-                "which is either Google's e-mail operation or `summary`"
-            )
 
     @property
     def step_image(self) -> str:
         """The container image of the steps without GPUs."""
         return self.cpu_image or self.image
 
-
-def add_machines(parser: argparse.ArgumentParser) -> None:
-    """Add a flag for each field of the machines."""
-    defaults: dict[str, Machines | StepMachines] = {
-        "machines (defaults of the pipeline's parameters)": _DEFAULT_MACHINES,
-        "machines of the other steps (fixed in the compiled file)": _DEFAULT_STEPS,
-    }
-    for title, default in defaults.items():
-        group = parser.add_argument_group(title)
-        for field in dataclasses.fields(default):
-            value = getattr(default, field.name)
-            group.add_argument(
-                _flag(field.name),
-                type=type(value),
-                default=value,
-                metavar=type(value).__name__.upper(),
-                help=field.metadata["help"] + (" (%(default)s)" if value else ""),
-            )
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values of a settings file by name; some are only the defaults of parameters."""
+        return {field.name: getattr(getattr(self, group), field.name) for group, field in _fields()}
 
 
-def machines_from(options: argparse.Namespace) -> Machines:
-    """Return the machines from the options.
+def _fields() -> list[tuple[str, dataclasses.Field[Any]]]:
+    """Return the fields that a settings file may have, each with the name of its group."""
+    groups = {name: group for name, group in vars(Settings()).items() if dataclasses.is_dataclass(group)}
+    return [(name, field) for name in groups for field in dataclasses.fields(groups[name]) if field.metadata]
+
+
+def described() -> str:
+    """Return a line per key of a settings file: its name, default and description."""
+    defaults = {name: f" ({value})" if value else "" for name, value in Settings().values.items()}
+    return "\n".join(f"  {field.name}{defaults[field.name]}: {field.metadata['help']}" for _, field in _fields())
+
+
+def read_settings(path: Path | None) -> dict[str, Any]:
+    """Return the groups of `Settings` that a YAML file changes; None changes none.
 
     Raises:
-        UserError: A value is wrong on any machine.
+        UserError: The file cannot be read, a key is unknown or a value is wrong; the message begins with its path.
     """
-    return Machines(**{field.name: getattr(options, field.name) for field in dataclasses.fields(Machines)})
-
-
-def steps_from(options: argparse.Namespace) -> StepMachines:
-    """Return the machines of the steps from the options.
-
-    Raises:
-        UserError: A value is wrong on any machine.
-    """
-    return StepMachines(**{field.name: getattr(options, field.name) for field in dataclasses.fields(StepMachines)})
-
-
-def flags_of(machines: Machines, steps: StepMachines) -> list[str]:
-    """Return the flags for the machines, without those that have their defaults."""
-    given, defaults = (
-        dataclasses.asdict(one) | dataclasses.asdict(other)
-        for one, other in ((machines, steps), (_DEFAULT_MACHINES, _DEFAULT_STEPS))
-    )
-    return [f"{_flag(name)}={value}" for name, value in given.items() if value != defaults[name]]
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+    if path is None:
+        return {}
+    defaults, given, groups = Settings(), read(path), dict[str, dict[str, Any]]()
+    types = {name: type(value) for name, value in defaults.values.items()}
+    try:
+        check_keys(given, {name: int | float if kind is float else kind for name, kind in types.items()})
+        for group, field in _fields():
+            if field.name in given:
+                groups.setdefault(group, {})[field.name] = types[field.name](given[field.name])
+        return {name: dataclasses.replace(getattr(defaults, name), **changes) for name, changes in groups.items()}
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None

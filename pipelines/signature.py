@@ -1,19 +1,39 @@
-"""Changes to the signature of a pipeline, before kfp reads it."""
+"""The signature of a pipeline, from which kfp reads the names, types, defaults and descriptions of its parameters."""
 
+import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 
-def drop(graph: Callable[..., Any], name: str) -> None:
-    """Remove a parameter: kfp reads the signature, so that it does not become a field of the console's form."""
-    signature = inspect.signature(graph)
-    graph.__signature__ = signature.replace(parameters=[p for p in signature.parameters.values() if p.name != name])  # type: ignore[attr-defined]
+def declared(
+    own: Callable[..., None], fields: Iterable[dataclasses.Field[Any]], defaults: Mapping[str, Any]
+) -> Callable[[Callable[[dict[str, Any]], None]], Callable[..., None]]:
+    """Return a decorator for a graph that takes its parameters by name, as one mapping.
 
+    Args:
+        own: Its signature and docstring declare the first parameters.
+        fields: The others: fields of dataclasses with a help text in their metadata.
+        defaults: Defaults that replace those of the fields.
+    """
+    others = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=defaults.get(field.name, field.default),
+            annotation=field.type,
+        )
+        for field in fields
+    ]
+    signature = inspect.Signature([*inspect.signature(own).parameters.values(), *others])
+    descriptions = [f"    {field.name}: {field.metadata['help']}" for field in fields]
 
-def require(graph: Callable[..., Any], name: str) -> None:
-    """Remove the default of a parameter, so that the console and `submit` ask for a value."""
-    signature = inspect.signature(graph)
-    kept = {"kind": inspect.Parameter.KEYWORD_ONLY, "default": inspect.Parameter.empty}
-    changed = [p.replace(**kept) if p.name == name else p for p in signature.parameters.values()]  # type: ignore[arg-type]
-    graph.__signature__ = signature.replace(parameters=changed)  # type: ignore[attr-defined]
+    def decorate(graph: Callable[[dict[str, Any]], None]) -> Callable[..., None]:
+        def build(*channels: Any) -> None:
+            graph(dict(zip(signature.parameters, channels, strict=True)))
+
+        build.__signature__ = signature  # type: ignore[attr-defined]
+        build.__doc__ = "\n".join([inspect.getdoc(own) or "", *descriptions])
+        return build
+
+    return decorate

@@ -4,6 +4,7 @@ The default machine of Vertex AI Pipelines is too small for some; what replaces 
 """
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import accelerators
@@ -17,10 +18,10 @@ from localvertex_base.userinput.errors import UserError
 class StepMachines:
     """Settings of the compilation: a compiled file has no way to say "no GPU" at run time (decision 75)."""
 
-    prepare_cpus: int = setting("CPUs of the step prepare; 0 for the default machine", default=0)
-    prepare_memory_gb: int = setting("memory of the step prepare in GB; 0 for the default machine", default=0)
-    evaluate_accelerator_type: str = setting("GPU type of the step evaluate; empty for none", default="")
-    evaluate_accelerator_count: int = setting("GPUs of the step evaluate", default=0)
+    prepare_cpus: int = setting("CPUs of the step prepare; 0 for the default machine.", default=0)
+    prepare_memory_gb: int = setting("Memory of the step prepare; 0 for the default machine.", default=0)
+    evaluate_accelerator_type: str = setting("GPU type of evaluate and compare; empty for none.", default="")
+    evaluate_accelerator_count: int = setting("GPUs of evaluate and compare.", default=0)
 
     def __post_init__(self) -> None:
         """Refuse values that are wrong on any machine.
@@ -68,6 +69,11 @@ def step(task: Any, image: str) -> Any:
     # Not by kfp's setter, which reads the sources of its callers for a message: half of the time of `compile.py`.
     task.container_spec.image = image
     return task.set_caching_options(False)
+
+
+def inputs_of(component: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that a component has an input of the same name for."""
+    return {name: value for name, value in values.items() if name in component.component_spec.inputs}
 
 
 def sized(task: Any, machines: StepMachines) -> Any:

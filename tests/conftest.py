@@ -50,6 +50,12 @@ def compiled_training_for_image(repository: pathlib.Path, tmp_path_factory: pyte
     return _compile_once(repository, tmp_path_factory, "compiled-for-image", "--image", TRAINING_IMAGE)
 
 
+@pytest.fixture(scope="session")
+def compiled_for_few_images(repository: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """The image training pipeline for datasets with too few test images for its default settings."""
+    return _compile_once(repository, tmp_path_factory, "compiled-for-few", "--settings", "tests/data/few_images.yaml")
+
+
 def _compile_once(repository: pathlib.Path, factory: pytest.TempPathFactory, name: str, *options: str) -> pathlib.Path:
     def make(folder: pathlib.Path) -> None:
         words = [sys.executable, "compile.py", "--output-dir", str(folder), *options]

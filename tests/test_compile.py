@@ -2,13 +2,16 @@
 
 import json
 import pathlib
+import re
 import subprocess
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import yaml
 
 import compile
+from pipelines.settings import Settings
 from vertex_testing.in_process import call
 
 Compile = Callable[..., subprocess.CompletedProcess[str]]
@@ -20,8 +23,13 @@ IMAGE = "europe-west4-docker.pkg.dev/project/images/image-training-python@sha256
 def compile_pipeline(repository: pathlib.Path, python: str, tmp_path: pathlib.Path) -> Compile:
     """Calls `python compile.py`, or runs it in its own process."""
 
-    def run(*flags: str, output: str = "build", is_process: bool = False) -> subprocess.CompletedProcess[str]:
+    def run(
+        *flags: str, output: str = "build", is_process: bool = False, **settings: Any
+    ) -> subprocess.CompletedProcess[str]:
         words = ["--output-dir", str(tmp_path / output), *flags]
+        if settings:
+            (tmp_path / "project.yaml").write_text(yaml.safe_dump(settings))
+            words += ["--settings", str(tmp_path / "project.yaml")]
         if not is_process:
             return call(compile.main, words, cwd=tmp_path, program="compile.py")
         command = [python, str(repository / "compile.py"), *words]
@@ -96,16 +104,22 @@ def test_the_steps_without_gpus_and_the_server_use_the_image_for_cpus(
     assert "cpu_image is 'Mine', which is not an image name" in wrong.stderr
 
 
-def test_flags_override_the_defaults_of_the_parameters(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
+def test_settings_are_defaults_of_parameters_and_constants(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
     done = compile_pipeline(
-        "--machine-type=g2-standard-24",
-        "--accelerator-type=NVIDIA_L4",
-        "--accelerator-count=2",
-        "--replica-count=3",
-        "--scheduling-strategy=SPOT",
         "--region=europe-west4",
         f"--image={IMAGE}",
-        "--serving-image=example-docker.pkg.dev/serving:1",
+        machine_type="g2-standard-24",
+        accelerator_type="NVIDIA_L4",
+        accelerator_count=2,
+        replica_count=3,
+        scheduling_strategy="SPOT",
+        serving_image="example-docker.pkg.dev/serving:1",
+        boot_disk_size_gb=200,
+        max_regression=0,
+        dataflow_max_workers=7,
+        strict="leaks",
+        service_account="training@p.iam.gserviceaccount.com",
+        kms_key="projects/p/locations/r/keyRings/r/cryptoKeys/k",
     )
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "build/image_training.json").read_text()
@@ -114,7 +128,18 @@ def test_flags_override_the_defaults_of_the_parameters(compile_pipeline: Compile
     assert found["accelerator_type"] == "NVIDIA_L4"
     assert (found["accelerator_count"], found["replica_count"]) == (2, 3)
     assert found["scheduling_strategy"] == "SPOT"
-    assert found["serving_image"] == "example-docker.pkg.dev/serving:1"
+    assert not {"serving_image", "boot_disk_size_gb", "strict", "service_account", "kms_key"} & set(found)
+    spec = json.loads(text)
+    tasks = spec["components"]["comp-exit-handler-1"]["dag"]["tasks"]
+    planned, prepared = (tasks[step]["inputs"]["parameters"] for step in ("plan", "prepare"))
+    assert planned["settings"]["runtimeValue"]["constant"]["boot_disk_size_gb"] == 200
+    assert planned["settings"]["runtimeValue"]["constant"]["serving_image"] == "example-docker.pkg.dev/serving:1"
+    assert prepared["dataflow"]["runtimeValue"]["constant"]["max_workers"] == 7
+    assert prepared["strict"] == {"runtimeValue": {"constant": "leaks"}}
+    predicted = json.loads((tmp_path / "build/batch_prediction.json").read_text())
+    for content in (text, json.dumps(predicted)):
+        assert content.count('"constant": "training@p.iam.gserviceaccount.com"') >= 1
+        assert content.count('"constant": "projects/p/locations/r/keyRings/r/cryptoKeys/k"') >= 1
     assert "placeholder/" not in text
     assert "3 x g2-standard-24 with 2 x NVIDIA_L4" in done.stdout
     assert "checked for europe-west4" in done.stdout
@@ -128,35 +153,17 @@ def test_without_an_image_the_output_explains_how_to_build_one(compile_pipeline:
     assert "gcloud builds submit --tag" in done.stdout
 
 
-def test_notify_uses_googles_e_mail_op_and_makes_the_recipients_a_parameter(
-    compile_pipeline: Compile, tmp_path: pathlib.Path
-) -> None:
-    done = compile_pipeline("--notify", "a@example.com", "b@example.com")
+def test_notify_uses_googles_e_mail_op(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
+    addresses = ["a@example.com", "b@example.com"]
+    done = compile_pipeline(notify=addresses)
     assert done.returncode == 0, done.stderr
+    assert "e-mail, sent to a@example.com and b@example.com" in done.stdout
     spec = json.loads((tmp_path / "build/image_training.json").read_text())
-    assert parameters(tmp_path / "build/image_training.json")["recipients"] == ["a@example.com", "b@example.com"]
     task = spec["root"]["dag"]["tasks"]["vertex-pipelines-notification-email"]
     assert task["triggerPolicy"]["strategy"] == "ALL_UPSTREAM_TASKS_COMPLETED"
-    assert task["inputs"]["parameters"]["recipients"] == {"componentInputParameter": "recipients"}
-    assert "summary" not in spec["root"]["dag"]["tasks"]
-    compile_pipeline()
-    assert "recipients" not in parameters(tmp_path / "build/image_training.json")
-
-
-def test_notify_without_addresses_asks_for_them_at_submission(
-    compile_pipeline: Compile, tmp_path: pathlib.Path
-) -> None:
-    done = compile_pipeline("--notify")
-    assert "e-mail to the recipients given at submission" in done.stdout
-    spec = json.loads((tmp_path / "build/image_training.json").read_text())
-    # Without a default it is required: the operation has no use for an empty list.
-    assert spec["root"]["inputDefinitions"]["parameters"]["recipients"] == {
-        "description": "E-mail addresses to notify when the run has ended.",
-        "parameterType": "LIST",
-    }
-    task = spec["root"]["dag"]["tasks"]["vertex-pipelines-notification-email"]
-    assert task["inputs"]["parameters"]["recipients"] == {"componentInputParameter": "recipients"}
+    assert task["inputs"]["parameters"]["recipients"] == {"runtimeValue": {"constant": addresses}}
     assert task["cachingOptions"] == {}
+    assert "summary" not in spec["root"]["dag"]["tasks"]
 
 
 def test_the_targets_are_inputs_of_the_exit_handler_and_no_parameters(
@@ -164,19 +171,19 @@ def test_the_targets_are_inputs_of_the_exit_handler_and_no_parameters(
 ) -> None:
     done = compile_pipeline()
     before = parameters(tmp_path / "build/image_training.json")
-    done = compile_pipeline("--notify-webhook=projects/p-1/secrets/hook", "--notify-topic=projects/p-1/topics/ends")
+    done = compile_pipeline(notify_webhook="projects/p-1/secrets/hook", notify_topic="projects/p-1/topics/ends")
     assert "summary, sent to projects/p-1/secrets/hook and projects/p-1/topics/ends" in done.stdout
     assert parameters(tmp_path / "build/image_training.json") == before
     spec = json.loads((tmp_path / "build/image_training.json").read_text())
     inputs = spec["root"]["dag"]["tasks"]["summary"]["inputs"]["parameters"]
-    assert inputs["webhook_secret"] == {"runtimeValue": {"constant": "projects/p-1/secrets/hook"}}
-    assert inputs["topic"] == {"runtimeValue": {"constant": "projects/p-1/topics/ends"}}
+    assert inputs["notify_webhook"] == {"runtimeValue": {"constant": "projects/p-1/secrets/hook"}}
+    assert inputs["notify_topic"] == {"runtimeValue": {"constant": "projects/p-1/topics/ends"}}
 
 
 def test_the_address_of_a_webhook_is_refused_and_not_shown(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
     address = "https://hooks.example.com/services/T0/B0/wxyz"
-    for flag in ("--notify-webhook", "--notify-topic"):
-        done = compile_pipeline(flag, address)
+    for key in ("notify_webhook", "notify_topic"):
+        done = compile_pipeline(**{key: address})
         assert (done.returncode, done.stdout) == (2, "")
         assert "projects/PROJECT/" in done.stderr
         assert "wxyz" not in done.stderr
@@ -184,49 +191,92 @@ def test_the_address_of_a_webhook_is_refused_and_not_shown(compile_pipeline: Com
 
 
 @pytest.mark.parametrize(
-    ("flags", "found", "valid"),
+    ("wrong", "found", "valid"),
     [
-        (["--accelerator-count=3"], "3", "NVIDIA_L4"),
-        (["--machine-type=n1-standart-8"], "n1-standart-8", "n1-standard-8"),
-        (["--accelerator-type=NVIDIA_TESLA_T5"], "NVIDIA_TESLA_T5", "NVIDIA_TESLA_T4"),
-        (["--accelerator-count=0"], "accelerator", "NVIDIA_L4"),
+        ({"accelerator_count": 3}, "3", "NVIDIA_L4"),
+        ({"machine_type": "n1-standart-8"}, "n1-standart-8", "n1-standard-8"),
+        ({"accelerator_type": "NVIDIA_TESLA_T5"}, "NVIDIA_TESLA_T5", "NVIDIA_TESLA_T4"),
+        ({"accelerator_count": 0}, "accelerator", "NVIDIA_L4"),
         (["--region=mars-east1"], "mars-east1", "us-"),
-        (["--replica-count=0"], "0", "at least 1"),
-        (["--parameter-server-count=2"], "2", "replica_count"),
-        (["--scheduling-strategy=FLEX_START", "--accelerator-type=NVIDIA_TESLA_T4"], "FLEX_START", "NVIDIA_L4"),
-        (["--max-wait-seconds=0", "--scheduling-strategy=FLEX_START"], "0", "forever"),
-        (["--boot-disk-size-gb=50"], "50", "100"),
-        (["--reservation=mine"], "'mine'", "projects/"),
-        (["--reservation=projects/p/zones/us-east1-b/reservations/r"], "us-east1-b", "us-central1"),
-        (["--reservation=ANY", "--persistent-resource-id=r"], "ANY_RESERVATION", "exclude each other"),
-        (["--evaluate-accelerator-type=NVIDIA_L4"], "evaluate_accelerator_count is 0", "both"),
-        (["--evaluate-accelerator-type=NVIDIA_L4", "--evaluate-accelerator-count=3"], "'evaluate'", "1, 2, 4 or 8"),
-        (["--prepare-cpus=97"], "97 CPUs for step 'prepare'", "96"),
-        (["--prepare-memory-gb=-1"], "-1", "0 or more"),
-        (["--scheduling-strategy=CHEAP"], "CHEAP", "SPOT"),
-        (["--accelerator-count=two"], "two", "--help"),
+        ({"replica_count": 0}, "0", "at least 1"),
+        ({"parameter_server_count": 2}, "2", "replica_count"),
+        ({"scheduling_strategy": "FLEX_START", "accelerator_type": "NVIDIA_TESLA_T4"}, "FLEX_START", "NVIDIA_L4"),
+        ({"max_wait_seconds": 0}, "0", "forever"),
+        ({"boot_disk_size_gb": 50}, "50", "100"),
+        ({"reservation": "mine"}, "'mine'", "projects/"),
+        ({"reservation": "projects/p/zones/us-east1-b/reservations/r"}, "us-east1-b", "us-central1"),
+        ({"reservation": "ANY", "persistent_resource_id": "r"}, "ANY_RESERVATION", "exclude each other"),
+        ({"evaluate_accelerator_type": "NVIDIA_L4"}, "evaluate_accelerator_count is 0", "both"),
+        (
+            {"evaluate_accelerator_type": "NVIDIA_L4", "evaluate_accelerator_count": 3},
+            "'evaluate'",
+            "1, 2, 4 or 8",
+        ),
+        ({"prepare_cpus": 97}, "97 CPUs for step 'prepare'", "96"),
+        ({"prepare_memory_gb": -1}, "-1", "0 or more"),
+        ({"scheduling_strategy": "CHEAP"}, "CHEAP", "SPOT"),
         (["--image="], "''", "sha256"),
         (["--image=a b"], "a b", "sha256"),
         (["--image=foo"], "'foo'", "sha256"),
-        (["--serving-image=nonsense"], "'nonsense'", "sha256"),
         (["--image=UPPER//x@@"], "UPPER", "sha256"),
         (["--image=us-docker.pkg.dev/your-project/images/name:1"], "your-project", "placeholder"),
-        (["--notify", "team"], "team", "@"),
-        (["--notify", "a@b", "c@d", "e@f", "g@h"], "4 addresses", "3"),
-        (["--notify", "a@b", "--notify-topic", "projects/p/topics/ends"], "--notify-topic", "one exit task"),
         (["--no-such-flag"], "--no-such-flag", "--help"),
+        (["--settings=none.yaml"], "none.yaml", "no such file"),
+        ({"accelerator_count": "two"}, "project.yaml: accelerator_count is 'two'", "expected int"),
+        ({"must_improve": 1}, "project.yaml: must_improve is 1", "expected bool"),
+        ({"max_regression": "0.1"}, "project.yaml: max_regression is '0.1'", "expected int | float"),
+        ({"max_regression": 2}, "project.yaml: max_regression is 2", "from 0 to 1"),
+        ({"kms_key": None}, "project.yaml: kms_key is None", "expected str"),
+        ({"kms_kye": "k"}, "project.yaml: unknown key 'kms_kye'", "did you mean kms_key?"),
+        ({"force_promotion": True}, "project.yaml: unknown key 'force_promotion'", "; "),
+        ({"xyzzy": 1}, "project.yaml: unknown key 'xyzzy'", "known keys: machine_type, "),
+        ({"kms_key": 'a"b'}, "project.yaml: kms_key", "quotes"),
+        ({"tensorboard": "projects/1/locations/r/tensorboards/2"}, "without service_account", "needs one"),
+        ({"serving_image": "nonsense"}, "project.yaml: serving_image is 'nonsense'", "sha256"),
+        ({"notify": ["a@b", "team"]}, "project.yaml: notify[1] is 'team'", "team@example.com"),
+        ({"notify": "a@b"}, "project.yaml: notify is 'a@b'", "expected list"),
+        ({"notify": ["a@b", "c@d", "e@f", "g@h"]}, "4 addresses", "3"),
+        ({"notify": ["a@b"], "notify_topic": "projects/p/topics/ends"}, "notify_topic", "one exit task"),
+        ({"max_bad_fraction": 1.0}, "project.yaml: max_bad_fraction is 1.0", "below 1"),
+        ({"strict": "leak"}, "project.yaml: strict='leak'", "use leaks, "),
+        ({"dataflow_max_workers": 0}, "project.yaml: dataflow_max_workers is 0", "1 to 4000"),
+        ({"dataflow_disk_size_gb": 50.5}, "dataflow_disk_size_gb is 50.5", "expected int"),
+        ({"dataflow_machine_type": "big"}, "dataflow_machine_type is 'big'", "a machine type"),
+        ({"deploy_min_replicas": 3}, "deploy_max_replicas is 1", "deploy_min_replicas, 3"),
+        ({"deploy_machine_type": "n1-standard-64"}, "n1-standard-64", "not a machine type for prediction"),
     ],
 )
 def test_a_wrong_value_ends_with_exit_code_2_and_one_message(
-    compile_pipeline: Compile, tmp_path: pathlib.Path, flags: list[str], found: str, valid: str
+    compile_pipeline: Compile, tmp_path: pathlib.Path, wrong: Any, found: str, valid: str
 ) -> None:
-    done = compile_pipeline(*flags)
+    done = compile_pipeline(**wrong) if isinstance(wrong, dict) else compile_pipeline(*wrong)
     assert done.returncode == 2
     assert done.stdout == ""
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert found in done.stderr
     assert valid in done.stderr
     assert not (tmp_path / "build").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "is empty"),
+        ("- kms_key\n", "found ['kms_key']; expected a mapping"),
+        ("kms_key: a\nkms_key: b\n", "kms_key"),
+        ("kms_key: !!python/object/apply:os.getcwd []\n", "python/object"),
+        ("kms_key: [\n", "is not"),
+    ],
+)
+def test_a_settings_file_that_cannot_be_read_is_one_line(
+    compile_pipeline: Compile, tmp_path: pathlib.Path, text: str, expected: str
+) -> None:
+    (tmp_path / "own.yaml").write_text(text)
+    done = compile_pipeline("--settings=own.yaml")
+    (line,) = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "own.yaml" in line
+    assert expected in line
 
 
 def test_an_output_directory_that_cannot_be_written_is_one_line(
@@ -249,11 +299,10 @@ def test_a_folder_with_the_name_of_a_file_changes_nothing(compile_pipeline: Comp
     assert len(list((tmp_path / "build").iterdir())) == 2
 
 
-def test_help_groups_the_flags(compile_pipeline: Compile) -> None:
+def test_help_lists_the_flags_and_the_settings(compile_pipeline: Compile) -> None:
     done = compile_pipeline("--help")
     assert done.returncode == 0
-    flags = "image serving-image region machine-type accelerator-type accelerator-count replica-count"
-    for flag in f"{flags} scheduling-strategy notify notify-webhook notify-topic output-dir".split():
+    for flag in "settings image cpu-image region output-dir".split():
         assert f"--{flag}" in done.stdout
-    assert "images:" in done.stdout
-    assert "machines" in done.stdout
+    listed = re.findall(r"^  (\w+)(?: \(.+?\))?: ", done.stdout, re.M)
+    assert sorted(listed) == sorted(Settings().values)

@@ -35,12 +35,14 @@ def run(python: str, repository: pathlib.Path, words: list[str]) -> subprocess.C
 
 
 @pytest.mark.usefixtures("build_folder")
-def test_the_commands_of_the_pipeline_page(python: str, repository: pathlib.Path) -> None:
-    page = repository / "docs" / "pipeline.md"
-    exit_codes = {"python compile.py": 0, "python compile.py --accelerator-count 3": 2}
+def test_the_commands_of_the_pipeline_page(python: str, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    page, settings = repository / "docs" / "pipeline.md", tmp_path / "project.yaml"
+    (shown_settings,) = re.findall(r"^```yaml\n(.*?)^```$", page.read_text(), flags=re.M | re.S)
+    settings.write_text(shown_settings)
+    exit_codes = {"python compile.py": 0, "python compile.py --settings project.yaml": 2}
     assert commands(page) == list(exit_codes)
     for line, exit_code in exit_codes.items():
-        done = run(python, repository, shlex.split(line)[1:])
+        done = run(python, repository, [str(settings) if word == settings.name else word for word in line.split()[1:]])
         assert done.returncode == exit_code, done.stderr
     shown = re.search(r"^error: (.*)\(nearest: \.\.\.\)$", page.read_text(), flags=re.M)
     assert shown is not None
@@ -111,9 +113,10 @@ def test_the_commands_of_the_notifications_page(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     page = repository / "docs" / "notifications.md"
-    for line in commands(page):
-        words = [*shlex.split(line)[1:], "--output-dir", str(tmp_path / "build")]
-        assert call(compile.main, words[1:], cwd=repository, program="compile.py").returncode == 0
+    for settings in re.findall(r"^```yaml\n(.*?)^```$", page.read_text(), flags=re.M | re.S):
+        (tmp_path / "project.yaml").write_text(settings)
+        words = ["--settings", str(tmp_path / "project.yaml"), "--output-dir", str(tmp_path / "build")]
+        assert call(compile.main, words, cwd=repository, program="compile.py").returncode == 0
     # tests/e2e/test_notification.py runs it with a receiver.
     (local,) = commands(page, "IMAGE_TRAINING_WEBHOOK=http://127.0.0.1:9000/hook")
     assert local.endswith(" python -m localvertex run build/image_training.json")

@@ -174,7 +174,10 @@ def test_apache_beam_is_imported_only_by_the_engines(repository: pathlib.Path, p
 @pytest.mark.parametrize(
     ("statement", "absent"),
     [
-        ("import compile", ["tensorflow", "keras", "trainer", "localvertex", "google.cloud.aiplatform"]),
+        (
+            "import compile",
+            ["tensorflow", "keras", "numpy", "trainer.data.dataset", "localvertex", "google.cloud.aiplatform"],
+        ),
         ("import accelerators.__main__", ["yaml", "tensorflow", "kfp", "localvertex"]),
         ("import localvertex.__main__", ["tensorflow", "kfp", "google.cloud.aiplatform", "trainer", "pipelines"]),
         ("import localvertex.runs", ["cel", "prompt_toolkit", "jinja2", "localvertex.show.report"]),

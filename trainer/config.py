@@ -13,7 +13,6 @@ from typing import Any
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quoted
 from trainer.models import models
-from trainer.models.metrics import ACCURACY, METRICS
 
 _BEYOND = 2**1000
 
@@ -52,7 +51,8 @@ class TrainConfig:
     weights: str = _hyperparameter(
         "default",
         "Weights to start from: default (imagenet where the model has them, else none), imagenet, none, a path to a"
-        " .weights.h5 or .keras file, or run:FOLDER with the checkpoint directory of a finished run.",
+        " .weights.h5 or .keras file, or run:FOLDER with the checkpoint directory of a finished run; in a pipeline"
+        " run:ID or model:NAME@ALIAS.",
     )
     trainable: str = _hyperparameter(
         "default",
@@ -76,17 +76,18 @@ class TrainConfig:
     )
     minimum_accuracy_gain: float = _hyperparameter(
         0.0,
-        "Smallest gain of --metric on the validation split (0 to 1) that patience counts as an improvement;"
+        "Smallest gain of the metric on the validation split (0 to 1) that patience counts as an improvement;"
         " 0: any gain, or an equal value with a lower loss.",
         lowest=0.0,
         highest=1.0,
         is_later=True,
     )
     metric: str = _hyperparameter(
-        ACCURACY,
+        "accuracy",
         "Metric that selects the best checkpoint on the validation split and judges the model on the test split:"
         " accuracy, balanced-accuracy (mean recall of the classes) or macro-f1.",
-        choices=tuple(METRICS),
+        # Those of trainer.models.metrics, which imports NumPy.
+        choices=("accuracy", "balanced-accuracy", "macro-f1"),
         is_later=True,
     )
     global_batch_size: int = _hyperparameter(

@@ -16,7 +16,6 @@ def compare(
     source: str,
     model_name: str,
     serving_image: str,
-    own_image: str,
     region: str,
     pipeline_root: str,
     max_regression: float,
@@ -44,8 +43,7 @@ def compare(
         checkpoint_directory: Folder with the checkpoints of the training job.
         source: The source of the images; read again if the champion has another image size.
         model_name: Display name in the Model Registry.
-        serving_image: Prediction container image that the model is to be registered with; empty for `own_image`.
-        own_image: The container image of this project's own server.
+        serving_image: Prediction container image that the model is to be registered with.
         region: Region of the Model Registry.
         pipeline_root: Folder or gs:// prefix of the run.
         max_regression: Largest accepted loss of test score (0 to 1) against the champion.
@@ -67,7 +65,7 @@ def compare(
         checkpoint_directory=checkpoint_directory,
         source=source,
         model_name=model_name,
-        serving_image=serving_image or own_image,
+        serving_image=serving_image,
         region=region,
         pipeline_root=pipeline_root,
         max_regression=max_regression,

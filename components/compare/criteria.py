@@ -3,19 +3,17 @@
 import dataclasses
 from typing import Any
 
+from components.train.machines import setting
 from localvertex_base.userinput.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Criteria:
-    """Parameters of the comparison."""
+    """What a model has to fulfil; only the last field is a parameter of the pipeline."""
 
-    max_regression: float = 0.0
-    """Largest accepted loss of test score against the champion, 0 to 1."""
-    must_improve: bool = False
-    """Whether the model must be significantly better than the champion (p < 0.05)."""
-    min_compared_images: int = 100
-    """Smallest number of test images that neither model has seen."""
+    max_regression: float = setting("Largest accepted loss of test score against the champion, 0 to 1.", default=0.0)
+    must_improve: bool = setting("Replace the champion only by a significantly better model (p < 0.05).", default=False)
+    min_compared_images: int = setting("Fewest unseen test images that allow a comparison.", default=100)
     force_promotion: bool = False
     """Whether to promote the model regardless of both comparisons."""
 

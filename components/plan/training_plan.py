@@ -5,21 +5,22 @@ import pathlib
 from typing import Any, NamedTuple
 
 from components.compare.criteria import Criteria
-from components.plan import report
+from components.names import check_names
 from components.plan.outcomes import Release, conclusion
+from components.plan.report import plan_page
 from components.registry.registry import Registry
-from components.release.serving_machines import ServingMachines, check_deployment
+from components.release.serving_machines import check_deployment
 from components.train import starting_weights
 from components.train.boot_disk import check_boot_disk
 from components.train.machines import Machines, check
-from components.values import check_names, check_score, check_together
+from components.values import check_score, check_together, fields_of, replicas_in
 from exact_resume.checkpoints.result_file import is_finished
 from localvertex_base.userinput import paths
 from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints.identity import run_id
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.config import TrainConfig
-from trainer.data import dataset
+from trainer.data.dataset import load
 from trainer.loop.board import profile
 
 
@@ -42,8 +43,8 @@ class TrainingPlan(NamedTuple):
 
 def plan(
     *,
-    dataset_directory: str,
-    report_path: str,
+    dataset: str,
+    report: str,
     image: str,
     region: str,
     pipeline_root: str,
@@ -51,19 +52,16 @@ def plan(
     exact: bool,
     profile_steps: str,
     minimum_score: float,
-    names: dict[str, str],
-    hyperparameters: dict[str, Any],
-    machines: dict[str, Any],
-    criteria: dict[str, Any] | None = None,
+    model_name: str,
+    serving_image: str,
     deploy_endpoint: str = "",
-    replicas: dict[str, Any] | None = None,
-    default_persistent_resource_id: str = "",
+    **values: Any,
 ) -> TrainingPlan:
     """Check the machines, derive the run id from what is computed, and write the report.
 
     Args:
-        dataset_directory: Folder written by `prepare`.
-        report_path: Path of the HTML file to write.
+        dataset: Folder written by `prepare`.
+        report: Path of the HTML file to write.
         image: Container image of the training job.
         region: Vertex AI region, e.g. us-central1.
         pipeline_root: Folder or gs:// prefix; its `training/<run id>` outlives this run.
@@ -71,14 +69,10 @@ def plan(
         exact: The trainer's `--exact`; an inexact run does not count as this one.
         profile_steps: The trainer's `--profile-steps`, which is not part of the identity either.
         minimum_score: Score on the test split that the model has to reach, 0 to 1.
-        names: Values that Google's components receive later: model_name, serving_image, service_account, network,
-            tensorboard, kms_key.
-        hyperparameters: Fields of `TrainConfig`.
-        machines: Fields of `Machines`.
-        criteria: Fields of `Criteria`.
+        model_name: Display name in the Model Registry.
+        serving_image: Prediction container image of the registered model; empty for this project's own server.
         deploy_endpoint: Display name of the endpoint; empty for no deployment.
-        replicas: Fields of `ServingMachines`.
-        default_persistent_resource_id: The one that the pipeline's own steps run on; empty for none.
+        **values: Fields of `TrainConfig`, `Machines`, `Criteria` and `ServingMachines`.
 
     Returns:
         The fields of the training job, and whether anything is left to do.
@@ -86,22 +80,25 @@ def plan(
     Raises:
         UserError: A value is wrong, or Vertex AI would refuse the machines.
     """
-    check_names(names)
+    check_names(model_name=model_name)
     check_score(minimum_score)
     release = Release(
-        model_name=names["model_name"],
-        serving_image=names["serving_image"],
+        model_name=model_name,
+        serving_image=serving_image,
         region=region,
         minimum_score=minimum_score,
-        criteria=Criteria(**criteria or {}),
+        criteria=Criteria(**fields_of(Criteria, values)),
         endpoint=deploy_endpoint,
     )
     profile.parse(profile_steps)
-    config, pools = TrainConfig(**hyperparameters), _machines(machines, default_persistent_resource_id)
+    # Where the service does not fill in the placeholder of its persistent resource, none is meant.
+    if "{{$" in values.get("persistent_resource_id", ""):
+        values["persistent_resource_id"] = ""
+    config, pools = TrainConfig(**fields_of(TrainConfig, values)), Machines(**fields_of(Machines, values))
     check_together(config, pools, exact=exact)
     findings = check(pools, image=image, region=region)
-    findings += check_deployment(deploy_endpoint, ServingMachines(**replicas or {}), region=region)
-    data = dataset.load(dataset_directory)
+    findings += check_deployment(deploy_endpoint, replicas_in(values), region=region)
+    data = load(dataset)
     _check_batch_size(config, num_train=data.num_examples["train"])
     check_boot_disk(pools, data)
     training = f"{paths.check('pipeline_root', pipeline_root).rstrip('/')}/training"
@@ -109,7 +106,7 @@ def plan(
     identity = run_id(config, data.fingerprint, run_label, exact=exact)
     base = f"{training}/{identity}"
     checkpoints = f"{base}/checkpoints/"
-    flags = [f"--dataset={dataset_directory}", f"--run-label={run_label}", *config.to_flags(), *start.flags]
+    flags = [f"--dataset={dataset}", f"--run-label={run_label}", *config.to_flags(), *start.flags]
     flags += ["--exact"] * exact + [f"--profile-steps={profile_steps}"] * bool(profile_steps)
     finished = is_finished(checkpoints, expected_run_id=identity)
     # The registry is only asked for a finished run: a first one makes no call.
@@ -121,7 +118,7 @@ def plan(
         timeout=f"{pools.timeout_seconds}s",
         max_wait_duration=f"{pools.max_wait_seconds}s",
         persistent_resource_id=pools.persistent_resource_id,
-        display_name=f"{names['model_name']}-{identity}",
+        display_name=f"{model_name}-{identity}",
         run_id=identity,
         base_output_directory=base,
         checkpoint_directory=checkpoints,
@@ -131,7 +128,7 @@ def plan(
     state = _state(finished=finished, outcome=outcome)
     configuration = config.to_dict() | {"dataset": data.fingerprint, "run label": run_label or "(none)"}
     configuration |= {"exact": exact} | ({"starts from": start.description} if start.description else {})
-    page = report.plan_page(
+    page = plan_page(
         machines=pools,
         region=region,
         worker_pool_specs=planned.worker_pool_specs,
@@ -140,16 +137,10 @@ def plan(
         state=state,
         configuration=configuration,
     )
-    pathlib.Path(report_path).write_text(page, encoding="utf-8")
+    pathlib.Path(report).write_text(page, encoding="utf-8")
     started = [start.description] if start.description else []
     print(*started, f"run {identity}: {state}", *(f"warning: {finding.message}" for finding in findings), sep="\n")
     return planned
-
-
-def _machines(fields: dict[str, Any], default_resource_id: str) -> Machines:
-    # Where the service does not fill in the placeholder, no resource is meant.
-    default = "" if "{{$" in default_resource_id else default_resource_id
-    return Machines(**fields | {"persistent_resource_id": fields.get("persistent_resource_id") or default})
 
 
 def _state(*, finished: bool, outcome: str) -> str:

@@ -6,31 +6,25 @@ from typing import Any
 
 from components.container_image import PLACEHOLDER_IMAGE
 from components.local_run import is_local_run
+from components.values import fields_of
 from localvertex_base.userinput.errors import UserError
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.engines import beam, factory
 
 
-def dataflow_settings(
-    parameters: Mapping[str, Any],
-    *,
-    source: str,
-    prepare_engine: str = factory.LOCAL,
-    beam_runner: str = "",
-) -> Settings | None:
+def dataflow_settings(parameters: Mapping[str, Any], source: str, prepare_engine: str) -> Settings | None:
     """Return the settings of the Dataflow job; None if this run needs no job.
 
     Args:
         parameters: Fields of the settings.
         source: Location of the images.
         prepare_engine: `local` or `dataflow`.
-        beam_runner: The name of a local runner; empty for Dataflow.
 
     Raises:
         UserError: A value is wrong, or this is a local run, which must not start machines in the cloud.
     """
-    factory.check_names(prepare_engine, beam_runner)
-    if prepare_engine != factory.DATAFLOW or beam_runner:
+    factory.check_names(prepare_engine, beam_runner="")
+    if prepare_engine != factory.DATAFLOW:
         return None
     if is_local_run():
         raise UserError(
@@ -46,4 +40,4 @@ def dataflow_settings(
         raise UserError(
             f"prepare_engine is 'dataflow', but source is {source!r}; Dataflow's workers read only gs://..."
         )
-    return Settings(**parameters)
+    return Settings(**fields_of(Settings, parameters))

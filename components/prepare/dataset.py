@@ -8,8 +8,6 @@ from components.values import check_values
 from trainer import prepare as dataset
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 
-_OF_THE_JOB = ("prepare_engine", "beam_runner", "source")
-
 
 def prepare(*, settings: Mapping[str, Any], dataflow: Mapping[str, Any], **options: Any) -> dict[str, Any]:
     """Check the values of the later steps, then write the dataset.
@@ -26,5 +24,5 @@ def prepare(*, settings: Mapping[str, Any], dataflow: Mapping[str, Any], **optio
         UserError: A value is wrong, or the source cannot be used.
     """
     check_values(settings)
-    job = dataflow_settings(dataflow, **{name: options[name] for name in _OF_THE_JOB if name in options})
+    job = dataflow_settings(dataflow, options["source"], options.get("prepare_engine", "local"))
     return dataset.prepare(dataflow=job, **options)

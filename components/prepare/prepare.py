@@ -17,18 +17,13 @@ def prepare(
     change_metrics: dsl.Output[dsl.Metrics],
     strict: str = "",
     prepare_engine: str = "local",
-    beam_runner: str = "",
     project: str = "",
     region: str = "",
     image: str = "",
-    dataflow_machine_type: str = "e2-standard-4",
-    dataflow_max_workers: int = 10,
-    dataflow_disk_size_gb: int = 50,
-    dataflow_subnetwork: str = "",
-    dataflow_service_account: str = "",
+    dataflow: dict[str, str] = {},  # noqa: B006 - kfp reads it once, as the default
     pipeline_root: str = "",
     reread: bool = False,
-    settings: dict[str, str] = {},  # noqa: B006 - kfp reads it once, as the default
+    settings: dict[str, str] = {},  # noqa: B006
 ) -> None:
     """Read the images of the source, resize them once and write them as ArrayRecord shards with their statistics.
 
@@ -44,15 +39,10 @@ def prepare(
         change_metrics: Figures of that page; none without a previous dataset.
         strict: Comma-separated names of the warnings that are errors, such as `leaks,label-conflicts`.
         prepare_engine: `local` reads the images in this step, `dataflow` on the workers of a Dataflow job.
-        beam_runner: `FnApiRunner` uses two processes of this step instead of Dataflow, for tests.
         project: Project of the Dataflow job.
         region: Region of the Dataflow job.
         image: Container image of this step, and of the Dataflow workers.
-        dataflow_machine_type: Machine type of the Dataflow workers.
-        dataflow_max_workers: Maximum number of Dataflow workers.
-        dataflow_disk_size_gb: Disk of each worker.
-        dataflow_subnetwork: Subnetwork of the workers; empty for the default network.
-        dataflow_service_account: Service account of the workers; empty for the default one.
+        dataflow: Machine type, number, disk, subnetwork and service account of the Dataflow workers.
         pipeline_root: Folder or gs:// prefix; in its `prepared/`, the next run finds this dataset and reads only new
             images.
         reread: Read all images, also those that have not changed.
@@ -68,11 +58,7 @@ def prepare(
                 "region": region,
                 "image": image,
                 "folder": pipeline_root.rstrip("/"),
-                "machine_type": dataflow_machine_type,
-                "max_workers": dataflow_max_workers,
-                "disk_size_gb": dataflow_disk_size_gb,
-                "subnetwork": dataflow_subnetwork,
-                "service_account": dataflow_service_account,
+                **dataflow,
             },
             source=source,
             output_directory=dataset.path,
@@ -84,7 +70,6 @@ def prepare(
             change_metrics=change_metrics.metadata,
             strict=strict,
             prepare_engine=prepare_engine,
-            beam_runner=beam_runner,
             pipeline_root=pipeline_root,
             reread=reread,
         )

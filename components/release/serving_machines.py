@@ -15,13 +15,13 @@ _UNSAFE = re.compile(r'["\\\x00-\x1f\x7f]')
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ServingMachines:
-    """The replicas of a deployed version; the fields have the names of the pipeline's parameters."""
+    """The replicas of a deployed version."""
 
-    deploy_machine_type: str = setting("machine type of each replica of a deployed model", default="n1-standard-2")
-    deploy_min_replicas: int = setting("replicas that always run", default=1)
-    deploy_max_replicas: int = setting("maximum number of replicas under load", default=1)
-    deploy_accelerator_type: str = setting("GPU type of each replica; empty for none", default="")
-    deploy_accelerator_count: int = setting("GPUs per replica", default=0)
+    deploy_machine_type: str = setting("Machine type of each replica of the endpoint.", default="n1-standard-2")
+    deploy_min_replicas: int = setting("Replicas that always run.", default=1)
+    deploy_max_replicas: int = setting("Maximum number of replicas under load.", default=1)
+    deploy_accelerator_type: str = setting("GPU type of each replica; empty for CPUs.", default="")
+    deploy_accelerator_count: int = setting("GPUs of each replica.", default=0)
 
     def __post_init__(self) -> None:
         """Refuse values that are wrong on any machine.

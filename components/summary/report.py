@@ -45,7 +45,7 @@ def report_end(
     services = cloud or GoogleCloud(chosen)
 
     def send(lines: list[str]) -> None:
-        _send(Targets(secret=secret, topic=topic), status, services, chosen, lines)
+        _send(Targets(notify_webhook=secret, notify_topic=topic), status, services, chosen, lines)
 
     for text in _within(chosen, send):
         print(f"notification {text}", flush=True)
@@ -82,17 +82,17 @@ def _send(
 ) -> None:
     """Send the end of a run, and add one line per target."""
     address, is_local = local_address(), is_local_run()
-    google = [name for name in ("" if address else targets.secret, targets.topic) if name]
+    google = [name for name in ("" if address else targets.notify_webhook, targets.notify_topic) if name]
     if is_local:
         lines += [f"not sent to {name}: a local run uses no Google service; set {VARIABLE}" for name in google]
     if not address and (is_local or not google):
         return
     message = _message(status, cloud, lines, is_local=is_local)
-    if source := VARIABLE if address else targets.secret:
+    if source := VARIABLE if address else targets.notify_webhook:
         to_webhook = partial(_to_webhook, address, targets, message, cloud, limits)
         lines.append(_delivered(to_webhook, f"the webhook in {source}"))
-    if targets.topic and not is_local:
-        lines.append(_delivered(partial(cloud.publish, targets.topic, message), targets.topic))
+    if targets.notify_topic and not is_local:
+        lines.append(_delivered(partial(cloud.publish, targets.notify_topic, message), targets.notify_topic))
 
 
 def _to_webhook(address: str, targets: Targets, message: dict[str, Any], cloud: GoogleCloud, limits: Limits) -> None:

@@ -37,26 +37,34 @@ _BEYOND_THE_BUILD = {
 
 
 def setting(help_text: str, **options: Any) -> Any:
-    """Return a field whose help text is also that of its flag in compile.py."""
+    """Return a field that a settings file of compile.py may have, with its description."""
     return dataclasses.field(metadata={"help": help_text}, **options)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Machines:
-    """The machines of the training job; the fields have the names of the pipeline's parameters."""
+    """The machines of the training job; a field is a parameter of the pipeline or fixed by its settings."""
 
-    machine_type: str = setting("machine type of each replica that trains")
-    accelerator_type: str = setting("GPU type, e.g. NVIDIA_L4; empty for a machine without GPUs", default="")
-    accelerator_count: int = setting("GPUs per machine, not per job", default=0)
-    replica_count: int = setting("machines that train: the chief and the workers", default=1)
-    parameter_server_count: int = setting("parameter servers; 0 trains synchronously", default=0)
-    scheduling_strategy: str = setting("STANDARD, SPOT or FLEX_START", default="STANDARD")
-    timeout_seconds: int = setting("maximum duration of the job", default=_WEEK_SECONDS)
-    max_wait_seconds: int = setting("maximum wait for the machines with FLEX_START", default=_DAY_SECONDS)
-    boot_disk_type: str = setting("pd-ssd, pd-standard, hyperdisk-balanced; empty for the machine's own", default="")
-    boot_disk_size_gb: int = setting("boot disk, to which a dataset in a bucket is copied", default=_DEFAULT_DISK_GB)
-    reservation: str = setting("ANY, or projects/P/zones/Z/reservations/R; empty for none", default="")
-    persistent_resource_id: str = setting("id of a persistent resource to run on; empty for none", default="")
+    machine_type: str = setting("Machine type of each machine that trains, e.g. g2-standard-8, a2-highgpu-1g.")
+    accelerator_type: str = setting("GPU type, e.g. NVIDIA_L4, NVIDIA_TESLA_T4; empty to train on CPUs.", default="")
+    accelerator_count: int = setting("GPUs per machine.", default=0)
+    replica_count: int = setting("Number of machines that train: the chief and the workers.", default=1)
+    parameter_server_count: int = setting(
+        "Parameter servers for asynchronous training; 0 trains synchronously.", default=0
+    )
+    scheduling_strategy: str = setting(
+        "STANDARD, SPOT (cheaper, may be preempted) or FLEX_START (waits for capacity).", default="STANDARD"
+    )
+    timeout_seconds: int = setting("Maximum duration of the training job.", default=_WEEK_SECONDS)
+    max_wait_seconds: int = setting("Maximum wait for the machines, only with FLEX_START.", default=_DAY_SECONDS)
+    boot_disk_type: str = setting("pd-ssd, pd-standard, hyperdisk-balanced; empty for the machine's own.", default="")
+    boot_disk_size_gb: int = setting(
+        "Boot disk of each machine that trains; a dataset in a bucket must fit.", default=_DEFAULT_DISK_GB
+    )
+    reservation: str = setting("ANY, or projects/P/zones/Z/reservations/R; empty for none.", default="")
+    persistent_resource_id: str = setting(
+        "Id of a persistent resource to train on; empty for the pipeline job's own, if any.", default=""
+    )
 
     def __post_init__(self) -> None:
         """Refuse values that are wrong on any machine.
@@ -71,7 +79,11 @@ class Machines:
             )
         if not self.scheduling_strategy:
             raise UserError("scheduling_strategy is empty; expected STANDARD, SPOT or FLEX_START")
-        self._check_wait()
+        if not 1 <= self.max_wait_seconds <= _MAX_SECONDS:
+            raise UserError(
+                f"max_wait_seconds is {self.max_wait_seconds}; expected 1 to {_MAX_SECONDS}, as 0 lets FLEX_START wait "
+                "forever"
+            )
         self._check_capacity()
 
     def _check_counts(self) -> None:
@@ -84,18 +96,6 @@ class Machines:
             raise UserError(
                 f"parameter_server_count is {self.parameter_server_count} with replica_count 1; "
                 "parameter servers need at least one worker besides the chief: set replica_count to 2 or more"
-            )
-
-    def _check_wait(self) -> None:
-        if not 1 <= self.max_wait_seconds <= _MAX_SECONDS:
-            raise UserError(
-                f"max_wait_seconds is {self.max_wait_seconds}; expected 1 to {_MAX_SECONDS}, as 0 lets FLEX_START wait "
-                "forever"
-            )
-        if self.max_wait_seconds != _DAY_SECONDS and self.scheduling_strategy != "FLEX_START":
-            raise UserError(
-                f"max_wait_seconds is {self.max_wait_seconds}, but {self.scheduling_strategy} has no such limit; "
-                "remove it or use FLEX_START"
             )
 
     def _check_capacity(self) -> None:

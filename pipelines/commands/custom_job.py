@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     root = pipeline["runtimeConfig"].get("gcsOutputDirectory")
     if not root:
         raise UserError("no pipeline root given; add --pipeline-root gs://MY-BUCKET/pipelines")
-    inputs = _plan_inputs(pipeline) | {"region": location.region, "default_persistent_resource_id": ""}
+    inputs = _plan_inputs(pipeline) | {"region": location.region}
     if is_reference(inputs.get("weights", "")):
         raise UserError(
             f"weights={inputs['weights']!r} is resolved in the pipeline root, which custom-job does not read; submit"
@@ -127,8 +127,8 @@ def _plan(inputs: dict[str, Any], *, dataset: str, pipeline_root: str) -> Traini
 
 
 def _custom_job(planned: TrainingPlan, inputs: dict[str, Any], settings: JobSettings) -> dict[str, Any]:
-    """Return the CustomJob in the format of the REST API; options override the pipeline's parameters."""
-    strategy = inputs["scheduling_strategy"]
+    """Return the CustomJob in the format of the REST API; options override the settings of the compiled file."""
+    strategy, compiled = inputs["scheduling_strategy"], inputs["settings"]
     spec: dict[str, Any] = {
         "workerPoolSpecs": _camel(planned.worker_pool_specs),
         "scheduling": {
@@ -139,12 +139,12 @@ def _custom_job(planned: TrainingPlan, inputs: dict[str, Any], settings: JobSett
             **({"maxWaitDuration": planned.max_wait_duration} if strategy == "FLEX_START" else {}),
         },
         "persistentResourceId": planned.persistent_resource_id,
-        "serviceAccount": settings.service_account or inputs["service_account"],
-        "network": settings.network or inputs["network"],
-        "tensorboard": inputs["tensorboard"],
+        "serviceAccount": settings.service_account or compiled["service_account"],
+        "network": settings.network or compiled["network"],
+        "tensorboard": compiled["tensorboard"],
         "baseOutputDirectory": {"outputUriPrefix": planned.base_output_directory},
     }
-    key = settings.kms_key or inputs["kms_key"]
+    key = settings.kms_key or compiled["kms_key"]
     job = {
         "displayName": planned.display_name,
         "jobSpec": {name: value for name, value in spec.items() if value},

@@ -13,6 +13,7 @@ from pipelines.jobs.pipeline_job import (
     DEFAULT_FILE,
     JobSettings,
     check,
+    compiled_settings,
     declared_parameters,
     job_id,
     pipeline_job,
@@ -116,12 +117,10 @@ def _report(job: dict[str, Any], location: Location, options: argparse.Namespace
     """
     for finding in check(job, location):
         print(f"warning: {finding.message}", file=to)
-    # These settings apply to the pipeline's own steps. The training job has parameters with the same names.
-    for name in ("service_account", "network", "kms_key"):
-        values = job["runtimeConfig"]["parameterValues"]
-        if getattr(options, name) and name in declared_parameters(job["pipelineSpec"]) and name not in values:
+    for name, value in compiled_settings(job).items():
+        if getattr(options, name, "") and not value:
             flag = name.replace("_", "-")
-            print(f"note: --{flag} applies to the steps; for the training job add --parameter {name}=...", file=to)
+            print(f"note: --{flag} applies to the steps; for the training job set {name} in --settings", file=to)
     print(*plan_lines(job, location), sep="\n", file=to, flush=True)
 
 

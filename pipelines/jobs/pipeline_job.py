@@ -11,6 +11,7 @@ from typing import Any
 from accelerators import Finding, load_catalogue
 from accelerators.job.finding import sentences
 from accelerators.pipeline.check import examine_pipeline
+from accelerators.pipeline.graph import Graph
 from components.release.serving_machines import check_deployment
 from components.train.machines import check as check_machines
 from components.values import check_values, machines_in, replicas_in
@@ -123,6 +124,15 @@ def pipeline_job(
     return {key: value for key, value in job.items() if value}
 
 
+def compiled_settings(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that a file of `compile.py` gives its step `plan` as a constant; none of another file."""
+    pipeline = read_pipeline(job["pipelineSpec"])
+    for step in Graph(pipeline=pipeline, parameters=job["runtimeConfig"]["parameterValues"]).steps():
+        if step.name == "plan" and "settings" in step.inputs:
+            return dict(step.inputs["settings"].value)
+    return {}
+
+
 def _check_own(job: dict[str, Any], region: str) -> list[Finding]:
     """Check the values of this project's own pipeline, which a step would refuse only on Google's machines.
 
@@ -135,6 +145,7 @@ def _check_own(job: dict[str, Any], region: str) -> list[Finding]:
         return []
     defaults = {name: spec.default for name, spec in declared.items() if spec.default is not None}
     values = defaults | job["runtimeConfig"]["parameterValues"]
+    values |= compiled_settings(job)
     check_values(values)
     plan = pipeline.executors.get("exec-plan")
     deployment = check_deployment(str(values.get("deploy_endpoint", "")), replicas_in(values), region=region)

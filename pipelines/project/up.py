@@ -8,7 +8,7 @@ from typing import Any
 from accelerators import load_catalogue
 from accelerators.commands.options import known_region
 from components.container_image import PLACEHOLDER_IMAGE
-from components.train.machines import Machines, check
+from components.train.machines import check
 from pipelines.project import container_image, roles
 from pipelines.project.gcloud import ROOT, CloudError, Gcloud, field
 from pipelines.project.resources import (
@@ -22,21 +22,20 @@ from pipelines.project.resources import (
     is_marked,
     repository,
 )
-from pipelines.settings import flags_of
-from pipelines.steps import StepMachines, check_steps
+from pipelines.settings import Settings, read_settings
+from pipelines.steps import check_steps
 
 _APIS = ("aiplatform", "artifactregistry", "cloudbuild", "iam", "storage")
 _APIS_OF_DATAFLOW = ("compute", "dataflow")
 
 
-def up(gcloud: Gcloud, names: Names, machines: Machines, steps: StepMachines, *, with_dataflow: bool = False) -> None:
+def up(gcloud: Gcloud, names: Names, settings_file: Path | None = None, *, with_dataflow: bool = False) -> None:
     """Create what is missing, build the container images, and compile the pipeline for them.
 
     Args:
         gcloud: Runs the commands.
         names: The names of the resources.
-        machines: Those of the training job.
-        steps: Those of the other steps.
+        settings_file: Settings of the compilation, whose machines are checked first; None for the defaults.
         with_dataflow: Also enable Dataflow, let the service account start and run its jobs, and build the image for
             CPUs with Apache Beam.
 
@@ -45,8 +44,9 @@ def up(gcloud: Gcloud, names: Names, machines: Machines, steps: StepMachines, *,
         CloudError: A command failed, or the bucket cannot be used.
     """
     known_region(load_catalogue(), names.region)
-    check(machines, image=PLACEHOLDER_IMAGE, region=names.region)
-    check_steps(steps, image=PLACEHOLDER_IMAGE, region=names.region)
+    settings = Settings(region=names.region, **read_settings(settings_file))
+    check(settings.machines, image=PLACEHOLDER_IMAGE, region=names.region)
+    check_steps(settings.steps, image=PLACEHOLDER_IMAGE, region=names.region)
     found = _usable_bucket(gcloud, names)
     _enable_apis(gcloud, names, (*_APIS, *_APIS_OF_DATAFLOW) if with_dataflow else _APIS)
     if found is not None and is_as_created(gcloud, names, found):
@@ -61,8 +61,9 @@ def up(gcloud: Gcloud, names: Names, machines: Machines, steps: StepMachines, *,
     if with_dataflow:
         _give_roles(gcloud, names, roles.on_project_for_dataflow(names))
     image, cpu_image = container_image.build(gcloud, names, with_beam=with_dataflow)
-    compile_flags = ("--image", image, "--cpu-image", cpu_image, "--region", names.region, *flags_of(machines, steps))
-    compile_flags += ("--output-dir", str(ROOT / "build"))
+    compile_flags = ["--image", image, "--cpu-image", cpu_image, "--region", names.region]
+    compile_flags += ["--output-dir", str(ROOT / "build")]
+    compile_flags += ["--settings", str(settings_file.resolve())] if settings_file else []
     gcloud.change(sys.executable, str(ROOT / "compile.py"), *compile_flags)
     flags = f"--project={names.project} --region={names.region} --pipeline-root={names.bucket}/pipelines"
     enter = "" if Path.cwd() == ROOT else f"{shlex.join(['cd', str(ROOT)])} && "

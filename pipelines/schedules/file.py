@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
+from types import UnionType
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -13,8 +14,8 @@ from cronsim import CronSim, CronSimError
 from accelerators import load_catalogue
 from accelerators.commands.options import known_region
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.reading import read
-from localvertex_base.userinput.spelling import did_you_mean, quoted
+from localvertex_base.userinput.reading import check_keys, read
+from localvertex_base.userinput.spelling import quoted
 from pipelines.jobs.pipeline_job import JobSettings, check, pipeline_job, read_spec
 from pipelines.vertex import Location
 
@@ -22,12 +23,12 @@ DEFAULT_FILE = "schedules.yaml"
 
 _JOB_SETTINGS = ("pipeline_root", "service_account", "network", "kms_key")
 _OPTIONAL = ("max_concurrent_runs", "allow_queueing", "enabled")
-_TYPES: Mapping[str, type | tuple[type, ...]] = {
+_TYPES: Mapping[str, type | UnionType] = {
     **dict.fromkeys(("name", "cron", "time_zone", "file", "region", *_JOB_SETTINGS), str),
     "parameters": dict,
     "max_concurrent_runs": int,
     **dict.fromkeys(("allow_queueing", "enabled"), bool),
-    **dict.fromkeys(("start", "end"), (str, date)),
+    **dict.fromkeys(("start", "end"), str | date),
 }
 """Key of a schedule -> type of its value in YAML."""
 
@@ -96,7 +97,9 @@ def read_schedules(path: str | Path, location: Location) -> list[Schedule]:
 
 
 def _schedule(body: Any, folder: Path, location: Location) -> Schedule:
-    _check_keys(body)
+    check_keys(body, _TYPES)
+    if missing := [key for key in ("name", "cron", "file") if key not in body]:
+        raise UserError(f"{' and '.join(missing)} is missing")
     known_region(load_catalogue(), body.get("region"), field="region")
     location = dataclasses.replace(location, region=body.get("region", location.region))
     settings = JobSettings(**{key: body.get(key, "") for key in _JOB_SETTINGS})
@@ -119,23 +122,6 @@ def _forced(job: Mapping[str, Any]) -> list[str]:
     """Return a warning if the training pipeline would replace the champion on each run."""
     is_forced = job["runtimeConfig"]["parameterValues"].get("force_promotion") is True
     return ["force_promotion promotes every model that reaches minimum_score, even a worse or useless one"] * is_forced
-
-
-def _check_keys(body: Any) -> None:
-    if not isinstance(body, dict):
-        raise UserError(f"found {quoted(body)}; expected a mapping with name, cron and file")
-    for key, value in body.items():
-        if key not in _TYPES:
-            hint = did_you_mean(str(key), _TYPES) or f"; known keys: {', '.join(_TYPES)}"
-            raise UserError(f"unknown key {key!r}{hint}")
-        # In Python a boolean is also an integer.
-        if not isinstance(value, _TYPES[key]) or (isinstance(value, bool) and _TYPES[key] is int):
-            kind = _TYPES[key]
-            expected = "a time" if isinstance(kind, tuple) else kind.__name__
-            raise UserError(f"{key} is {quoted(value)}; expected {expected}")
-    missing = [key for key in ("name", "cron", "file") if key not in body]
-    if missing:
-        raise UserError(f"{' and '.join(missing)} is missing")
 
 
 def _cron_with_zone(expression: str, zone: str) -> str:

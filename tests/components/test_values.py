@@ -19,9 +19,6 @@ SOUND = {
     "timeout_seconds": 3600,
     "minimum_score": 0.9,
     "model_name": "digits",
-    "serving_image": "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
-    "service_account": "",
-    "tensorboard": "",
 }
 
 WRONG = [
@@ -47,19 +44,13 @@ WRONG = [
     ({"timeout_seconds": "2.5"}, "timeout_seconds is '2.5'; expected a number"),
     ({"epochs": "inf"}, "epochs is 'inf'; expected a number"),
     ({"model_name": ""}, "model_name is ''"),
-    ({"serving_image": "nonsense"}, "serving_image is 'nonsense'"),
     ({"profile_steps": "1-5"}, "begin with step 2 or later"),
     ({"prepare_engine": "spark"}, "prepare_engine='spark' does not exist; use local or dataflow"),
-    ({"prepare_engine": "dataflow", "beam_runner": "DirectRunner"}, "beam_runner='DirectRunner' is not supported"),
     ({"deploy_endpoint": 'my "endpoint"'}, "deploy_endpoint is 'my \"endpoint\"'; expected the display name"),
     ({"deploy_endpoint": "x" * 129}, "of at most 128 characters"),
     ({"deploy_min_replicas": "0"}, "deploy_min_replicas is 0; expected at least 1"),
     ({"deploy_min_replicas": 3, "deploy_max_replicas": 2}, "expected at least deploy_min_replicas, 3"),
     ({"deploy_accelerator_count": "many"}, "deploy_accelerator_count is 'many'; expected a number"),
-    ({"dataflow_max_workers": "0"}, "dataflow_max_workers is 0; expected 1 to 4000"),
-    ({"dataflow_disk_size_gb": 50.5}, "dataflow_disk_size_gb is 50.5; expected 30 to 65536"),
-    ({"dataflow_machine_type": "big"}, "dataflow_machine_type is 'big'; expected a machine type"),
-    ({"tensorboard": "projects/1/locations/r/tensorboards/2"}, "TensorBoard needs one"),
 ]
 
 

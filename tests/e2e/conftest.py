@@ -78,10 +78,12 @@ Runner = Callable[..., Run]
 def command(python: str, compiled_training: pathlib.Path) -> Callable[..., list[str]]:
     """The command line of a run in a work directory."""
 
-    def make(work_dir: pathlib.Path, run_id: str, **parameters: object) -> list[str]:
+    def make(
+        work_dir: pathlib.Path, run_id: str, file: pathlib.Path = compiled_training, **parameters: object
+    ) -> list[str]:
         given = [f"--parameter={name}={value}" for name, value in parameters.items()]
         here = ["--work-dir", str(work_dir), "--run-id", run_id]
-        return [python, "-m", "localvertex", "run", str(compiled_training), *here, *given]
+        return [python, "-m", "localvertex", "run", str(file), *here, *given]
 
     return make
 

@@ -139,18 +139,13 @@ def test_a_run_of_the_server_is_sent_too(
         assert files_with(tmp_path / "runs", receiver.address) == []
 
 
-@pytest.mark.parametrize("addresses", [(), ("a@example.org",)])
-def test_recipients_are_given_at_run_time_as_a_list(
-    local_run: LocalRun, python: str, repository: Path, tmp_path: Path, addresses: tuple[str, ...]
+def test_the_addresses_of_the_settings_are_those_of_the_e_mail(
+    local_run: LocalRun, python: str, repository: Path, tmp_path: Path
 ) -> None:
-    words = [python, "compile.py", "--output-dir", str(tmp_path), "--notify", *addresses]
+    (tmp_path / "project.yaml").write_text("notify: [b@example.org, c@example.org]\n")
+    words = [python, "compile.py", "--output-dir", str(tmp_path), "--settings", str(tmp_path / "project.yaml")]
     subprocess.run(words, cwd=repository, check=True, capture_output=True)
-    file = tmp_path / "image_training.json"
-    if not addresses:
-        done, record = local_run(file, FAILS)
-        assert (done.returncode, record) == (2, {})
-        assert "recipients" in done.stderr
-    done, record = local_run(file, FAILS, 'recipients=["b@example.org", "c@example.org"]')
+    done, record = local_run(tmp_path / "image_training.json", FAILS)
     assert (done.returncode, record["state"]) == (1, "FAILED")
     found = [
         text for text in record["warnings"] if "Vertex AI would notify b@example.org, c@example.org: FAILED" in text

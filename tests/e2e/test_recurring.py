@@ -85,7 +85,7 @@ NOTHING_NEW = {"prepare", "plan", "summary"}
 
 @pytest.mark.slow(first=True)
 def test_new_images_are_trained_on_and_unchanged_ones_end_early(
-    compiled_training: pathlib.Path,
+    compiled_for_few_images: pathlib.Path,
     server: Server,
     folder: pathlib.Path,
     add: Any,
@@ -102,12 +102,11 @@ def test_new_images_are_trained_on_and_unchanged_ones_end_early(
     schedule = {
         "name": "each-minute",
         "cron": "* * * * *",
-        "file": str(compiled_training),
+        "file": str(compiled_for_few_images),
         "enabled": False,
         "parameters": {
             "source": str(folder),
             "minimum_score": MINIMUM_SCORE,
-            "min_compared_images": 10,
             **PARAMETERS,
         },
     }

@@ -1,5 +1,6 @@
 """The end of the pipeline, as a user runs it: versions under one model, of which the better one is the champion."""
 
+import functools
 import os
 import pathlib
 import signal
@@ -20,7 +21,6 @@ COMMON = {
     "model_name": NAME,
     "image_size": 16,
     "max_examples": 600,
-    "min_compared_images": 20,
     "global_batch_size": 32,
     "augment": "none",
     "minimum_score": 0.0,
@@ -30,6 +30,18 @@ WEAK = COMMON | {"epochs": 1}
 # Better than a constant answer, too: one that is not would not be compared.
 WORSE = COMMON | {"epochs": 1, "learning_rate": 0.002}
 BETTER = COMMON | {"epochs": 6}
+
+
+@pytest.fixture
+def command(command: Callable[..., list[str]], compiled_for_few_images: pathlib.Path) -> Callable[..., list[str]]:
+    """The command line of a run of the file for few images."""
+    return functools.partial(command, file=compiled_for_few_images)
+
+
+@pytest.fixture
+def run(run: Runner, compiled_for_few_images: pathlib.Path) -> Runner:
+    """Run the file for few images to its end."""
+    return functools.partial(run, file=compiled_for_few_images)
 
 
 def aliases(work_dir: pathlib.Path) -> dict[str, str]:

@@ -33,9 +33,9 @@ SECONDS = 8.0
 
 
 @pytest.fixture(scope="module")
-def evaluated(compiled_training: Path, tmp_path_factory: pytest.TempPathFactory) -> KilledRelease:
+def evaluated(compiled_for_few_images: Path, tmp_path_factory: pytest.TempPathFactory) -> KilledRelease:
     """Version 1 on its endpoint, and a run that has evaluated another model."""
-    release = KilledRelease(tmp_path_factory.mktemp("killed"), compiled_training)
+    release = KilledRelease(tmp_path_factory.mktemp("killed"), compiled_for_few_images)
     release.prepare()
     return release
 

@@ -178,7 +178,7 @@ def test_plan_decides_the_wait_and_the_persistent_resource(spec: dict[str, Any])
         assert inputs[name] == {"componentInputParameter": f"pipelinechannel--{name}"}
     planned = dag(spec, "comp-exit-handler-1")["plan"]["inputs"]["parameters"]
     default = {"runtimeValue": {"constant": "{{$.pipeline_persistent_resource_id}}"}}
-    assert planned["default_persistent_resource_id"] == default
+    assert planned["persistent_resource_id"] == default
 
 
 def test_only_given_machines_of_steps_are_in_the_file(spec: dict[str, Any]) -> None:
@@ -250,9 +250,9 @@ def test_the_steps_share_one_container_image_and_install_nothing(spec: dict[str,
 
 def test_every_parameter_has_a_type_a_default_and_a_description(spec: dict[str, Any]) -> None:
     declared = spec["root"]["inputDefinitions"]["parameters"]
-    assert len(declared) == 61
+    assert len(declared) == 34
     for name, field in declared.items():
-        assert field["parameterType"] in {"STRING", "NUMBER_INTEGER", "NUMBER_DOUBLE", "BOOLEAN", "LIST"}, name
+        assert field["parameterType"] in {"STRING", "NUMBER_INTEGER", "NUMBER_DOUBLE", "BOOLEAN"}, name
         assert "defaultValue" in field, name
         assert len(field.get("description", "")) > 10, name
 
@@ -266,9 +266,9 @@ def test_every_hyperparameter_of_the_trainer_is_a_parameter_with_the_same_defaul
         assert planned[name] == {"componentInputParameter": f"pipelinechannel--{name}"}
 
 
-def test_the_registered_model_is_served_by_the_image_of_the_parameter(spec: dict[str, Any]) -> None:
+def test_the_registered_model_is_served_by_the_image_of_the_settings(spec: dict[str, Any]) -> None:
     given = dag(spec, "comp-condition-4")["export"]["inputs"]["parameters"]
-    assert given["serving_image"] == {"componentInputParameter": "pipelinechannel--serving_image"}
+    assert given["serving_image"] == {"runtimeValue": {"constant": ""}}
     assert given["own_image"] == {"runtimeValue": {"constant": IMAGE}}
     assert own_container(IMAGE)["command"] == ["python", "-m", "trainer.serve"]
 
@@ -285,5 +285,5 @@ def test_the_first_step_gets_every_value_that_a_later_step_checks(spec: dict[str
         "max_regression",
         "min_compared_images",
         "model_name",
-        "serving_image",
+        "deploy_machine_type",
     } <= set(settings["runtimeValue"]["constant"])

@@ -33,8 +33,6 @@ _COMMON = {
     "model_name": NAME,
     "image_size": 16,
     "max_examples": 300,
-    "min_compared_images": 10,
-    "max_regression": 1.0,
     # A few steps teach the models little, and the test is about kills.
     "force_promotion": "true",
     "global_batch_size": 32,

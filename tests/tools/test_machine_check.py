@@ -1,7 +1,6 @@
 """The machine check and the converter know the pipeline of this project."""
 
 import json
-import re
 from pathlib import Path
 
 import yaml
@@ -10,6 +9,7 @@ from accelerators_tests.legacy.conftest import run
 
 from accelerators import check_pipeline
 from accelerators.document import examine_file
+from pipelines.settings import Settings, read_settings
 
 
 def test_the_pipeline_of_this_project_passes(compiled_training: Path) -> None:
@@ -32,9 +32,8 @@ def test_the_pipeline_of_this_project_is_checked_with_its_defaults(compiled_trai
     )
 
 
-def test_pipeline_parameters_exist(repository: Path) -> None:
-    """All parameters are parameters of the pipeline."""
-    source = (repository / "pipelines" / "image_training.py").read_text("utf-8")
-    full = run(yaml.safe_load((DATA / "legacy" / "everything.yaml").read_text("utf-8")), as_parameters=True)
-    for name in full.parameters:
-        assert re.search(rf"^        {name}: ", source, re.M), name
+def test_a_converted_job_is_a_settings_file(tmp_path: Path) -> None:
+    full = run(yaml.safe_load((DATA / "legacy" / "everything.yaml").read_text("utf-8")), as_settings=True)
+    (tmp_path / "project.yaml").write_text(yaml.safe_dump(full.settings))
+    settings = Settings(**read_settings(tmp_path / "project.yaml"))
+    assert settings.values | full.settings == settings.values

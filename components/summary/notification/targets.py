@@ -4,6 +4,7 @@ import os
 import re
 from dataclasses import dataclass
 
+from components.train.machines import setting
 from localvertex_base.userinput.errors import UserError
 
 VARIABLE = "IMAGE_TRAINING_WEBHOOK"
@@ -18,10 +19,8 @@ _TOPIC = re.compile(rf"{_PROJECT}/topics/[A-Za-z][A-Za-z0-9._~+%-]{{2,254}}")
 class Targets:
     """Names of resources; empty: none."""
 
-    secret: str = ""
-    """Resource name of the secret with the webhook's address, with or without a version."""
-    topic: str = ""
-    """Resource name of a Pub/Sub topic."""
+    notify_webhook: str = setting("Secret with a webhook's address: projects/PROJECT/secrets/NAME.", default="")
+    notify_topic: str = setting("Pub/Sub topic: projects/PROJECT/topics/NAME.", default="")
 
     def __post_init__(self) -> None:
         """Refuse names that are not valid.
@@ -29,18 +28,18 @@ class Targets:
         Raises:
             UserError: One is not valid; the message does not contain it, because it may be the address itself.
         """
-        if self.secret and not _SECRET.fullmatch(self.secret):
+        if self.notify_webhook and not _SECRET.fullmatch(self.notify_webhook):
             raise UserError(
                 "the webhook's secret has no valid resource name; expected projects/PROJECT/secrets/NAME, "
                 "and the address itself in Secret Manager only"
             )
-        if self.topic and not _TOPIC.fullmatch(self.topic):
+        if self.notify_topic and not _TOPIC.fullmatch(self.notify_topic):
             raise UserError("the topic has no valid resource name; expected projects/PROJECT/topics/NAME")
 
     @property
     def secret_version(self) -> str:
         """Return the resource name of the secret's version, the latest one unless another is named."""
-        found = _SECRET.fullmatch(self.secret)
+        found = _SECRET.fullmatch(self.notify_webhook)
         return f"{found[1]}/versions/{found[2] or 'latest'}" if found else ""
 
 

@@ -23,7 +23,10 @@ from vertex_testing.cloud_storage.server import CloudStorage
 from vertex_testing.server import Server
 
 HYPERPARAMETERS = TrainConfig(epochs=2, global_batch_size=32).to_dict()
-MACHINES = {
+SERVING_IMAGE = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"
+VALUES = HYPERPARAMETERS | {
+    "model_name": "digits",
+    "serving_image": SERVING_IMAGE,
     "machine_type": "n1-standard-8",
     "accelerator_type": "NVIDIA_TESLA_T4",
     "accelerator_count": 1,
@@ -32,17 +35,6 @@ MACHINES = {
     "scheduling_strategy": "STANDARD",
     "timeout_seconds": 3600,
 }
-
-
-NAMES = {
-    "model_name": "digits",
-    "serving_image": "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
-    "service_account": "",
-    "network": "",
-    "tensorboard": "",
-    "kms_key": "",
-}
-
 
 Make = Callable[..., TrainingPlan]
 
@@ -66,15 +58,10 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
 def make(dataset: str, tmp_path: pathlib.Path) -> Make:
     """Plan a run, with changes to a small job that is valid."""
 
-    def make_plan(
-        hyperparameters: dict[str, Any] | None = None,
-        machines: dict[str, Any] | None = None,
-        names: dict[str, str] | None = None,
-        **changes: Any,
-    ) -> TrainingPlan:
-        arguments = {
-            "dataset_directory": dataset,
-            "report_path": str(tmp_path / "plan.html"),
+    def make_plan(**changes: Any) -> TrainingPlan:
+        arguments = VALUES | {
+            "dataset": dataset,
+            "report": str(tmp_path / "plan.html"),
             "image": PLACEHOLDER_IMAGE,
             "region": "us-central1",
             "pipeline_root": str(tmp_path / "root") + "/",
@@ -82,25 +69,19 @@ def make(dataset: str, tmp_path: pathlib.Path) -> Make:
             "exact": False,
             "profile_steps": "",
             "minimum_score": 0.9,
-            **changes,
         }
-        return plan(
-            hyperparameters={**HYPERPARAMETERS, **(hyperparameters or {})},
-            machines={**MACHINES, **(machines or {})},
-            names={**NAMES, **(names or {})},
-            **arguments,
-        )
+        return plan(**arguments | changes)
 
     return make_plan
 
 
 def test_the_run_id_depends_on_the_computation_and_not_on_the_machines(make: Make) -> None:
     first = make()
-    assert make(machines={"replica_count": 4, "scheduling_strategy": "SPOT"}).run_id == first.run_id
+    assert make(replica_count=4, scheduling_strategy="SPOT").run_id == first.run_id
     assert make(image="us-docker.pkg.dev/p/r/other@sha256:1").run_id == first.run_id
     others = {
-        make(hyperparameters={"learning_rate": 0.003}).run_id,
-        make(hyperparameters={"seed": 1}).run_id,
+        make(learning_rate=0.003).run_id,
+        make(seed=1).run_id,
         make(run_label="once more").run_id,
     }
     assert len(others | {first.run_id}) == 4
@@ -108,18 +89,15 @@ def test_the_run_id_depends_on_the_computation_and_not_on_the_machines(make: Mak
 
 def test_new_parameters_of_the_machines_keep_the_run_id(make: Make) -> None:
     given = {"boot_disk_size_gb": 500, "reservation": "ANY", "boot_disk_type": "pd-ssd"}
-    assert make(machines=given).run_id == make(machines={"persistent_resource_id": "r"}).run_id == make().run_id
+    assert make(**given).run_id == make(persistent_resource_id="r").run_id == make().run_id
 
 
 def test_the_wait_and_the_persistent_resource_are_outputs(make: Make) -> None:
     flex = {"scheduling_strategy": "FLEX_START", "machine_type": "g2-standard-8", "accelerator_type": "NVIDIA_L4"}
-    assert make(machines={**flex, "max_wait_seconds": 60}).max_wait_duration == "60s"
-    default = make().persistent_resource_id, make(default_persistent_resource_id="own").persistent_resource_id
-    assert default == ("", "own")
-    other = make(machines={"persistent_resource_id": "other"}, default_persistent_resource_id="own")
-    assert other.persistent_resource_id == "other"
+    assert make(**flex, max_wait_seconds=60).max_wait_duration == "60s"
+    assert (make().persistent_resource_id, make(persistent_resource_id="own").persistent_resource_id) == ("", "own")
     # A service that does not know the placeholder leaves it as it is.
-    assert make(default_persistent_resource_id="{{$.pipeline_persistent_resource_id}}").persistent_resource_id == ""
+    assert make(persistent_resource_id="{{$.pipeline_persistent_resource_id}}").persistent_resource_id == ""
 
 
 @pytest.fixture
@@ -139,19 +117,19 @@ def test_a_boot_disk_that_is_too_small_for_the_dataset_is_refused(
     make: Make, large: str, dataset: str, tmp_path: pathlib.Path
 ) -> None:
     with pytest.raises(UserError) as caught:
-        make(dataset_directory=large)
+        make(dataset=large)
     assert str(caught.value) == (
         "boot_disk_size_gb is 100, but the dataset has 70.0 GB, which each machine copies to its boot disk, and 40 GB "
         "are kept free; use 111 or more"
     )
     assert not (tmp_path / "plan.html").exists()
-    (pool,) = make(dataset_directory=large, machines={"boot_disk_size_gb": 111}).worker_pool_specs
+    (pool,) = make(dataset=large, boot_disk_size_gb=111).worker_pool_specs
     assert pool["disk_spec"] == {"boot_disk_size_gb": 111}
     # Nothing is copied from a folder of the machine.
     shutil.copytree(dataset, tmp_path / "large")
     shard = next((tmp_path / "large").glob("*train*"))
     os.truncate(shard, shard.stat().st_size + 70 * 10**9)
-    assert "disk_spec" not in make(dataset_directory=str(tmp_path / "large")).worker_pool_specs[0]
+    assert "disk_spec" not in make(dataset=str(tmp_path / "large")).worker_pool_specs[0]
 
 
 def test_the_run_id_is_in_the_path_of_the_checkpoints(make: Make, tmp_path: pathlib.Path) -> None:
@@ -256,8 +234,7 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_regis
     # A few steps teach it nothing, which another minimum does not change.
     assert make(minimum_score=0.0).has_nothing_new is True
     assert "not registered: not better than a constant answer" in capsys.readouterr().out
-    forced = {"criteria": {"force_promotion": True}}
-    assert make(minimum_score=0.0, **forced).has_nothing_new is False
+    assert make(minimum_score=0.0, force_promotion=True).has_nothing_new is False
     best = checkpoints.best(made.checkpoint_directory).step
     note_evaluation(made.checkpoint_directory, accuracy, step=best)
     # Not good enough for one minimum, but still to be registered for the other.
@@ -265,9 +242,9 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_regis
     assert f"test accuracy {accuracy:.4f}, below minimum_score 1: not registered" in capsys.readouterr().out
     assert make(minimum_score=accuracy).has_nothing_new is False
     of_checkpoint = {CHECKPOINT: label_value(best_digest(made.checkpoint_directory))}
-    body = {"model": {"displayName": NAMES["model_name"], "labels": dict([PROJECT_LABEL]) | of_checkpoint}}
+    body = {"model": {"displayName": VALUES["model_name"], "labels": dict([PROJECT_LABEL]) | of_checkpoint}}
     name = f"{server.call('POST', 'models:upload', body).json()['response']['model']}@1"
-    given = {"model_name": NAMES["model_name"], "serving_image": NAMES["serving_image"]}
+    given = {"model_name": VALUES["model_name"], "serving_image": SERVING_IMAGE}
     note_registration(made.checkpoint_directory, resource_name=name, **given)
     assert make(minimum_score=accuracy).has_nothing_new is True
     outcome = f"test accuracy {accuracy:.4f}, registered as {name}"
@@ -275,8 +252,8 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_regis
     assert "nothing new" in (tmp_path / "plan.html").read_text()
     # With another name, serving image, region, label or trainer, something is left to do.
     assert make(region="europe-west4", minimum_score=0.0).has_nothing_new is False
-    assert make(names={"model_name": "other"}, minimum_score=0.0).has_nothing_new is False
-    assert make(names={"serving_image": "us-docker.pkg.dev/p/r/other:1"}, minimum_score=0.0).has_nothing_new is False
+    assert make(model_name="other", minimum_score=0.0).has_nothing_new is False
+    assert make(serving_image="us-docker.pkg.dev/p/r/other:1", minimum_score=0.0).has_nothing_new is False
     assert make(run_label="once more").has_nothing_new is False
     monkeypatch.setattr(identity, "TRAINER_VERSION", "another")
     assert make().has_nothing_new is False
@@ -291,7 +268,7 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_regis
 
 
 def test_outputs_are_plain_values_that_survive_json(make: Make) -> None:
-    made = make(machines={"replica_count": 2})
+    made = make(replica_count=2)
     assert json.loads(json.dumps(made)) == list(made)
     assert made.restart_job_on_worker_restart is True
 
@@ -308,29 +285,26 @@ def test_the_page_shows_machines_and_configuration(make: Make, tmp_path: pathlib
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"machines": {"accelerator_count": 3}}, "3 x NVIDIA_TESLA_T4"),
-        ({"hyperparameters": {"global_batch_size": 1000}}, "global_batch_size is 1000"),
-        ({"hyperparameters": {"epochs": 0}}, "epochs=0"),
-        ({"hyperparameters": {"model": "resnet5000"}}, "resnet5000"),
+        ({"accelerator_count": 3}, "3 x NVIDIA_TESLA_T4"),
+        ({"global_batch_size": 1000}, "global_batch_size is 1000"),
+        ({"epochs": 0}, "epochs=0"),
+        ({"model": "resnet5000"}, "resnet5000"),
         (
-            {"hyperparameters": {"patience": 2}, "machines": {"parameter_server_count": 1, "replica_count": 2}},
+            {"patience": 2, "parameter_server_count": 1, "replica_count": 2},
             "patience=2 does not work with parameter servers",
         ),
-        ({"exact": True, "machines": {"parameter_server_count": 1, "replica_count": 2}}, "exact does not work with"),
-        ({"names": {"model_name": 'my "model"'}}, "model_name"),
-        ({"names": {"model_name": ""}}, "model_name"),
-        ({"names": {"serving_image": "nonsense"}}, "serving_image"),
-        ({"names": {"kms_key": 'a"b'}}, "kms_key"),
-        ({"names": {"tensorboard": "projects/1/locations/r/tensorboards/2"}}, "tensorboard is set without service_acc"),
-        ({"machines": {"max_wait_seconds": 0, "scheduling_strategy": "FLEX_START"}}, "wait forever"),
-        ({"machines": {"reservation": "ANY"}, "default_persistent_resource_id": "own"}, "exclude each other"),
+        ({"exact": True, "parameter_server_count": 1, "replica_count": 2}, "exact does not work with"),
+        ({"model_name": 'my "model"'}, "model_name"),
+        ({"model_name": ""}, "model_name"),
+        ({"max_wait_seconds": 0, "scheduling_strategy": "FLEX_START"}, "wait forever"),
+        ({"reservation": "ANY", "persistent_resource_id": "own"}, "exclude each other"),
         ({"minimum_score": 2}, "minimum_score is 2"),
         (
-            {"deploy_endpoint": "live", "replicas": {"deploy_machine_type": "n1-standard-64"}},
+            {"deploy_endpoint": "live", "deploy_machine_type": "n1-standard-64"},
             "deployment to 'live': 'n1-standard-64' is not a machine type for prediction",
         ),
         ({"region": "mars-east1"}, "mars-east1"),
-        ({"dataset_directory": "/nowhere"}, "/nowhere"),
+        ({"dataset": "/nowhere"}, "/nowhere"),
     ],
 )
 def test_wrong_input_is_one_line_and_no_page(

@@ -23,7 +23,6 @@ PARAMETERS: dict[str, Any] = {
 }
 RUN: dict[str, Any] = {
     "prepare_engine": "dataflow",
-    "beam_runner": "",
     "source": "gs://my-project-images/birds",
 }
 
@@ -36,17 +35,14 @@ def on_vertex(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_on_vertex_the_job_has_the_parameters() -> None:
-    found = dataflow_settings(PARAMETERS | {"max_workers": 3}, **RUN)
+    found = dataflow_settings(PARAMETERS | {"max_workers": 3.0}, **RUN)
     assert found
     assert (found.image, found.folder, found.max_workers) == (IMAGE, PARAMETERS["folder"], 3)
 
 
-@pytest.mark.parametrize("more", [{"prepare_engine": "local"}, {"beam_runner": "FnApiRunner"}])
-def test_without_dataflow_nothing_is_asked_of_its_parameters(
-    more: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_dataflow_nothing_is_asked_of_its_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCALVERTEX_STEP", "1")
-    assert dataflow_settings({}, **RUN | more | {"source": "digits"}) is None
+    assert dataflow_settings({}, source="digits", prepare_engine="local") is None
 
 
 def test_a_local_run_starts_nothing_in_the_cloud(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,7 +111,6 @@ def test_only_several_replicas_restart_together() -> None:
         ({"max_wait_seconds": 10**14, "scheduling_strategy": "FLEX_START"}, "max_wait_seconds is 100000000000000"),
         ({"timeout_seconds": 10**14}, "timeout_seconds is 100000000000000"),
         ({"scheduling_strategy": ""}, "scheduling_strategy is empty"),
-        ({"max_wait_seconds": 3600}, "STANDARD has no such limit"),
         ({"reservation": "mine"}, "reservation is 'mine'; expected ANY or projects/"),
         ({"persistent_resource_id": "projects/p/x"}, "persistent_resource_id is 'projects/p/x'; expected its id alone"),
         ({"persistent_resource_id": "r", "scheduling_strategy": "SPOT"}, "SPOT with persistent_resource_id"),

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+import compile
 from components.container_image import PLACEHOLDER_IMAGE
+from vertex_testing.in_process import call
 from vertex_testing.server import Server, wait_until
 
 pytestmark = pytest.mark.slow
@@ -67,20 +69,29 @@ def test_the_job_is_printed_and_the_same_job_trains(pipelines: Any, server: Serv
     assert json.loads(result.read_text())["identity"]["max_steps"] == 2
 
 
-def test_the_job_has_the_machine_parameters(pipelines: Any, server: Server, compiled: Path) -> None:
+def test_the_job_has_the_settings(pipelines: Any, server: Server, compiled: Path, tmp_path: Path) -> None:
     root = ("--dataset", compiled / "dataset", *server.endpoint, "--pipeline-root", "gs://my-bucket/pipelines")
-    words = ("custom-job", compiled / "image_training.json", *root, "--dry-run", "-p", "boot_disk_size_gb=200")
-    shown = pipelines(*words, "-p", "scheduling_strategy=FLEX_START", "-p", "max_wait_seconds=3600")
-    spec = json.loads(shown.stdout)["jobSpec"]
+    words = ("custom-job", "image_training.json", *root, "--dry-run")
+
+    def compile_with(**settings: Any) -> None:
+        (tmp_path / "project.yaml").write_text(json.dumps(settings))
+        words = ["image_training", "--settings", str(tmp_path / "project.yaml"), "--output-dir", str(tmp_path)]
+        assert call(compile.main, words, cwd=tmp_path, program="compile.py").returncode == 0
+
+    compile_with(boot_disk_size_gb=200, max_wait_seconds=3600, network="projects/1/global/networks/n", kms_key="k")
+    spec = json.loads(pipelines(*words, "-p", "scheduling_strategy=FLEX_START").stdout)["jobSpec"]
     assert spec["scheduling"]["maxWaitDuration"] == "3600s"
     assert spec["workerPoolSpecs"][0]["diskSpec"] == {"bootDiskSizeGb": 200}
-    shown = pipelines(*words, "-p", "persistent_resource_id=pool-1")
-    spec = json.loads(shown.stdout)["jobSpec"]
-    assert spec["persistentResourceId"] == "pool-1"
-    assert "maxWaitDuration" not in spec["scheduling"]
-    done = pipelines(*words, "-p", "persistent_resource_id=pool-1", "-p", "reservation=ANY")
+    # The limit of the wait has no effect otherwise; options replace the settings.
+    job = json.loads(pipelines(*words, "--kms-key", "other").stdout)
+    assert "maxWaitDuration" not in job["jobSpec"]["scheduling"]
+    assert job["jobSpec"]["network"] == "projects/1/global/networks/n"
+    assert job["encryptionSpec"] == {"kmsKeyName": "other"}
+    compile_with(persistent_resource_id="pool-1")
+    assert json.loads(pipelines(*words).stdout)["jobSpec"]["persistentResourceId"] == "pool-1"
+    done = pipelines(*words, "-p", "scheduling_strategy=SPOT")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "exclude each other" in done.stderr.splitlines()[-1]
+    assert "SPOT with persistent_resource_id" in done.stderr.splitlines()[-1]
 
 
 def test_a_dataset_that_the_job_cannot_read_is_refused_and_a_local_path_works_from_any_folder(

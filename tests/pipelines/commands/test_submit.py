@@ -1,5 +1,6 @@
 """`python -m pipelines submit`: the request, and one-line errors of the input and of the service."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 from google.protobuf import json_format
 
 import compile
+from components.release.serving_machines import ServingMachines
 from pipelines.image_training import image_training
 from pipelines.settings import Settings
 from pipelines.steps import StepMachines
@@ -25,11 +27,25 @@ def refused(done: subprocess.CompletedProcess[str], code: int = 2) -> str:
     return line.removeprefix("error: ")
 
 
-def test_a_dry_run_prints_the_plan_of_an_endpoint(pipelines: Any, compiled_training_for_image: Path) -> None:
-    wanted = ("deploy_endpoint=pets", "deploy_max_replicas=3", "deploy_machine_type=n1-standard-4")
-    gpus = ("deploy_accelerator_type=NVIDIA_TESLA_T4", "deploy_accelerator_count=2")
-    options = [word for text in (*wanted, *gpus) for word in ("-p", text)]
-    done = pipelines("submit", compiled_training_for_image, *PLACE, *options, "--dry-run")
+def own(folder: Path, **settings: Any) -> Path:
+    """Compile the pipeline with settings."""
+    graph = image_training(Settings(image="us-docker.pkg.dev/p/r/n:1", **settings))
+    path = folder / "own.json"
+    path.write_text(json.dumps(json_format.MessageToDict(graph.pipeline_spec), sort_keys=True))
+    return path
+
+
+def test_a_dry_run_prints_the_plan_of_an_endpoint(
+    pipelines: Any, compiled_training_for_image: Path, tmp_path: Path
+) -> None:
+    serving = ServingMachines(
+        deploy_machine_type="n1-standard-4",
+        deploy_max_replicas=3,
+        deploy_accelerator_type="NVIDIA_TESLA_T4",
+        deploy_accelerator_count=2,
+    )
+    options = ("-p", "deploy_endpoint=pets")
+    done = pipelines("submit", own(tmp_path, serving=serving), *PLACE, *options, "--dry-run")
     assert done.returncode == 0, done.stderr
     first = "deploy: a new champion is deployed on 1 to 3 x n1-standard-4 with 2 x NVIDIA_TESLA_T4"
     for line in (
@@ -40,7 +56,8 @@ def test_a_dry_run_prints_the_plan_of_an_endpoint(pipelines: Any, compiled_train
         assert done.stderr.splitlines().count(line) == 1
     off = pipelines("submit", compiled_training_for_image, *PLACE, "--dry-run")
     assert "deployed" not in off.stderr
-    wrong = pipelines("submit", compiled_training_for_image, *PLACE, *options, "-p", "deploy_accelerator_count=3")
+    serving = dataclasses.replace(serving, deploy_accelerator_count=3)
+    wrong = pipelines("submit", own(tmp_path, serving=serving), *PLACE, *options)
     assert "deployment to 'pets': 3 x NVIDIA_TESLA_T4 on n1-standard-4" in refused(wrong)
 
 
@@ -86,7 +103,7 @@ def test_a_dry_run_prints_the_request_and_the_plan(pipelines_process: Any, compi
         "train: 2 x g2-standard-12 with 1 x NVIDIA_L4 each, SPOT",
         "  quota in us-central1: 36 of aiplatform.googleapis.com/custom_model_training_preemptible_g2_cpus",
         "  quota in us-central1: 3 of aiplatform.googleapis.com/custom_model_training_preemptible_nvidia_l4_gpus",
-        "note: --kms-key applies to the steps; for the training job add --parameter kms_key=...",
+        "note: --kms-key applies to the steps; for the training job set kms_key in --settings",
     ):
         assert line in done.stderr.splitlines()
     assert "POST https://us-central1-aiplatform.googleapis.com/v1/projects/my-project/" in done.stderr
@@ -98,11 +115,6 @@ def test_a_dry_run_prints_the_request_and_the_plan(pipelines_process: Any, compi
         "model=resnet51",
         "learning_rate=-1",
         "minimum_score=95",
-        "max_wait_seconds=0",
-        "boot_disk_size_gb=50",
-        "boot_disk_type=ssd",
-        "reservation=projects/p/zones/us-east1-b/reservations/r",
-        "persistent_resource_id=R",
     ],
 )
 def test_a_value_that_a_later_step_would_refuse_is_refused(
@@ -113,11 +125,26 @@ def test_a_value_that_a_later_step_would_refuse_is_refused(
     assert value.partition("=")[0] in line or value.partition("=")[2] in line
 
 
+@pytest.mark.parametrize(
+    ("settings", "parameter"),
+    [
+        ({"boot_disk_type": "ssd"}, "epochs=1"),
+        ({"reservation": "projects/p/zones/us-east1-b/reservations/r"}, "epochs=1"),
+        ({"persistent_resource_id": "r"}, "scheduling_strategy=SPOT"),
+        ({"timeout_seconds": 10**6}, "scheduling_strategy=FLEX_START"),
+    ],
+)
+def test_settings_that_do_not_go_with_the_run_are_refused(
+    settings: dict[str, Any], parameter: str, pipelines: Any, tmp_path: Path
+) -> None:
+    machines = dataclasses.replace(Settings().machines, **settings)
+    line = refused(pipelines("submit", own(tmp_path, machines=machines), *PLACE, "-p", parameter, "--dry-run"))
+    assert any(text in line for text in (*map(str, settings), *map(str, settings.values())))
+
+
 def test_the_machines_of_steps_and_their_quotas_are_printed(pipelines: Any, tmp_path: Path) -> None:
     steps = StepMachines(prepare_cpus=16, evaluate_accelerator_type="NVIDIA_L4", evaluate_accelerator_count=2)
-    settings = Settings(image="us-docker.pkg.dev/p/r/n:1", steps=steps)
-    spec = json_format.MessageToDict(image_training(settings).pipeline_spec)
-    (tmp_path / "own.json").write_text(json.dumps(spec, sort_keys=True))
+    own(tmp_path, steps=steps)
     done = pipelines("submit", "own.json", *PLACE, "--dry-run")
     lines = done.stderr.splitlines()
     assert "prepare: a machine with 16 CPUs" in lines

@@ -194,15 +194,23 @@ def test_a_bucket_in_another_region_is_refused_before_anything_is_made(cloud: Sc
     [
         (("--region", "us-centrall1"), "--region is 'us-centrall1', which is not a region with training; did you mean"),
         (("--region", "africa-south1"), "NVIDIA_L4 is not offered in africa-south1; choose another region or"),
-        (("--accelerator-count", "3"), "3 x NVIDIA_L4 on g2-standard-8; this machine type supports 1 per replica"),
-        (("--replica-count", "0"), "replica_count is 0; expected at least 1 machine that trains"),
-        (("--prepare-memory-gb", "999"), "999 GB for step 'prepare'; a step may have at most 624"),
+        ("accelerator_count: 3", "3 x NVIDIA_L4 on g2-standard-8; this machine type supports 1 per replica"),
+        ("replica_count: 0", "replica_count is 0; expected at least 1 machine that trains"),
+        ("prepare_memory_gb: 999", "999 GB for step 'prepare'; a step may have at most 624"),
     ],
 )
 @pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
 def test_region_and_machines_are_checked_before_anything_is_made(
-    cloud: Script, world: World, flags: tuple[str, ...], message: str, dry_run: tuple[str, ...]
+    cloud: Script,
+    world: World,
+    tmp_path: pathlib.Path,
+    flags: tuple[str, ...] | str,
+    message: str,
+    dry_run: tuple[str, ...],
 ) -> None:
+    if isinstance(flags, str):
+        (tmp_path / "project.yaml").write_text(flags)
+        flags = ("--settings", str(tmp_path / "project.yaml"))
     refused = cloud("up", *flags, *dry_run)
     assert (refused.returncode, refused.stdout) == (2, "")
     (line,) = refused.stderr.splitlines()
@@ -211,12 +219,12 @@ def test_region_and_machines_are_checked_before_anything_is_made(
 
 
 @pytest.mark.usefixtures("build_folder")
-def test_the_given_machines_are_those_of_the_compiled_pipeline(
-    cloud: Script, world: World, repository: pathlib.Path
+def test_the_given_settings_are_those_of_the_compiled_pipeline(
+    cloud: Script, world: World, repository: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    machines = ("--machine-type", "g2-standard-12", "--accelerator-type", "NVIDIA_L4")
-    machines += ("--evaluate-accelerator-type", "NVIDIA_L4", "--evaluate-accelerator-count", "2")
-    done = cloud("up", "--region", "europe-west4", *machines)
+    settings = "machine_type: g2-standard-12\nevaluate_accelerator_type: NVIDIA_L4\nevaluate_accelerator_count: 2\n"
+    (tmp_path / "project.yaml").write_text(settings)
+    done = cloud("up", "--region", "europe-west4", "--settings", str(tmp_path / "project.yaml"))
     assert done.returncode == 0, done.stderr
     compiled = json.loads((repository / "build" / "image_training.json").read_text())
     parameters = compiled["root"]["inputDefinitions"]["parameters"]

@@ -30,7 +30,7 @@ examples:
       gcloud ai-platform jobs submit training my_job --config config.yaml \\
       --module-name trainer.task --package-path trainer --region us-central1 \\
       -- --epochs 5
-  python -m accelerators convert config.yaml --pipeline-parameters > values.yaml"""
+  python -m accelerators convert config.yaml --pipeline-settings > project.yaml"""
 
 # The keys below these are names that the user chose, not fields.
 _MAPS = ("labels",)
@@ -52,7 +52,7 @@ def run(arguments: list[str]) -> int:
         for problem in error.problems:
             print(f"error: {problem}", file=sys.stderr)
         return cli.WRONG_INPUT
-    shown, command = _as_yaml(conversion.job if conversion.parameters is None else conversion.parameters), ""
+    shown, command = _as_yaml(conversion.job if conversion.settings is None else conversion.settings), ""
     if options.gcloud and _has_gap(conversion.job):
         message = "gcloud refuses the unused pool {}; this is the request for the REST API, as JSON"
         conversion.report.add("changed", "worker pools", message)
@@ -76,7 +76,7 @@ def _conversion(options: argparse.Namespace, words: list[str]) -> Conversion:
         command,
         report=report,
         replace_retired=options.replace_retired,
-        as_parameters=options.pipeline_parameters,
+        as_settings=options.pipeline_settings,
         catalogue=tables(options),
         today=options.today,
     )
@@ -89,7 +89,7 @@ def _parser() -> cli.Parser:
     made.add_argument("--replace-retired", action="store_true", help="replace K80 and P100 with current GPUs")
     form = made.add_mutually_exclusive_group()
     form.add_argument(
-        "--pipeline-parameters", action="store_true", help="print parameters for this project's pipeline instead"
+        "--pipeline-settings", action="store_true", help="print settings for this project's compile.py instead"
     )
     form.add_argument(
         "--gcloud",

@@ -13,8 +13,8 @@ from accelerators.legacy.config_file import read_config
 from accelerators.legacy.job import is_filled_in, vertex_job
 from accelerators.legacy.machines import MachineConverter
 from accelerators.legacy.merge import merge
-from accelerators.legacy.parameters import pipeline_parameters, worker_pools
 from accelerators.legacy.report import LegacyInputError, Report
+from accelerators.legacy.settings import pipeline_settings, worker_pools
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,14 +23,14 @@ class Conversion:
 
     Attributes:
         job: The fields of a CustomJob or HyperparameterTuningJob.
-        parameters: The machines as parameters for this project's pipeline, if these were requested.
+        settings: The machines as settings for this project's compile.py, if these were requested.
         region: Region of the job; empty if the input has none.
         report: What was changed or dropped, and what the user has to decide.
         findings: The findings of `check` for the job.
     """
 
     job: dict[str, Any]
-    parameters: dict[str, Any] | None = None
+    settings: dict[str, Any] | None = None
     region: str = ""
     report: Report = field(default_factory=Report)
     findings: list[Finding] = field(default_factory=list)
@@ -47,7 +47,7 @@ def convert(
     *,
     report: Report | None = None,
     replace_retired: bool = False,
-    as_parameters: bool = False,
+    as_settings: bool = False,
     catalogue: Catalogue | None = None,
     today: date | None = None,
 ) -> Conversion:
@@ -58,7 +58,7 @@ def convert(
         command: Its command line; None without one.
         report: A report with earlier remarks, e.g. from `read_command`; None for a new one.
         replace_retired: Whether to replace retired GPUs instead of proposing replacements.
-        as_parameters: Whether to return parameters for this project's pipeline, too.
+        as_settings: Whether to return settings for this project's compile.py, too.
         catalogue: The tables; None for `load_catalogue()`.
         today: The day for end-of-support dates; None for the real one.
 
@@ -80,12 +80,12 @@ def convert(
     made = vertex_job(job, converter, notes)
     # The report already has a region that is a variable.
     checked_region = region if is_filled_in(region) else ""
-    if not as_parameters:
+    if not as_settings:
         findings = _check_job(made, checked_region, tables, day)
         return Conversion(job=made, region=region, report=notes, findings=findings)
-    parameters = pipeline_parameters(made, notes, training)
-    findings = _check_parameters(parameters, checked_region, tables, day)
-    return Conversion(job=made, parameters=parameters, region=region, report=notes, findings=findings)
+    settings = pipeline_settings(made, notes, training)
+    findings = _check_settings(settings, checked_region, tables, day)
+    return Conversion(job=made, settings=settings, region=region, report=notes, findings=findings)
 
 
 def _merged(document: Any, command: Command | None, report: Report) -> dict[str, Any]:
@@ -110,13 +110,13 @@ def _check_job(job: dict[str, Any], region: str, catalogue: Catalogue, today: da
     return check_custom_job(job, region=region, catalogue=catalogue, today=today)
 
 
-def _check_parameters(parameters: dict[str, Any], region: str, catalogue: Catalogue, today: date) -> list[Finding]:
+def _check_settings(settings: dict[str, Any], region: str, catalogue: Catalogue, today: date) -> list[Finding]:
     findings = check_worker_pools(
-        worker_pools(parameters),
+        worker_pools(settings),
         region=region,
-        scheduling_strategy=parameters["scheduling_strategy"],
-        timeout_seconds=parameters.get("timeout_seconds"),
-        restart_job_on_worker_restart=parameters["replica_count"] > 1,  # as the pipeline sets it
+        scheduling_strategy=settings["scheduling_strategy"],
+        timeout_seconds=settings.get("timeout_seconds"),
+        restart_job_on_worker_restart=settings["replica_count"] > 1,  # as the pipeline sets it
         catalogue=catalogue,
         today=today,
     )

@@ -5,11 +5,13 @@ import os
 import stat
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import did_you_mean, quoted
 from localvertex_base.userinput.unique_keys import RepeatedKey, UniqueKeys, load_json
 
 MAX_BYTES = 20 * 2**20
@@ -129,6 +131,23 @@ def parse_all(data: bytes, name: str, *, only_json_values: bool = False, may_be_
     for document in documents:
         _check_values(document, name, only_json_values=only_json_values)
     return documents
+
+
+def check_keys(body: Any, types: Mapping[str, type | UnionType]) -> None:
+    """Refuse what is not a mapping with known keys and values of their types.
+
+    Raises:
+        UserError: A key is unknown, or a value has another type.
+    """
+    if not isinstance(body, dict):
+        raise UserError(f"found {quoted(body)}; expected a mapping")
+    for key, value in body.items():
+        if key not in types:
+            hint = did_you_mean(str(key), types) or f"; known keys: {', '.join(types)}"
+            raise UserError(f"unknown key {key!r}{hint}")
+        # In Python a boolean is also an integer.
+        if not isinstance(value, types[key]) or isinstance(value, bool) != (types[key] is bool):
+            raise UserError(f"{key} is {quoted(value)}; expected {getattr(types[key], '__name__', types[key])}")
 
 
 def parse_json(text: str | bytes, name: str) -> Any:

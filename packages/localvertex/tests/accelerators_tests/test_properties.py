@@ -118,7 +118,7 @@ def check_any(document: Any) -> None:
 
 def convert_any(document: Any) -> None:
     try:
-        yaml.safe_dump(convert(document, today=TODAY, as_parameters=True).job)
+        yaml.safe_dump(convert(document, today=TODAY, as_settings=True).job)
     except LegacyInputError as error:
         assert_problems(error)
 

@@ -186,7 +186,7 @@ def test_a_local_run_asks_nothing_of_google(ended: Ended, google: Google, monkey
 )
 def test_a_name_that_is_not_a_resource_is_refused_without_being_shown(ended: Ended, names: dict[str, str]) -> None:
     with pytest.raises(UserError) as refused:
-        Targets(**names)
+        Targets(notify_webhook=names.get("secret", ""), notify_topic=names.get("topic", ""))
     (value,) = names.values()
     assert value not in str(refused.value)
     assert "projects/PROJECT/" in str(refused.value)
@@ -199,5 +199,5 @@ def test_the_services_are_googles() -> None:
         "secret_manager": "https://secretmanager.googleapis.com",
         "pubsub": "https://pubsub.googleapis.com",
     }
-    assert Targets(secret=SECRET).secret_version == f"{SECRET}/versions/latest"
-    assert Targets(secret=f"{SECRET}/versions/7").secret_version == f"{SECRET}/versions/7"
+    assert Targets(notify_webhook=SECRET).secret_version == f"{SECRET}/versions/latest"
+    assert Targets(notify_webhook=f"{SECRET}/versions/7").secret_version == f"{SECRET}/versions/7"

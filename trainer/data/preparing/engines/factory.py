@@ -87,7 +87,7 @@ def make(
     if dataflow is None:
         raise UserError(
             "prepare_engine=dataflow needs a pipeline on Vertex AI, because it starts machines in Google Cloud; use"
-            f" local, or beam_runner={_FN_API_RUNNER} on this machine"
+            f" local, or --beam-runner={_FN_API_RUNNER} on this machine"
         )
     if not storage.is_remote(work_folder):
         # Compares with the dataset that a killed attempt published: almost no image is read, and nothing is kept.

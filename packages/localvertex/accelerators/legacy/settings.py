@@ -1,4 +1,4 @@
-"""The machines of a converted job as parameters for this project's pipeline."""
+"""The machines of a converted job as settings for this project's compile.py."""
 
 from typing import Any
 
@@ -21,48 +21,48 @@ _ELSEWHERE = {
 }
 
 
-def pipeline_parameters(job: dict[str, Any], report: Report, old: dict[str, Any]) -> dict[str, Any]:
-    """Return the pipeline parameters for the machines of a job; report everything else as dropped.
+def pipeline_settings(job: dict[str, Any], report: Report, old: dict[str, Any]) -> dict[str, Any]:
+    """Return the pipeline settings for the machines of a job; report everything else as dropped.
 
     Args:
         job: The result of `vertex_job`.
-        report: Gets a remark for everything that the pipeline has no parameter for.
+        report: Gets a remark for everything that the pipeline has no setting for.
         old: The `trainingInput` that the job was converted from.
     """
     spec = job.get("job_spec") or job.get("trial_job_spec") or {}
     pools = spec["worker_pool_specs"]
     first = pools[0]["machine_spec"]
-    parameters: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "machine_type": first["machine_type"],
         "accelerator_type": first.get("accelerator_type", ""),
         "accelerator_count": first.get("accelerator_count", 0),
     } | _replicas(pools, report)
-    parameters |= {name: value for name, value in (pools[0].get("disk_spec") or {}).items() if name in _DISK}
+    settings |= {name: value for name, value in (pools[0].get("disk_spec") or {}).items() if name in _DISK}
     scheduling = spec.get("scheduling") or {}
-    parameters["scheduling_strategy"] = scheduling.get("strategy", "STANDARD")
+    settings["scheduling_strategy"] = scheduling.get("strategy", "STANDARD")
     if "timeout" in scheduling:
-        parameters["timeout_seconds"] = int(float(scheduling["timeout"][:-1]))
+        settings["timeout_seconds"] = int(float(scheduling["timeout"][:-1]))
     for name in ("service_account", "network"):
         if name in spec:
-            parameters[name] = spec[name]
+            settings[name] = spec[name]
     if "encryption_spec" in job:
-        parameters["kms_key"] = job["encryption_spec"]["kms_key_name"]
+        settings["kms_key"] = job["encryption_spec"]["kms_key_name"]
     report.remarks = [remark for remark in report.remarks if remark.field not in _PROGRAM]
     for name in sorted(_PROGRAM & set(old)):
         own_root = "the pipeline keeps checkpoints and models under its own pipeline root"
         own_program = "belongs to your program; the pipeline runs its own image and trainer"
         report.add("dropped", name, own_root if name == "jobDir" else own_program)
     _not_in_the_pipeline(job, spec, report)
-    return parameters
+    return settings
 
 
-def worker_pools(parameters: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the worker pools that the pipeline would create from the parameters, for the check."""
-    machine = {name: parameters[name] for name in _MACHINE if parameters[name]}
-    disk = {name: parameters[name] for name in _DISK if name in parameters}
+def worker_pools(settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the worker pools that the pipeline would create from the settings, for the check."""
+    machine = {name: settings[name] for name in _MACHINE if settings[name]}
+    disk = {name: settings[name] for name in _DISK if name in settings}
     trains = {"machine_spec": machine} | ({"disk_spec": disk} if disk else {})
-    serves = {"machine_spec": {"machine_type": without_accelerators(load_catalogue(), parameters["machine_type"])}}
-    workers, servers = parameters["replica_count"] - 1, parameters["parameter_server_count"]
+    serves = {"machine_spec": {"machine_type": without_accelerators(load_catalogue(), settings["machine_type"])}}
+    workers, servers = settings["replica_count"] - 1, settings["parameter_server_count"]
     return [
         {**pool, "replica_count": count, "container_spec": {"image_uri": "IMAGE_URI"}}
         for pool, count in ((trains, 1), (trains, workers), (serves, servers))

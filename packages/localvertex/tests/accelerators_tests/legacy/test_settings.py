@@ -1,4 +1,4 @@
-"""A converted job as pipeline parameters: its report covers every field of the old job."""
+"""A converted job as pipeline settings: its report covers every field of the old job."""
 
 from pathlib import Path
 
@@ -22,11 +22,11 @@ JOB = {
 }
 
 
-def test_pipeline_parameters(data: Path) -> None:
-    """The parameters describe all machines, and the old program, which is not run, needs no decision."""
+def test_pipeline_settings(data: Path) -> None:
+    """The settings describe all machines, and the old program, which is not run, needs no decision."""
     compute_engine, legacy = configs(seed(INDONESIAN))
-    done = run(compute_engine, as_parameters=True)
-    assert done.parameters == {
+    done = run(compute_engine, as_settings=True)
+    assert done.settings == {
         "machine_type": "n1-highcpu-16",
         "accelerator_type": "NVIDIA_TESLA_T4",
         "accelerator_count": 4,
@@ -35,12 +35,12 @@ def test_pipeline_parameters(data: Path) -> None:
         "scheduling_strategy": "STANDARD",
     }
     assert not done.needs_decision
-    assert run(legacy, as_parameters=True).needs_decision
-    full = run(yaml.safe_load((data / "legacy" / "everything.yaml").read_text("utf-8")), as_parameters=True)
-    assert full.parameters["timeout_seconds"] == 7200
-    assert full.parameters["scheduling_strategy"] == "SPOT"
-    assert full.parameters["kms_key"].endswith("/cryptoKeys/k")
-    assert (full.parameters["boot_disk_type"], full.parameters["boot_disk_size_gb"]) == ("pd-standard", 200)
+    assert run(legacy, as_settings=True).needs_decision
+    full = run(yaml.safe_load((data / "legacy" / "everything.yaml").read_text("utf-8")), as_settings=True)
+    assert full.settings["timeout_seconds"] == 7200
+    assert full.settings["scheduling_strategy"] == "SPOT"
+    assert full.settings["kms_key"].endswith("/cryptoKeys/k")
+    assert (full.settings["boot_disk_type"], full.settings["boot_disk_size_gb"]) == ("pd-standard", 200)
 
 
 def test_the_region_is_reported_as_part_of_the_submission() -> None:
@@ -48,22 +48,22 @@ def test_the_region_is_reported_as_part_of_the_submission() -> None:
     assert "--region=us-central1" in remarks["region"]
 
 
-def test_as_parameters_every_field_of_the_program_is_reported() -> None:
-    made = convert(JOB, as_parameters=True)
+def test_as_settings_every_field_of_the_program_is_reported() -> None:
+    made = convert(JOB, as_settings=True)
     named = {remark.field for remark in made.report.remarks}
     assert {"region", "runtimeVersion", "pythonVersion", "jobDir", "packageUris", "pythonModule"} <= named
 
 
-def test_as_parameters_the_check_covers_the_printed_machines() -> None:
+def test_as_settings_the_check_covers_the_printed_machines() -> None:
     old = dict(JOB["trainingInput"], workerType="standard_p100", workerCount=1)
-    made = convert({"trainingInput": old}, as_parameters=True, replace_retired=True)
-    assert made.parameters is not None
-    assert made.parameters["accelerator_type"] == "NVIDIA_TESLA_V100"
+    made = convert({"trainingInput": old}, as_settings=True, replace_retired=True)
+    assert made.settings is not None
+    assert made.settings["accelerator_type"] == "NVIDIA_TESLA_V100"
     assert not [finding for finding in made.findings if "NVIDIA_TESLA_T4" in finding.message]
 
 
-def test_as_parameters_each_field_is_reported_once() -> None:
-    made = convert(JOB | {"jobId": "train_1"}, as_parameters=True)
+def test_as_settings_each_field_is_reported_once() -> None:
+    made = convert(JOB | {"jobId": "train_1"}, as_settings=True)
     named = [remark.field for remark in made.report.remarks]
     assert sorted(set(named)) == sorted(named)
     assert "jobId" in named
@@ -75,7 +75,7 @@ def test_a_region_that_is_a_shell_variable_is_reported_once() -> None:
     assert [remark.kind for remark in made.report.remarks if remark.field == "region"] == ["decide"]
 
 
-def test_as_parameters_the_pipeline_sets_the_restarts() -> None:
+def test_as_settings_the_pipeline_sets_the_restarts() -> None:
     training = {
         "scaleTier": "CUSTOM",
         "masterType": "n1-standard-4",
@@ -84,4 +84,4 @@ def test_as_parameters_the_pipeline_sets_the_restarts() -> None:
         "scheduling": {"strategy": "LOW_COST"},
     }
     assert "spot-without-restart" in {finding.rule for finding in convert({"trainingInput": training}).findings}
-    assert convert({"trainingInput": training}, as_parameters=True).findings == []
+    assert convert({"trainingInput": training}, as_settings=True).findings == []

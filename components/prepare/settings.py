@@ -1,0 +1,44 @@
+"""The settings of `prepare` that are fixed for a project."""
+
+import dataclasses
+
+from components.train.machines import setting
+from localvertex_base.userinput.errors import UserError
+from trainer.data.preparing.dataflow import settings as dataflow
+
+_PREFIX = "dataflow_"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PrepareSettings:
+    """What is refused in the images, and the Dataflow workers that may read them."""
+
+    max_bad_fraction: float = setting("Fraction of unreadable images (0 to 1) above which the run fails.", default=0.1)
+    strict: str = setting("Warnings about the images that are errors, e.g. leaks,label-conflicts.", default="")
+    dataflow_machine_type: str = setting("Machine type of each Dataflow worker.", default="e2-standard-4")
+    dataflow_max_workers: int = setting("Maximum number of Dataflow workers, 1 to 4000.", default=10)
+    dataflow_disk_size_gb: int = setting("Disk of each Dataflow worker, 30 to 65536.", default=50)
+    dataflow_subnetwork: str = setting("Subnetwork of the workers: regions/R/subnetworks/NAME.", default="")
+    dataflow_service_account: str = setting("Service account of the workers; empty for the default one.", default="")
+
+    def __post_init__(self) -> None:
+        """Refuse values that the step would refuse.
+
+        Raises:
+            UserError: A value is wrong.
+        """
+        if not 0 <= self.max_bad_fraction < 1:
+            raise UserError(f"max_bad_fraction is {self.max_bad_fraction}; expected 0 or more, below 1, such as 0.1")
+        if self.strict:
+            # It imports NumPy, which a compilation does not need.
+            from trainer.data.preparing.quality.kinds import parse_strict
+
+            parse_strict(self.strict)
+        for name, value in self.workers.items():
+            dataflow.check(name, value)
+
+    @property
+    def workers(self) -> dict[str, str | int]:
+        """The fields of the Dataflow job, under the names that it gives them."""
+        values = dataclasses.asdict(self).items()
+        return {name.removeprefix(_PREFIX): value for name, value in values if name.startswith(_PREFIX)}
