@@ -1,6 +1,7 @@
 """`python compile.py`: check the machines, then write each pipeline to build/ as JSON and YAML."""
 
 import argparse
+import gc
 import json
 import pathlib
 import sys
@@ -204,4 +205,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    # What the imports made stays until the end; the collector would visit it again and again.
+    gc.freeze()
     sys.exit(main())

@@ -7,7 +7,6 @@ environment variable names has address and token. Without that file the step fai
 import json
 import logging
 import os
-import re
 import time
 import warnings
 from collections.abc import Callable
@@ -17,13 +16,14 @@ from typing import Any, TypeVar
 from exact_resume.files import storage
 from localvertex_base.userinput import step_endpoint
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import on_one_line
+from localvertex_base.userinput.google_errors import GoogleError, google_error, google_errors
 from localvertex_base.userinput.step_endpoint import StepEndpoint
 from trainer.command_line import TrainingError
 
 T = TypeVar("T")
 
-SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+LOG_IN = "gcloud auth application-default login"
+"""The command that gives programs the user's credentials."""
 
 _LOCAL_PROJECT = "local-project"
 """Any id will do: the local registry belongs to a work directory."""
@@ -33,6 +33,14 @@ _SECONDS = 60.0
 
 _PAUSES_SECONDS = (1.0, 4.0, 16.0)
 """Between the attempts of a call."""
+
+_ADVICE = {
+    401: "; docs/cloud.md has the set-up",
+    403: "; give the service account of the pipeline the role roles/aiplatform.user, see docs/cloud.md",
+    404: "",
+    429: "; run the pipeline again later, or request more quota",
+}
+"""By status code."""
 
 _PROJECT_VARIABLES = ("GOOGLE_CLOUD_PROJECT", "CLOUD_ML_PROJECT_ID")
 """The project of a step; its credentials name the service's own. In the order of google-cloud-aiplatform 1.165."""
@@ -71,7 +79,7 @@ def parent(region: str, pipeline_root: str) -> str:
     if _endpoint(pipeline_root):
         return f"projects/{_LOCAL_PROJECT}/locations/{region}"
     named = next(filter(None, map(os.environ.get, _PROJECT_VARIABLES)), None)
-    project = named or _google_credentials()[1]
+    project = named or google_credentials()[1]
     if not project:
         raise UserError(f"the credentials name no project; set {_PROJECT_VARIABLES[0]} to the id of your project")
     return f"projects/{project}/locations/{region}"
@@ -147,7 +155,7 @@ def _for_step(name: str, region: str, pipeline_root: str) -> Any:
     endpoint = _endpoint(pipeline_root)
     if endpoint:
         return make(name, url=endpoint.address, credentials=step_endpoint.credentials(endpoint))
-    return make(name, url=f"https://{region}-aiplatform.googleapis.com", credentials=_google_credentials()[0])
+    return make(name, url=f"https://{region}-aiplatform.googleapis.com", credentials=google_credentials()[0])
 
 
 def _endpoint(pipeline_root: str) -> StepEndpoint | None:
@@ -165,57 +173,32 @@ def _endpoint(pipeline_root: str) -> StepEndpoint | None:
     return found
 
 
-def _google_credentials() -> tuple[Any, str | None]:
-    import google.auth
-    from google.auth import exceptions
+def google_credentials() -> tuple[Any, str | None]:
+    """Return the default credentials of Google Cloud, and the project that they name.
 
-    try:
-        return google.auth.default(scopes=[SCOPE])
-    except exceptions.GoogleAuthError as error:
-        raise UserError(
-            f"no credentials for Google Cloud: {on_one_line(error)}; docs/cloud.md has the set-up"
-        ) from None
+    Raises:
+        UserError: There are none.
+    """
+    import google.auth
+
+    hint = f"run `{LOG_IN}`, or see docs/cloud.md"
+    with google_errors(lambda error: UserError(f"no credentials for Google Cloud: {hint} ({error.message})")):
+        return google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
 
 
 def _retried(once: Callable[[], T], *, what: str, is_repeatable: bool) -> T:
-    import requests
-    from google.api_core import exceptions as api
-    from google.auth import exceptions as auth
-    from google.protobuf.json_format import ParseError
+    def explained(error: GoogleError) -> Exception:
+        kind = NotFoundError if error.code == 404 else TrainingError if error.is_temporary else UserError
+        later = "; run the pipeline again later" if error.is_temporary else ""
+        return kind(f"{what}: {error.line()}{_ADVICE.get(error.code, later)}")
 
-    again: tuple[type[Exception], ...] = (api.TooManyRequests,)
-    if is_repeatable:
-        again += (api.ServiceUnavailable, api.GatewayTimeout, api.BadGateway)
-        again += (requests.ConnectionError, requests.Timeout, auth.TransportError)
-    for pause in (*_PAUSES_SECONDS, None):
-        try:
-            return once()
-        except (api.GoogleAPICallError, auth.GoogleAuthError, requests.RequestException, ParseError) as error:
-            if pause is None or not isinstance(error, again):
-                raise _explained(error, what) from None
+    with google_errors(explained):
+        for pause in _PAUSES_SECONDS:
+            try:
+                return once()
+            except Exception as error:
+                found = google_error(error)
+                if found is None or not (found.code == 429 or (is_repeatable and found.is_temporary)):
+                    raise
             time.sleep(pause)
-    raise AssertionError("unreachable")
-
-
-def _explained(error: Exception, what: str) -> Exception:
-    """Return the error for the user: one line with the cause and what to do."""
-    from google.api_core import exceptions as api
-    from google.auth import exceptions as auth
-
-    # The REST transport puts method and address before the service's message.
-    text = re.sub(r"^[A-Z]+ https?://\S+: ", "", on_one_line(getattr(error, "message", None) or error))
-    if isinstance(error, api.NotFound):
-        return NotFoundError(f"{what}: not found ({text})")
-    if isinstance(error, api.Unauthorized | auth.GoogleAuthError) and not isinstance(error, auth.TransportError):
-        return UserError(f"{what}: the credentials were not accepted ({text}); docs/cloud.md has the set-up")
-    if isinstance(error, api.Forbidden):
-        return UserError(
-            f"{what}: permission denied ({text}); give the service account of the pipeline the role "
-            "roles/aiplatform.user, see docs/cloud.md"
-        )
-    if isinstance(error, api.TooManyRequests):
-        return TrainingError(f"{what}: quota exceeded ({text}); run the pipeline again later, or request more quota")
-    is_refusal = isinstance(error, api.ClientError) and not isinstance(error, api.Conflict | api.Cancelled)
-    if is_refusal or isinstance(error, api.MethodNotImplemented):
-        return UserError(f"{what}: the service refused it ({text})")
-    return TrainingError(f"{what}: the service is not available ({text}); run the pipeline again later")
+        return once()

@@ -8,7 +8,7 @@ from kfp import dsl
 from components.batch_prediction.batch_report import batch_report
 from components.batch_prediction.find_champion import find_champion
 from components.batch_prediction.write_instances import write_instances
-from pipelines import registered, training
+from pipelines import training
 from pipelines.settings import Settings
 from pipelines.steps import step
 
@@ -58,11 +58,10 @@ def batch_prediction(settings: Settings) -> Any:
             write_instances(source=source, image_size=champion["image_size"], max_bad_fraction=max_bad_fraction),
             settings.step_image,
         ).outputs
-        version = champion["version"]
         predicted = ModelBatchPredictOp(
             job_display_name=f"{_NAME}-{dsl.PIPELINE_JOB_ID_PLACEHOLDER}",
             location=training.LOCATION,
-            model=registered.imported(version),
+            model=champion["champion"],
             instances_format="jsonl",
             predictions_format="jsonl",
             key_field=_KEY_FIELD,
@@ -84,7 +83,7 @@ def batch_prediction(settings: Settings) -> Any:
             bad_images=written["bad_images"],
             shards=written["shards"],
             num_images=written["num_images"],
-            model=version,
+            model=champion["version"],
             max_bad_fraction=max_bad_fraction,
         )
         step(reported, settings.step_image).set_display_name("report")

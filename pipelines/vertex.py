@@ -1,6 +1,6 @@
 """Clients of Vertex AI: project, region and endpoint, credentials and messages; `calls` explains their errors.
 
-The clients are google-cloud-aiplatform's generated ones, imported when a call is made (docs/decisions/0070-submit.md).
+The clients are google-cloud-aiplatform's generated ones, imported when a call is made (docs/decisions, 0070).
 """
 
 import argparse
@@ -27,9 +27,6 @@ _WORK_DIR = "runs"
 
 _PROJECT_ID = re.compile(r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
 """6 to 30 characters; old projects of an organisation have its domain as a prefix."""
-
-LOG_IN = "gcloud auth application-default login"
-"""The command that gives programs the user's credentials."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -135,22 +132,11 @@ def client(location: Location, name: str) -> Any:
     Raises:
         UserError: There are no credentials.
     """
-    return vertex_clients.make(name, url=location.url, credentials=_credentials(location))
-
-
-def _credentials(location: Location) -> Any:
-    import google.auth
-    from google.auth import exceptions
-
     if location.is_local:
         from localvertex.client import Credentials
 
-        return Credentials(location.work_dir)
-    try:
-        found, _ = google.auth.default(scopes=[vertex_clients.SCOPE])
-    except exceptions.DefaultCredentialsError as error:
-        raise UserError(f"no credentials for Google Cloud: run `{LOG_IN}` ({on_one_line(error)})") from None
-    return found
+        return vertex_clients.make(name, url=location.url, credentials=Credentials(location.work_dir))
+    return vertex_clients.make(name, url=location.url, credentials=vertex_clients.google_credentials()[0])
 
 
 def message(name: str, body: dict[str, Any]) -> Any:

@@ -1,10 +1,12 @@
 """`.ci/run` on a machine without a browser and Node: it installs them, or fails before anything is tested."""
 
 import pathlib
+import re
 import shutil
 import subprocess
 
 import pytest
+import yaml
 
 STUB = '#!/bin/sh\necho "{name} $*"\n{rest}\n'
 
@@ -65,3 +67,17 @@ def test_nothing_is_tested_when_they_cannot_be_installed(
     code, calls = run(repository, programs)
     assert code == 100
     assert not [each for each in calls if each.startswith("make")]
+
+
+def test_the_workflow_calls_targets_of_the_makefile_with_pinned_actions(repository: pathlib.Path) -> None:
+    workflow = yaml.safe_load((repository / ".github" / "workflows" / "check.yml").read_text())
+    assert workflow["permissions"] == {"contents": "read"}
+    steps = {name: job["steps"] for name, job in workflow["jobs"].items()}
+    # `.ci/run` makes a fresh environment first; a runner has one.
+    assert [each["run"] for each in steps["linux"] if "run" in each] == TESTS[1:]
+    makefile = (repository / "Makefile").read_text()
+    for step in (*steps["linux"], *steps["macos"]):
+        if "uses" in step:
+            assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", step["uses"])
+        else:
+            assert re.search(rf"^{step['run'].removeprefix('make ')}:", makefile, re.M)

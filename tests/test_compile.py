@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 import compile
-from pipelines import servable
 from vertex_testing.in_process import call
 
 Compile = Callable[..., subprocess.CompletedProcess[str]]
@@ -78,14 +77,14 @@ def test_the_steps_without_gpus_and_the_server_use_the_image_for_cpus(
     spec = json.loads((tmp_path / "build/image_training.json").read_text())
     executors = spec["deploymentSpec"]["executors"]
     used = {
-        name.removeprefix("exec-"): found["container"]["image"]
+        name.removeprefix("exec-").removesuffix("-2"): found["container"]["image"]
         for name, found in executors.items()
         if "image-training" in found.get("container", {}).get("image", "")
     }
     of_cpu = {"prepare", "plan", "export", "record", "deploy", "summary"}
     assert used == dict.fromkeys(of_cpu, other) | dict.fromkeys(("evaluate", "compare"), IMAGE)
-    importers = [each["importer"]["metadata"] for each in executors.values() if "trainer.serve" in str(each)]
-    assert importers == [{"containerSpec": servable.own_container(other)}]
+    exporting = spec["components"]["comp-condition-4"]["dag"]["tasks"]["export"]["inputs"]["parameters"]
+    assert exporting["own_image"] == {"runtimeValue": {"constant": other}}
     tasks = spec["components"]["comp-exit-handler-1"]["dag"]["tasks"]
     images = {
         step: tasks[step]["inputs"]["parameters"]["image"]["runtimeValue"]["constant"] for step in ("prepare", "plan")

@@ -17,8 +17,8 @@ from vertex_testing.in_process import call
 from vertex_testing.server import Server
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = (ROOT / "docs", *ROOT.glob("packages/*/docs"))
-PAGES = sorted(str(path.relative_to(ROOT)) for folder in FOLDERS for path in folder.rglob("*.md"))
+WHERE = ("*.md", "docs/**/*.md", "benchmarks/*.md", "packages/*/*.md", "packages/*/docs/*.md")
+PAGES = sorted(str(path.relative_to(ROOT)) for pattern in WHERE for path in ROOT.glob(pattern))
 
 
 def commands(page: pathlib.Path, program: str = "python") -> list[str]:
@@ -180,8 +180,20 @@ def test_the_commands_of_the_schedules_page(
             assert done.stdout
 
 
-@pytest.mark.parametrize("page", ["README.md", *PAGES])
+def anchors(page: pathlib.Path) -> set[str]:
+    """Return the anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_links_between_the_pages_resolve(repository: pathlib.Path, page: str) -> None:
-    text = (repository / page).read_text()
-    targets = [t for t in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in t]
-    assert [t for t in targets if not (repository / page).parent.joinpath(t).exists()] == []
+    path = repository / page
+    targets = re.findall(r"\]\(([^)]+)\)|^\[[^\]]+\]: (\S+)$", path.read_text(), flags=re.M)
+    wrong = []
+    for target in (first or second for first, second in targets):
+        name, _, anchor = target.partition("#")
+        found = path.parent / name if name else path
+        if "://" not in target and (not found.exists() or (anchor and anchor not in anchors(found))):
+            wrong.append(target)
+    assert wrong == []

@@ -141,7 +141,7 @@ def describe_path_error(error: OSError, named_paths: Iterable[str]) -> tuple[int
 def _is_about(path: str, named: str) -> bool:
     """Return whether a path is the named one, below it, or a folder above it that cannot be used or made."""
     folder, name = os.path.split(path)
-    # Files are written under such a temporary name first (exact_resume.files.asides).
+    # Files are written under such a temporary name first (exact_resume.files.atomic_write).
     name = re.sub(r"^\.(.+)\.[0-9a-f]{8}\.partial$", r"\1", name)
     ends = (os.path.join(folder, name), os.path.abspath(named))
     return os.path.commonpath(ends) in ends

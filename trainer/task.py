@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from exact_resume.checkpoints import exactness, occupant, result_file
+from exact_resume.checkpoints import occupant, result_file
 from exact_resume.checkpoints.async_writer import SECONDS_BETWEEN_FAILURES
 from exact_resume.files import storage
 from exact_resume.workers import cluster as clusters
@@ -72,8 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
         train_config, options.starting_weights = starting_weights.resolved(
             train_config, options.starting_weights, directory
         )
-        exact = options.exact and not exactness.is_exact_of_earlier_version(directory)
-        run_identity = identity.identity(train_config, data.fingerprint, options.run_label, exact=exact)
+        run_identity = identity.identity(train_config, data.fingerprint, options.run_label, exact=options.exact)
         is_apart = cluster.is_evaluator and options.batch_size_per_replica > 0
         if _is_finished(directory, run_identity, data, is_apart=is_apart):
             return 0
@@ -89,7 +88,7 @@ def main(arguments: list[str] | None = None) -> int:
             options=options,
             config=train_config,
             data=data,
-            run_id=identity.run_id(train_config, data.fingerprint, options.run_label, exact=exact),
+            run_id=identity.run_id(train_config, data.fingerprint, options.run_label, exact=options.exact),
             identity=run_identity,
             directory=directory,
             cluster=cluster,

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from google_cloud_pipeline_components.types.artifact_types import VertexModel
 from kfp import dsl
 
 from components.container_image import PLACEHOLDER_IMAGE
@@ -12,6 +13,7 @@ def find_champion(
     model_name: str,
     region: str,
     pipeline_root: str,
+    champion: dsl.Output[VertexModel],
 ) -> NamedTuple(  # type: ignore[valid-type]  # kfp takes the outputs from this call
     "Champion",
     [("version", str), ("image_size", int)],
@@ -22,10 +24,15 @@ def find_champion(
         model_name: Display name of the model.
         region: Region of the Model Registry.
         pipeline_root: Folder or gs:// prefix of the run.
+        champion: The version as Google's operations take it.
 
     Returns:
         Resource name of the version, and the size of its images in pixels.
     """
     from components.batch_prediction.champion import find, reported
 
-    return reported(find)(model_name=model_name, region=region, pipeline_root=pipeline_root)
+    found = reported(find)(model_name=model_name, region=region, pipeline_root=pipeline_root)
+    # The service may use an artifact again that has the same URI: that of an older champion.
+    champion.uri = f"https://{region}-aiplatform.googleapis.com/v1/{found.version}"
+    champion.metadata["resourceName"] = found.version
+    return found

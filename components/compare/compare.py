@@ -27,11 +27,10 @@ def compare(
 ) -> NamedTuple(  # type: ignore[valid-type]  # kfp takes the outputs from this call
     "Comparison",
     [
-        ("is_registered", bool),
+        ("next", str),
         ("is_promoted", bool),
         ("aliases", list[str]),
         ("deploy_endpoint", str),
-        ("parent_model", str),
         ("registered_version", str),
         ("champion", str),
     ],
@@ -56,10 +55,10 @@ def compare(
         deploy_endpoint: Display name of the endpoint for a promoted model; empty for none.
 
     Returns:
-        Whether to register the model, and whether it is promoted. The aliases and the endpoint of a promoted model.
-        The parent model, the model's version if it is already registered, and the champion.
+        The next step (`export`, `record` or none), and whether the model is promoted, with its aliases and endpoint.
+        The model's version if it is already registered, and the champion.
     """
-    from components.compare.comparison import compare as compare_models, reported
+    from components.compare.promotion import compare as compare_models, reported
 
     return reported(compare_models)(
         dataset_directory=dataset.path,

@@ -1,7 +1,6 @@
 """The `export` step: the best checkpoint as a SavedModel that accepts encoded image files."""
 
-from typing import NamedTuple
-
+from google_cloud_pipeline_components.types.artifact_types import UnmanagedContainerModel, VertexModel
 from kfp import dsl
 
 from components.container_image import PLACEHOLDER_IMAGE
@@ -12,26 +11,32 @@ def export(
     checkpoint_directory: str,
     dataset: dsl.Input[dsl.Dataset],
     model: dsl.Output[dsl.Model],
+    servable: dsl.Output[UnmanagedContainerModel],
+    parent_model: dsl.Output[VertexModel],
     model_name: str = "",
     champion: str = "",
     region: str = "",
     pipeline_root: str = "",
-) -> NamedTuple(  # type: ignore[valid-type]  # kfp takes the outputs from this call
-    "Exported", [("uri", str), ("labels", dict)]
-):
+    serving_image: str = "",
+    own_image: str = "",
+) -> dict:  # type: ignore[type-arg]  # kfp knows no other
     """Write the SavedModel, load it again and compare its predictions with the checkpoint's.
 
     Args:
         checkpoint_directory: Folder with the checkpoints of the training job.
         dataset: The dataset written by `prepare`; the comparison uses its test images.
         model: The SavedModel; its metadata has the results of the comparison.
+        servable: The SavedModel with the container that serves it, as `ModelUploadOp` takes it.
+        parent_model: The model to add a version to; without a resource name the version becomes its model's first.
         model_name: Display name in the Model Registry; empty if the model is not to be registered.
         champion: Version that the model replaces, as `compare` found it; empty for none.
         region: Region of the Model Registry.
         pipeline_root: Folder or gs:// prefix of the run.
+        serving_image: Prediction container image with its own server; empty for `own_image`.
+        own_image: The container image of this project's own server.
 
     Returns:
-        URI of the SavedModel, and the labels of its version, for the Model Registry.
+        The labels of the version, for the Model Registry.
     """
     from components.export.exported import export as export_model, reported
 
@@ -43,6 +48,11 @@ def export(
         champion=champion,
         region=region,
         pipeline_root=pipeline_root,
+        serving_image=serving_image,
+        own_image=own_image,
     )
     model.metadata.update(exported.metadata)
-    return str(model.uri), exported.labels
+    servable.uri, servable.metadata["containerSpec"] = model.uri, exported.container
+    parent_model.uri = f"https://{region}-aiplatform.googleapis.com/v1/{exported.parent_model}"
+    parent_model.metadata["resourceName"] = exported.parent_model
+    return exported.labels

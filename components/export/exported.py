@@ -1,6 +1,7 @@
-"""What `export` gives to the upload: the model's metadata, and the labels that the run finds its version by."""
+"""What `export` gives to the upload: the model's metadata, labels and serving container, and the parent model."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from components.registry.registry import Registry
 from components.release.registration import labels_at_upload
@@ -15,6 +16,11 @@ class Exported:
 
     metadata: dict[str, str | int | float]
     labels: dict[str, str]
+    """Labels that the run finds its version by."""
+    container: dict[str, Any]
+    """The `containerSpec`: how Vertex AI, or a local endpoint, starts the prediction server."""
+    parent_model: str
+    """Resource name of the model that the new one becomes a version of; empty: it becomes the first."""
 
 
 def export(
@@ -26,6 +32,8 @@ def export(
     champion: str = "",
     region: str = "",
     pipeline_root: str = "",
+    serving_image: str = "",
+    own_image: str = "",
 ) -> Exported:
     """Export the model, see `trainer.export.export`, and check that it still replaces what it was compared with.
 
@@ -37,6 +45,8 @@ def export(
         champion: Version that the model replaces, as `compare` found it; empty for none.
         region: Region of the registry.
         pipeline_root: Folder or gs:// prefix of the run.
+        serving_image: Prediction container image with its own server; empty for `own_image`.
+        own_image: The container image of this project's own server.
 
     Raises:
         UserError: The champion is another one by now, or see `trainer.export.export`.
@@ -47,12 +57,37 @@ def export(
         output_directory=output_directory,
     )
     # As late as possible: another run may have registered a model since `compare`.
-    if model_name:
-        _check_champion(model_name, champion, Registry(region=region, pipeline_root=pipeline_root))
-    return Exported(metadata=metadata, labels=labels_at_upload(checkpoint_directory))
+    registry = Registry(region=region, pipeline_root=pipeline_root)
+    return Exported(
+        metadata=metadata,
+        labels=labels_at_upload(checkpoint_directory),
+        container={"imageUri": serving_image} if serving_image else own_container(own_image),
+        parent_model=_parent(model_name, champion, registry) if model_name else "",
+    )
 
 
-def _check_champion(model_name: str, compared: str, registry: Registry) -> None:
+def own_container(image: str) -> dict[str, Any]:
+    """Return the `containerSpec` of this project's server, `python -m trainer.serve`.
+
+    Vertex AI gives it the model's folder as AIP_STORAGE_URI, and the port and the routes as AIP_* variables. A
+    container image of another project must not get this command.
+
+    Args:
+        image: A container image of this project, for CPUs or for GPUs.
+    """
+    return {
+        "imageUri": image,
+        # The entry point of the image for CPUs is Beam's.
+        "command": ["python", "-m", "trainer.serve"],
+        "args": [],
+        "ports": [{"containerPort": 8080}],
+        "healthRoute": "/health",
+        "predictRoute": "/predict",
+    }
+
+
+def _parent(model_name: str, compared: str, registry: Registry) -> str:
+    """Return the model to add a version to, whose champion is still the one that `compare` found."""
     model = registry.find(model_name)
     found = registry.champion(model) if model else None
     current = found.name if found else ""
@@ -61,3 +96,4 @@ def _check_champion(model_name: str, compared: str, registry: Registry) -> None:
             f"the champion of {model_name!r} is {current or 'none'} now, but the model was compared with"
             f" {compared or 'none'}; run the pipeline again, which compares with the present one"
         )
+    return model

@@ -81,9 +81,7 @@ def _registered(noted: Notes, release: Release, registry: Registry, checkpoint: 
         versions = registry.versions(model)
     except NotFoundError:
         versions = []
-    # Localvertex and notes of earlier versions may name a model without its version: its first.
-    numbered = [each for each in versions if each.number == (number or "1")]
-    found = [each for each in numbered if each.labels.get(CHECKPOINT, checkpoint) == checkpoint]
+    found = [each for each in versions if each.number == number and each.labels.get(CHECKPOINT) == checkpoint]
     if not found:
         print(f"notice: {name} is no longer in the registry; the model is compared and registered again")
         return ""

@@ -13,7 +13,6 @@ from components.train import starting_weights
 from components.train.boot_disk import check_boot_disk
 from components.train.machines import Machines, check
 from components.values import check_names, check_score, check_together
-from exact_resume.checkpoints.exactness import is_exact_of_earlier_version
 from exact_resume.checkpoints.result_file import is_finished
 from localvertex_base.userinput import paths
 from localvertex_base.userinput.errors import UserError
@@ -107,7 +106,7 @@ def plan(
     check_boot_disk(pools, data)
     training = f"{paths.check('pipeline_root', pipeline_root).rstrip('/')}/training"
     config, start = starting_weights.resolve(config, data, training=training, region=region)
-    identity = _run_id(config, data.fingerprint, run_label, exact=exact, training=training)
+    identity = run_id(config, data.fingerprint, run_label, exact=exact)
     base = f"{training}/{identity}"
     checkpoints = f"{base}/checkpoints/"
     flags = [f"--dataset={dataset_directory}", f"--run-label={run_label}", *config.to_flags(), *start.flags]
@@ -151,14 +150,6 @@ def _machines(fields: dict[str, Any], default_resource_id: str) -> Machines:
     # Where the service does not fill in the placeholder, no resource is meant.
     default = "" if "{{$" in default_resource_id else default_resource_id
     return Machines(**fields | {"persistent_resource_id": fields.get("persistent_resource_id") or default})
-
-
-def _run_id(config: TrainConfig, fingerprint: str, run_label: str, *, exact: bool, training: str) -> str:
-    """Return the run id; an exact run of an earlier version keeps the one that it has."""
-    earlier = run_id(config, fingerprint, run_label)
-    if not exact or is_exact_of_earlier_version(f"{training}/{earlier}/checkpoints"):
-        return earlier
-    return run_id(config, fingerprint, run_label, exact=True)
 
 
 def _state(*, finished: bool, outcome: str) -> str:

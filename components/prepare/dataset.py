@@ -1,7 +1,6 @@
 """The first step of the pipeline: it refuses wrong values of all steps before it reads a single image."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from components.prepare.dataflow import dataflow_settings
@@ -9,12 +8,10 @@ from components.values import check_values
 from trainer import prepare as dataset
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 
-_NO_JOB: Mapping[str, Any] = MappingProxyType({})
-"""What files have that an earlier version compiled."""
 _OF_THE_JOB = ("prepare_engine", "beam_runner", "source")
 
 
-def prepare(*, settings: Mapping[str, Any], dataflow: Mapping[str, Any] = _NO_JOB, **options: Any) -> dict[str, Any]:
+def prepare(*, settings: Mapping[str, Any], dataflow: Mapping[str, Any], **options: Any) -> dict[str, Any]:
     """Check the values of the later steps, then write the dataset.
 
     Args:

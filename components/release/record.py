@@ -7,7 +7,6 @@ from components.container_image import PLACEHOLDER_IMAGE
 
 @dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)
 def record(
-    registered_model: dsl.Input[dsl.Artifact],
     metrics: dsl.Input[dsl.Metrics],
     confusion_matrix: dsl.Input[dsl.ClassificationMetrics],
     is_promoted: bool,
@@ -16,11 +15,12 @@ def record(
     serving_image: str,
     region: str,
     pipeline_root: str,
+    registered_version: str = "",
+    registered_model: dsl.Input[dsl.Artifact] = None,
 ) -> str:
     """Check aliases and labels of the version, give it its evaluation, and note it next to the checkpoints.
 
     Args:
-        registered_model: The registered model; its metadata has the resource name.
         metrics: Accuracy, loss and the number of examples, from `evaluate`.
         confusion_matrix: Rows are true classes, columns are predicted classes.
         is_promoted: Whether the version becomes the champion.
@@ -29,6 +29,8 @@ def record(
         serving_image: Prediction container image of the registered model; empty for this project's own server.
         region: Region of the Model Registry.
         pipeline_root: Folder or gs:// prefix of the run.
+        registered_version: Resource name of a version that an earlier run has uploaded.
+        registered_model: Otherwise the upload of this run; its metadata has the resource name.
 
     Returns:
         Resource name of the version, projects/P/locations/R/models/ID@NUMBER.
@@ -36,7 +38,7 @@ def record(
     from components.release.registration import record as record_version, reported
 
     return reported(record_version)(
-        resource_name=registered_model.metadata["resourceName"],
+        resource_name=registered_version or registered_model.metadata["resourceName"],
         metrics=metrics.metadata,
         confusion_matrix=confusion_matrix.metadata,
         is_promoted=is_promoted,

@@ -113,7 +113,7 @@ def _plan(inputs: dict[str, Any], *, dataset: str, pipeline_root: str) -> Traini
     need the bucket and credentials, and the trainer ends at once if the run is finished.
 
     Raises:
-        UserError: The file was compiled by an earlier version, whose step had fewer inputs.
+        UserError: The file was compiled for a step with fewer inputs.
     """
     from components.plan.plan import plan as step
 

@@ -58,7 +58,8 @@ def plan_lines(job: dict[str, Any], location: Location) -> list[str]:
     for training in training_steps:
         lines += [f"{training.name}: {text}, {training.scheduling_strategy}" for text in _pools(training)]
         lines += _quota_lines(training, location, catalogue)
-    return [*lines, *prediction_lines(steps, location)]
+    # Two branches of the graph deploy, one of which runs.
+    return [*lines, *dict.fromkeys(prediction_lines(steps, location))]
 
 
 def _step_lines(steps: list[Step], location: Location, catalogue: Catalogue) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from components.summary.notification.failures import failed_tasks, task_path
+from localvertex_base.userinput.google_errors import is_temporary
 from pipelines.calls import CallFailed, calls
 from pipelines.jobs.step_names import step_names
 from pipelines.vertex import Location, client
@@ -31,14 +32,16 @@ def watch(location: Location, name: str) -> bool:
     Raises:
         CallFailed: The service did not answer for ten minutes.
     """
+    from google.api_core.retry import Retry
     from google.protobuf import json_format
 
+    again = Retry(predicate=is_temporary, initial=1, maximum=30, multiplier=2, timeout=_RETRY_SECONDS)
     jobs = client(location, "PipelineServiceClient")
     seen: dict[str, str] = {}
     names: dict[str, str] = {}
     while True:
         with calls(location):
-            job = jobs.get_pipeline_job(name=name, retry=_retry(), timeout=60)
+            job = jobs.get_pipeline_job(name=name, retry=again, timeout=60)
         tasks = {task.task_id: task for task in job.job_detail.task_details}
         names = names or step_names(json_format.MessageToDict(type(job).pb(job).pipeline_spec))
         for path, text in _changes(tasks, seen):
@@ -51,22 +54,6 @@ def watch(location: Location, name: str) -> bool:
     cause = f": {' '.join(job.error.message.split())}" if job.error.message else ""
     print(f"{name.rpartition('/')[2]}: {job.state.name.removeprefix('PIPELINE_STATE_')}{cause}", flush=True)
     return bool(job.state.name == _SUCCEEDED)
-
-
-def _retry() -> Any:
-    """Return the retry rule for calls that change nothing, during temporary failures of service or network."""
-    import requests
-    from google.api_core import exceptions, retry
-
-    temporary = (
-        exceptions.TooManyRequests,
-        exceptions.ServerError,
-        requests.exceptions.ConnectionError,
-        requests.exceptions.Timeout,
-    )
-    return retry.Retry(
-        predicate=retry.if_exception_type(*temporary), initial=1, maximum=30, multiplier=2, timeout=_RETRY_SECONDS
-    )
 
 
 def _changes(tasks: dict[int, Any], seen: dict[str, str]) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,7 @@ A schedule is known by its display name, and as managed by the label `schedule-h
 job of a schedule cannot be changed in place, so such a schedule is replaced at a moment that no cron can match, the
 handover: the new one starts there and the old one ends there. The new one is created first, so that a refused `create`
 leaves the old one as it was. After an interruption, the next plan continues from the schedules that it finds
-(docs/decisions/0071-schedules.md).
+(docs/decisions, 0071).
 """
 
 import dataclasses

@@ -82,6 +82,7 @@ def test_the_first_step_refuses_before_it_reads_the_source(tmp_path: Path) -> No
     with pytest.raises(UserError, match="minimum_score is 95"):
         prepare(
             settings=SOUND | {"minimum_score": 95},
+            dataflow={},
             source=str(tmp_path / "none"),
             output_directory=str(tmp_path / "dataset"),
             report_path=str(tmp_path / "report.html"),

@@ -201,7 +201,7 @@ def listed(*, is_repeatable: bool = True) -> Any:
         (403, UserError, "permission denied .*roles/aiplatform.user", 1),
         (404, NotFoundError, "not found", 1),
         (429, TrainingError, "quota exceeded .*later, or request more quota", 3),
-        (500, TrainingError, "the service is not available .*later", 1),
+        (500, TrainingError, "the service is not available .*later", 3),
         (501, UserError, "the service refused it", 1),
         (503, TrainingError, "the service is not available .*later", 3),
     ],

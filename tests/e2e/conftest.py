@@ -19,7 +19,6 @@ STEPS = {
     "evaluate",
     "compare",
     "export",
-    "importer",
     "model-upload",
     "record",
     "summary",

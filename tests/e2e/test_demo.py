@@ -45,6 +45,10 @@ def test_it_succeeds_and_prints_a_table_the_accuracy_the_model_and_the_report(
     assert report.read_text().count("<iframe") == 5  # the two pages of prepare, those of plan, evaluate and compare
 
 
+def test_at_most_fifteen_boxes_of_its_graph_start(demo: Run) -> None:
+    assert len([task for task in demo.record["tasks"] if task["state"] == "SUCCEEDED"]) <= 15
+
+
 def test_a_fresh_process_gets_the_printed_accuracy_from_the_saved_model(
     demo: Run, python: str, tmp_path: pathlib.Path
 ) -> None:

@@ -155,7 +155,7 @@ def test_parameter_servers_outlive_the_loss_of_a_worker(train: Train) -> None:
 def test_the_pipeline_of_the_page_survives_the_loss_of_a_machine(
     repository: pathlib.Path, compiled_training: pathlib.Path, python: str, tmp_path: pathlib.Path
 ) -> None:
-    page = (repository / "docs" / "faults.md").read_text().replace("\\\n", "")
+    page = (repository / "packages/localvertex/docs/faults.md").read_text().replace("\\\n", "")
     (line,) = re.findall(r"^    python (.*)$", page, flags=re.M)
     words = [str(compiled_training) if word == "build/image_training.json" else word for word in shlex.split(line)]
     smaller = [

@@ -13,7 +13,7 @@ from tests.e2e.conftest import STEPS, Run, Runner
 from trainer.predict import main as predict
 
 pytestmark = pytest.mark.slow
-REFUSED = STEPS - {"export", "importer", "model-upload", "record"}
+REFUSED = STEPS - {"export", "model-upload", "record"}
 
 
 def noise(folder: pathlib.Path, **counts: int) -> pathlib.Path:

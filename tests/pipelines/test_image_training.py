@@ -10,6 +10,7 @@ from kfp.cli.compile_ import collect_pipeline_or_component_from_module
 
 import pipelines.image_training
 from components.container_image import PLACEHOLDER_IMAGE
+from components.export.exported import own_container
 from components.train.machines import Machines
 from pipelines.image_training import image_training
 from pipelines.settings import Settings
@@ -40,6 +41,17 @@ def executor(spec: dict[str, Any], component: str) -> dict[str, Any]:
     return spec["deploymentSpec"]["executors"][spec["components"][component]["executorLabel"]]
 
 
+def depth(spec: dict[str, Any], component: dict[str, Any]) -> int:
+    """Return how deep dags are nested in a component, its own included."""
+    tasks = component.get("dag", {}).get("tasks", {}).values()
+    inner = (depth(spec, spec["components"][task["componentRef"]["name"]]) for task in tasks)
+    return 1 + max(inner) if tasks else 0
+
+
+def test_dags_are_nested_at_most_six_deep(spec: dict[str, Any]) -> None:
+    assert depth(spec, spec["root"]) <= 6
+
+
 def test_the_exit_handler_always_runs(spec: dict[str, Any]) -> None:
     tasks = spec["root"]["dag"]["tasks"]
     assert set(tasks) == {"exit-handler-1", "summary"}
@@ -58,18 +70,20 @@ def test_the_steps_follow_each_other(spec: dict[str, Any]) -> None:
         "evaluate": ["train-unless-finished"],
         "condition-3": ["evaluate"],
     }
-    assert after(spec, "comp-condition-3") == {"compare": [], "condition-4": ["compare"]}
+    assert after(spec, "comp-condition-3") == {
+        "compare": [],
+        "condition-4": ["compare"],
+        "condition-6": ["compare"],
+    }
     assert after(spec, "comp-condition-4") == {
-        "condition-branches-5": [],
-        "record": ["condition-branches-5"],
-        "condition-11": ["record"],
-    }
-    assert after(spec, "comp-condition-9") == {
         "export": [],
-        "condition-branches-6": ["export"],
-        "new-version": ["condition-branches-6", "export"],
+        "model-upload": ["export"],
+        "record": ["model-upload"],
+        "condition-5": ["record"],
     }
-    assert after(spec, "comp-condition-11") == {"deploy": []}
+    assert after(spec, "comp-condition-6") == {"record-2": [], "condition-7": ["record-2"]}
+    assert after(spec, "comp-condition-5") == {"deploy": []}
+    assert after(spec, "comp-condition-7") == {"deploy-2": []}
 
 
 def test_the_rest_runs_only_for_something_new_and_the_registry_gets_only_what_is_good_enough(
@@ -91,48 +105,35 @@ def condition(spec: dict[str, Any], component: str, task: str) -> str:
 
 
 def test_a_version_is_uploaded_once_and_deployed_only_if_asked_for(spec: dict[str, Any]) -> None:
-    assert condition(spec, "comp-condition-3", "condition-4") == "compare-is_registered == true"
-    branches = "comp-condition-branches-5"
-    assert condition(spec, branches, "condition-9") == "compare-registered_version == ''"
-    assert condition(spec, branches, "condition-10") == "!(compare-registered_version == '')"
+    assert condition(spec, "comp-condition-3", "condition-4") == "compare-next == 'export'"
+    assert condition(spec, "comp-condition-3", "condition-6") == "compare-next == 'record'"
+    assert condition(spec, "comp-condition-4", "condition-5") == "compare-deploy_endpoint != ''"
+    assert condition(spec, "comp-condition-6", "condition-7") == "compare-deploy_endpoint != ''"
     # The known version takes the place of the upload.
-    known = dag(spec, "comp-condition-10")["model"]["inputs"]["parameters"]
-    assert known["resource_name"] == {"componentInputParameter": "pipelinechannel--compare-registered_version"}
-    assert condition(spec, "comp-condition-4", "condition-11") == "compare-deploy_endpoint != ''"
+    uploaded, known = (
+        dag(spec, group)[name]["inputs"]
+        for group, name in (("comp-condition-4", "record"), ("comp-condition-6", "record-2"))
+    )
+    version = {"componentInputParameter": "pipelinechannel--compare-registered_version"}
+    assert known["parameters"]["registered_version"] == version
+    assert "registered_model" not in known.get("artifacts", {})
+    assert "registered_version" not in uploaded["parameters"]
+    assert uploaded["artifacts"]["registered_model"]["taskOutputArtifact"]["producerTask"] == "model-upload"
     defaults = spec["root"]["inputDefinitions"]["parameters"]
     assert defaults["deploy_endpoint"]["defaultValue"] == ""
     assert defaults["force_promotion"]["defaultValue"] is False
 
 
-def test_an_upload_takes_the_aliases_of_the_comparison_and_gets_the_parent_where_there_is_one(
-    spec: dict[str, Any],
-) -> None:
-    assert condition(spec, "comp-condition-branches-1", "condition-2") == "parent_model != ''"
-    following, first = (
-        dag(spec, "comp-condition-2-2")["model-upload"],
-        dag(spec, "comp-condition-3-2")["model-upload-2"],
-    )
-    for upload in (following, first):
-        given = upload["inputs"]["parameters"]
-        assert given["version_aliases"] == {"componentInputParameter": "pipelinechannel--aliases"}
-        assert given["labels"] == {"componentInputParameter": "pipelinechannel--labels"}
-    assert "parent_model" in following["inputs"]["artifacts"]
-    assert "parent_model" not in first["inputs"]["artifacts"]
-    wired = dag(spec, "comp-condition-9")["new-version"]["inputs"]["parameters"]
-    assert wired["aliases"] == {"componentInputParameter": "pipelinechannel--compare-aliases"}
-    assert wired["labels"] == {"taskOutputParameter": {"producerTask": "export", "outputParameterKey": "labels"}}
-
-
-def test_a_model_of_the_registry_has_the_uri_that_google_gives_it(spec: dict[str, Any]) -> None:
-    """kfp leaves a placeholder inside of an importer's own URI as it is."""
-    (uri,) = {
-        task["inputs"]["parameters"]["uri"]["runtimeValue"]["constant"].partition("/v1/")[0]
-        for component in spec["components"].values()
-        for name, task in component.get("dag", {}).get("tasks", {}).items()
-        if name == "model"
-    }
-    assert uri == "https://{{$.pipeline_google_cloud_location}}-aiplatform.googleapis.com"
-    assert "{{channel:" not in json.dumps(spec)
+def test_an_upload_takes_the_aliases_of_the_comparison_and_the_rest_of_the_export(spec: dict[str, Any]) -> None:
+    given = dag(spec, "comp-condition-4")["model-upload"]["inputs"]
+    aliases = {"componentInputParameter": "pipelinechannel--compare-aliases"}
+    assert given["parameters"]["version_aliases"] == aliases
+    of_export = [
+        given["parameters"]["labels"]["taskOutputParameter"],
+        *(each["taskOutputArtifact"] for each in given["artifacts"].values()),
+    ]
+    assert {each["producerTask"] for each in of_export} == {"export"}
+    assert set(given["artifacts"]) == {"parent_model", "unmanaged_container_model"}
 
 
 def test_a_finished_run_requests_no_machines(spec: dict[str, Any]) -> None:
@@ -204,11 +205,11 @@ def executor_container(spec: dict[str, Any], component: str) -> dict[str, Any]:
 def test_locations_are_that_of_the_pipeline(spec: dict[str, Any]) -> None:
     (condition,) = dag(spec, "comp-train-unless-finished").values()
     job = dag(spec, condition["componentRef"]["name"])["custom-training-job"]
-    uploads = [dag(spec, "comp-condition-2-2")["model-upload"], dag(spec, "comp-condition-3-2")["model-upload-2"]]
+    upload = dag(spec, "comp-condition-4")["model-upload"]
     plan = dag(spec, "comp-exit-handler-1")["plan"]
     here = {"runtimeValue": {"constant": "{{$.pipeline_google_cloud_location}}"}}
     assert job["inputs"]["parameters"]["location"] == here
-    assert [upload["inputs"]["parameters"]["location"] for upload in uploads] == [here, here]
+    assert upload["inputs"]["parameters"]["location"] == here
     assert plan["inputs"]["parameters"]["region"] == here
 
 
@@ -217,7 +218,7 @@ def test_no_step_answers_from_a_cache(spec: dict[str, Any]) -> None:
         (component, name): task
         for component, definition in {**spec["components"], "root": spec["root"]}.items()
         for name, task in definition.get("dag", {}).get("tasks", {}).items()
-        if "executorLabel" in spec["components"][task["componentRef"]["name"]] and not name.startswith("importer")
+        if "executorLabel" in spec["components"][task["componentRef"]["name"]]
     }
     assert {name for _, name in steps} == {
         "prepare",
@@ -227,9 +228,10 @@ def test_no_step_answers_from_a_cache(spec: dict[str, Any]) -> None:
         "compare",
         "export",
         "model-upload",
-        "model-upload-2",
         "record",
+        "record-2",
         "deploy",
+        "deploy-2",
         "summary",
     }
     assert [name for name, task in steps.items() if task["cachingOptions"].get("enableCache")] == []
@@ -265,13 +267,10 @@ def test_every_hyperparameter_of_the_trainer_is_a_parameter_with_the_same_defaul
 
 
 def test_the_registered_model_is_served_by_the_image_of_the_parameter(spec: dict[str, Any]) -> None:
-    own, other = (executor(spec, f"comp-{each}")["importer"] for each in ("importer-2", "importer-2-2"))
-    assert own["metadata"]["containerSpec"]["imageUri"] == IMAGE
-    assert own["metadata"]["containerSpec"]["command"] == ["python", "-m", "trainer.serve"]
-    importer = other
-    assert importer["typeSchema"]["schemaTitle"] == "google.UnmanagedContainerModel"
-    assert "command" not in importer["metadata"]["containerSpec"]
-    assert "{{$.inputs.parameters['metadata" in json.dumps(importer["metadata"]["containerSpec"])
+    given = dag(spec, "comp-condition-4")["export"]["inputs"]["parameters"]
+    assert given["serving_image"] == {"componentInputParameter": "pipelinechannel--serving_image"}
+    assert given["own_image"] == {"runtimeValue": {"constant": IMAGE}}
+    assert own_container(IMAGE)["command"] == ["python", "-m", "trainer.serve"]
 
 
 def test_the_module_has_one_pipeline_for_kfps_own_command() -> None:

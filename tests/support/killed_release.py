@@ -80,7 +80,7 @@ class Kill:
     """Chooses that process, from 0 (the oldest) to below 1 (the newest)."""
 
 
-EVALUATED = Point(module="components.compare.comparison", name="compare", when="before", is_run=True)
+EVALUATED = Point(module="components.compare.promotion", name="compare", when="before", is_run=True)
 
 
 class KilledRelease(ReleaseRecords):

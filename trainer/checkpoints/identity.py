@@ -67,9 +67,7 @@ def summary(result: dict[str, Any], constant_answer: tuple[str, float]) -> str:
         result: Content of `result.json`.
         constant_answer: A class, and the validation accuracy of always answering it.
     """
-    steps = result["final_step"]
-    # Results of earlier versions do not have the planned steps.
-    planned = result.get("num_planned_steps", steps)
+    steps, planned = result["final_step"], result["num_planned_steps"]
     early = "" if steps == planned else f" of {planned} (stopped early: {result['stop_reason']})"
     other = f"{result['metric']} {result['score']:.4f} and " if "score" in result else ""
     name, accuracy = constant_answer

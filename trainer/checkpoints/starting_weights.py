@@ -48,17 +48,12 @@ def of_run(directory: str) -> StartingWeights:
     """Return the weights of a finished run's best checkpoint.
 
     Raises:
-        UserError: There is no finished run, or it is one of an earlier version, which did not record its classes.
+        UserError: There is no finished run.
     """
     result = result_file.read_result(directory)
     if not result or not result_file.is_finished(directory):
         raise UserError(f"no finished run in {directory!r}; train it to its end first, or name another one")
-    model = result.get("model")
-    if not isinstance(model, dict) or not model.get("class_names"):
-        raise UserError(
-            f"the run in {directory!r} is of an earlier version, which did not record its classes; start from its"
-            " registered model, or train it again with another run_label"
-        )
+    model = result["model"]
     best = checkpoints.best(directory)
     return StartingWeights(
         model=best.identity["model"],
@@ -70,7 +65,7 @@ def of_run(directory: str) -> StartingWeights:
 
 def pin(weights: StartingWeights, directory: str) -> None:
     """Copy weights into a folder; do nothing if they are there already."""
-    # First, because weights in the folder count as complete. A copy of an earlier version has no such file.
+    # First, because weights in the folder count as complete.
     path = storage.join(directory, seen.FILE)
     known = [each for each in (weights.seen_images, seen.read(path)) if each is not None]
     if known:
@@ -169,7 +164,7 @@ def note_start(checkpoint_directory: str, *, weights: str, folder: str, taken: s
 def noted_start(checkpoint_directory: str) -> dict[str, Any] | None:
     """Return what `note_start` wrote, or None."""
     content = storage.read_json(storage.join(checkpoint_directory, _START_FILE))
-    is_usable = isinstance(content, dict) and seal.is_sealed(content) and seal.is_intact(content)
+    is_usable = isinstance(content, dict) and seal.is_intact(content)
     return seal.without(content) if is_usable else None
 
 

@@ -32,7 +32,7 @@ _STORED_TOLERANCE = 1e-4
 """Largest difference of a probability for stored images, whose pixels are equal on both sides."""
 _OTHER_TOLERANCE = 0.1
 """The same for other images, which prepare resizes with Pillow and the server with TensorFlow: pixels differ by 1 of
-255, and probabilities by what docs/decisions/0094-serving.md has measured."""
+255, and probabilities by at most 0.016 (docs/decisions, 0094)."""
 _LIMIT_SECONDS = 300.0
 _POLL_SECONDS = 0.02
 _IMAGES_PER_REQUEST = 8

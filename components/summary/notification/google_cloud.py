@@ -14,6 +14,8 @@ from components import vertex_clients
 from components.summary.notification.delivery import Limits, NotSentError, TemporaryError, check_status, retried
 from components.summary.notification.failures import failed_tasks
 from components.summary.notification.message import FailedStep
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.google_errors import google_errors
 from localvertex_base.userinput.spelling import on_one_line
 
 
@@ -42,14 +44,10 @@ class GoogleCloud:
     def _credentials(self) -> Any:
         if self._given is not None:
             return self._given
-        import google.auth
-        from google.auth.exceptions import DefaultCredentialsError
-
         try:
-            found, _ = google.auth.default(scopes=[vertex_clients.SCOPE])
-        except DefaultCredentialsError:
-            raise NotSentError("there are no credentials for Google Cloud") from None
-        return found
+            return vertex_clients.google_credentials()[0]
+        except UserError as error:
+            raise NotSentError(str(error)) from None
 
     def secret(self, version: str) -> str:
         """Return the text of a secret's version, without white space around it.
@@ -83,16 +81,14 @@ class GoogleCloud:
             raise NotSentError(f"{what}: {error}") from None
 
     def _call_once(self, method: str, url: str, body: Any) -> Any:
-        import requests
-        from google.auth.exceptions import GoogleAuthError
         from google.auth.transport.requests import AuthorizedSession
 
         options: dict[str, Any] = {"timeout": self._limits.timeout, "allow_redirects": False}
-        try:
-            with AuthorizedSession(self._credentials) as session:  # type: ignore[no-untyped-call]
-                answer = session.request(method, url, json=body, **options)
-        except (requests.RequestException, GoogleAuthError) as error:
-            raise TemporaryError(f"the call failed ({type(error).__name__})") from None
+        with (
+            google_errors(lambda error: TemporaryError(error.line())),
+            AuthorizedSession(self._credentials) as session,  # type: ignore[no-untyped-call]
+        ):
+            answer = session.request(method, url, json=body, **options)
         check_status(answer.status_code, _detail(answer))
         try:
             return answer.json()
@@ -105,12 +101,8 @@ class GoogleCloud:
         Raises:
             NotSentError: The job cannot be read.
         """
-        from google.api_core.exceptions import GoogleAPICallError
-
-        try:
+        with google_errors(lambda error: NotSentError(f"the pipeline job cannot be read: {error.line()}")):
             found = self._client("PipelineServiceClient", job).get_pipeline_job(name=job, timeout=self._seconds)
-        except GoogleAPICallError as error:
-            raise NotSentError(f"the pipeline job cannot be read ({on_one_line(error)})") from None
         tasks = {task.task_id: task for task in found.job_detail.task_details}
         return [
             FailedStep(
@@ -122,13 +114,14 @@ class GoogleCloud:
         ]
 
     def _error_of(self, custom_job: str) -> str:
-        from google.api_core.exceptions import GoogleAPICallError
-
         try:
-            found = self._client("JobServiceClient", custom_job).get_custom_job(name=custom_job, timeout=self._seconds)
-        except GoogleAPICallError as error:
-            return f"its error cannot be read ({on_one_line(error)})"
-        return str(found.error.message)
+            with google_errors(lambda error: NotSentError(error.line())):
+                job = self._client("JobServiceClient", custom_job).get_custom_job(
+                    name=custom_job, timeout=self._seconds
+                )
+        except NotSentError as error:
+            return f"its error cannot be read: {error}"
+        return str(job.error.message)
 
     @property
     def _seconds(self) -> float:

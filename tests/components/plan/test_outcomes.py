@@ -10,7 +10,7 @@ import pytest
 from components.compare.criteria import Criteria
 from components.plan import outcomes
 from components.plan.outcomes import Release
-from components.registry.labels import ALIASES, PROJECT_LABEL
+from components.registry.labels import ALIASES, CHECKPOINT, PROJECT_LABEL, label_value
 from components.registry.registry import Registry
 from exact_resume.checkpoints import outcome
 from tests.support.finished import note_evaluation, write_finished_run
@@ -21,12 +21,13 @@ RELEASE = Release(model_name=NAME, serving_image=IMAGE, region="us-central1", mi
 
 
 @pytest.fixture
-def upload(server: Server, registry: Registry) -> Callable[..., str]:
+def upload(server: Server, registry: Registry, run: str) -> Callable[..., str]:
     """Register the next version of the model and return its resource name."""
 
     def next_version(aliases: tuple[str, ...] = ALIASES) -> str:
         parent = registry.find(NAME)
-        model = {"displayName": NAME, "versionAliases": aliases, "labels": dict([PROJECT_LABEL])}
+        labels = dict([PROJECT_LABEL]) | {CHECKPOINT: label_value(outcome.best_digest(run))}
+        model = {"displayName": NAME, "versionAliases": aliases, "labels": labels}
         body = {"model": model} | ({"parentModel": parent} if parent else {})
         answer = server.call("POST", "models:upload", body)
         answer.raise_for_status()
@@ -105,20 +106,6 @@ def test_a_registered_version_is_nothing_new_until_it_is_deleted(
 def test_a_note_that_names_no_version_is_no_registration(run: str, name: Any) -> None:
     register(run, name)
     assert outcomes.conclusion(run, RELEASE, no_call) == ""
-
-
-def test_notes_of_earlier_versions_are_read(
-    run: str, server: Server, registry: Registry, concluded: Callable[..., str]
-) -> None:
-    """Their models have neither labels nor a champion, and a first version may be named by its model."""
-    answer = server.call("POST", "models:upload", {"model": {"displayName": NAME}})
-    model = answer.json()["response"]["model"]
-    for name in (f"{model}@1", model):
-        register(run, name)
-        assert concluded() == f"test accuracy 0.9000, registered as {name}"
-        # Nothing refuses it as the champion, so a deployment that is asked for now resumes there.
-        assert concluded(endpoint="pets") == ""
-    assert registry.find(NAME) == ""
 
 
 def test_a_refused_model_is_compared_again_only_when_the_champion_or_the_criteria_change(

@@ -13,8 +13,8 @@ import pytest
 
 from components.container_image import PLACEHOLDER_IMAGE
 from components.plan.training_plan import TrainingPlan, plan
-from components.registry.labels import PROJECT_LABEL
-from exact_resume.checkpoints.outcome import note_registration
+from components.registry.labels import CHECKPOINT, PROJECT_LABEL, label_value
+from exact_resume.checkpoints.outcome import best_digest, note_registration
 from localvertex_base.userinput.errors import UserError
 from trainer import task
 from trainer.config import TrainConfig
@@ -217,14 +217,6 @@ def test_exact_after_an_inexact_run_is_not_nothing_new(make: Make, dataset: str)
     assert make().run_id == quick.run_id
 
 
-def test_an_exact_run_of_an_earlier_version_keeps_its_run_id(make: Make, dataset: str) -> None:
-    """Their identities had no field for it; all starts of the run were exact."""
-    earlier = make()
-    finish(earlier, TrainConfig(**HYPERPARAMETERS), dataset, True, True)
-    found = make(exact=True)
-    assert (found.run_id, found.has_nothing_new) == (earlier.run_id, True)
-
-
 def test_profiled_steps_change_neither_the_run_id_nor_other_flags(make: Make) -> None:
     plain, profiled = make(), make(profile_steps="100-109")
     assert profiled.run_id == plain.run_id
@@ -272,7 +264,8 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_regis
     assert make(minimum_score=1.0).has_nothing_new is True
     assert f"test accuracy {accuracy:.4f}, below minimum_score 1: not registered" in capsys.readouterr().out
     assert make(minimum_score=accuracy).has_nothing_new is False
-    body = {"model": {"displayName": NAMES["model_name"], "labels": dict([PROJECT_LABEL])}}
+    of_checkpoint = {CHECKPOINT: label_value(best_digest(made.checkpoint_directory))}
+    body = {"model": {"displayName": NAMES["model_name"], "labels": dict([PROJECT_LABEL]) | of_checkpoint}}
     name = f"{server.call('POST', 'models:upload', body).json()['response']['model']}@1"
     given = {"model_name": NAMES["model_name"], "serving_image": NAMES["serving_image"]}
     note_registration(made.checkpoint_directory, resource_name=name, **given)

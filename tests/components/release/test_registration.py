@@ -106,11 +106,11 @@ def test_a_version_gets_everything_and_a_repetition_changes_nothing(
     assert found.name == name
 
 
-def test_a_description_has_the_baseline_of_the_chosen_metric_and_none_for_an_evaluation_of_an_earlier_version() -> None:
+def test_a_description_has_the_baseline_of_the_chosen_metric_and_none_without_it() -> None:
     chosen = description(METRICS | {"baseline_balanced_accuracy": 0.25})
     assert ", balanced_accuracy 0.9000 (0.2500 by always answering 'cat'), loss" in chosen
-    earlier = {name: value for name, value in METRICS.items() if not name.startswith("b")}
-    assert description(earlier) == "accuracy 0.9000, loss 0.2500, macro_f1 0.8750 (20 test images)"
+    without = {name: value for name, value in METRICS.items() if not name.startswith("b")}
+    assert description(without) == "accuracy 0.9000, loss 0.2500, macro_f1 0.8750 (20 test images)"
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from components import vertex_clients
-from components.compare import comparison
+from components.compare import promotion
 from components.compare.criteria import Criteria
 from components.plan.outcomes import Release, conclusion
 from components.registry.registry import Registry
@@ -69,7 +69,7 @@ class Steps:
 
     def compare(self) -> None:
         """Call `compare`."""
-        comparison.compare(
+        promotion.compare(
             page_path=str(self._folder / "page.html"),
             metrics={},
             source="digits",

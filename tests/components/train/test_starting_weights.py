@@ -177,11 +177,6 @@ def test_runs_that_cannot_be_started_from_are_refused(resolve: Any, training: Pa
     data = dataset("cat", "dog")
     name = finish(training, data)
     result = training / name / "checkpoints" / "result.json"
-    content = json.loads(result.read_text())
-    del content["model"], content["seal"]
-    result.write_text(json.dumps(content))
-    with pytest.raises(UserError, match="of an earlier version, which did not record its classes"):
-        resolve(f"run:{name}", data)
     result.unlink()
     with pytest.raises(UserError, match="no finished run"):
         resolve(f"run:{name}", data)

@@ -118,16 +118,24 @@ def test_a_lost_answer_names_the_job_that_may_be_running(
     done = pipelines(*words, "--pipeline-root", "gs://my-bucket/pipelines")
     assert done.returncode == 1
     line = done.stderr.splitlines()[-1]
-    assert line.startswith(f"error: {url} answered with ")
+    assert line.startswith(f"error: {url} is not available (it answered with ")
     assert line.endswith(f" may be running: look at {url}/ before you submit again")
 
 
-def test_a_file_of_an_earlier_version_is_refused(pipelines: Any, server: Server, repository: Path) -> None:
-    file = repository / "tests" / "data" / "earlier_version" / "image_training.json"
+def test_a_file_whose_plan_has_fewer_inputs_is_refused(
+    pipelines: Any, server: Server, compiled: Path, tmp_path: Path
+) -> None:
+    spec = json.loads((compiled / "image_training.json").read_text())
+    for dag in [each["dag"] for each in (spec["root"], *spec["components"].values()) if "dag" in each]:
+        for task in dag["tasks"].values():
+            if task["componentRef"]["name"] == "comp-plan":
+                del task["inputs"]["parameters"]["epochs"]
+    del spec["components"]["comp-plan"]["inputDefinitions"]["parameters"]["epochs"]
+    (tmp_path / "fewer.json").write_text(json.dumps(spec))
     root = ("--pipeline-root", "gs://my-bucket/x")
-    done = pipelines("custom-job", file, "--dataset", "d", *root, *server.endpoint, "--dry-run")
+    done = pipelines("custom-job", tmp_path / "fewer.json", "--dataset", "d", *root, *server.endpoint, "--dry-run")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.splitlines()[-1].startswith("error: the pipeline has no boot_disk_size_gb, boot_disk_type,")
+    assert done.stderr.splitlines()[-1].startswith("error: the pipeline has no epochs; compile it again")
 
 
 def test_weights_that_only_the_pipeline_can_look_up_are_refused(pipelines: Any, compiled: Path) -> None:

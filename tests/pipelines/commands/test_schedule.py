@@ -276,8 +276,8 @@ def test_wrong_input_is_one_line_with_its_path(pipelines: Any, write: Any, chang
 @pytest.mark.parametrize(
     ("code", "status", "message"),
     [
-        (403, "PERMISSION_DENIED", "permission denied in local-project: the reason; docs/cloud.md lists the required"),
-        (429, "RESOURCE_EXHAUSTED", "quota exceeded in us-central1: the reason; request more under"),
+        (403, "PERMISSION_DENIED", "permission denied (the reason); docs/cloud.md lists the roles required in"),
+        (429, "RESOURCE_EXHAUSTED", "quota exceeded (the reason); request more in us-central1 under"),
     ],
 )
 def test_a_refusal_of_the_service_is_one_line_with_the_cause_first(
@@ -343,7 +343,7 @@ def test_a_refused_create_changes_nothing(
 
     done = pipelines("schedule", "apply", "--endpoint", service(refuse))
     assert done.returncode == 1
-    assert done.stderr.startswith("error: quota exceeded in us-central1: too many schedules")
+    assert done.stderr.startswith("error: quota exceeded (too many schedules)")
     assert server.schedules() == before
 
 
@@ -352,7 +352,7 @@ def test_an_unreachable_service_and_missing_credentials_are_one_line(pipelines: 
     done = pipelines("schedule", "plan", "--endpoint", "http://127.0.0.1:9")
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
-    assert line.startswith("error: cannot reach http://127.0.0.1:9: ")
+    assert line.startswith("error: http://127.0.0.1:9 is not available (it cannot be reached: ")
     write({"pipeline_root": "gs://my-bucket/root"})
     done = pipelines("schedule", "plan", "--project", "my-project")
     assert done.returncode == 2
@@ -401,7 +401,7 @@ def test_a_work_directory_of_another_server_is_one_line(pipelines: Any, server: 
     token.chmod(0o644)
     done = pipelines("schedule", "list", "--endpoint", server.url)
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f"error: {token} can be read by other users; restart `python -m localvertex serve`")
+    assert line.startswith(f"error: the credentials were not accepted ({token} can be read by other users; restart")
     token.chmod(0o600)
     done = pipelines("schedule", "list", "--endpoint", server.url)
     assert "does not accept the token of the work directory runs" in done.stderr

@@ -20,8 +20,8 @@ def test_steps_have_the_names_that_the_graph_gives_them() -> None:
     assert names[inside] == "something-new"
     assert names[f"{inside}/train-unless-finished/condition-1/custom-training-job"] == "train-unless-finished/train"
     assert names[f"{inside}/condition-3"] == "good-enough"
-    release = f"{inside}/condition-3/condition-4/condition-branches-5/condition-9/new-version"
-    assert names[f"{release}/condition-branches-1/condition-2/model-upload"] == "new-version/register"
+    assert names[f"{inside}/condition-3/condition-4/model-upload"] == "register"
+    assert names[f"{inside}/condition-3/condition-6/record-2"] == "record"
 
 
 def test_an_empty_spec_has_no_names() -> None:

@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from cloud import main
-from pipelines import servable
 from tests.pipelines.project.conftest import Script, World
 from vertex_testing.in_process import call
 
@@ -48,14 +47,16 @@ def test_up_creates_everything_with_its_mark_and_a_second_run_changes_nothing(
     compiled = (repository / "build" / "image_training.json").read_text()
     image = f"europe-west4-docker.pkg.dev/my-project/image-training/image-training-python@{DIGEST}"
     cpu_image = image.replace("image-training-python", "image-training-cpu")
-    executors = json.loads(compiled)["deploymentSpec"]["executors"]
+    spec = json.loads(compiled)
+    executors = spec["deploymentSpec"]["executors"]
     images = {name: found.get("container", {}).get("image", "") for name, found in executors.items()}
     used = {name: found for name, found in images.items() if "training" in found}
     assert used["exec-prepare"] == used["exec-plan"] == cpu_image
     assert used["exec-export"] == used["exec-record"] == cpu_image
     assert used["exec-evaluate"] == used["exec-compare"] == image
-    served = [found["importer"]["metadata"] for found in executors.values() if "trainer.serve" in str(found)]
-    assert served == [{"containerSpec": servable.own_container(cpu_image)}]
+    tasks = [task for each in spec["components"].values() for task in each.get("dag", {}).get("tasks", {}).items()]
+    served = [task["inputs"]["parameters"]["own_image"] for name, task in tasks if name == "export"]
+    assert served == [{"runtimeValue": {"constant": cpu_image}}]
     assert not any("dataflow" in service for service in world.read()["services"])
     changes = world.changes
     second = cloud("up", "--region", "europe-west4")

@@ -1,7 +1,6 @@
 """Opening a folder that is not a prepared dataset, or one of another version."""
 
 import json
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -16,10 +15,3 @@ def test_a_folder_that_is_not_a_dataset_is_refused(tmp_path: Path) -> None:
     (tmp_path / "dataset.json").write_text(json.dumps({"format_version": 99}))
     with pytest.raises(UserError, match="format 99, expected 2; run prepare again"):
         dataset.load(str(tmp_path))
-
-
-def test_a_dataset_that_an_earlier_version_made_is_refused(repository: Path, tmp_path: Path) -> None:
-    with tarfile.open(repository / "tests" / "data" / "earlier_version" / "killed_run.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    with pytest.raises(UserError, match=r"has format 1, made by an earlier version; run prepare again$"):
-        dataset.load(str(tmp_path / "dataset"))

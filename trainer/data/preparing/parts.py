@@ -18,9 +18,8 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, BinaryIO
 
-from exact_resume.files import downloads, storage
+from exact_resume.files import atomic_write, downloads, storage
 from exact_resume.files.overlap import begun, in_order
-from localvertex_base.userinput import asides
 from trainer.data.preparing.read import examined
 from trainer.data.preparing.rows import Row, from_values, to_values
 from trainer.data.sources.source import SourceImage
@@ -179,7 +178,7 @@ def remove(folder: str) -> None:
     """Remove all parts of a folder, and what killed processes left of some; nothing else."""
     if not storage.is_object_store(folder):
         for left in filter(None, map(_ASIDE.fullmatch, storage.names(folder))):
-            asides.remove_left(pathlib.Path(folder, left[1]))
+            atomic_write.remove_left(pathlib.Path(folder, left[1]))
 
     def remove_one(name: str) -> None:
         # Another attempt may be removing them, too.

@@ -47,8 +47,6 @@ def check_metadata(content: Any, path: str, *, format_version: int) -> None:
     if not isinstance(content, dict):
         raise UserError(f"{path!r} is damaged: it is not a JSON object; run prepare again")
     found = content.get("format_version")
-    if found in range(1, format_version) and not isinstance(found, bool):
-        raise UserError(f"dataset {path!r} has format {found}, made by an earlier version; run prepare again")
     if found != format_version:
         raise UserError(f"dataset {path!r} has format {quoted(found)}, expected {format_version}; run prepare again")
     for name, (is_valid, expected) in _FIELDS.items():

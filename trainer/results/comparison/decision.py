@@ -1,4 +1,4 @@
-"""Decides whether a model replaces the champion, from both models' scores on the same images."""
+"""Which of two models is better, from their scores on the same images; `components/compare` decides what follows."""
 
 import math
 from collections.abc import Mapping

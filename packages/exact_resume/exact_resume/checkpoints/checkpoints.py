@@ -70,7 +70,7 @@ class Checkpoint:
     is_validated: bool = True
     """False if a stop interrupted the validation that was due at this step: a resumed run validates first."""
     validations: tuple[Best, ...] = ()
-    """Scores of all validations so far, in order of their steps; empty in checkpoints of earlier versions."""
+    """Scores of all validations so far, in order of their steps."""
     devices: tuple[Mapping[str, Any], ...] = ()
     """The devices of an exact run, from `exact_resume.checkpoints.exactness.with_devices`; empty for other runs."""
     loss_scaling: dict[str, float] = dataclasses.field(default_factory=dict)
@@ -153,7 +153,7 @@ def load(directory: str, step: int) -> Checkpoint:
             arrays=arrays,
             batch_digests=batch_digests,
             is_validated=content["is_validated"],
-            validations=tuple(Best(**score) for score in content.get("validations", ())),
+            validations=tuple(Best(**score) for score in content["validations"]),
             devices=tuple(content.get("devices", ())),
             loss_scaling=content["loss_scaling"],
         )

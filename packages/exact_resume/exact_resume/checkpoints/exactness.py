@@ -1,12 +1,11 @@
-"""Refuse exact runs on other devices; recognise exact runs of earlier versions."""
+"""Refuse exact runs on other devices."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from exact_resume.checkpoints import checkpoints, manifest, occupant, result_file
+from exact_resume.checkpoints import checkpoints, manifest
 from exact_resume.checkpoints.manifest import TornCheckpoint
 from exact_resume.errors import InputError
-from exact_resume.events import log as event_log
 
 Devices = Mapping[str, Any]
 """`kind`, `num_devices` and `num_machines`; also `from_step` in the record of a run."""
@@ -41,21 +40,10 @@ def _are_equal(one: Devices, other: Devices) -> bool:
 def _devices_in(directory: str) -> Sequence[Devices]:
     for step in checkpoints.steps(directory):
         try:
-            # Checkpoints of earlier versions name no devices.
             return tuple(manifest.read(directory, step).get("devices", ()))
         except TornCheckpoint:
             continue
     return ()
-
-
-def is_exact_of_earlier_version(checkpoint_directory: str) -> bool:
-    """Return whether the run in a folder has no field `exact`, and all its starts were exact: it keeps its identity."""
-    result = result_file.read_result(checkpoint_directory) or {}
-    found = result.get("identity") or occupant.identity_in(checkpoint_directory)
-    if not found or "exact" in found:
-        return False
-    starts = [event for event in event_log.read(checkpoint_directory) if event["event"] == "start"]
-    return bool(starts) and all(event.get("exact") is True for event in starts)
 
 
 def describe_devices(devices: Sequence[Mapping[str, Any]]) -> str:

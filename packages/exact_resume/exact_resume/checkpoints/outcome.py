@@ -165,7 +165,7 @@ def notes(checkpoint_directory: str) -> Notes:
     digest = best_digest(checkpoint_directory)
     evaluation = _read(checkpoint_directory, _EVALUATION_FILE, digest)
     return Notes(
-        evaluation=evaluation if seal.is_sealed(evaluation) and seal.is_intact(evaluation) else {},
+        evaluation=evaluation if seal.is_intact(evaluation) else {},
         comparison=_read(checkpoint_directory, _COMPARISON_FILE, digest),
         registration=_read(checkpoint_directory, _REGISTRATION_FILE, digest),
         deployment=_read(checkpoint_directory, _DEPLOYMENT_FILE, digest),

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-_FIELD = "seal"
+FIELD = "seal"
 
 
 def digest(content: Any) -> str:
@@ -15,19 +15,14 @@ def digest(content: Any) -> str:
 
 def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content with its seal."""
-    return {**content, _FIELD: digest(content)}
-
-
-def is_sealed(content: Mapping[str, Any]) -> bool:
-    """Return whether there is a seal; files of earlier versions have none."""
-    return _FIELD in content
+    return {**content, FIELD: digest(content)}
 
 
 def is_intact(content: Mapping[str, Any]) -> bool:
-    """Return whether the content has no seal, or the right one."""
-    return not is_sealed(content) or content[_FIELD] == digest(without(content))
+    """Return whether the content has the right seal."""
+    return bool(content.get(FIELD) == digest(without(content)))
 
 
 def without(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content without its seal."""
-    return {name: value for name, value in content.items() if name != _FIELD}
+    return {name: value for name, value in content.items() if name != FIELD}

@@ -10,7 +10,7 @@ import errno
 import io
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import IO, Any
 
 from exact_resume.files import bucket_errors, bucket_upload
@@ -46,20 +46,6 @@ def read_range(path: str, start: int, num_bytes: int) -> bytes:
     with _object(path) as blob:
         last = start + num_bytes - 1
         return bytes(blob.download_as_bytes(start=start, end=last, retry=Patience(), timeout=TIMEOUT_SECONDS))
-
-
-def read_many(
-    paths: Iterable[str], *, max_bytes: int = sys.maxsize, num_connections: int = _NUM_CONNECTIONS
-) -> Iterator[bytes | OSError]:
-    """Yield the content of each object in order, or why it cannot be read, over several connections at a time."""
-
-    def read_one(path: str) -> bytes | OSError:
-        try:
-            return read(path, max_bytes=max_bytes)
-        except OSError as error:
-            return error
-
-    return in_order(read_one, paths, num_threads=num_connections)
 
 
 def download(path: str, file: IO[bytes]) -> None:

@@ -9,7 +9,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 
-from exact_resume.files import asides, bucket, storage
+from exact_resume.files import atomic_write, bucket, storage
 from exact_resume.files.overlap import begun, in_order
 from exact_resume.files.storage import MISSING, Path
 
@@ -39,12 +39,15 @@ class Fence:
             self.confirm()
             storage.write_bytes(path, data)
         else:
-            with asides.file(pathlib.Path(self.folder, os.path.basename(path)), 0o666) as (aside, descriptor):
-                with open(descriptor, "wb", closefd=False) as file:
-                    file.write(data)
-                os.fsync(descriptor)
-                self.confirm()
-                os.replace(aside, path)
+            target = pathlib.Path(path)
+            with atomic_write.replacing(
+                target, beside=pathlib.Path(self.folder, target.name), publish=self._move
+            ) as file:
+                file.write(data)
+
+    def _move(self, aside: pathlib.Path, target: pathlib.Path) -> None:
+        self.confirm()
+        os.replace(aside, target)
 
     def _copy(self, path: str, data: bytes) -> None:
         """Write a partial object and copy it; the service refuses the copy once the partial object was removed."""
@@ -109,8 +112,8 @@ def committed_directory(
         return
     target = pathlib.Path(final)
     target.parent.mkdir(parents=True, exist_ok=True)
-    asides.remove_left(target)
-    with asides.folder(target) as aside:
+    atomic_write.remove_left(target)
+    with atomic_write.folder(target) as aside:
         yield aside
         _flush_to_disk(aside)
         fence.confirm()

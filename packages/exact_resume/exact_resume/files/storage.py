@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, TypeVar
 
-from exact_resume.files import asides, bucket, small_files
+from exact_resume.files import atomic_write, bucket
 
 Path = str | os.PathLike[str]
 T = TypeVar("T")
@@ -47,8 +47,8 @@ def join(directory: Path, *names: str) -> str:
 def scratch(name: str) -> Iterator[pathlib.Path]:
     """Yield a temporary folder on this machine, after removing those that killed processes left under the same name."""
     target = pathlib.Path(tempfile.gettempdir(), name)
-    asides.remove_left(target)
-    with asides.folder(target) as folder:
+    atomic_write.remove_left(target)
+    with atomic_write.folder(target) as folder:
         folder.chmod(0o700)
         yield folder
 
@@ -182,7 +182,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     if is_object_store(path):
         target.write_bytes(data)
         return
-    small_files.write(target, data)
+    atomic_write.write(target, data)
 
 
 def write_file(path: Path, file: BinaryIO) -> None:
@@ -197,11 +197,8 @@ def write_file(path: Path, file: BinaryIO) -> None:
         with target.open("wb") as copy:
             shutil.copyfileobj(file, copy)
         return
-    with asides.file(target, 0o666) as (aside, descriptor), open(descriptor, "wb", closefd=False) as copy:
+    with atomic_write.replacing(target) as copy:
         shutil.copyfileobj(file, copy)
-        copy.flush()
-        os.fsync(descriptor)
-        os.replace(aside, target)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -10,7 +10,7 @@ import errno
 import os
 import pathlib
 
-from exact_resume.files import asides, bucket, storage
+from exact_resume.files import atomic_write, bucket, storage
 from exact_resume.files.bucket_errors import Replaced
 from exact_resume.files.storage import MISSING
 
@@ -52,20 +52,23 @@ def replace(path: str, data: bytes, known: Version) -> Version:
         return read(path)
     target = pathlib.Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
+
+    def publish(aside: pathlib.Path, target: pathlib.Path) -> None:
+        _check(path, known)
+        if known.content is None:
+            try:
+                return os.link(aside, target)
+            except OSError as error:
+                if error.errno not in _WITHOUT_LINKS:
+                    raise
+        os.replace(aside, target)
+
     try:
-        with asides.file(target, 0o666) as (aside, descriptor):
-            os.write(descriptor, data)
-            os.fsync(descriptor)
-            _check(path, known)
-            _publish(aside, target, is_new=known.content is None)
-    except Replaced:
-        raise
+        with atomic_write.replacing(target, publish=publish) as file:
+            file.write(data)
     except (FileExistsError, FileNotFoundError):
         # Another process created the file, or removed this one's partial file.
         raise Replaced(path) from None
-    except OSError as error:
-        # The call that fails on a full disk knows no path.
-        raise OSError(error.errno or errno.EIO, error.strerror or str(error), path) from error
     return read(path)
 
 
@@ -98,15 +101,3 @@ def remove(path: str, known: Version) -> None:
 def _check(path: str, known: Version) -> None:
     if read(path) != known:
         raise Replaced(path)
-
-
-def _publish(aside: pathlib.Path, target: pathlib.Path, *, is_new: bool) -> None:
-    if is_new:
-        try:
-            os.link(aside, target)
-        except OSError as error:
-            if error.errno not in _WITHOUT_LINKS:
-                raise
-        else:
-            return
-    os.replace(aside, target)

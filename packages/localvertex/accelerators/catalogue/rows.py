@@ -22,8 +22,6 @@ class Accelerator(NamedTuple):
     """"yes", "no" or "uncertain": whether FLEX_START covers it."""
     capacity: str
     """Availability according to the documentation, e.g. "shared reservation required"; usually empty."""
-    legacy_choice: str
-    """Its name in gcloud ai-platform, e.g. nvidia-tesla-t4; empty if AI Platform Training never had it."""
     source: str
     source_date: str
     confidence: str
@@ -44,7 +42,6 @@ class Accelerator(NamedTuple):
             # "yes (page says "A100" without size: medium)" counts as uncertain.
             flex_start="uncertain" if flex_start[0] == "yes" and len(flex_start) > 1 else flex_start[0] or "no",
             capacity=row["capacity"],
-            legacy_choice=row["legacy_gcloud_choice"],
             source=row["source"],
             source_date=row["source_date"],
             confidence=row["confidence"],

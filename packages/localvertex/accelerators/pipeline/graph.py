@@ -135,7 +135,7 @@ class Graph:
         executor = self.pipeline.executors.get(component.executor)
         if isinstance(executor, Container):
             yield Step(
-                name=task.name,
+                name=task.display_name,
                 path=task.path,
                 container=executor,
                 inputs=inputs,

@@ -19,7 +19,6 @@ from localvertex.api.schedules.clock import Clock
 from localvertex.api.schedules.schedules import Schedules
 from localvertex.api.steps.offered import Method, Methods, Offered
 from localvertex.api.tensorboards import service as tensorboards
-from localvertex.api.tensorboards.job_logs import JobLogs
 from localvertex.console.console import Console
 from localvertex.containers.serving.machine import Machine
 from localvertex.credentials.isolation import NoCredentials
@@ -50,8 +49,7 @@ class Service:
         self.operations = Operations(self._store)
         self.metadata = Metadata(self._store, self.operations)
         self.pipeline_jobs = PipelineJobs(self._store, self.operations, log, options, self.metadata.runs)
-        collect = JobLogs(self._store, self.operations, log).collect
-        self.custom_jobs = CustomJobs(self._store, self.operations, log, options, collect)
+        self.custom_jobs = CustomJobs(self._store, self.operations, log, options)
         self._credentials = NoCredentials()
         self._processes = Processes(grace_seconds=_GRACE_SECONDS, secrets=self._credentials.secrets.known)
         deployments = self._deployments(options, log)

@@ -13,7 +13,7 @@ from urllib.error import URLError
 from localvertex.api.access import session, token_file
 from localvertex.processes.network import listeners
 from localvertex.store import record
-from localvertex_base.userinput import files
+from localvertex_base.userinput import atomic_write
 from localvertex_base.userinput.errors import UserError
 
 _QUESTION = "/v1/projects/local-project/locations/us-central1/operations?pageSize=1"
@@ -78,7 +78,7 @@ def open_in_browser(work_dir: Path, url: str) -> threading.Thread | None:
         return None
     page = work_dir.absolute() / "api" / "console.html"
     address = session.address(url, _token(work_dir))
-    files.write_text(page, _REDIRECT.format(address=html.escape(address)), mode=0o600)
+    atomic_write.write_text(page, _REDIRECT.format(address=html.escape(address)), mode=0o600)
     thread = threading.Thread(target=webbrowser.open, args=(page.as_uri(),), daemon=True)
     thread.start()
     return thread

@@ -71,7 +71,10 @@ class ReplicaCommands:
         env = self._credentials.environment(env, declared=pool.env)
         metadata = {} if self._credentials.is_users else metadata_environment(metadata_address)
         if pool.number not in self._foreign:
-            command = Buckets(root=self._workspace.buckets).mounted(_local_command(pool.command, bin_folder))
+            program, *arguments = pool.command
+            if program in ("python", "python3"):
+                program = str(bin_folder / Path(sys.executable).name)
+            command = Buckets(root=self._workspace.buckets).mounted([program, *arguments])
             env |= metadata
             if pool.is_python_package:
                 command, env = read_only.prepared(command, env)
@@ -129,9 +132,3 @@ class ReplicaCommands:
             gpus=env.get(VARIABLE, "").removeprefix("-1") if pool.num_gpus else "",
             host_name=replica.name,
         )
-
-
-def _local_command(command: tuple[str, ...], bin_folder: Path) -> list[str]:
-    """Return the command with `python` replaced by the one in this folder."""
-    program = str(bin_folder / Path(sys.executable).name) if command[0] in ("python", "python3") else command[0]
-    return [program, *command[1:]]

@@ -19,9 +19,9 @@ from localvertex.jobs.faults.options import Options
 from localvertex.jobs.goodput.event_files import EventFiles
 from localvertex.jobs.gpus import gpu_environments
 from localvertex.jobs.job import CustomJob
-from localvertex.jobs.loop import JobRun
 from localvertex.jobs.replica_command import ReplicaCommands
 from localvertex.jobs.replica_process import ReplicaProcess
+from localvertex.jobs.replicas import JobRun
 from localvertex.jobs.restart_rules import Restarts
 from localvertex.jobs.status import Outcome, Status, Workspace
 from localvertex.processes.network.metadata_server import MetadataServer

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.jobs.status import Status
-from localvertex_base.userinput import files
+from localvertex_base.userinput import atomic_write
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import read_bytes
 
@@ -27,7 +27,7 @@ class StatusFile:
         key = status.state, processes, len(status.marks), bool(status.goodput)
         if key != self._written:
             with suppress(OSError):
-                files.write_text(self._path, json.dumps(self._without_secrets(status.as_json())))
+                atomic_write.write_text(self._path, json.dumps(self._without_secrets(status.as_json())))
                 self._written = key
 
 

@@ -60,7 +60,11 @@ def build(
             return folder
         shutil.rmtree(folder, ignore_errors=True)
         create(folder)
-        code = _install(install, processes, cwd=cwd, env=activated(env, folder), log=log) if install else 0
+        code = 0
+        if install:
+            # It cannot change the user's packages where bubblewrap is installed.
+            command, env = read_only.prepared(install, activated(env, folder))
+            code = processes.run(command, cwd=cwd, env=env, log=log)
         if code != 0:
             shutil.rmtree(folder, ignore_errors=True)
             raise TaskFailed(f"installing the packages failed with {logs.failure_text(code, log)}", exit_code=code)
@@ -80,12 +84,6 @@ def _folder_of(identity: list[str], private_dir: Path) -> Path:
 
 def _version() -> str:
     return f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
-
-
-def _install(install: list[str], processes: Processes, *, cwd: Path, env: dict[str, str], log: Path) -> int:
-    """Run the installation, which cannot change the user's packages where bubblewrap is installed."""
-    command, env = read_only.prepared(install, env)
-    return processes.run(command, cwd=cwd, env=env, log=log)
 
 
 def activated(env: dict[str, str], folder: Path) -> dict[str, str]:

@@ -18,11 +18,6 @@ def tasks_of_file(file: PipelineFile) -> list[TaskSpec]:
     return [task for dag in dags if dag for task in dag.tasks.values()]
 
 
-def _is_dag(file: PipelineFile, task: TaskSpec) -> bool:
-    component = file.pipeline.components.get(task.component)
-    return component is not None and component.dag is not None
-
-
 def known_values(file: PipelineFile) -> dict[str, Any]:
     """Return the values that a file has for the parameters of its pipeline."""
     declared = file.pipeline.root.input_parameters
@@ -48,7 +43,7 @@ def notes_of(file: PipelineFile, inputs: Values, buckets: Buckets) -> list[str]:
     settings += [
         f"{task.path}: the retries of a nested pipeline have no effect here; call set_retry on its steps"
         for task in tasks_of_file(file)
-        if task.retry.max_retries and _is_dag(file, task)
+        if task.retry.max_retries and (component := file.pipeline.components.get(task.component)) and component.dag
     ]
     directory = file.pipeline.job.output_directory
     if directory and buckets.root is None:

@@ -17,10 +17,10 @@ from localvertex.runner import repeated_options
 from localvertex.runner.checks import cloud_launchers, container_commands, hidden_paths
 from localvertex.runner.display import Display
 from localvertex.runner.options import Options
-from localvertex.runner.outcome import remove_secrets
 from localvertex.runner.pipeline_inputs import buckets_of, inputs_of, known_values, notes_of, tasks_of_file
 from localvertex.runner.run_record import RunRecord
 from localvertex.runner.scheduler import Scheduler
+from localvertex.runner.step_attempt import remove_secrets
 from localvertex.runner.task_tree import root_task
 from localvertex.store import record, run_folder
 from localvertex.store.steps import cache as step_cache, failure

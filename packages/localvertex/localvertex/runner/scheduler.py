@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 from localvertex.executors.context import Context
 from localvertex.processes import logs
 from localvertex.runner.agenda import Agenda
-from localvertex.runner.outcome import Outcome, Progress, run_attempt
+from localvertex.runner.step_attempt import Outcome, Progress, run_attempt
 from localvertex.runner.task_inputs import InputError, complete_inputs, explanations, resolve_inputs
 from localvertex.runner.task_tree import collect_dag, collect_loop, iterations, tasks_of
 from localvertex.store import executor_files

@@ -13,7 +13,7 @@ from localvertex.store.steps import failure
 from localvertex.store.task import State
 from localvertex.values.buckets import Buckets
 from localvertex_base.compiled.spec import Pipeline
-from localvertex_base.userinput import files
+from localvertex_base.userinput import atomic_write
 
 FILE, _TEMPLATE = record.PAGE, "run.html.j2"
 
@@ -46,7 +46,7 @@ def write(run_dir: Path, content: dict[str, Any], pipeline: Pipeline) -> Path:
         nothing_new=same,
         earlier_models=models.of_record(earlier, run_dir) if earlier else [],
     )
-    files.write_all({run_dir / FILE: page.encode(errors="replace")})
+    atomic_write.write_all({run_dir / FILE: page.encode(errors="replace")})
     return run_dir / FILE
 
 

@@ -26,7 +26,7 @@ from localvertex.store.models.reading import (
     merged,
     object_in,
 )
-from localvertex_base.userinput import asides, files
+from localvertex_base.userinput import atomic_write
 
 UPDATED = "update_time"
 
@@ -55,7 +55,7 @@ class ModelVersions(ModelRecords):
         """Hold the registry's lock, after completing the change of a process that was killed."""
         with registry_lock.locked(self.folder.parent.parent, self._check_stopped):
             for name in _FILES:
-                asides.remove_left(self.folder / name)
+                atomic_write.remove_left(self.folder / name)
             self._complete()
             yield
 
@@ -194,7 +194,7 @@ def _erase(version: Path, *, is_copied: bool) -> None:
     if is_copied:
         executor_files.remove(version / FILES)
     evaluations.remove(version)
-    asides.remove_left(version / MODEL)
+    atomic_write.remove_left(version / MODEL)
     (version / MODEL).unlink(missing_ok=True)
     with suppress(OSError):
         version.rmdir()
@@ -209,4 +209,4 @@ def _without_none(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    files.write_text(path, json.dumps(content, indent=1))
+    atomic_write.write_text(path, json.dumps(content, indent=1))

@@ -13,7 +13,7 @@ from typing import Any
 
 from localvertex.store import journal
 from localvertex.store.task import State, Task, Values
-from localvertex_base.userinput import files
+from localvertex_base.userinput import atomic_write
 
 FILE, PAGE, LOCK = "run.json", "run.html", ".lock"
 
@@ -35,6 +35,10 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "pipeline_name": str,
     "work_dir": str,
     "seconds": (int, float),
+    "idle_seconds": (int, float),
+    "resume_times": list,
+    "resume_options": list,
+    "update_time": str,
     "tasks": list,
     "metrics": list,
     "models": list,
@@ -118,10 +122,12 @@ def of_root(root: Task) -> dict[str, Any]:
 
 def idle_seconds(earlier: dict[str, Any]) -> float:
     """Return the time in which a run that is resumed now was not running; 0 for a new run."""
-    # A killed process leaves no end, only its last change. Runs of an earlier version do not have these fields.
-    ended_at = seconds_of(earlier.get("end_time") or earlier.get("update_time"))
-    new = max(time.time() - ended_at, 0.0) if ended_at and earlier.get("start_time") else 0.0
-    return float(earlier.get("idle_seconds", 0.0)) + new
+    if not earlier:
+        return 0.0
+    # A killed process leaves no end, only its last change.
+    ended_at = seconds_of(earlier["end_time"] or earlier["update_time"])
+    new = max(time.time() - ended_at, 0.0) if ended_at and earlier["start_time"] else 0.0
+    return float(earlier["idle_seconds"]) + new
 
 
 def of_tasks(tasks: list[dict[str, Any]]) -> dict[str, Any]:
@@ -154,7 +160,7 @@ def metrics(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def models(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the models that steps wrote, and registered ones with their resource name.
 
-    The parent of a version, which an upload needs as an artifact, is not a model of its own.
+    The parent of a version, which an upload takes as an artifact, is not a model of its own; without a name it is none.
     """
     found = _artifacts_of_type(tasks, "system.Model", "google.VertexModel")
     every = [
@@ -167,7 +173,7 @@ def models(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for path, output, artifact in found
     ]
     parents = {str(each["resource_name"]).partition("@")[0] for each in every if "@" in str(each["resource_name"])}
-    return [each for each in every if each["resource_name"] not in parents]
+    return [each for each in every if each["resource_name"] not in {"", *parents}]
 
 
 def write(run_dir: Path, content: dict[str, Any], *, position: journal.Position | None = None) -> None:
@@ -181,7 +187,7 @@ def write(run_dir: Path, content: dict[str, Any], *, position: journal.Position 
     # Indented only at the end: the plain form is written twenty times as fast.
     indent = None if position else 1
     named = content | ({"journal": position.as_json()} if position else {})
-    files.write_text(run_dir / FILE, json.dumps(named, indent=indent, default=str))
+    atomic_write.write_text(run_dir / FILE, json.dumps(named, indent=indent, default=str))
 
 
 def read(run_dir: Path) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from zlib import crc32
 from localvertex.store import copies, record, run_folder
 from localvertex.store.model_versions import ModelVersions
 from localvertex.store.models.reading import DEFAULT, FILES, SOURCE, UPLOADED_BY, check_alias
-from localvertex_base.userinput import asides
+from localvertex_base.userinput import atomic_write
 
 _RESOURCE = re.compile(r"(?:.*/)?models/(?P<id>[A-Za-z0-9_-]+)(?:@(?P<version>[A-Za-z0-9_-]+))?")
 
@@ -84,8 +84,8 @@ def add_version(
     folder.parent.mkdir(parents=True, exist_ok=True)
     # Where a link leads, so that the version can be moved there by one rename.
     target = folder.resolve()
-    asides.remove_left(target)
-    with asides.folder(target) as staged:
+    atomic_write.remove_left(target)
+    with atomic_write.folder(target) as staged:
         source = _local_files(str(model.get("artifact_uri", "")))
         if source is not None and _is_of_server(source.resolve(), work_dir.resolve()):
             raise ValueError(f"{source} has the token and records of the server, which are no files of a model")

@@ -58,7 +58,7 @@ class Buckets:
 
     @classmethod
     def of_record(cls, content: dict[str, Any]) -> "Buckets":
-        """Return the buckets of a run by its record; runs of earlier versions have none."""
+        """Return the buckets of a run by its record, which is empty for a new run."""
         root = content.get("gcs_root")
         return cls(root=Path(root) if root else None)
 

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from localvertex_base.userinput import asides, paths
+from localvertex_base.userinput import atomic_write, paths
+from localvertex_base.userinput.atomic_write import is_in_system, write_all
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.files import is_in_system, write_all
 
 _STREAMS = (1, 2)
 """Standard output and standard error."""
@@ -36,7 +36,7 @@ def write(contents: Mapping[Path, bytes | memoryview]) -> None:
         else:
             target = Path(os.path.realpath(path))
             target.parent.mkdir(parents=True, exist_ok=True)
-            asides.remove_left(target)
+            atomic_write.remove_left(target)
             regular[target] = data
     write_all(regular)
 

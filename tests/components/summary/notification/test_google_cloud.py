@@ -153,8 +153,8 @@ def test_without_credentials_the_end_of_the_run_stays(
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
     monkeypatch.setenv("NO_GCE_CHECK", "true")
     found = ended(state="SUCCEEDED", topic=TOPIC, cloud=GoogleCloud(PATIENT))
-    assert found.endswith("did not accept the message: there are no credentials for Google Cloud")
-    assert found.startswith(f"notification not sent to {TOPIC}: ")
+    reason = "did not accept the message: no credentials for Google Cloud: run `gcloud auth application-default login`"
+    assert found.startswith(f"notification not sent to {TOPIC}: the topic {TOPIC} {reason}")
 
 
 def test_a_local_run_asks_nothing_of_google(ended: Ended, google: Google, monkeypatch: pytest.MonkeyPatch) -> None:

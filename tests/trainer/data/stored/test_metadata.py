@@ -80,7 +80,7 @@ def test_no_field_of_a_shard_is_missing_or_of_another_type(digits_directory: Pat
 
 
 def test_a_dataset_of_an_earlier_version_is_refused_in_one_line(digits_directory: Path, tmp_path: Path) -> None:
-    expected = r"^dataset '.*dataset.json' has format 1, made by an earlier version; run prepare again$"
+    expected = r"^dataset '.*dataset.json' has format 1, expected 2; run prepare again$"
     with pytest.raises(UserError, match=expected):
         dataset.load(write(digits_directory, tmp_path, "format_version", 1))
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
+from localvertex_base.userinput.google_errors import google_error
 from trainer.command_line import TrainingError
 from trainer.data.preparing.dataflow.service import Job, Service, failed, is_refusal
 from trainer.data.preparing.dataflow.settings import Settings
@@ -51,13 +52,12 @@ def wait_for_earlier(settings: Settings) -> None:
 
 @contextlib.contextmanager
 def _running(settings: Settings) -> Iterator["_Run"]:
-    from google.api_core.exceptions import GoogleAPICallError, RetryError
-    from google.auth.exceptions import GoogleAuthError
-
     try:
         with _stopping() as stop:
             yield _Run(settings, stop)
-    except (GoogleAPICallError, GoogleAuthError, RetryError) as error:
+    except Exception as error:
+        if google_error(error) is None:
+            raise
         raise failed(error, settings, "a call to Dataflow") from None
 
 

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.google_errors import google_error, is_temporary
 from localvertex_base.userinput.spelling import on_one_line
 from trainer.command_line import TrainingError
 from trainer.data.preparing.dataflow.settings import Settings
@@ -102,7 +103,10 @@ class Service:
     def _call(self, method: Any, fields: dict[str, Any]) -> Any:
         from google.api_core import retry
 
-        again = retry.Retry(predicate=_may_pass, timeout=_RETRY_SECONDS)
+        # For a moment, Dataflow does not find a new job.
+        again = retry.Retry(
+            predicate=lambda error: is_temporary(error) or getattr(error, "code", 0) == 404, timeout=_RETRY_SECONDS
+        )
         return method(request=self._place | fields, retry=again, timeout=_CALL_SECONDS)
 
 
@@ -120,10 +124,9 @@ def emulator() -> str:
 
 def failed(error: BaseException, settings: Settings, doing: str) -> TrainingError:
     """Return the error of a call as one line with a hint."""
-    hint = ""
-    if getattr(error, "code", None) in (401, 403):
-        hint = f"; docs/cloud.md lists the roles and the API that Dataflow needs in {settings.project}"
-    return TrainingError(f"{doing} failed: {on_one_line(error)}{hint}")
+    hint = f"; docs/cloud.md lists the roles and the API that Dataflow needs in {settings.project}"
+    line = found.line() if (found := google_error(error)) else on_one_line(error)
+    return TrainingError(f"{doing} failed: {line}{hint if is_refusal(error) else ''}")
 
 
 def is_refusal(error: BaseException) -> bool:
@@ -133,13 +136,3 @@ def is_refusal(error: BaseException) -> bool:
 
 def _job(found: Any) -> Job:
     return Job(id=found.id, state=found.current_state.name.removeprefix(_PREFIX))
-
-
-def _may_pass(error: BaseException) -> bool:
-    """Return whether a call may succeed later; for a moment, Dataflow does not find a new job."""
-    import requests
-    from google.api_core import exceptions
-    from google.auth.exceptions import TransportError
-
-    passing = (exceptions.ServerError, exceptions.TooManyRequests, exceptions.NotFound)
-    return isinstance(error, (*passing, requests.RequestException, TransportError))

@@ -26,8 +26,6 @@ class Matches:
     max_pairs: int
     num_pairs: int = 0
     """Number of pairs of different images, in one split or in two."""
-    num_pairs_across: int = 0
-    """Number of pairs across two splits."""
     is_complete: bool = True
     """False if a band has so many signatures that only some were compared."""
     keys: _Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -67,7 +65,6 @@ class Matches:
         self, number: _Integers, within: _Integers, ids: tuple[_Integers, _Integers], distances: _Integers
     ) -> None:
         self.num_pairs += int(number.sum())
-        self.num_pairs_across += int((number - within).sum())
         is_within = (number == within).astype(np.int64)
         key = (is_within << _DISTANCE_BITS | distances) << _ID_BITS
         keys = (key | np.minimum(*ids)) << _ID_BITS | np.maximum(*ids)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from localvertex_base.userinput import files, private_files
+from localvertex_base.userinput import atomic_write, private_files
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.private_files import Unusable as Unusable
 
@@ -89,6 +89,6 @@ def address(work_dir: Path) -> str:
 
 def _write(file: Path, text: str, *, mode: int) -> None:
     try:
-        files.write_text(file, text, mode=mode)
+        atomic_write.write_text(file, text, mode=mode)
     except OSError as error:
         raise UserError(f"{file} cannot be written: {error.strerror}") from None

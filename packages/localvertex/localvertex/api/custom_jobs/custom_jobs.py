@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from localvertex.api.custom_jobs.job_threads import JobThreads, WhenEnded
+from localvertex.api.custom_jobs.job_threads import JobThreads
 from localvertex.api.custom_jobs.records import COLLECTION, JobRecords, Resource, damaged_resource
 from localvertex.api.rest import errors, messages
 from localvertex.api.rest.call import Call
@@ -32,17 +32,10 @@ _INPUT_FIELDS = ("displayName", "jobSpec", "labels", "encryptionSpec")
 class CustomJobs:
     """The custom jobs of the API; running ones have a thread of this process each."""
 
-    def __init__(
-        self,
-        store: Store,
-        operations: Operations,
-        log: Callable[[str], None],
-        options: Options,
-        when_ended: WhenEnded = lambda job, logs: None,
-    ) -> None:
+    def __init__(self, store: Store, operations: Operations, log: Callable[[str], None], options: Options) -> None:
         self._store, self._operations, self._options = store, operations, options
         self._records = JobRecords(store)
-        self.threads = JobThreads(self._records, log, options, when_ended)
+        self.threads = JobThreads(self._records, log, options)
         self.buckets = options.gcs_root.absolute() if options.gcs_root else self._records.work_dir / _BUCKETS
         """The folder that has one folder per bucket."""
         self._listed = StoredRecords(
@@ -73,6 +66,8 @@ class CustomJobs:
         number, now = str(uuid4().int >> 66), record.now()
         resource = {"name": call.location.child(COLLECTION, number), "state": str(JobState.PENDING)}
         resource |= {"createTime": now, "updateTime": now, **{key: body[key] for key in _INPUT_FIELDS if key in body}}
+        if job.spec.get("tensorboard"):
+            warnings.append("tensorboard: its logs stay in their folder; upload them with aiplatform.upload_tb_log")
         for text in warnings:
             self.threads.warn(number, text)
         workspace = Workspace(
@@ -86,10 +81,7 @@ class CustomJobs:
 
     def get(self, call: Call) -> Resource:
         """Return one job."""
-        try:
-            return self._find(call)
-        except Damaged as error:
-            return damaged_resource(call, call.resource_id, str(error))
+        return self._listed.get(call)
 
     def list_all(self, call: Call) -> dict[str, Any]:
         """List the jobs of a location."""
@@ -100,7 +92,7 @@ class CustomJobs:
         """Ask a running job to stop; one that has ended is unchanged."""
         with self._store.lock:
             with suppress(Damaged):
-                self._find(call)
+                self._store.find(call, COLLECTION)
             self.threads.cancel(call.resource_id)
         return {}
 
@@ -109,7 +101,7 @@ class CustomJobs:
         folder = self._records.folder(call.resource_id)
         with self._store.lock:
             with suppress(Damaged):
-                self._find(call)
+                self._store.find(call, COLLECTION)
             if record.is_running(folder):
                 raise ApiError(errors.Status.FAILED_PRECONDITION, f"{call.resource_id} is running; cancel it first")
             # The record comes last, so that an interrupted deletion can be completed.
@@ -135,10 +127,3 @@ class CustomJobs:
         """Return a job for lists; the index contains only those that have ended."""
         job = self._records.current(job, self.threads)
         return Viewed(resource=job, is_sound=job["state"] in FINAL_STATES)
-
-    def _find(self, call: Call) -> Resource:
-        name = call.location.child(COLLECTION, call.resource_id)
-        job = self._store.read(COLLECTION, call.resource_id)
-        if job is None or job["name"] != name:
-            raise not_found(name)
-        return self._records.current(job, self.threads)

@@ -4,15 +4,13 @@ import shutil
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
-from pathlib import Path
 from typing import IO, Any
 
-from localvertex.api.custom_jobs.records import COLLECTION, JobRecords, Resource, stopped
+from localvertex.api.custom_jobs.records import COLLECTION, JobRecords, stopped
 from localvertex.api.rest import errors
 from localvertex.api.rest.errors import rpc_error
 from localvertex.api.steps.reach import Reach
 from localvertex.containers.serving.machine import Machine
-from localvertex.containers.variables import OUTPUT_FOLDERS
 from localvertex.credentials.isolation import Credentials, NoCredentials
 from localvertex.errors import TaskFailed
 from localvertex.jobs import CustomJob, JobState, Outcome, Status, Workspace, run_job
@@ -23,8 +21,6 @@ from localvertex.store import record, run_folder
 
 _GRACE_SECONDS = 10.0
 
-WhenEnded = Callable[[Resource, Path], None]
-
 
 class JobThreads:
     """The running jobs.
@@ -33,13 +29,10 @@ class JobThreads:
         records: Their records.
         log: Called with the start, the end and the warnings of each job.
         options: Those of the server.
-        when_ended: Called with each job that has ended and the folder of its TensorBoard logs.
     """
 
-    def __init__(
-        self, records: JobRecords, log: Callable[[str], None], options: Options, when_ended: WhenEnded
-    ) -> None:
-        self._records, self._log, self._options, self._when_ended = records, log, options, when_ended
+    def __init__(self, records: JobRecords, log: Callable[[str], None], options: Options) -> None:
+        self._records, self._log, self._options = records, log, options
         self._running: dict[str, tuple[threading.Event, threading.Thread]] = {}
 
     def start(self, number: str, job: CustomJob, workspace: Workspace, write: Callable[[], None]) -> None:
@@ -97,11 +90,7 @@ class JobThreads:
     ) -> None:
         self._log(f"{COLLECTION}/{number}: running, logs in {workspace.folder}")
         try:
-            outcome = self._outcome(number, job, workspace, cancel, hold)
-            changes = _end_of(outcome)
-            if job.base_output_directory:
-                base = Path(workspace.localised(job.base_output_directory))
-                self._when_ended(self._records.stored(number), base / OUTPUT_FOLDERS["AIP_TENSORBOARD_LOG_DIR"])
+            changes = _end_of(self._outcome(number, job, workspace, cancel, hold))
         except Exception as error:  # the server keeps running, whatever happened to the job
             status = errors.Status.INVALID_ARGUMENT if isinstance(error, TaskFailed) else errors.Status.INTERNAL
             changes = {"state": str(JobState.FAILED), "error": rpc_error(status, str(error))}

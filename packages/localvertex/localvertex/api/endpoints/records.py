@@ -15,7 +15,7 @@ from localvertex.api.rest.errors import not_found
 from localvertex.api.rest.store import ID, UNUSABLE, Damaged
 from localvertex.store.models.deployed import FILE, FOLDER
 from localvertex.store.registry_lock import locked
-from localvertex_base.userinput import files
+from localvertex_base.userinput import atomic_write
 
 Resource = dict[str, Any]
 
@@ -81,7 +81,7 @@ class Records:
     def write(self, endpoint_id: str, content: Resource) -> None:
         """Create or replace an endpoint."""
         self.folder(endpoint_id).mkdir(parents=True, exist_ok=True)
-        files.write_text(self.folder(endpoint_id) / FILE, json.dumps(content, indent=1))
+        atomic_write.write_text(self.folder(endpoint_id) / FILE, json.dumps(content, indent=1))
 
     def remove(self, endpoint_id: str) -> None:
         """Delete an endpoint with its logs."""

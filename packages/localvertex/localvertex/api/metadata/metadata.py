@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from localvertex.api.metadata.lineage import Lineage
-from localvertex.api.metadata.nodes import ARTIFACT, CONTEXT, EXECUTION, Kind, Nodes, shown
+from localvertex.api.metadata.nodes import ARTIFACT, CONTEXT, EXECUTION, Kind, Nodes
 from localvertex.api.metadata.pipeline_runs import PipelineRuns
 from localvertex.api.metadata.queries import list_nodes
 from localvertex.api.metadata.relations import Relations
@@ -70,14 +70,11 @@ class Metadata:
     def _methods_of(self, kind: Kind) -> dict[str, tuple[str, str, Method]]:
         return {
             "create": ("POST", "", partial(self.nodes.create, kind=kind)),
-            "get": ("GET", "/{id:id}", partial(self._get, kind=kind)),
+            "get": ("GET", "/{id:id}", partial(self.nodes.get, kind=kind)),
             "list": ("GET", "", partial(list_nodes, self.nodes, kind=kind)),
             "patch": ("PATCH", "/{id:id}", partial(self.nodes.patch, kind=kind)),
             "delete": ("DELETE", "/{id:id}", partial(self._delete, kind=kind)),
         }
-
-    def _get(self, call: Call, kind: Kind) -> dict[str, Any]:
-        return shown(self.nodes.find(self.nodes.place_of(call), kind, call.resource_id))
 
     def _delete(self, call: Call, kind: Kind) -> dict[str, Any]:
         self.nodes.delete(call, kind)

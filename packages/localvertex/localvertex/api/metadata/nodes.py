@@ -149,6 +149,10 @@ class Nodes:
             self.write(place, kind, node)
         return shown(node)
 
+    def get(self, call: Call, kind: Kind) -> dict[str, Any]:
+        """Return a node."""
+        return shown(self.find(self.place_of(call), kind, call.resource_id))
+
     def delete(self, call: Call, kind: Kind) -> None:
         """Delete a node with all relations to it, so that a later one of the same name does not get them."""
         place = self.place_of(call)

@@ -35,7 +35,8 @@ class PipelineJobBatches:
             run_folder.wait_for_last_processes(self._store.folder.parent / each.resource_id)
         with self._store.lock:
             calls = self._calls(call, "BatchDeletePipelineJobsRequest")
-            running = [each.resource_id for each in calls if self._is_running(each)]
+            work_dir = self._store.folder.parent
+            running = [each.resource_id for each in calls if record.is_running(work_dir / each.resource_id)]
             if running:
                 text = f"{', '.join(running)}: running; cancel first. No job was deleted"
                 raise ApiError(Status.FAILED_PRECONDITION, text)
@@ -61,9 +62,6 @@ class PipelineJobBatches:
         for each in calls:
             self._jobs.get(each)
         return calls
-
-    def _is_running(self, call: Call) -> bool:
-        return record.is_running(self._store.folder.parent / call.resource_id)
 
     def _forget(self, call: Call, operation: dict[str, Any]) -> None:
         """Remove the operation of one deletion; the batch has its own."""

@@ -131,7 +131,7 @@ class PipelineJobs:
             self._starting.add(run_id)
         try:
             content = content_to_retry(self.work_dir, run_id)
-            num_resumes = len(content.get("resume_times", []))
+            num_resumes = len(content["resume_times"])
             self._threads.wait_for_end(run_id, num_resumes)
             run = prepare_retry(content, replace(self._options_of_all, work_dir=self.work_dir))
             self._threads.forget_end(run_id, num_resumes + 1)
@@ -255,11 +255,7 @@ class PipelineJobs:
 
     def get(self, call: Call) -> dict[str, Any]:
         """Return one job."""
-        try:
-            job = self._find(call)
-            return self._with_contexts(self._view(job))
-        except Damaged as error:
-            return self._damaged(call, call.resource_id, str(error))
+        return self._records.get(call)
 
     def list_all(self, call: Call) -> dict[str, Any]:
         """List the jobs of a location."""
@@ -307,14 +303,13 @@ class PipelineJobs:
 
     def _find(self, call: Call, *, is_enough: bool = False) -> dict[str, Any]:
         """Return the stored part of a job whose run exists; with `is_enough` it need not."""
-        name = call.location.child(COLLECTION, call.resource_id)
-        job = self._store.read(COLLECTION, call.resource_id)
-        if job is None or job["name"] != name or not (is_enough or self.is_started(call.resource_id)):
-            raise not_found(name)
+        job = self._store.find(call, COLLECTION)
+        if not is_enough and not self.is_started(call.resource_id):
+            raise not_found(job["name"])
         return job
 
     def _view(self, job: dict[str, Any]) -> dict[str, Any]:
-        return pipeline_job(job, self.work_dir / _id_of(job))
+        return pipeline_job(job, self.work_dir / job["name"].rpartition("/")[2])
 
     def _with_contexts(self, view: dict[str, Any]) -> dict[str, Any]:
         """Add the contexts of the metadata to the `jobDetail` of a resource, which contains its stored part."""
@@ -327,7 +322,3 @@ class PipelineJobs:
         stored = {"name": call.location.child(COLLECTION, job_id), "displayName": job_id, "pipelineSpec": {}}
         error = rpc_error(Status.INTERNAL, f"its record is damaged ({reason}); delete it")
         return self._view(stored) | {"error": error}
-
-
-def _id_of(job: dict[str, Any]) -> str:
-    return str(job["name"].rpartition("/")[2])

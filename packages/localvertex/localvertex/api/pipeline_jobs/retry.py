@@ -46,8 +46,7 @@ def prepare_retry(content: dict[str, Any], options: engine.Options) -> PipelineR
     """
     run_id = content["run_id"]
     try:
-        # Runs of an earlier version do not have this field.
-        options, missing = repeated_options.repeated(options, content.get("resume_options", []))
+        options, missing = repeated_options.repeated(options, content["resume_options"])
         if missing:
             line = resume_command.command(content, ["localvertex"])
             text = (

@@ -58,7 +58,7 @@ def write_end(run_dir: Path, content: dict[str, Any]) -> None:
             present = record.read(run_dir)
         except (FileNotFoundError, ValueError):
             return
-        if State(present["state"]).is_final or present.get("resume_times") != content["resume_times"]:
+        if State(present["state"]).is_final or present["resume_times"] != content["resume_times"]:
             return
         record.write(run_dir, content)
         for path in run_dir.glob(journal.PATTERN):

@@ -49,9 +49,7 @@ def _current(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:
     job |= {
         key: content[field] for key, field in (("startTime", "start_time"), ("endTime", "end_time")) if content[field]
     }
-    # Runs of an earlier version do not have the field update_time.
-    changed = content.get("update_time") or record.timestamp((run_dir / record.FILE).stat().st_mtime)
-    job |= {"updateTime": content["end_time"] or changed}
+    job |= {"updateTime": content["end_time"] or content["update_time"]}
     if state == State.FAILED:
         job |= {"error": rpc_error(Status.FAILED_PRECONDITION, text or "the run failed")}
     parent = job["name"].rpartition("/pipelineJobs/")[0]
@@ -77,7 +75,7 @@ def state_and_error(job: dict[str, Any], content: dict[str, Any], run_id: str) -
 
 def was_started_here(job: dict[str, Any], content: dict[str, Any]) -> bool:
     """Return whether a server was the last to start a run; `job` is empty if no server created it."""
-    return bool(job) and job.get(NUM_RESUMES, 0) == len(content.get("resume_times", []))
+    return bool(job) and job.get(NUM_RESUMES, 0) == len(content["resume_times"])
 
 
 def pipeline_name(spec: dict[str, Any]) -> str:

@@ -4,8 +4,8 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
-from localvertex.api.rest.call import Call, Location
-from localvertex.api.rest.errors import Status, not_found, rpc_error
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.errors import Status, rpc_error
 from localvertex.api.rest.listing import page_of
 from localvertex.api.rest.records import StoredRecords
 from localvertex.api.rest.store import Damaged, Store
@@ -52,10 +52,7 @@ class Operations:
 
     def get(self, call: Call) -> dict[str, Any]:
         """Return one operation."""
-        try:
-            return self._find(call.location, call.resource_id)
-        except Damaged as error:
-            return _damaged(call, call.resource_id, str(error))
+        return self._records.get(call)
 
     def wait(self, call: Call) -> dict[str, Any]:
         """Return one operation at once, because every operation is already done."""
@@ -68,22 +65,15 @@ class Operations:
     def cancel(self, call: Call) -> dict[str, Any]:
         """Do nothing, because every operation is already done."""
         with suppress(Damaged):
-            self._find(call.location, call.resource_id)
+            self._store.find(call, _COLLECTION)
         return {}
 
     def delete(self, call: Call) -> dict[str, Any]:
         """Delete an operation."""
         with suppress(Damaged):
-            self._find(call.location, call.resource_id)
+            self._store.find(call, _COLLECTION)
         self._store.remove(_COLLECTION, call.resource_id)
         return {}
-
-    def _find(self, location: Location, number: str) -> dict[str, Any]:
-        name = location.child(_COLLECTION, number)
-        found = self._store.read(_COLLECTION, number)
-        if found is None or found["name"] != name:
-            raise not_found(name)
-        return found
 
 
 def _damaged(call: Call, number: str, reason: str) -> dict[str, Any]:

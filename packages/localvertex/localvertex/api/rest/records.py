@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from localvertex.api.rest.call import Call
+from localvertex.api.rest.errors import not_found
 from localvertex.api.rest.index import AT_REST, Signature, Summary
 from localvertex.api.rest.store import Damaged, Store
 
@@ -77,6 +78,20 @@ class StoredRecords:
             return self._viewed(resource_id).resource
         except Damaged as error:
             return self.stand_in(call, resource_id, str(error))
+
+    def get(self, call: Call) -> Resource:
+        """Return the resource that a request names, a stand-in when its record is damaged.
+
+        Raises:
+            ApiError: It does not exist.
+        """
+        try:
+            viewed = self.view(self.store.find(call, self.collection)).resource
+        except Damaged as error:
+            return self.stand_in(call, call.resource_id, str(error))
+        if viewed is None:
+            raise not_found(call.location.child(self.collection, call.resource_id))
+        return self.complete(viewed)
 
     def found(self, call: Call, used: set[str]) -> Generator[Resource]:
         """Return all resources and stand-ins, with at least these fields and those that exist in filters only."""

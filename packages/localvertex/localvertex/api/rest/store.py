@@ -15,11 +15,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from localvertex.api.rest.errors import ApiError, Status
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.api.rest.index import FILE, UNKNOWN, Index, Signature, signature
 from localvertex.store import run_folder
 from localvertex.store.record import PRIVATE
-from localvertex_base.userinput import files
+from localvertex_base.userinput import atomic_write
 from localvertex_base.userinput.errors import UserError
 
 _FOLDER = "api"
@@ -121,6 +122,19 @@ class Store:
             raise Damaged(reason) from None
         return content
 
+    def find(self, call: Call, collection: str) -> dict[str, Any]:
+        """Return the resource of a location that a request names.
+
+        Raises:
+            ApiError: It does not exist.
+            Damaged: Its record cannot be used.
+        """
+        name = call.location.child(collection, call.resource_id)
+        found = self.read(collection, call.resource_id)
+        if found is None or found["name"] != name:
+            raise not_found(name)
+        return found
+
     def write(self, collection: str, resource_id: str, content: dict[str, Any]) -> None:
         """Create or replace a resource.
 
@@ -130,7 +144,7 @@ class Store:
         path = self.path(collection, resource_id)
         with self.lock:
             path.parent.mkdir(parents=True, exist_ok=True)
-            files.write_text(path, json.dumps(content))
+            atomic_write.write_text(path, json.dumps(content))
             self._unwritten.pop(path, None)
 
     def keep(self, collection: str, resource_id: str, content: dict[str, Any]) -> None:
@@ -226,7 +240,7 @@ class Store:
             for path, text in list(self._unwritten.items()):
                 try:
                     path.parent.mkdir(parents=True, exist_ok=True)
-                    files.write_text(path, text)
+                    atomic_write.write_text(path, text)
                 except OSError:
                     continue
                 del self._unwritten[path]

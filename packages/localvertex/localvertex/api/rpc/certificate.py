@@ -2,7 +2,6 @@
 
 import ipaddress
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -22,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from localvertex_base.userinput import files
+from localvertex_base.userinput import atomic_write
 
 _LIFETIME = timedelta(days=730)
 
@@ -68,7 +67,7 @@ def load(folder: Path, log: Callable[[str], None]) -> Certificate:
     # The variable that names this file replaces all other roots.
     bundle = Path(certifi.where()).read_bytes() + b"\n# localvertex serve\n" + chain
     if not roots.is_file() or roots.read_bytes() != bundle:
-        files.write_all({roots: bundle})
+        atomic_write.write_all({roots: bundle})
     return Certificate(private_key=private_key, chain=chain, roots=roots)
 
 
@@ -118,23 +117,8 @@ def _make(path: Path) -> tuple[bytes, bytes]:
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
     )
     private_key, chain = _private(key), builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
-    _write(path, private_key + chain)
+    atomic_write.write_all({path: private_key + chain}, mode=0o600)
     return private_key, chain
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Replace a file that only its owner may read."""
-    # Created with mode 0600.
-    number, partial = tempfile.mkstemp(dir=path.parent, suffix=".partial")
-    try:
-        with os.fdopen(number, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise
 
 
 def _private(key: PrivateKeyTypes) -> bytes:

@@ -116,7 +116,9 @@ def _of_service(version: str, service: str, method: str) -> RpcMethod:
     transport = getattr(_transport(version, service, "grpc"), f"{service}GrpcTransport")
     # The type of the property: a callable from the request to the response.
     (request,), response = get_args(get_type_hints(getattr(transport, _snake_case(method)).fget)["return"])
-    return RpcMethod(request=request.pb(), response=_plain(response), bindings=bindings)
+    # Some classes of the clients wrap one of protobuf.
+    response = response.pb() if hasattr(response, "pb") else response
+    return RpcMethod(request=request.pb(), response=response, bindings=bindings)
 
 
 @cache
@@ -139,11 +141,6 @@ def _bindings_of(version: str, service: str, method: str) -> Sequence[dict[str, 
 def _transport(version: str, service: str, name: str) -> Any:
     services = f"google.cloud.aiplatform_{version}.services"
     return importlib.import_module(f"{services}.{_snake_case(service)}.transports.{name}")
-
-
-def _plain(message: Any) -> Any:
-    """Return the class of protobuf that a class of the clients wraps."""
-    return message.pb() if hasattr(message, "pb") else message
 
 
 def _snake_case(name: str) -> str:

@@ -53,10 +53,7 @@ class Schedules:
 
     def get(self, call: Call) -> dict[str, Any]:
         """Return one schedule."""
-        try:
-            return self._find(call)
-        except Damaged as error:
-            return damaged_resource(call, call.resource_id, str(error))
+        return records(self._store).get(call)
 
     def list_all(self, call: Call) -> dict[str, Any]:
         """List the schedules of a location."""
@@ -67,7 +64,7 @@ class Schedules:
         """Delete a schedule; the runs that it started continue."""
         with self._lock_of(call.resource_id):
             with suppress(Damaged):
-                self._find(call)
+                self._store.find(call, COLLECTION)
             self._store.remove(COLLECTION, call.resource_id)
         return self._operations.done(call, "DeleteOperationMetadata")
 
@@ -90,7 +87,7 @@ class Schedules:
                 self._check_pipeline(schedule)
             schedule["nextRunTime"] = time_text(firing.first_instant(Schedule(schedule), now))
             self._write(schedule | {"updateTime": time_text(now)})
-            return self._find(call)
+            return self._store.find(call, COLLECTION)
 
     def pause(self, call: Call) -> dict[str, Any]:
         """Start no new runs until the schedule is resumed."""
@@ -219,17 +216,10 @@ class Schedules:
         if wake:
             self._waker.wake()
 
-    def _find(self, call: Call) -> dict[str, Any]:
-        name = call.location.child(COLLECTION, call.resource_id)
-        schedule = self._store.read(COLLECTION, call.resource_id)
-        if schedule is None or schedule["name"] != name:
-            raise not_found(name)
-        return schedule
-
     def _settled(self, call: Call, now: datetime) -> dict[str, Any]:
         """Return a schedule that is to be changed, with every run that was started noted on it."""
         try:
-            schedule = Schedule(self._find(call))
+            schedule = Schedule(self._store.find(call, COLLECTION))
         except Damaged as error:
             raise error.api_error(call.location.child(COLLECTION, call.resource_id)) from None
         if schedule.content["state"] == "COMPLETED":

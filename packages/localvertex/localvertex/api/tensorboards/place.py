@@ -15,8 +15,8 @@ class Kind:
     """The part of the path before its id."""
     message: str
     """The name of its message."""
-    changeable: tuple[str, ...]
-    """The fields that an update may change."""
+    kept: tuple[str, ...]
+    """The fields of a request that its record contains."""
     takes_id: bool = True
     """Whether a client can choose the id."""
     is_id_required: bool = True
@@ -39,15 +39,15 @@ _NAMES = ("displayName", "description")
 TENSORBOARD = Kind(
     collection="tensorboards",
     message="Tensorboard",
-    changeable=(*_NAMES, "labels", "isDefault", "encryptionSpec"),
+    kept=(*_NAMES, "labels", "isDefault", "encryptionSpec"),
     takes_id=False,
 )
-EXPERIMENT = Kind(collection="experiments", message="TensorboardExperiment", changeable=(*_NAMES, "labels"))
-RUN = Kind(collection="runs", message="TensorboardRun", changeable=(*_NAMES, "labels"), is_name_unique=True)
+EXPERIMENT = Kind(collection="experiments", message="TensorboardExperiment", kept=(*_NAMES, "labels", "source"))
+RUN = Kind(collection="runs", message="TensorboardRun", kept=(*_NAMES, "labels"), is_name_unique=True)
 TIME_SERIES = Kind(
     collection="timeSeries",
     message="TensorboardTimeSeries",
-    changeable=(*_NAMES, "pluginData"),
+    kept=(*_NAMES, "pluginData", "valueType", "pluginName"),
     is_id_required=False,
     is_name_unique=True,
 )

@@ -49,12 +49,11 @@ def check_parent(store: Store, place: Place) -> None:
         find(store, place)
 
 
-def survey(store: Store, parent: Place) -> tuple[dict[Place, Resource], dict[Place, str]]:
+def survey(store: Store, parent: Place) -> tuple[list[Resource], dict[Place, str]]:
     """Return the records in a parent, and the reasons why others are damaged."""
     found, damaged = store.survey(parent.children)
-    places = {parent.child(each["name"].rpartition("/")[2]): each for each in found}
     # All locations have the same folder.
-    own = {place: each for place, each in places.items() if each["name"] == place.name}
+    own = [each for each in found if each["name"] == parent.child(each["name"].rpartition("/")[2]).name]
     return own, {parent.child(each): reason for each, reason in damaged.items()}
 
 

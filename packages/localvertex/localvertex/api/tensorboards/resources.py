@@ -1,8 +1,7 @@
-"""What tensorboards, experiments, runs and time series have in common: create, get, list, patch and delete."""
+"""What tensorboards, experiments, runs and time series have in common: create, get, list and delete."""
 
 import re
 import shutil
-from collections.abc import Callable
 from contextlib import suppress
 from uuid import uuid4
 
@@ -10,65 +9,89 @@ from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, invalid
 from localvertex.api.rest.listing import page
-from localvertex.api.rest.operations import Operations
+from localvertex.api.rest.operations import TYPES, Operations
 from localvertex.api.rest.store import Damaged, Store
 from localvertex.api.tensorboards import records
-from localvertex.api.tensorboards.place import KINDS, TENSORBOARD, TIME_SERIES, Kind, Place
+from localvertex.api.tensorboards.place import TENSORBOARD, TIME_SERIES, Kind, Place
 from localvertex.api.tensorboards.records import VALUE_FIELDS, Resource
 from localvertex.store import record
-from localvertex_base.userinput.spelling import camel, listed
+from localvertex_base.userinput.spelling import listed
 
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 
 _MAX_BATCH = 1000
 
-View = Callable[[Place, Resource], Resource]
+_NUM_RUN_IDS = 3
+
+_BLOBS = "localvertex-tensorboards"
+"""The bucket of blobs. The service names a bucket of the project, without which the SDK uploads no log."""
 
 
 class Resources:
-    """All resources of one kind.
+    """All resources of one kind."""
 
-    Args:
-        kind: Which kind.
-        store: The records.
-        operations: The operations of the API.
-        view: Adds the fields of a resource that are not in its record.
-    """
-
-    def __init__(
-        self, kind: Kind, store: Store, operations: Operations, view: View = lambda _, resource: resource
-    ) -> None:
-        self.kind, self._store, self._operations, self._view = kind, store, operations, view
+    def __init__(self, kind: Kind, store: Store, operations: Operations) -> None:
+        self.kind, self._store, self._operations = kind, store, operations
         store.expect(kind.collection, records.check)
 
     def create(self, call: Call) -> Resource:
         """Create a resource."""
-        content = self.read(call)
+        content = self._checked(messages.normalised(call.version, self.kind.message, call.body))
         wanted = call.query.get(f"{self.kind.field}Id", "")
-        (created,) = self.create_all([(Place.of_call(call), wanted, content)])
-        return created
+        return self._create_all([(Place.of_call(call), wanted, content)])[0]
 
     def batch_create(self, call: Call) -> Resource:
-        """Create several resources, all or none; the requests name their parents."""
-        name = f"BatchCreate{self.kind.plural[0].upper()}{self.kind.plural[1:]}Request"
-        requests = messages.normalised(call.version, name, call.body).get("requests", [])
+        """Create several time series, all or none; the requests name their runs."""
+        body = messages.normalised(call.version, "BatchCreateTensorboardTimeSeriesRequest", call.body)
+        requests = body.get("requests", [])
         if not 0 < len(requests) <= _MAX_BATCH:
             raise invalid(f"requests: expected 1 to {_MAX_BATCH}, found {len(requests)}")
-        inside, num_ids, wanted = Place.of_call(call), KINDS.index(self.kind), []
+        experiment, wanted = Place.of_call(call), []
         for each in requests:
-            content = each.get(self.kind.field, {})
-            messages.check_names({name: content[name] for name in self._named if name in content})
-            parent = Place.of_name(each.get("parent", "") or inside.name, inside, num_ids)
+            parent = Place.of_name(each.get("parent", ""), experiment, _NUM_RUN_IDS)
+            content = self._checked(each.get(self.kind.field, {}))
             wanted.append((parent, each.get(f"{self.kind.field}Id", ""), content))
-        return {self.kind.plural: self.create_all(wanted)}
+        return {self.kind.plural: self._create_all(wanted)}
 
-    def read(self, call: Call) -> Resource:
-        """Read the body of a request that contains a resource."""
-        content = messages.normalised(call.version, self.kind.message, call.body)
-        messages.check_names({name: content[name] for name in self._named if name in content})
+    def get(self, call: Call) -> Resource:
+        """Return a resource."""
+        place = Place.of_call(call)
+        try:
+            return self._shown(records.read(self._store, place))
+        except Damaged as error:
+            return records.damaged_resource(place, str(error))
+
+    def list_all(self, call: Call) -> Resource:
+        """List the resources of a parent."""
+        parent = Place.of_call(call)
+        records.check_parent(self._store, parent)
+        intact, damaged = records.survey(self._store, parent)
+        found = [self._shown(each) for each in intact]
+        found += [records.damaged_resource(*each) for each in damaged.items()]
+        fields = messages.field_names(call.version, self.kind.message)
+        # The API's JSON omits a field that is false.
+        return page(call, self.kind.plural, found, fields=fields, searchable=lambda each: {"isDefault": False} | each)
+
+    def delete(self, call: Call) -> Resource:
+        """Delete a resource with everything in it."""
+        place = Place.of_call(call)
+        with self._store.lock:
+            with suppress(Damaged):
+                records.read(self._store, place)
+            folder = records.folder(self._store, place)
+            if folder.exists():
+                shutil.rmtree(folder)
+            # The record comes last, so that an interrupted deletion can be completed.
+            self._store.remove(place.collection, place.id)
+        return self._operations.done(call, "DeleteOperationMetadata")
+
+    def _checked(self, content: Resource) -> Resource:
+        """Check the fields with documented limits; the display name of a time series is a tag of any length."""
+        limited = ("labels",) if self.kind is TIME_SERIES else ("displayName", "labels")
+        messages.check_names({name: content[name] for name in limited if name in content})
         return content
 
-    def create_all(self, wanted: list[tuple[Place, str, Resource]]) -> list[Resource]:
+    def _create_all(self, wanted: list[tuple[Place, str, Resource]]) -> list[Resource]:
         """Create all of these resources or none.
 
         Args:
@@ -80,8 +103,6 @@ class Resources:
         """
         created: list[Place] = []
         with self._store.lock:
-            for parent in {each: None for each, _, _ in wanted}:
-                records.check_parent(self._store, parent)
             planned = self._planned(wanted)
             try:
                 for place, resource in planned.items():
@@ -91,95 +112,35 @@ class Resources:
                 for place in created:
                     self._store.remove(place.collection, place.id)
                 raise
-        return [self._view(*each) for each in planned.items()]
-
-    def get(self, call: Call) -> Resource:
-        """Return a resource."""
-        place = Place.of_call(call)
-        try:
-            return self._view(place, records.read(self._store, place))
-        except Damaged as error:
-            return records.damaged_resource(place, str(error))
-
-    def list_all(self, call: Call) -> Resource:
-        """List the resources of a parent."""
-        parent = Place.of_call(call)
-        records.check_parent(self._store, parent)
-        intact, damaged = records.survey(self._store, parent)
-        found = [self._view(*each) for each in intact.items()]
-        found += [records.damaged_resource(*each) for each in damaged.items()]
-        fields = messages.field_names(call.version, self.kind.message)
-        return page(call, self.kind.plural, found, fields=fields, searchable=_searchable)
-
-    def patch(self, call: Call) -> Resource:
-        """Change the fields that the mask names; without a mask those that are in the body."""
-        content, place = self.read(call), Place.of_call(call)
-        mask = call.query.get("updateMask", "")
-        named = [camel(each.strip()) for each in mask.split(",")] if mask else [*{*content} & {*self.kind.changeable}]
-        if not named or not {*named} <= {*self.kind.changeable}:
-            raise invalid(f"updateMask {mask[:200]!r}: expected some of {', '.join(self.kind.changeable)}")
-        with self._store.lock:
-            resource = records.find(self._store, place)
-            changed = {name: value for name, value in resource.items() if name not in named}
-            changed |= {name: content[name] for name in named if name in content}
-            self._check_name(changed, self._names_in(place.parent) - {resource.get("displayName", "")})
-            changed["updateTime"] = record.now()
-            self._store.write(place.collection, place.id, changed)
-        return self._view(place, changed)
-
-    def delete(self, call: Call) -> Resource:
-        """Delete a resource with everything in it."""
-        place = Place.of_call(call)
-        with self._store.lock:
-            with suppress(Damaged):
-                records.read(self._store, place)
-            self.remove(place)
-        return self._operations.done(call, "DeleteOperationMetadata")
-
-    def remove(self, place: Place) -> None:
-        """Delete the files of a resource and of everything in it. Hold the store's lock."""
-        folder = records.folder(self._store, place)
-        if folder.exists():
-            shutil.rmtree(folder)
-        # The record comes last, so that an interrupted deletion can be completed.
-        self._store.remove(place.collection, place.id)
-
-    @property
-    def _named(self) -> tuple[str, ...]:
-        """The fields with documented limits; the display name of a time series is a tag of any length."""
-        return ("labels",) if self.kind is TIME_SERIES else ("displayName", "labels")
+        return [self._shown(each) for each in planned.values()]
 
     def _planned(self, wanted: list[tuple[Place, str, Resource]]) -> dict[Place, Resource]:
         """Build the records, and check that none of them exists."""
-        now, names, planned = record.now(), dict[Place, set[str]](), dict[Place, Resource]()
+        now, planned = record.now(), dict[Place, Resource]()
+        taken: dict[Place, set[str]] = {}
         for parent, wanted_id, content in wanted:
-            place = parent.child(self._new_id(wanted_id))
+            if parent not in taken:
+                records.check_parent(self._store, parent)
+                found = records.survey(self._store, parent)[0] if self.kind.is_name_unique else []
+                taken[parent] = {each.get("displayName", "") for each in found}
+            place, name = parent.child(self._new_id(wanted_id)), content.get("displayName", "")
             if place in planned or self._store.path(place.collection, place.id).exists():
                 raise ApiError(Status.ALREADY_EXISTS, f"{place.name} already exists")
-            taken = names.setdefault(parent, self._names_in(parent) if parent not in names else set())
-            self._check_name(content, taken)
+            if not name and (self.kind.is_name_unique or self.kind is TENSORBOARD):
+                raise invalid(f"{self.kind.field}.displayName is missing")
+            if self.kind.is_name_unique and name in taken[parent]:
+                # The SDK recognises this status and these words, and then uses the resource with this name.
+                raise invalid(f"{self.kind.message} with the display name {name[:200]!r} already exists")
             if self.kind is TIME_SERIES and content.get("valueType") not in VALUE_FIELDS:
                 raise invalid(f"valueType: expected {listed(VALUE_FIELDS)}")
-            taken.add(content.get("displayName", ""))
-            kept = (*self.kind.changeable, "source", "valueType", "pluginName")
+            taken[parent].add(name)
             resource = {"name": place.name, "createTime": now, "updateTime": now}
-            planned[place] = resource | {name: content[name] for name in kept if name in content}
+            planned[place] = resource | {key: content[key] for key in self.kind.kept if key in content}
         return planned
 
-    def _names_in(self, parent: Place) -> set[str]:
-        """Return the display names that are taken."""
-        if not self.kind.is_name_unique:
-            return set()
-        return {each.get("displayName", "") for each in records.survey(self._store, parent)[0].values()}
-
-    def _check_name(self, content: Resource, taken: set[str]) -> None:
-        """Check the display name, which only an experiment can be without."""
-        name = content.get("displayName", "")
-        if not name and (self.kind.is_name_unique or self.kind is TENSORBOARD):
-            raise invalid(f"{self.kind.field}.displayName is missing")
-        if self.kind.is_name_unique and name in taken:
-            # The SDK recognises this status and these words, and then uses the resource with this name.
-            raise invalid(f"{self.kind.message} with the display name {name[:200]!r} already exists")
+    def _shown(self, resource: Resource) -> Resource:
+        """Return a resource with the fields that are not in its record."""
+        return resource
 
     def _new_id(self, wanted: str) -> str:
         if (not wanted and not self.kind.is_id_required) or not self.kind.takes_id:
@@ -189,6 +150,24 @@ class Resources:
         return wanted
 
 
-def _searchable(resource: Resource) -> Resource:
-    """Return the resource with a field that the API's JSON omits when it is false."""
-    return {"isDefault": False} | resource
+class Tensorboards(Resources):
+    """The tensorboards themselves, one of which is the default of its location."""
+
+    def __init__(self, store: Store, operations: Operations) -> None:
+        super().__init__(TENSORBOARD, store, operations)
+
+    def create(self, call: Call) -> Resource:
+        """Create a tensorboard by an operation; a default one takes the place of the default of its location."""
+        with self._store.lock:
+            created = super().create(call)
+            if created.get("isDefault"):
+                siblings = created["name"].rpartition("/")[0] + "/"
+                for each in self._store.all(self.kind.collection):
+                    is_other = each["name"] != created["name"] and each["name"].startswith(siblings)
+                    if is_other and each.pop("isDefault", False):
+                        self._store.keep(self.kind.collection, each["name"].rpartition("/")[2], each)
+        response = {"@type": f"{TYPES}.{call.version}.Tensorboard"} | created
+        return self._operations.done(call, "CreateTensorboardOperationMetadata", response)
+
+    def _shown(self, resource: Resource) -> Resource:
+        return resource | {"blobStoragePathPrefix": f"{_BLOBS}/{resource['name'].rpartition('/')[2]}"}

@@ -1,6 +1,16 @@
 """A response that never ends by itself: server-sent events, as long as the client reads them.
 
 Nothing is kept for a client that stops reading: the next look at the files waits until the client has received all.
+The events of `GET /local/events?run=ID&log=T&file=F&job=T`; without `run`, only `runs` and `alive`:
+
+    run         `run`: the fields of the run; `tasks`: the changed entries, or all of them with `is_first`
+    log         `task`, `file`, `files`, `text`, `offset`, `end`, `size`, `inode`; an `offset` other than the last `end`
+                means that the log was replaced or a part was skipped
+    job, steps  of a custom job: status, timeline and goodput; new points of the curves
+    problem     `text`: why the record cannot be read
+    end         the last event: the run or the job was deleted
+    runs        a run has changed: read `GET /local/runs` again
+    alive       empty; the heartbeat.
 """
 
 import asyncio

@@ -96,7 +96,7 @@ class Trial:
             return {"state": "stopped", "line": ""}
         line = ""
         with suppress(OSError):
-            line = logs.last_line(self._records.folder(_endpoint_id()) / f"{tried.deployed['id']}.log")
+            line = logs.last_line(self._records.folder(_ENDPOINT.rpartition("/")[2]) / f"{tried.deployed['id']}.log")
         return {"state": "ready" if tried.is_ready.is_set() else "starting", "line": line}
 
     def stop(self, model_id: str, number: str = "") -> None:
@@ -190,7 +190,3 @@ class Trial:
             tried = None if self._num_waiting else self._tried
         if tried is not None:
             self._give_up(tried)
-
-
-def _endpoint_id() -> str:
-    return _ENDPOINT.rpartition("/")[2]

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from localvertex.containers import gpus
 from localvertex.containers.call import Call, Prepared
-from localvertex.containers.choice import Choice
 from localvertex.containers.mounts import contains_private
 from localvertex.containers.programs import with_bash
 from localvertex.containers.serving.container import ServingContainer, expanded
@@ -94,7 +93,10 @@ class ServingProcess:
         try:
             self._own = Path(self._held.enter_context(temporary_folder()))
             self._socket = self._own / "serving.sock"
-            self._has_relay = self._is_confined and _has_own_loopback(machine.choice)
+            how, options = machine.choice.how, machine.choice.options
+            # Only then do confined commands not share the loopback interface of this machine.
+            has_own_loopback = how.confines and not how.runs_images and not options.allow_network
+            self._has_relay = self._is_confined and has_own_loopback
             self.port = serving.container.port if self._has_relay else _free_port()
             prepared = self._prepared()
             self._process: Process = machine.processes.start(
@@ -134,7 +136,8 @@ class ServingProcess:
         while time.monotonic() < deadline:
             check_stopped()
             if self._ended.is_set():
-                raise NotServing(f"the serving container ended before it was healthy: {self._end_text()}")
+                text = logs.failure_text(self._exit_code or 0, self.serving.log) or f"exit code {self._exit_code}"
+                raise NotServing(f"the serving container ended before it was healthy: {text}")
             limit = min(_MAX_HEALTH_SECONDS, deadline - time.monotonic())
             try:
                 answer = self.request("GET", self.serving.health_route, seconds=max(limit, _POLL_SECONDS))
@@ -203,9 +206,6 @@ class ServingProcess:
         self._exit_code = self._machine.processes.wait(self._process)
         self._held.close()
         self._ended.set()
-
-    def _end_text(self) -> str:
-        return logs.failure_text(self._exit_code or 0, self.serving.log) or f"exit code {self._exit_code}"
 
     @property
     def _folder(self) -> Path:
@@ -323,11 +323,6 @@ class _Connection(http.client.HTTPConnection):
             timer.cancel()
         if is_late.is_set():
             raise TimeoutError
-
-
-def _has_own_loopback(choice: Choice) -> bool:
-    """Return whether confined commands do not share the loopback interface of this machine."""
-    return choice.how.confines and not choice.how.runs_images and not choice.options.allow_network
 
 
 def _free_port() -> int:

@@ -20,7 +20,7 @@ from localvertex.jobs.tuning.trial import Trial
 from localvertex.jobs.tuning.trial_run import RunJob, TrialRun, gpu_slots
 from localvertex.store import executor_files
 from localvertex.store.steps.logs import TRIALS
-from localvertex_base.userinput import files
+from localvertex_base.userinput import atomic_write
 
 FILE = "hyperparameter_tuning_job.json"
 """In the job's folder: its state and its trials, with the API's names."""
@@ -97,7 +97,7 @@ class TuningRun:
         if not path.is_file() or path.read_text() != self._job.digest:
             executor_files.remove(self._folder / TRIALS)
             path.parent.mkdir(parents=True)
-            files.write_text(path, self._job.digest)
+            atomic_write.write_text(path, self._job.digest)
 
     def _waiting(self) -> Iterator[TrialRun]:
         """Yield the trials to run; those that an earlier attempt finished are only recorded."""
@@ -239,4 +239,4 @@ class TuningRun:
         """Write the job's file."""
         content: dict[str, Any] = {"name": self._name, "displayName": self._job.display_name, "state": str(state)}
         trials = [each.as_json() for each in self._trials]
-        files.write_text(self._folder / FILE, json.dumps(content | {"trials": trials}, indent=1))
+        atomic_write.write_text(self._folder / FILE, json.dumps(content | {"trials": trials}, indent=1))

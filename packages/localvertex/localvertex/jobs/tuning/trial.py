@@ -8,7 +8,7 @@ from typing import Any
 
 from localvertex.jobs.tuning.measurements import Measurement
 from localvertex.jobs.tuning.suggestions import Point
-from localvertex_base.userinput import files
+from localvertex_base.userinput import atomic_write
 
 FILE = "trial.json"
 
@@ -70,7 +70,7 @@ class Trial:
 
     def write(self, folder: Path) -> None:
         """Write its file."""
-        files.write_text(folder / FILE, json.dumps(self.as_json(), indent=1))
+        atomic_write.write_text(folder / FILE, json.dumps(self.as_json(), indent=1))
 
     def restore(self, folder: Path) -> bool:
         """Restore the result of an earlier attempt; return false if the trial must run."""

@@ -71,9 +71,6 @@ def _operation(module: str) -> str:
 
 
 def _is_only_in_image(container: Container) -> bool:
+    is_inline = container.command[:1] in {("sh",), ("bash",)} and len(container.command) > 2
     is_google = is_google_image(container.image or "") and not container.replacement
-    return is_google and not PythonStepExecutor().accepts(container) and not _is_inline_program(container)
-
-
-def _is_inline_program(container: Container) -> bool:
-    return container.command[:1] in {("sh",), ("bash",)} and len(container.command) > 2
+    return is_google and not is_inline and not PythonStepExecutor().accepts(container)

@@ -82,7 +82,7 @@ class _Builder:
         self._tasks: list[dict[str, Any]] = content["tasks"]
         self._artifacts = artifacts
         self._begin = record.seconds_of(content["start_time"]) or 0.0
-        self._total = max(content["seconds"] + content.get("idle_seconds", 0.0), 0.001)
+        self._total = max(content["seconds"] + content["idle_seconds"], 0.001)
         self._paths = {task["path"]: index for index, task in enumerate(self._tasks)}
         self._children: defaultdict[int | None, list[int]] = defaultdict(list)
         for index, task in enumerate(self._tasks):
@@ -92,7 +92,7 @@ class _Builder:
         """Return the rows below a task, and what is left out."""
         every = sorted(self._children[parent], key=self._start)
         room = max(_MAX_ROWS - len(self.shown), 0)
-        most = min(room, _MAX_ITERATIONS) if self._is_iteration(every) else room
+        most = min(room, _MAX_ITERATIONS) if every and self._tasks[every[0]]["kind"] == "iteration" else room
         # Sorting keeps the order of equal rows.
         first = set(sorted(every, key=lambda index: self._tasks[index]["state"] != State.FAILED)[:most])
         chosen = [index for index in every if index in first]
@@ -110,9 +110,6 @@ class _Builder:
         """Return the sort key of a task among its siblings: iterations by number, all others by start."""
         task = self._tasks[index]
         return ("" if task["kind"] == "iteration" else task["start_time"] or "not started", index)
-
-    def _is_iteration(self, indexes: list[int]) -> bool:
-        return bool(indexes) and self._tasks[indexes[0]]["kind"] == "iteration"
 
     def _row(self, index: int) -> Row:
         task = self._tasks[index]
@@ -136,7 +133,8 @@ class _Builder:
             more=more,
             is_open=bool(rows)
             and (task["state"] == State.FAILED or len(rows) <= _MAX_OPEN)
-            and not self._is_good(task),
+            # A good iteration needs no more than one line.
+            and not (task["kind"] == "iteration" and task["state"] in (State.SUCCEEDED, State.SKIPPED)),
         )
 
     def _logs(self, task: dict[str, Any]) -> dict[str, str]:
@@ -144,10 +142,6 @@ class _Builder:
         folder = run_dir / task["path"]
         found = step_logs.of_step(folder)[:_MAX_LOGS]
         return {str(log.relative_to(folder)): str(log.relative_to(run_dir)) for log in found}
-
-    def _is_good(self, task: dict[str, Any]) -> bool:
-        """Return whether this is an iteration that needs no more than one line."""
-        return bool(task["kind"] == "iteration" and task["state"] in (State.SUCCEEDED, State.SKIPPED))
 
     def _item(self, task: dict[str, Any]) -> dict[str, Any]:
         """Return the inputs that an iteration received and its loop did not: the item, whatever its name."""

@@ -30,8 +30,7 @@ def command(content: dict[str, Any], program: list[str]) -> str:
         program: The words that call localvertex.
     """
     words = [*program, "run", "--resume", content["run_id"], "--work-dir", content["work_dir"]]
-    # Runs of an earlier version do not have this field.
-    return shlex.join([*words, *content.get("resume_options", [])])
+    return shlex.join([*words, *content["resume_options"]])
 
 
 def _program() -> list[str]:

@@ -38,9 +38,9 @@ def console() -> Console:
     return Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 200)
 
 
-def state_text(state: str, note: str | None = None) -> Text:
+def state_text(state: str) -> Text:
     """Return a state in its colour."""
-    return Text(state + (f" ({note})" if note else ""), style=_COLOURS.get(State(state), ""))
+    return Text(state, style=_COLOURS.get(State(state), ""))
 
 
 def show(content: dict[str, Any]) -> None:
@@ -51,7 +51,6 @@ def show(content: dict[str, Any]) -> None:
     for line in _lines_of_steps(content, width):
         out.print(line)
     for task in content["tasks"]:
-        # Runs of an earlier version do not have this field.
         if (task.get("custom_job") or {}).get("goodput"):
             out.print(between_words(f"  {task['title']}: {sentences(task['custom_job'])[0]}", width), markup=False)
     for metric in content["metrics"]:
@@ -77,7 +76,7 @@ def seconds_of(content: dict[str, Any]) -> float:
     """Return how long a run took, or has taken until now if it is running."""
     started = record.seconds_of(content.get("start_time"))
     if content["state"] == State.RUNNING and started is not None:
-        return max(time.time() - started - float(content.get("idle_seconds", 0.0)), 0.0)
+        return max(time.time() - started - float(content["idle_seconds"]), 0.0)
     return float(content["seconds"])
 
 
@@ -86,7 +85,7 @@ def _ending(content: dict[str, Any]) -> str:
     text = f"{content['run_id']}: {content['state']}"
     if content["state"] == State.RUNNING:
         return f"{text} for {seconds_of(content):.1f} s"
-    num_resumes = len(content.get("resume_times", []))
+    num_resumes = len(content["resume_times"])
     if _was_killed(content) and not num_resumes:
         text += ", the process that ran it was killed"
     else:

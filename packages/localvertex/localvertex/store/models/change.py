@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from localvertex_base.userinput import files
+from localvertex_base.userinput import atomic_write
 
 FILE = "change.json"
 
@@ -26,7 +26,7 @@ class Change:
 
     def write(self, folder: Path) -> None:
         """Begin the change of the model in a folder."""
-        files.write_text(folder / FILE, json.dumps(asdict(self)))
+        atomic_write.write_text(folder / FILE, json.dumps(asdict(self)))
 
 
 def read(folder: Path) -> Change:

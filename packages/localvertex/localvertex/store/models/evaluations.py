@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from localvertex.store import record
 from localvertex.store.models.reading import object_in
-from localvertex_base.userinput import files
+from localvertex_base.userinput import atomic_write
 
 _FOLDER = "evaluations"
 
@@ -24,7 +24,7 @@ def add(version: Path, content: dict[str, Any]) -> str:
     folder, number = version / _FOLDER, str(uuid4().int >> 66)
     folder.mkdir(exist_ok=True)
     _clear(folder, _LEFT)
-    files.write_text(folder / f"{number}.json", json.dumps({**content, "create_time": record.now()}, indent=1))
+    atomic_write.write_text(folder / f"{number}.json", json.dumps({**content, "create_time": record.now()}, indent=1))
     return number
 
 

@@ -146,7 +146,8 @@ class ModelRecords:
         if SOURCE in own:
             # The work directory may have been moved or copied since.
             own["artifact_uri"] = str(self.folder.absolute() / number / FILES)
-        labels = {**_labels(shared.pop("labels", {})), **_labels_of_version(own, number)}
+        of_version = own.get(VERSION_LABELS, {} if number == "1" else own.get("labels"))
+        labels = {**_labels(shared.pop("labels", {})), **_labels(of_version)}
         kept = {
             name: value for name, value in own.items() if name not in (*_SHARED_FIELDS, VERSION_LABELS, UPLOADED_BY)
         }
@@ -199,11 +200,6 @@ def object_in(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError(f"{path} is damaged: expected an object, found {type(content).__name__}")
     return content
-
-
-def _labels_of_version(own: dict[str, Any], number: str) -> dict[str, Any]:
-    """Return the labels in the content of a version that are not the model's."""
-    return _labels(own.get(VERSION_LABELS, {} if number == "1" else own.get("labels")))
 
 
 def _labels(value: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from localvertex.store import executor_files, record, registry
 from localvertex.store.task import Artifact, Values
 from localvertex.values.buckets import Buckets
 from localvertex_base.compiled.spec import Component, Container
-from localvertex_base.userinput import files
+from localvertex_base.userinput import atomic_write
 from localvertex_base.userinput.unique_keys import RepeatedKey, load_json
 
 _DIGEST = "sha256"
@@ -113,7 +113,7 @@ def remove_secrets(work_dir: Path, run_id: str, secrets: Secrets) -> None:
 
 def _write(path: Path, content: dict[str, Any]) -> None:
     plain = json.loads(json.dumps(content))  # JSON turns all keys into strings
-    files.write_text(path, json.dumps(plain | {_DIGEST: _digest(plain)}, indent=1))
+    atomic_write.write_text(path, json.dumps(plain | {_DIGEST: _digest(plain)}, indent=1))
 
 
 def _read(path: Path) -> dict[str, Any]:

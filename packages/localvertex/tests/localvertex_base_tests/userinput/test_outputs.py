@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from localvertex_base.userinput import files, outputs
+from localvertex_base.userinput import atomic_write, outputs
 from localvertex_base.userinput.errors import UserError
 
 
@@ -44,7 +44,7 @@ def test_what_is_not_a_regular_file_is_never_replaced(tmp_path: Path, make: Call
     make(target)
     before = target.lstat()
     with pytest.raises(OSError, match=r"regular file|Is a directory") as caught:
-        files.write_text(target, "new")
+        atomic_write.write_text(target, "new")
     assert caught.value.filename == str(target)
     assert os.path.samestat(before, target.lstat())
     assert os.listdir(tmp_path) == ["x"]
@@ -57,7 +57,7 @@ def test_records_replace_a_link_and_outputs_follow_it(tmp_path: Path) -> None:
     outputs.write({link: b"report"})
     assert (link.is_symlink(), target.read_text()) == (True, "report")
     # A step could otherwise have any file of the user overwritten.
-    files.write_text(link, "record")
+    atomic_write.write_text(link, "record")
     assert (link.is_symlink(), link.read_text(), target.read_text()) == (False, "record", "report")
 
 
@@ -148,11 +148,11 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_else(
 
 def test_folders_of_the_system_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Here the folder only plays the system's: on a defect, the machine that runs the tests would lose a device."""
-    monkeypatch.setattr(files, "_SYSTEM_FOLDERS", (str(tmp_path),))
+    monkeypatch.setattr(atomic_write, "_SYSTEM_FOLDERS", (str(tmp_path),))
     (tmp_path / "link").symlink_to("/nowhere")
     for path in (tmp_path / "new", tmp_path / "link", tmp_path / "more" / "new"):
         with pytest.raises(OSError, match="ordinary folder"):
-            files.write_text(path, "x")
+            atomic_write.write_text(path, "x")
     with pytest.raises(UserError, match="it is in a folder of the system"):
         outputs.check_file("--report", tmp_path / "new")
     with pytest.raises(UserError, match="it is in a folder of the system"):

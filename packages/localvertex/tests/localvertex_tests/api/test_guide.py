@@ -34,15 +34,3 @@ def test_the_guide_works_from_top_to_bottom(
     assert "\nPIPELINE_STATE_SUCCEEDED\n" in done.stdout
     assert re.search(r"^ACTIVE 20\d\d-.* 0[12]:00:00\+00:00$", done.stdout, re.MULTILINE)
     assert re.search(r"^hello-\d+ +SUCCEEDED", command(*listing.split()[3:]).stdout, re.MULTILINE)
-
-
-def test_the_guide_names_every_collection(package: Path, tmp_path: Path) -> None:
-    from localvertex.commands.service import Service
-
-    guide = (package / "docs" / "serve.md").read_text()
-    for name, methods in Service(tmp_path, time_factor=1, log=print).collections.items():
-        (documented,) = re.findall(rf"^\| `{name}` \| (.*) \|$", guide, re.MULTILINE)
-        # Those of the collections below a tensorboard are in the table of calls.
-        own = {method.removeprefix(f"{name}.") for method in methods if "." not in method or method.startswith(name)}
-        listed = set(documented.partition(";")[0].split(", "))
-        assert listed == own - ({"batchRead", "export", "read"} if name == "tensorboards" else set())

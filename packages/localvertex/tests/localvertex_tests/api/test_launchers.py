@@ -106,7 +106,9 @@ def test_a_model_is_uploaded_by_the_launcher(server: Server, launch: Any, tmp_pa
         "outputs": {"artifacts": {"model": {"artifacts": [output]}}, "outputFile": str(tmp_path / "output.json")},
     }
     words = ("--executor_input", json.dumps(executor_input))
-    first = launch("model.upload_model", "UploadModel", {"display_name": "launched", "labels": {}}, *words)
+    payload = {"display_name": "launched", "labels": {}}
+    # A parent without a name is none.
+    first = launch("model.upload_model", "UploadModel", payload, *words, "--parent_model_name", "")
     text, _ = first.communicate(timeout=120)
     assert first.returncode == 0, text
     (artifact,) = json.loads((tmp_path / "output.json").read_text())["artifacts"]["model"]["artifacts"]

@@ -22,7 +22,8 @@ from localvertex_base.compiled.spec import Container, Pipeline
 PAGE = Path(__file__).parents[3] / "docs" / "google-operations.md"
 RUNS, NEEDS_IMAGE, REFUSED = "Runs locally", "Needs `--image`", "Refused"
 GOOGLES_JOB = "a custom job whose program is only in a Google container image"
-SECTIONS = {"v1": "v1.", "preview": "preview.", "Internal components": "_implementation."}
+SECTIONS = {"v1": "v1.", "preview": "preview."}
+"""The public components; the page leaves out those that only Google's own pipelines use."""
 REASONS = {
     "would run in Google Cloud": "creates, changes or reads resources in Google Cloud (`--allow-cloud-launchers`)",
     "only in its container image": "its program is only in a Google container image (`--image`)",
@@ -33,10 +34,8 @@ REASONS = {
 _TOP = """\
 # Google's operations, one by one
 
-What `localvertex run` does with the {count} components of google-cloud-pipeline-components {version}, each compiled to
-a pipeline of one step. This page is generated ([CONTRIBUTING](../../../CONTRIBUTING.md)), and a test compares it with
-what localvertex decides. Google is never called
-([Credentials and Google Cloud](localvertex.md#credentials-and-google-cloud)).
+What `localvertex run` does with the {count} public components of google-cloud-pipeline-components {version}. This page
+is generated. Google is never called ([Credentials](localvertex.md#credentials-and-google-cloud)).
 
 | | operations | |
 |---|---|---|
@@ -106,6 +105,7 @@ def _is_job_of_google(executor: object) -> bool:
 
 def written(found: list[Operation]) -> str:
     """Return the page: in each section the operations by what happens to them."""
+    found = [each for each in found if each.name.startswith(tuple(SECTIONS.values()))]
     count = {kind: sum(each.here == kind for each in found) for kind in (RUNS, NEEDS_IMAGE, REFUSED)}
     page = _TOP.format(
         count=len(found),

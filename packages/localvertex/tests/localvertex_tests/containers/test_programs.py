@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
+import localvertex
 from localvertex.containers.programs import missing, with_bash
+
+in_place = pytest.mark.skipif(
+    not Path(localvertex.__file__).is_relative_to(Path(__file__).resolve().parents[3]),
+    reason="localvertex is not installed in place",
+)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +104,7 @@ def test_any_other_script_keeps_its_shell() -> None:
         assert with_bash(words) == words
 
 
+@in_place
 def test_a_project_that_is_installed_in_place_is_found_from_its_own_folder(package: Path) -> None:
     """`pip install -e` names the folder in a .pth file; only the current folder itself does not count."""
     code = "from localvertex.containers.interpreter import search_path; print(search_path())"
@@ -108,6 +115,7 @@ def test_a_project_that_is_installed_in_place_is_found_from_its_own_folder(packa
     assert repr(str(package)) in done.stdout
 
 
+@in_place
 def test_a_sandbox_sees_the_packages_of_such_a_project_and_none_of_its_other_files(package: Path) -> None:
     code = "from localvertex.containers.interpreter import folders; print(*folders(), sep='\\n')"
     done = subprocess.run([sys.executable, "-c", code], cwd=package, capture_output=True, text=True, check=True)

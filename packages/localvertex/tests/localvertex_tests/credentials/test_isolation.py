@@ -1,5 +1,6 @@
 """No step and no replica finds the user's credentials, unless the user passes them on."""
 
+import importlib.util
 import json
 import os
 from pathlib import Path
@@ -161,6 +162,8 @@ def test_replicas_of_the_server_find_no_credentials(tmp_path: Path, metadata: Me
     assert metadata.paths == []
 
 
+needs_tensorflow = pytest.mark.skipif(not importlib.util.find_spec("tensorflow"), reason="needs TensorFlow")
+
 READ = """\
 import os, sys
 import tensorflow as tf
@@ -177,6 +180,7 @@ def reads(program: str, path: str) -> None:
     python_step(program=program, path=path)
 
 
+@needs_tensorflow
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["HOME", "CLOUDSDK_CONFIG", "GOOGLE_APPLICATION_CREDENTIALS", "GCE_METADATA_HOST"])
 def test_tensorflow_reads_no_bucket_with_the_users_credentials(
@@ -207,6 +211,7 @@ def test_tensorflow_reads_no_bucket_with_the_users_credentials(
     assert asked == {False: False, True: True}, "TensorFlow asks for a token only where it finds credentials"
 
 
+@needs_tensorflow
 def test_tensorflow_gets_no_token_from_a_variable(
     execute: Execute, tmp_path: Path, cloud_storage: CloudStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,6 +221,7 @@ def test_tensorflow_gets_no_token_from_a_variable(
     assert (tmp_path / "read").read_text() not in ("True", "False"), "the server answers only with a token"
 
 
+@needs_tensorflow
 def test_an_emulator_on_this_machine_needs_no_credentials(
     execute: Execute, tmp_path: Path, cloud_storage: CloudStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -148,6 +148,6 @@ def test_the_parent_of_an_upload_is_not_one_of_its_models() -> None:
                 }
             },
         }
-        for name in (parent, f"{parent}@2", other)
+        for name in (parent, f"{parent}@2", other, "")
     ]
     assert [each["resource_name"] for each in record.models(tasks)] == [f"{parent}@2", other]

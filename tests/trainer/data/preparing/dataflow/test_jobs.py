@@ -357,7 +357,7 @@ def test_a_service_that_fails_for_a_while_is_asked_again_and_one_that_refuses_is
     step = steps.start()
     assert steps.end(step) == 1
     (line,) = steps.lines(step)[-1:]
-    assert line.startswith("failed: a call to Dataflow failed: 403 ")
+    assert line.startswith("failed: a call to Dataflow failed: permission denied (")
     assert line.endswith("docs/cloud.md lists the roles and the API that Dataflow needs in my-project")
     assert len(service.jobs) == 1
 

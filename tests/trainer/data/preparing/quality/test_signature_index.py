@@ -78,7 +78,7 @@ def test_planted_pairs_are_found_and_no_others() -> None:
     assert expected > 50
     index = find(found, [(1, 0, 0)] * len(found))
     assert index.is_complete
-    assert (index.num_pairs, index.num_pairs_across) == (expected, 0)
+    assert index.num_pairs == expected
     flagged = np.zeros(len(found), dtype=np.uint8)
     flagged[one[alike]] = flagged[other[alike]] = 1
     assert index.near.tolist() == flagged.tolist()
@@ -91,11 +91,7 @@ def test_the_size_of_a_chunk_changes_nothing(monkeypatch: pytest.MonkeyPatch) ->
     for size in (1, 7, 32, 33, 34, 299):
         monkeypatch.setattr(signature_index, "_NUM_TOGETHER", size)
         part = find(planted(300))
-        assert (part.num_pairs, part.num_pairs_across, part.pairs()) == (
-            whole.num_pairs,
-            whole.num_pairs_across,
-            whole.pairs(),
-        )
+        assert (part.num_pairs, part.pairs()) == (whole.num_pairs, whole.pairs())
         assert part.near.tolist() == whole.near.tolist()
 
 
@@ -108,13 +104,12 @@ def test_pairs_in_two_splits_come_first_and_then_the_nearest() -> None:
     pairs = index.pairs()
     assert [pair[:3] for pair in pairs] == [(3, 4, True), (5, 6, True), (5, 5, False), (1, 2, False)]
     assert 0 < pairs[0][3] < pairs[1][3]
-    assert (index.num_pairs, index.num_pairs_across) == (5, 3)
+    assert index.num_pairs == 5
 
 
 def test_20000_images_of_one_signature_are_one_entry(compared: list[int]) -> None:
     index = find(signatures_of(random_values(1)), [(10_000, 6_000, 4_000)])
     assert index.num_pairs == 20_000 * 19_999 // 2
-    assert index.num_pairs_across == 10_000 * 10_000 + 6_000 * 4_000
     assert index.pairs() == [(1, 1, True, 0)]
     assert compared == []
 

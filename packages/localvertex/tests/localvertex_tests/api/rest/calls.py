@@ -19,8 +19,6 @@ _NO_LRO = "done when the request returns"
 
 _LOCATION = "only `projects/*/locations/*/operations`, where this server has all operations"
 
-_SAMPLE = "samples at equal distances"
-
 DIFFERS = {
     "PipelineService.CreatePipelineJob": "runs on this machine",
     "PipelineService.BatchCancelPipelineJobs": "the operation is done before the jobs have stopped",
@@ -48,15 +46,12 @@ DIFFERS = {
     "ModelService.DeleteModel": _NO_LRO,
     "ModelService.DeleteModelVersion": _NO_LRO,
     "ScheduleService.DeleteSchedule": _NO_LRO,
-    "TensorboardService.BatchReadTensorboardTimeSeriesData": _SAMPLE,
+    "TensorboardService.BatchReadTensorboardTimeSeriesData": "samples at equal distances",
     "TensorboardService.CreateTensorboard": _NO_LRO,
     "TensorboardService.DeleteTensorboard": _NO_LRO,
     "TensorboardService.DeleteTensorboardExperiment": _NO_LRO,
     "TensorboardService.DeleteTensorboardRun": _NO_LRO,
     "TensorboardService.DeleteTensorboardTimeSeries": _NO_LRO,
-    "TensorboardService.ExportTensorboardTimeSeriesData": "ordered by step",
-    "TensorboardService.ReadTensorboardTimeSeriesData": _SAMPLE,
-    "TensorboardService.UpdateTensorboard": _NO_LRO,
     "Operations.CancelOperation": "does nothing, because every operation is done",
     "Operations.WaitOperation": "returns at once, because every operation is done",
     "Operations.GetOperation": _LOCATION,
@@ -80,29 +75,35 @@ def is_served(server: Server, method: KnownMethod) -> bool:
 
 
 def table(server: Server) -> str:
-    """Build the table from the responses of a server."""
+    """Build the lists from the responses of a server."""
     served: dict[str, set[str]] = {"v1": set(), "v1beta1": set()}
-    every: set[str] = set()
     for version, names in served.items():
-        methods = known_methods(version)
-        every |= {each.name for each in methods}
-        names |= {each.name for each in methods if is_served(server, each)}
+        names |= {each.name for each in known_methods(version) if is_served(server, each)}
     assert served["v1"] == served["v1beta1"], served["v1"] ^ served["v1beta1"]
-    missing = defaultdict(list)
-    for name in sorted(every - served["v1"]):
-        service, _, method = name.partition(".")
-        missing[service].append(method)
-    rows = [f"| {name} | {_described(name)} |" for name in sorted(served["v1"])]
-    own = {name.partition(".")[0] for name in served["v1"]}
-    lists = [f"{service}: {', '.join(missing[service])}" for service in sorted(own & set(missing))]
-    others = [f"{service} ({len(missing[service])})" for service in sorted(set(missing) - own)]
-    lists.append(f"all methods of {', '.join(others)}")
-    items = [textwrap.fill(f"- 501: {each}", 120, subsequent_indent="  ", break_on_hyphens=False) for each in lists]
-    return "\n".join(["| method | answer |", "|---|---|", *rows, "", *items, "", ""])
+    differing = defaultdict(list)
+    for name, how in DIFFERS.items():
+        differing[how].append(name)
+    assert set(DIFFERS) <= served["v1"]
+    return (
+        "Different from the service:\n\n"
+        + "".join(_item(how, names) for how, names in sorted(differing.items()))
+        + "\nAs on the service:\n\n"
+        + _by_service(served["v1"] - set(DIFFERS))
+        + "\nAll other methods of Vertex AI are refused with 501 UNIMPLEMENTED.\n\n"
+    )
 
 
-def _described(name: str) -> str:
-    return f"differs: {DIFFERS[name]}" if name in DIFFERS else "works"
+def _by_service(names: set[str]) -> str:
+    """Return an item per service with its methods."""
+    methods = defaultdict(list)
+    for service, _, method in (name.partition(".") for name in sorted(names)):
+        methods[service].append(method)
+    return "".join(_item(service, found) for service, found in methods.items())
+
+
+def _item(title: str, names: list[str]) -> str:
+    text = f"- {title}: {', '.join(sorted(names))}"
+    return textwrap.fill(text, 120, subsequent_indent="  ", break_on_hyphens=False) + "\n"
 
 
 def page_with(new: str) -> str:

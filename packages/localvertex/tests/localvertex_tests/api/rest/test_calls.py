@@ -22,10 +22,6 @@ def test_the_table_of_the_page_is_what_the_server_answers(table: str) -> None:
     assert calls.PAGE.read_text() == calls.page_with(table), "python -m localvertex_tests.api.rest.calls"
 
 
-def test_a_method_whose_difference_is_described_is_served(table: str) -> None:
-    assert set(calls.DIFFERS) <= {line.split("|")[1].strip() for line in table.splitlines() if "| differs" in line}
-
-
 @pytest.mark.parametrize(
     ("method", "path"),
     [

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from google.api_core import exceptions
 
-from vertex_testing.server import Server
+from vertex_testing.server import Server, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -75,3 +75,21 @@ def test_a_log_folder_is_uploaded(aiplatform: Any, tmp_path: Path, monkeypatch: 
         assert losses == [(0, 1.0), (1, 0.5), (2, pytest.approx(1 / 3))]
         assert [each.step for each in found["weights"].values] == [1]
         assert found["weights"].values[0].tensor.value
+
+
+def test_a_custom_job_with_a_tensorboard_keeps_its_logs_in_their_folder(server: Server) -> None:
+    container = {"imageUri": "python:3.11", "command": ["python", "-c", "pass"]}
+    pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "1", "containerSpec": container}
+    spec = {
+        "workerPoolSpecs": [pool],
+        "baseOutputDirectory": {"outputUriPrefix": "gs://bucket/logged"},
+        "tensorboard": "projects/local-project/locations/us-central1/tensorboards/404",
+    }
+    job = server.call("POST", "customJobs", {"displayName": "logged", "jobSpec": spec}).json()
+    ended = wait_until(
+        lambda: (
+            (now := server.call("GET", f"customJobs/{job['name'].rpartition('/')[2]}").json()).get("endTime") and now
+        )
+    )
+    assert ended["state"] == "JOB_STATE_SUCCEEDED", ended
+    assert "warning: tensorboard: its logs stay in their folder" in server.text

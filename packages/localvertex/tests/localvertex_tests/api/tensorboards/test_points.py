@@ -83,14 +83,3 @@ def test_a_full_disk_leaves_every_file_as_it_was(tmp_path: Path) -> None:
     assert read(new) == []
     points.append({first: [point(2)]})
     assert read(first) == [point(1), point(2)]
-
-
-def test_the_summary_follows_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "points"
-    assert points.summary(path) == {}
-    late = point(2) | {"wallTime": "2026-01-01T00:00:00.5Z"}
-    points.append({path: [late, point(9)]})
-    assert points.summary(path) == {"maxStep": "9", "maxWallTime": "2026-01-01T00:00:00.5Z"}
-    points.append({path: [{"step": "11", "blobs": {"values": [{"id": "a"}, {"id": "b"}]}}]})
-    assert points.summary(path)["maxStep"] == "11"
-    assert points.summary(path)["maxBlobSequenceLength"] == "2"

@@ -161,15 +161,6 @@ def test_a_job_that_has_ended_shows_the_goodput_of_its_record(log: Path, at: Any
     assert entry["goodput"] == goodput, "the record is not changed"
 
 
-def test_a_record_of_an_earlier_version_is_shown() -> None:
-    names = ("name", "is_running", "num_starts", "exit_code")
-    entry = dict(zip(names, (PRIMARY, False, 1, 0), strict=True))
-    old = {"state": "JOB_STATE_SUCCEEDED", "replicas": [entry], "num_restarts": 0, "goodput": {}}
-    found = job_of(LiveJob().poll(old, is_running=False))
-    assert found["timeline"] == {}
-    assert found["status"]["replicas"][0]["condition"] == "done"
-
-
 def test_trials_that_log_no_steps_have_timelines_but_no_goodput(log: Path, at: Any) -> None:
     at(8.0)
     trials = [replica(f"trials/{n}/{PRIMARY}", log, (float(n), None, None), event_log=None) for n in (2, 1)]
