@@ -77,7 +77,7 @@ function Draft({ overview, server }) {
   ];
   // Not a form element: each button of a part in it, such as Copy, would start the run.
   return html`<div class="creating">
-    <div class="top-part">
+    <div>
       <${About} overview=${overview} />
       <${Refusals} refusals=${answer.refusals} notes=${answer.notes} />
     </div>
