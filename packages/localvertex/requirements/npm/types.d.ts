@@ -98,13 +98,12 @@ interface Overview extends CheckAnswer {
 interface DraftState {
   parameters: Map<string, string>;
   artifacts: Map<string, string>;
-  settings: { display_name: string; labels: string; fail_fast: boolean; use_cache: boolean };
-  region: string;
+  settings: { display_name: string; labels: string; fail_fast: boolean; use_cache: boolean; region: string };
 }
 
 /** A change of the form: `name` is a parameter, artifact or setting; a `text` of null resets it. */
 interface Change {
-  part: "parameters" | "artifacts" | "settings" | "region";
+  part: "parameters" | "artifacts" | "settings";
   name?: string;
   text: any;
 }
@@ -114,3 +113,14 @@ interface CheckState {
   errors: Map<string, string>;
   error: Error | null;
 }
+
+/** What a view gets of its address. */
+interface ViewProps {
+  params: Record<string, string>;
+  query: URLSearchParams;
+}
+
+/** A value in markup; a function gets whatever the element or component calls it with. */
+type Part = ((...values: any[]) => any) | Column[] | object | string | number | boolean | null | undefined;
+
+type Column = import("../../localvertex/console/page/ui/table.js").Column;

@@ -1,12 +1,9 @@
 // The page: the session, navigation, the view of the address, and a line while the server does not answer.
 
 import { route } from "./routes.js";
-import { get, openSession } from "./server/api.js";
-import { onConnection } from "./server/events.js";
-import { useLoad } from "./server/load.js";
+import { get, onConnection, openSession, useLoad } from "./server/server.js";
 import { html, render, useEffect, useErrorBoundary, useRef, useState } from "./ui/html.js";
-import { Loading } from "./ui/page.js";
-import { Notice, Problem } from "./ui/problem.js";
+import { Loaded, Notice, Problem } from "./ui/page.js";
 
 /** Title, views and icon; an entry leads to the first of its views. @type {Array<[string, string[], string]>} */
 const ENTRIES = [
@@ -22,7 +19,6 @@ const ENTRIES = [
   ],
 ];
 
-/** The whole page. */
 function App() {
   const [place, setPlace] = useState(() => route(location.hash));
   const [isOpen, setIsOpen] = useState(false);
@@ -68,7 +64,7 @@ function Top({ isOpen, onToggle }) {
       <span class="hidden">Menu</span>
     </button>
     <a class="brand" href="#/runs">localvertex</a>
-    ${data && html`<span class="work-dir" title=${data.work_dir}>${data.work_dir}</span>`}
+    ${data && html`<span class="work-dir mono" title=${data.work_dir}>${data.work_dir}</span>`}
   </header>`;
 }
 
@@ -110,20 +106,20 @@ const reload = () =>
  * @param {{place: import("./routes.js").Place}} props
  */
 function View({ place }) {
-  const [Loaded, setLoaded] = useState(/** @type {any} */ (null));
+  const [Shown, setShown] = useState(/** @type {any} */ (null));
   const [isMissing, setIsMissing] = useState(false);
   const [failure] = useErrorBoundary((error) => console.error(error));
   useEffect(() => {
     place.load().then(
-      (module) => setLoaded(() => module.default),
+      (module) => setShown(() => module.default),
       () => setIsMissing(true),
     );
   }, []);
   const title = "This page cannot be shown";
   if (failure) return html`<${Problem} title=${title} error=${failure} />`;
   if (isMissing) return html`<${Problem} title=${title} error=${MISSING} onRetry=${reload} />`;
-  if (!Loaded) return html`<${Loading} />`;
-  return html`<${Loaded} params=${place.params} query=${place.query} />`;
+  if (!Shown) return html`<${Loaded} />`;
+  return html`<${Shown} params=${place.params} query=${place.query} />`;
 }
 
 const START = "#token=";
@@ -147,7 +143,7 @@ async function start() {
     await beginSession();
     render(html`<${App} />`, root);
   } catch (error) {
-    const problem = /** @type {import("./server/api.js").ApiError} */ (error);
+    const problem = /** @type {import("./server/server.js").ApiError} */ (error);
     const text = problem.status === 403 ? REFUSED : problem.message;
     render(html`<main class="view"><h1>localvertex</h1><${Problem} title="No session" error=${text} /></main>`, root);
   }

@@ -14,7 +14,7 @@ _INVISIBLE = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066
 _SEQUENCES = re.compile(_ESCAPES)
 _CHARACTERS = re.compile(_INVISIBLE)
 _HIDDEN = re.compile(f"{_ESCAPES}|({_INVISIBLE})")
-"""The same as in page/logs/visible_text.js, so that a search finds what is shown."""
+"""The same as in page/logs/text.js, so that a search finds what is shown."""
 
 _WRITTEN = {code: f"\\u{code:04x}" for code in range(0x2070) if _CHARACTERS.match(chr(code))}
 _WRITTEN[ord(_INVALID)] = "\N{REPLACEMENT CHARACTER}"

@@ -1,24 +1,23 @@
-// Two to eight runs side by side.
+// Two to eight runs side by side: their letters, states and pipelines; one can be added or removed.
 
-import { useLoad } from "../server/load.js";
-import { go, link } from "../ui/address.js";
-import { Empty, html, Loading, Notice, Page, Problem } from "../ui/ui.js";
-import { Chosen } from "./chosen.js";
+import { useLoad } from "../server/server.js";
+import { Duration, Empty, html, Loaded, link, Notice, Page, Problem, replace, Select, State, Time } from "../ui/ui.js";
 import { Curves } from "./curves.js";
+import { Letter, letter } from "./letters.js";
 import { Predictions } from "./predictions.js";
 import { Metrics, Parameters, Steps } from "./tables.js";
 
 const [MIN_RUNS, MAX_RUNS] = [2, 8];
 
-/** @param {{query: URLSearchParams}} props */
+const NUM_OFFERED = 500;
+
+/** @param {ViewProps} props */
 export default function Compare({ query }) {
   const ids = (query.get("runs") ?? "").split(",").filter(Boolean);
-  const show = (/** @type {string[]} */ chosen) => go(link(["compare"], { runs: chosen.join(",") }), { replace: true });
-  const canCompare = ids.length >= MIN_RUNS && ids.length <= MAX_RUNS;
-  return html`<${Page} title="Compare runs" parent=${{ title: "Runs", href: link(["runs"]) }}>
+  return html`<${Page} title="Compare runs" parent=${["Runs", "#/runs"]}>
     <div class="compare">
-      <${Chosen} ids=${ids} canAdd=${ids.length < MAX_RUNS} onChange=${show} />
-      ${canCompare && html`<${Comparison} key=${ids.join()} ids=${ids} />`}
+      <${Chosen} ids=${ids} />
+      ${ids.length >= MIN_RUNS && ids.length <= MAX_RUNS && html`<${Comparison} key=${ids.join()} ids=${ids} />`}
       ${ids.length < MIN_RUNS && html`<${Empty} title="Choose two or more runs" />`}
       ${
         ids.length > MAX_RUNS && html`<${Notice} kind="warn">At most ${MAX_RUNS} runs can be compared; remove some.<//>`
@@ -28,17 +27,61 @@ export default function Compare({ query }) {
 }
 
 /** @param {{ids: string[]}} props */
+function Chosen({ ids }) {
+  const { data, error } = useLoad(`/local/runs?page_size=${NUM_OFFERED}`);
+  const rows = /** @type {RunRow[]} */ (data?.runs ?? []);
+  const change = (/** @type {string[]} */ chosen) => replace(link(["compare"], { runs: chosen.join(",") }));
+  const others = rows
+    .filter(({ id }) => !ids.includes(id))
+    .map(({ id, name }) => [id, name === id ? id : `${name} (${id})`]);
+  return html`
+    ${error && html`<${Problem} title="The list of runs cannot be read" error=${error} />`}
+    <ul class="chosen" aria-label="Compared runs">
+      ${ids.map(
+        (id, index) => html`<${Card} key=${id} id=${id} index=${index} row=${rows.find((row) => row.id === id)}
+          onRemove=${() => change(ids.filter((each) => each !== id))} />`,
+      )}
+    </ul>
+    ${
+      ids.length < MAX_RUNS &&
+      html`<div class="toolbar">
+        <${Select} aria-label="Add a run" key=${ids.join()} value="" choices=${[["", "Add a run…"], ...others]}
+          onText=${(id) => id && change([...ids, id])} />
+      </div>`
+    }`;
+}
+
+/** @param {{id: string, index: number, row?: RunRow, onRemove: () => void}} props */
+function Card({ id, index, row, onRemove }) {
+  return html`<li class="card">
+    <${Letter} index=${index} />
+    <div>
+      <a class="title" href=${link(["runs", id])}><bdi>${row?.name ?? id}</bdi></a>
+      ${
+        row &&
+        html`<p class="small"><${State} state=${row.state} /></p>
+        <p class="small muted"><bdi>${row.pipeline}</bdi></p>
+        <p class="small muted"><${Time} at=${row.create_time} /> · <${Duration} of=${row} /></p>`
+      }
+    </div>
+    <button class="icon" onClick=${onRemove} aria-label=${`Remove run ${letter(index)}, ${row?.name ?? id}`}>
+      <svg viewBox="0 0 18 18" aria-hidden="true"><path d="M5 5l8 8M13 5l-8 8" /></svg>
+    </button>
+  </li>`;
+}
+
+/** @param {{ids: string[]}} props */
 function Comparison({ ids }) {
   const query = new URLSearchParams({ runs: ids.join(",") });
-  const { data, error, reload } = useLoad(`/local/compare?${query}`);
-  if (error) return html`<${Problem} title="These runs cannot be compared" error=${error} onRetry=${reload} />`;
-  if (!data) return html`<${Loading} />`;
-  const files = new Set(data.runs.map((/** @type {any} */ run) => run.spec).filter(Boolean));
-  return html`
-    ${files.size > 1 && html`<${Notice}>The runs were started from different pipelines.<//>`}
-    <${Metrics} runs=${data.runs} rows=${data.metrics} />
-    <${Parameters} runs=${data.runs} rows=${data.parameters} />
-    <${Curves} runs=${data.runs} steps=${data.steps} query=${query} />
-    <${Predictions} runs=${data.runs} query=${query} />
-    <${Steps} runs=${data.runs} rows=${data.steps} numMore=${data.num_more_steps} />`;
+  return html`<${Loaded} title="These runs cannot be compared" ...${useLoad(`/local/compare?${query}`)}>${(data) => {
+    const { runs, metrics, parameters, steps, num_more_steps } = data;
+    const files = new Set(runs.map((/** @type {any} */ run) => run.spec).filter(Boolean));
+    return html`
+      ${files.size > 1 && html`<${Notice}>The runs were started from different pipelines.<//>`}
+      <${Metrics} runs=${runs} rows=${metrics} />
+      <${Parameters} runs=${runs} rows=${parameters} />
+      <${Curves} runs=${runs} steps=${steps} query=${query} />
+      <${Predictions} runs=${runs} query=${query} />
+      <${Steps} runs=${runs} rows=${steps} numMore=${num_more_steps} />`;
+  }}<//>`;
 }

@@ -1,7 +1,7 @@
 // The letter of each run in tables and charts.
 import { html } from "../ui/ui.js";
 
-/** The letter of the run at an index. @param {number} index */
+/** @param {number} index */
 export const letter = (index) => String.fromCharCode(65 + index);
 
 /** The letter in the colour of its curve. @param {{index: number}} props */

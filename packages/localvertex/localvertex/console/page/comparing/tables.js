@@ -1,14 +1,7 @@
 // Parameters, metrics and steps: a column for each run; what is the same in all runs is folded.
 
-import { link } from "../ui/address.js";
-import { duration, figure, html, Name, Section, State, signed, Table, Value } from "../ui/ui.js";
+import { duration, figure, html, link, Name, NONE, plural, Section, State, signed, Table, Value } from "../ui/ui.js";
 import { Letter, letter } from "./letters.js";
-
-/** The titles that several rows have. @param {any[]} rows */
-const ambiguous = (rows) => {
-  const titles = rows.map((row) => row.title);
-  return new Set(titles.filter((title, index) => titles.indexOf(title) !== index));
-};
 
 /**
  * The columns of a table: the name of a row, then a cell for each run.
@@ -16,6 +9,7 @@ const ambiguous = (rows) => {
  * @param {(row: any) => any} name
  * @param {(row: any, index: number) => any} cell
  * @param {boolean} [isNumber]
+ * @returns {Column[]}
  */
 const columns = (runs, name, cell, isNumber = false) => [
   { title: "", cell: name, isName: true },
@@ -42,7 +36,7 @@ export function Parameters({ runs, rows }) {
     ${
       equal.length > 0 &&
       html`<details class="equal">
-        <summary>${equal.length} equal ${equal.length === 1 ? "parameter" : "parameters"}</summary>
+        <summary>${plural(equal.length, "equal parameter")}</summary>
         <${Table} isRegion caption="Parameters that are equal" columns=${EQUAL} rows=${equal} />
       </details>`
     }
@@ -59,9 +53,10 @@ function parameter(row, index) {
   return html`<${Value} value=${value === "" ? '""' : value} />`;
 }
 
+/** @type {Column[]} */
 const EQUAL = [
   { title: "", cell: nameOf, isName: true },
-  { title: "All runs", cell: (/** @type {any} */ row) => parameter(row, 0) },
+  { title: "All runs", cell: (row) => parameter(row, 0) },
 ];
 
 /** @param {{runs: any[], rows: any[]}} props */
@@ -72,12 +67,12 @@ export function Metrics({ runs, rows }) {
     ${tasks.size > 1 && html`<div class="small muted" title=${row.task}><bdi>${row.title}</bdi></div>`}`;
   const cell = (/** @type {any} */ row, /** @type {number} */ index) => {
     const [value, difference] = [row.values[index], row.differences[index]];
-    if (value === null) return html`<span class="muted">–</span>`;
+    if (value === null) return NONE;
     const isBest = row.best.includes(index);
     if (typeof value !== "number") return html`<span class="text">${String(value)}</span>`;
     return html`<span class=${isBest ? "best" : ""}>${figure(value)}</span>
       <div class="small muted">
-        ${isBest && html`<span class="badge">best</span>`}${difference !== null && signed(difference)}
+        ${isBest && html`<span class="tag best">best</span>`}${difference !== null && signed(difference)}
       </div>`;
   };
   return html`<${Section} title="Metrics">
@@ -91,9 +86,12 @@ export function Metrics({ runs, rows }) {
 
 /** @param {{runs: any[], rows: any[], numMore: number}} props */
 export function Steps({ runs, rows, numMore }) {
-  const unclear = ambiguous(rows);
+  const titles = rows.map((row) => row.title);
   const name = (/** @type {any} */ row) => html`<span title=${row.path}><${Name} text=${row.title} /></span>
-    ${unclear.has(row.title) && html`<div class="small muted"><${Name} text=${row.path} /></div>`}`;
+    ${
+      titles.indexOf(row.title) !== titles.lastIndexOf(row.title) &&
+      html`<div class="small muted"><${Name} text=${row.path} /></div>`
+    }`;
   const cell = (/** @type {any} */ row, /** @type {number} */ index) => {
     const entry = row.cells[index];
     if (!entry) return html`<span class="muted">did not run</span>`;

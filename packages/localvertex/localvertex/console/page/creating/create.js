@@ -1,17 +1,129 @@
 // Create a run: choose a compiled pipeline, see its checks, fill in its form, start it.
-import { html, Page } from "../ui/ui.js";
-import { Draft } from "./draft.js";
+
+import { Graph, useGraph } from "../graph/graph.js";
+import { post, useAction } from "../server/server.js";
+import {
+  Code,
+  go,
+  html,
+  Loaded,
+  LongText,
+  link,
+  Notice,
+  Page,
+  Problem,
+  plural,
+  Section,
+  Tabs,
+  useEffect,
+  useFileDrop,
+  useState,
+} from "../ui/ui.js";
+import { prepared, useChecks, useDraft } from "./draft_state.js";
+import { Form, MachineCheck, Refusals } from "./form.js";
 import { usePipeline } from "./pipeline.js";
 
-/** @param {{query: URLSearchParams}} props */
+/** @param {ViewProps} props */
 export default function Create({ query }) {
   const { overview, server, key, choice, leave } = usePipeline(query, "#/create");
-  const parent = overview ? { title: "Choose another pipeline", href: "#/create" } : undefined;
+  const parent = overview && ["Choose another pipeline", "#/create"];
   const title = overview ? `Create run: ${overview.pipeline}` : "Create run";
-  return html`<div onClickCapture=${(/** @type {any} */ event) => event.target.closest?.("a.parent") && leave()}>
+  return html`<div onClickCapture=${(event) => event.target.closest?.("a.parent") && leave()}>
     <${Page} title=${title} parent=${parent}>
       ${choice}
       ${overview && html`<${Draft} key=${key} overview=${overview} server=${server} />`}
     <//>
   </div>`;
+}
+
+const EQUIVALENTS = [
+  { id: "command", title: "Command" },
+  { id: "program", title: "Python" },
+];
+
+/** @param {{overview: Overview, server: ServerInfo | null}} props */
+function Draft({ overview, server }) {
+  const [draft, setDraft] = useDraft(overview);
+  const [isTried, setIsTried] = useState(false);
+  const { answer, errors, error } = useChecks(overview, draft);
+  const [run, { isBusy, error: notStarted }] = useAction(async () => {
+    const { location, request } = await prepared(overview, draft);
+    const { name } = await post(`/v1/${location}/pipelineJobs`, request);
+    go(link(["runs", name.split("/").pop()]));
+  });
+  // Whether to move to the first wrong field, as soon as the errors are known and while the form has not changed.
+  const [isSought, setIsSought] = useState(false);
+  useEffect(() => {
+    if (!isSought || !errors.size) return;
+    setIsSought(false);
+    /** @type {HTMLElement | null} */ (document.querySelector('.creating [aria-invalid="true"]'))?.focus();
+  }, [isSought, errors]);
+  const change = (/** @type {Change} */ each) => {
+    setIsSought(false);
+    setDraft(each);
+  };
+  const submit = () => {
+    setIsTried(true);
+    setIsSought(true);
+    if (!errors.size) run();
+  };
+  useFileDrop(() => {});
+  const failed = notStarted?.details.length ? null : notStarted;
+  const isWrong = errors.size > 0 || answer.refusals.length > 0;
+  const summary = [
+    errors.size && `${plural(errors.size, "field")} to correct`,
+    answer.refusals.length && "cannot run here",
+    draft.parameters.size ? `${draft.parameters.size} changed` : "default values",
+  ];
+  // Not a form element: each button of a part in it, such as Copy, would start the run.
+  return html`<div class="creating">
+    <div>
+      <${About} overview=${overview} />
+      <${Refusals} refusals=${answer.refusals} notes=${answer.notes} />
+    </div>
+    <aside><${MachineCheck} check=${answer.machine_check} draft=${draft} server=${server} onChange=${change} /></aside>
+    <div class="main">
+      <${Preview} content=${overview.content} />
+      <${Form} overview=${overview} draft=${draft} errors=${errors} isTried=${isTried} onChange=${change} />
+      <${Equivalents} answer=${answer} />
+    </div>
+    <div class="start">
+      ${error && html`<${Problem} title="The form could not be checked" error=${error} />`}
+      ${failed && html`<${Problem} title="The run was not started" error=${failed} />`}
+      <div class="actions">
+        <button class="primary" disabled=${isBusy} onClick=${submit}>${isBusy ? "Starting…" : "Start run"}</button>
+        <span class=${isWrong ? "error" : "muted"} aria-live="polite">${summary.filter(Boolean).join(" · ")}</span>
+      </div>
+    </div>
+  </div>`;
+}
+
+/** @param {{overview: Overview}} props */
+function About({ overview }) {
+  const { description, path, steps, warnings } = overview;
+  return html`<div class="about">
+    ${description && html`<${LongText} look="description" text=${description} />`}
+    <p class="muted"><code>${path}</code> · <span title=${steps.join(", ")}>${plural(steps.length, "step")}</span></p>
+    ${warnings.map((each) => html`<${Notice} key=${each} kind="warn">${each}<//>`)}
+  </div>`;
+}
+
+/** The graph of a pipeline that has not run yet. @param {{content: string}} props */
+function Preview({ content }) {
+  const [graph, toggle] = useGraph((closed) => post("/local/graph", { content, closed }), content);
+  return html`<${Section} title="Graph">
+    <${Loaded} title="No graph" ...${graph}>${(data) => html`<${Graph} graph=${data} onToggle=${toggle} />`}<//>
+  <//>`;
+}
+
+/** The same run as a command line, and as a program with Google's SDK. @param {{answer: CheckAnswer}} props */
+function Equivalents({ answer }) {
+  const [selected, select] = useState("command");
+  const text = selected === "command" ? answer.command : answer.program;
+  const none = answer.no_program && selected === "program" ? `Not available: ${answer.no_program}.` : "";
+  return html`<${Section} title="The same run without this page">
+    <${Tabs} label="Command or program" tabs=${EQUIVALENTS} selected=${selected} onSelect=${select}>
+      ${text ? html`<${Code} text=${text} />` : html`<p class="muted">${none || "Correct the form first."}</p>`}
+    <//>
+  <//>`;
 }

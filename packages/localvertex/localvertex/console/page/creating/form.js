@@ -1,78 +1,117 @@
-// The form made from a pipeline: its parameters and input artifacts, with their types, defaults and errors.
-import { html, Section, useMemo, useState } from "../ui/ui.js";
-import { ArtifactField, ParameterField } from "./inputs.js";
+// The form made from a pipeline, with its parameters and input artifacts, and what is known before a run starts.
+import { Check, html, Input, Notice, Section, Select, useMemo, useState } from "../ui/ui.js";
+import { ArtifactField, ParameterField, Settings } from "./fields.js";
 
 const MANY = 10;
 
 /**
  * @param {{overview: Overview, draft: DraftState, errors: Map<string, string>, isTried: boolean,
- *   onChange: (change: any) => void}} props - `isTried`: show also that required values are missing.
+ *   onChange: (change: Change) => void}} props - `isTried`: show also that required values are missing.
  */
 export function Form({ overview, draft, errors, isTried, onChange }) {
   const [text, setText] = useState("");
   const [isOnlyChanged, setIsOnlyChanged] = useState(false);
+  const { parameters, artifacts } = overview;
   const sorted = useMemo(
-    () =>
-      [...overview.parameters].sort(
-        (a, b) => Number(b.is_required) - Number(a.is_required) || a.name.localeCompare(b.name),
-      ),
+    () => [...parameters].sort((a, b) => Number(b.is_required) - Number(a.is_required) || a.name.localeCompare(b.name)),
     [overview],
   );
-  const isWrong = (/** @type {ParameterInfo} */ each) => isTried && errors.has(`parameters.${each.name}`);
+  /** @param {"parameters" | "artifacts"} part @param {string} name */
+  const errorOf = (part, name) => (isTried || draft[part].has(name) ? errors.get(`${part}.${name}`) : undefined);
+  const wanted = text.trim().toLowerCase();
   const shown = sorted.filter(
-    (each) =>
-      isWrong(each) ||
-      ((!isOnlyChanged || draft.parameters.has(each.name)) && isMatch(each, text.trim().toLowerCase())),
+    ({ name, description }) =>
+      (isTried && errors.has(`parameters.${name}`)) ||
+      ((!isOnlyChanged || draft.parameters.has(name)) && `${name} ${description}`.toLowerCase().includes(wanted)),
   );
-  const errorOf = (/** @type {string} */ name) =>
-    isTried || draft.parameters.has(name) ? errors.get(`parameters.${name}`) : undefined;
-  const tools =
-    overview.parameters.length > MANY &&
-    html`<${Tools} text=${text} onText=${setText}
-    isOnlyChanged=${isOnlyChanged} onOnlyChanged=${setIsOnlyChanged} shown=${shown.length} total=${sorted.length} />`;
   const reset = html`<button type="button" disabled=${!draft.parameters.size}
     onClick=${() => onChange({ part: "parameters", text: null })}>Reset all</button>`;
-  const none = sorted.length ? "No parameter matches." : "The pipeline has no parameters.";
   return html`
-    <${Artifacts} artifacts=${overview.artifacts} draft=${draft} errors=${errors} isTried=${isTried}
-      onChange=${onChange} />
+    ${
+      artifacts.length > 0 &&
+      html`<${Section} title="Input artifacts">
+        <div class="fields">
+          ${artifacts.map(
+            (each) => html`<${ArtifactField} key=${each.name} artifact=${each} onChange=${onChange}
+              text=${draft.artifacts.get(each.name)} error=${errorOf("artifacts", each.name)} />`,
+          )}
+        </div>
+      <//>`
+    }
     <${Section} title="Parameters" actions=${sorted.length > 0 && reset}>
-      ${tools}
-      ${!shown.length && html`<p class="muted">${none}</p>`}
+      ${
+        sorted.length > MANY &&
+        html`<div class="toolbar">
+          <${Input} type="search" aria-label="Find a parameter" placeholder="Find a parameter" value=${text}
+            onText=${setText} />
+          <${Check} title="Only changed" isOn=${isOnlyChanged} onTurn=${setIsOnlyChanged} />
+          <span class="muted end" aria-live="polite">${shown.length} of ${sorted.length}</span>
+        </div>`
+      }
+      ${
+        !shown.length &&
+        html`<p class="muted">${sorted.length ? "No parameter matches." : "The pipeline has no parameters."}</p>`
+      }
       <div class="fields" hidden=${!shown.length}>
         ${shown.map(
-          (each) => html`<${ParameterField} key=${each.name} parameter=${each} error=${errorOf(each.name)}
-          text=${draft.parameters.get(each.name)} onChange=${onChange} />`,
+          (each) => html`<${ParameterField} key=${each.name} parameter=${each} onChange=${onChange}
+            error=${errorOf("parameters", each.name)} text=${draft.parameters.get(each.name)} />`,
         )}
       </div>
-    <//>`;
+    <//>
+    <${Settings} draft=${draft} errors=${errors} onChange=${onChange} />`;
 }
 
-/** @param {ParameterInfo} parameter @param {string} text */
-const isMatch = ({ name, description }, text) => `${name} ${description}`.toLowerCase().includes(text);
-
-/** What finds a parameter among many. @param {any} props */
-function Tools({ text, onText, isOnlyChanged, onOnlyChanged, shown, total }) {
-  return html`<div class="toolbar">
-    <input type="search" aria-label="Find a parameter" placeholder="Find a parameter" value=${text}
-      onInput=${(/** @type {any} */ event) => onText(event.target.value)} />
-    <label class="check"><input type="checkbox" checked=${isOnlyChanged}
-      onChange=${(/** @type {any} */ event) => onOnlyChanged(event.target.checked)} /> Only changed</label>
-    <span class="muted end" aria-live="polite">${shown} of ${total}</span>
+/** What cannot run here. @param {{refusals: string[], notes: string[]}} props */
+export function Refusals({ refusals, notes }) {
+  return html`<div aria-live="polite">
+    ${
+      refusals.length > 0 &&
+      html`<${Notice} kind="bad" title="This pipeline cannot run here"><${Lines} texts=${refusals} /><//>`
+    }
+    ${notes.length > 0 && html`<${Notice} title="Different from Vertex AI"><${Lines} texts=${notes} /><//>`}
   </div>`;
 }
 
-/** @param {any} props */
-function Artifacts({ artifacts, draft, errors, isTried, onChange }) {
-  if (!artifacts.length) return null;
-  const errorOf = (/** @type {string} */ name) =>
-    isTried || draft.artifacts.has(name) ? errors.get(`artifacts.${name}`) : undefined;
-  return html`<${Section} title="Input artifacts">
-    <div class="fields">
-      ${artifacts.map(
-        (/** @type {ArtifactInfo} */ each) => html`<${ArtifactField} key=${each.name} artifact=${each}
-        text=${draft.artifacts.get(each.name)} error=${errorOf(each.name)} onChange=${onChange} />`,
-      )}
+/** @param {{texts: string[]}} props */
+const Lines = ({ texts }) => html`<ul>${texts.map((each) => html`<li key=${each}>${each}</li>`)}</ul>`;
+
+/**
+ * The machine check of `python -m accelerators check`, for the region chosen.
+ * @param {object} props
+ * @param {MachineFindings} props.check
+ * @param {DraftState} props.draft
+ * @param {ServerInfo | null} props.server
+ * @param {(change: Change) => void} props.onChange
+ */
+export function MachineCheck({ check: { findings, notes }, draft, server, onChange }) {
+  const { region } = draft.settings;
+  return html`<section class="card machines">
+    <h2>Machine check</h2>
+    <p class="muted small">Whether Vertex AI accepts the machines of this pipeline. Nothing leaves this machine.</p>
+    <label for="region">Region</label>
+    <${Select} id="region" value=${region} choices=${server?.regions ?? [region]}
+      onText=${(text) => onChange({ part: "settings", name: "region", text })} />
+    <div aria-live="polite">
+      ${!findings.length && html`<p class="good">✓ No findings</p>`}
+      <ul class="findings">
+        ${findings.map((each) => html`<${Finding} key=${each.rule + each.path + each.message} finding=${each} />`)}
+      </ul>
+      ${
+        findings.some((each) => each.severity === "error") &&
+        html`<p class="small">Vertex AI would refuse this run.</p>`
+      }
+      ${notes.map((each) => html`<p key=${each} class="muted small">${each}</p>`)}
     </div>
-  <//>`;
+  </section>`;
+}
+
+/** @param {{finding: MachineFinding}} props */
+function Finding({ finding: { severity, message, alternatives, path, rule } }) {
+  return html`<li class=${severity}>
+    <strong>${severity === "error" ? "✕ Error" : "! Warning"}</strong> <code class="muted">${rule}</code>
+    <p>${message.replace(/^[a-z](?=[a-z]* )/, (first) => first.toUpperCase())}</p>
+    ${alternatives.length > 0 && html`<p class="nearest">Nearest: ${alternatives.join("; ")}</p>`}
+    <p class="muted small">${path}</p>
+  </li>`;
 }

@@ -1,5 +1,6 @@
 // The boxes and lines of the graph. A box whose state has not changed is not rendered again.
-import { duration, html, StateSymbol, useMemo, useNow } from "../ui/ui.js";
+import { Elapsed, html, StateSymbol, useMemo } from "../ui/ui.js";
+import { HEADER, isGroup } from "./keys.js";
 
 /** @typedef {import("./states.js").BoxState} State */
 
@@ -15,9 +16,6 @@ import { duration, html, StateSymbol, useMemo, useNow } from "../ui/ui.js";
  * @property {(box: any) => any} items - The choice of an iteration, for the header of a loop.
  */
 
-/** Height of the header of a group, above which the server places no box. */
-const HEADER = 28;
-
 /** Where texts begin: beside the icon, and beside the button of a group, for which the server leaves room. */
 const [LEFT, BUTTON, ICON] = [12, 18, 24];
 
@@ -25,66 +23,52 @@ const [LEFT, BUTTON, ICON] = [12, 18, 24];
 export function Content({ box, look }) {
   return html`
     ${box.lines.length > 0 && html`<path class="line" d=${box.lines.join("")} />`}
-    ${box.boxes.map(
-      (/** @type {any} */ each) => html`<${each.is_open ? Group : Closed} key=${each.id} box=${each} look=${look} />`,
-    )}`;
+    ${box.boxes.map((/** @type {any} */ each) => html`<${Box} key=${each.id} box=${each} look=${look} />`)}`;
 }
 
-/** A step, or a group whose steps are not drawn. @param {{box: any, look: Look}} props */
-function Closed({ box, look }) {
+/** A step, a group whose steps are not drawn, or an open group with its steps. @param {{box: any, look: Look}} props */
+function Box({ box, look }) {
   const state = /** @type {State} */ (look.states.get(box.id));
-  return useMemo(
-    () => {
-      const canUnfold = isGroup(box) && look.onFold;
-      const x = LEFT + (canUnfold ? BUTTON : 0) + (state.state ? ICON : 0);
-      return html`<g class=${`box ${isGroup(box) ? "folded" : "step"} ${state.state}`}
-        transform=${`translate(${box.x} ${box.y})`}>
-      ${isGroup(box) && html`<rect class="behind" x="4" y="4" width=${box.width} height=${box.height} rx="6" />`}
-      <${Button} box=${box} look=${look} state=${state} height=${box.height}>
-        ${state.state && html`<${Icon} state=${state.state} x=${x - ICON} y=${(box.height - 16) / 2} />`}
-        <text x=${x} y=${state.text || box.note ? 19 : 27}>${box.title}${" "}<${Kind} box=${box} /></text>
-        <text class="label" x=${x} y="35"><${Label} box=${box} state=${state} /></text>
-      <//>
-      ${canUnfold && html`<${Fold} box=${box} look=${look} height=${box.height} />`}
-    </g>`;
-    },
-    keysOf(box, look),
+  const own = useMemo(
+    () => html`<${Own} box=${box} look=${look} state=${state} />`,
+    [
+      ...[box, state.state, state.text, state.since],
+      ...[look.selected === box.id, look.current === box.id, Boolean(look.onFold)],
+    ],
   );
-}
-
-/** A group with its steps. @param {{box: any, look: Look}} props */
-function Group({ box, look }) {
-  const state = /** @type {State} */ (look.states.get(box.id));
-  const header = useMemo(
-    () => {
-      const x = LEFT + (look.onFold ? BUTTON : 0) + (state.state ? ICON : 0);
-      return html`
-      <rect class="outline" width=${box.width} height=${box.height} rx="6" />
-      <${Button} box=${box} look=${look} state=${state} height=${HEADER}>
-        ${state.state && html`<${Icon} state=${state.state} x=${x - ICON} y="6" />`}
-        <text x=${x} y="19">
-          ${box.title}${" "}<${Kind} box=${box} />
-          <tspan class="label" dx="4"><${Label} box=${box} state=${state} /></tspan>
-        </text>
-      <//>
-      ${look.onFold && html`<${Fold} box=${box} look=${look} height=${HEADER} />`}`;
-    },
-    keysOf(box, look),
-  );
-  return html`<g class=${`box group ${state.state}`} transform=${`translate(${box.x} ${box.y})`}>
-    ${header}${look.items(box)}
-    <${Content} box=${box} look=${look} />
+  const kind = box.is_open ? "group" : isGroup(box) ? "folded" : "step";
+  return html`<g class=${`box ${kind} ${state.state}`} transform=${`translate(${box.x} ${box.y})`}>
+    ${own}
+    ${box.is_open && html`${look.items(box)}<${Content} box=${box} look=${look} />`}
   </g>`;
 }
 
-/** What the markup of a box depends on. @param {any} box @param {Look} look */
-function keysOf(box, look) {
-  const { state, text, since } = /** @type {State} */ (look.states.get(box.id));
-  return [box, state, text, since, look.selected === box.id, look.current === box.id, Boolean(look.onFold)];
+/** What is drawn of a box itself. @param {{box: any, look: Look, state: State}} props */
+function Own({ box, look, state }) {
+  const { is_open, kind, width } = box;
+  const height = is_open ? HEADER : box.height;
+  const canFold = isGroup(box) && look.onFold;
+  const x = LEFT + (canFold ? BUTTON : 0) + (state.state ? ICON : 0);
+  const title = html`${box.title}${" "}${kind !== "step" && html`<tspan class="kind" dx="4">${`${kind} `}</tspan>`}`;
+  const label = html`${state.text}${state.since && html` · <${Elapsed} since=${state.since} />`}
+    ${state.text && box.note && " · "}${box.note}`;
+  return html`
+    ${is_open && html`<rect class="outline" width=${width} height=${box.height} rx="6" />`}
+    ${!is_open && isGroup(box) && html`<rect class="behind" x="4" y="4" width=${width} height=${height} rx="6" />`}
+    <${Button} box=${box} look=${look} state=${state} height=${height}>
+      ${
+        state.state &&
+        html`<g transform=${`translate(${x - ICON} ${(height - 16) / 2})`}><${StateSymbol} state=${state.state} /></g>`
+      }
+      ${
+        is_open
+          ? html`<text x=${x} y="19">${title}<tspan class="label" dx="4">${label}</tspan></text>`
+          : html`<text x=${x} y=${state.text || box.note ? 19 : 27}>${title}</text>
+            <text class="label" x=${x} y="35">${label}</text>`
+      }
+    <//>
+    ${canFold && html`<${Fold} box=${box} look=${look} height=${height} />`}`;
 }
-
-/** @param {any} box */
-export const isGroup = (box) => !["step", "importer"].includes(box.kind);
 
 /**
  * The part of a box that can be chosen.
@@ -102,28 +86,6 @@ function Button({ box, look, state, height, children }) {
     <rect class="face" width=${box.width} height=${height} rx="6" />
     ${children}
   </g>`;
-}
-
-/** @param {{box: any}} props */
-function Kind({ box }) {
-  return box.kind !== "step" && html`<tspan class="kind" dx="4">${`${box.kind} `}</tspan>`;
-}
-
-/** @param {{box: any, state: State}} props */
-function Label({ box, state }) {
-  const elapsed = state.since && html` · <${Elapsed} since=${state.since} />`;
-  return html`${state.text}${elapsed}${state.text && box.note && " · "}${box.note}`;
-}
-
-/** How long a step has been running. @param {{since: string}} props */
-function Elapsed({ since }) {
-  const seconds = Math.floor((useNow(true) - Date.parse(since)) / 1000);
-  return duration(Math.max(0, seconds)).replace(/\.\d/, "");
-}
-
-/** @param {{state: string, x: number, y: number | string}} props */
-function Icon({ state, x, y }) {
-  return html`<g transform=${`translate(${x} ${y})`}><${StateSymbol} state=${state} /></g>`;
 }
 
 /**

@@ -1,11 +1,9 @@
 // The graph of a run, or of a file that has not run yet. The server places the boxes; their states come from the tasks.
-import { count, html, label, Select, StateSymbol, useMemo, useRef, useState } from "../ui/ui.js";
+import { count, html, label, Select, StateSymbol, useEffect, useMemo, useRef, useState } from "../ui/ui.js";
 import { Content } from "./boxes.js";
-import { firstStep, placesIn, pressOnBox } from "./keys.js";
+import { firstStep, isGroup, placesIn, pressOnBox } from "./keys.js";
 import { countsOf, itemsOf, placesOf, statesOf } from "./states.js";
 import { pressKey, STEP, useViewport } from "./viewport.js";
-
-export { useGraph } from "./folding.js";
 
 /** @typedef {import("./states.js").Chosen} Chosen */
 
@@ -14,6 +12,38 @@ const [LEAST, MOST] = [160, 620];
 
 /** Items of a loop that can be chosen; all others are below the loop in the list of steps. */
 const MAX_ITEMS = 500;
+
+/**
+ * Keep a graph. Folding a group asks for another drawing, with all places anew.
+ * @param {(closed: string) => Promise<any>} load - Requests the graph; `closed` is what the routes take.
+ * @param {string} key - What the graph depends on; another graph is loaded with nothing folded.
+ * @returns {[{data: any, error: Error | null}, (id: string) => void]} With the function that folds or unfolds a group.
+ */
+export function useGraph(load, key) {
+  const [found, setFound] = useState({ data: /** @type {any} */ (null), error: /** @type {Error | null} */ (null) });
+  const newest = useRef(0);
+  const ask = (/** @type {string} */ closed) => {
+    const number = ++newest.current;
+    load(closed).then(
+      (data) => number === newest.current && setFound({ data, error: null }),
+      (error) => number === newest.current && setFound({ data: null, error }),
+    );
+  };
+  useEffect(() => {
+    setFound({ data: null, error: null });
+    ask("");
+    return () => {
+      newest.current++;
+    };
+  }, [key]);
+  const toggle = (/** @type {string} */ id) => {
+    const boxes = [...placesIn(found.data).values()].map(({ box }) => box);
+    const closed = new Set(boxes.filter((box) => isGroup(box) && !box.is_open).map((box) => box.id));
+    if (!closed.delete(id)) closed.add(id);
+    ask([...closed].map(encodeURIComponent).join(","));
+  };
+  return [found, toggle];
+}
 
 /**
  * @param {object} props
@@ -29,14 +59,16 @@ export function Graph({ graph, tasks, selected = "", onSelect, onToggle }) {
   const entries = useMemo(() => (tasks ? placesOf(tasks) : null), [tasks]);
   const boxes = useMemo(() => placesIn(graph), [graph]);
   const states = useMemo(() => statesOf(graph, entries, chosen), [graph, entries, chosen]);
-  const { frame, layer, viewport } = useViewport(graph, boxes, () => firstStep(boxes));
+  const steps = [...(entries?.byPath.values() ?? [])].filter(({ entry }) => entry.kind === "step");
+  const { frame, layer, viewport, pointing } = useViewport(graph, boxes, () => firstStep(boxes));
+  /** @type {Record<string, (id: string) => void>} */
   const actions = {
-    pick: (/** @type {string} */ id) => viewport.current?.wasDragged || onSelect?.(states.get(id)?.path || id),
-    fold: (/** @type {string} */ id) => {
+    pick: (id) => viewport.current?.wasDragged || onSelect?.(states.get(id)?.path || id),
+    fold: (id) => {
       if (viewport.current) viewport.current.anchor = id;
       onToggle?.(id);
     },
-    see: (/** @type {string} */ id) => {
+    see: (id) => {
       setFocused(id);
       const box = boxes.get(id);
       if (box && !viewport.current?.pointers.size) viewport.current?.reveal(box);
@@ -44,23 +76,24 @@ export function Graph({ graph, tasks, selected = "", onSelect, onToggle }) {
   };
   const newest = useRef(actions);
   newest.current = actions;
+  /** @type {import("./boxes.js").Look} */
   const look = {
     states,
     selected: entries?.byPath.get(selected)?.box ?? selected,
     current: boxes.has(focused) ? focused : (boxes.keys().next().value ?? ""),
-    onPick: (/** @type {string} */ id) => newest.current.pick(id),
-    onFocus: (/** @type {string} */ id) => newest.current.see(id),
-    onFold: onToggle && ((/** @type {string} */ id) => newest.current.fold(id)),
-    items: (/** @type {any} */ box) =>
+    onPick: (id) => newest.current.pick(id),
+    onFocus: (id) => newest.current.see(id),
+    onFold: onToggle && ((id) => newest.current.fold(id)),
+    items: (box) =>
       entries &&
       box.kind === "for each" &&
       html`<${Items} key="items" box=${box} entries=${entries} chosen=${chosen} onChoose=${setChosen} />`,
   };
-  return html`<div class="graph">
-    <${Bar} counts=${entries ? countsOf(entries) : []} viewport=${viewport} />
-    <svg ref=${frame} tabindex="0" role="group" aria-label="Graph" aria-describedby="graph-keys"
+  return html`<div class="card graph">
+    <${Bar} counts=${countsOf(steps)} viewport=${viewport} />
+    <svg ref=${frame} ...${pointing} tabindex="0" role="group" aria-label="Graph" aria-describedby="graph-keys"
         height=${Math.min(MOST, Math.max(LEAST, graph.height + 32))}
-        onKeyDown=${(/** @type {any} */ event) => press(event, viewport.current, boxes, look)}>
+        onKeyDown=${(event) => press(event, viewport.current, boxes, look)}>
       <g ref=${layer}><${Content} box=${graph} look=${look} /></g>
     </svg>
   </div>`;
@@ -117,6 +150,6 @@ function Items({ box, entries, chosen, onChoose }) {
   return html`<foreignObject x=${box.width - 140} y="3" width="134" height="24">
     <${Select} aria-label=${`Item of ${box.name}`} value=${chosen.get(box.id) ?? ""}
       choices=${[["", `All ${count(items.length)} items`], ...offered]}
-      onChoose=${(/** @type {string} */ item) => onChoose(new Map(chosen).set(box.id, item))} />
+      onText=${(item) => onChoose(new Map(chosen).set(box.id, item))} />
   </foreignObject>`;
 }

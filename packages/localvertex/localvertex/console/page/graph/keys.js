@@ -1,10 +1,12 @@
 // The graph by keyboard: arrow keys go from box to box, Enter opens one, the space bar folds a group.
-import { isGroup } from "./boxes.js";
 
 /** @typedef {{id: string, box: any, x: number, y: number, width: number, height: number}} Placed */
 
-/** The height of what is chosen of an open group. */
-const HEADER = 28;
+/** Height of the header of an open group, which is what can be chosen of it; the server places no box there. */
+export const HEADER = 28;
+
+/** @param {any} box */
+export const isGroup = (box) => !["step", "importer"].includes(box.kind);
 
 /**
  * Return where the part of each box is that can be chosen, in the coordinates of the whole drawing.
@@ -36,14 +38,15 @@ const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], A
  * Return the nearest box in the direction of an arrow key; undefined for another key, or when there is none.
  * @param {Map<string, Placed>} places @param {string} from @param {string} key
  */
-export function neighbour(places, from, key) {
+function neighbour(places, from, key) {
   const direction = DIRECTIONS[key];
   const start = places.get(from);
   if (!direction || !start) return undefined;
   const [dx, dy] = direction;
+  const middle = (/** @type {Placed} */ box) => box.x + box.width / 2;
   let [best, least] = [/** @type {string | undefined} */ (undefined), Number.POSITIVE_INFINITY];
   for (const each of places.values()) {
-    const [x, y] = [middle(each.x, each.width) - middle(start.x, start.width), each.y - start.y];
+    const [x, y] = [middle(each) - middle(start), each.y - start.y];
     const along = dx * x + dy * y;
     const aside = Math.abs(dy * x) + Math.abs(dx * y);
     if (each.id !== from && along > 1 && aside <= 2 * along + start.width && along + 2 * aside < least) {
@@ -52,8 +55,6 @@ export function neighbour(places, from, key) {
   }
   return best;
 }
-
-const middle = (/** @type {number} */ at, /** @type {number} */ length) => at + length / 2;
 
 /**
  * What a key does on a box; returns whether it does anything.
@@ -64,12 +65,10 @@ const middle = (/** @type {number} */ at, /** @type {number} */ length) => at + 
  */
 export function pressOnBox({ places, go, onPick, onFold, leave }, id, key) {
   const box = places.get(id)?.box;
-  const next = neighbour(places, id, key);
   if (key in DIRECTIONS) {
+    const next = neighbour(places, id, key);
     if (next) go(next);
-    return true;
-  }
-  if (key === "Escape") leave();
+  } else if (key === "Escape") leave();
   else if (key === " " && box && isGroup(box) && onFold) onFold(id);
   else if (key === "Enter" || key === " ") onPick(id);
   else return false;

@@ -66,7 +66,8 @@ export function statesOf(graph, places, chosen) {
   const add = (/** @type {any} */ box, /** @type {string} */ outer) => {
     for (const each of box.boxes) {
       const found = places && inChosen(places.byBox.get(each.id) ?? [], chosen);
-      const state = found ? stateOf(found, outer) : ofDrawing(each);
+      const drawn = { state: each.state, text: each.state ? label(each.state) : "", path: "", since: null };
+      const state = found ? stateOf(found, outer) : drawn;
       states.set(each.id, state);
       add(each, state.state);
     }
@@ -81,33 +82,26 @@ export function statesOf(graph, places, chosen) {
  * @returns {BoxState}
  */
 function stateOf(found, outer) {
-  const counts = new Map();
-  for (const { entry } of found) counts.set(entry.state, (counts.get(entry.state) ?? 0) + 1);
-  const state = WORST_FIRST.find((each) => counts.has(each)) ?? (outer === "NOT_TRIGGERED" ? outer : "PENDING");
+  const [[worst, number] = ["", 0]] = countsOf(found);
+  const state = worst || (outer === "NOT_TRIGGERED" ? outer : "PENDING");
   const entry = found.find((each) => each.entry.state === state)?.entry;
   const path = entry?.path ?? "";
   if (found.length > 1) {
-    const [some, all] = [counts.get(state), found.length].map(count);
-    const text = `${some} of ${all} ${label(state).toLowerCase()}`;
+    const text = `${count(number)} of ${count(found.length)} ${label(state).toLowerCase()}`;
     return { state, text, path, since: null };
   }
   const text = entry?.start_time && state !== "RUNNING" ? `${label(state)} · ${duration(entry.seconds)}` : label(state);
   return { state, text, path, since: state === "RUNNING" ? (entry?.start_time ?? null) : null };
 }
 
-/** @param {any} box @returns {BoxState} */
-const ofDrawing = (box) => ({ state: box.state, text: box.state ? label(box.state) : "", path: "", since: null });
-
 /**
- * How many steps have which state, the worst first.
- * @param {Places} places
+ * How many entries have which state, the worst first.
+ * @param {Iterable<Placed>} places
  * @returns {Array<[string, number]>}
  */
 export function countsOf(places) {
   const counts = new Map();
-  for (const { entry } of places.byPath.values()) {
-    if (entry.kind === "step") counts.set(entry.state, (counts.get(entry.state) ?? 0) + 1);
-  }
+  for (const { entry } of places) counts.set(entry.state, (counts.get(entry.state) ?? 0) + 1);
   return WORST_FIRST.filter((each) => counts.has(each)).map((each) => [each, counts.get(each)]);
 }
 

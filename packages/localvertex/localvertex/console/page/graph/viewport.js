@@ -9,7 +9,6 @@ const [LARGE, READABLE] = [0.85, 0.62];
 /** How much a key or a button enlarges. */
 export const STEP = 1.25;
 
-/** Pixels around a drawing. */
 const MARGIN = 16;
 
 /** Pixels between press and release up to which a drag is a click. */
@@ -60,7 +59,6 @@ export class Viewport {
     else this.begin(this.size, this.first);
   }
 
-  /** Show all of the drawing. */
   fit() {
     const { clientWidth, clientHeight } = this.frame;
     const { width, height } = this.size;
@@ -85,7 +83,7 @@ export class Viewport {
     this.anchor = "";
   }
 
-  /** Give a box the focus. @param {string} id */
+  /** @param {string} id - Of a box. */
   focus(id) {
     const all = /** @type {NodeListOf<SVGGElement>} */ (this.frame.querySelectorAll("[data-id]"));
     [...all].find((each) => each.dataset.id === id)?.focus({ preventScroll: true });
@@ -137,23 +135,6 @@ const clamped = (/** @type {number} */ at, /** @type {number} */ length, /** @ty
 const missing = (/** @type {number} */ at, /** @type {number} */ length, /** @type {number} */ room) =>
   at < MARGIN || length > room - 2 * MARGIN ? MARGIN - at : Math.min(0, room - MARGIN - at - length);
 
-/** Move and enlarge by pointers and wheel. @param {Viewport} viewport @returns {() => void} Ends this. */
-function followPointers(viewport) {
-  const { frame } = viewport;
-  /** @type {Array<[string, (event: any) => void]>} */
-  const listeners = [
-    ["wheel", (event) => wheel(viewport, event)],
-    ["pointerdown", (event) => press(viewport, event)],
-    ["pointermove", (event) => move(viewport, event)],
-    ["pointerup", (event) => viewport.pointers.delete(event.pointerId)],
-    ["pointercancel", (event) => viewport.pointers.delete(event.pointerId)],
-  ];
-  for (const [name, listener] of listeners) frame.addEventListener(name, listener, { passive: false });
-  return () => {
-    for (const [name, listener] of listeners) frame.removeEventListener(name, listener);
-  };
-}
-
 /** The page scrolls where the drawing has no more room. @param {Viewport} viewport @param {WheelEvent} event */
 function wheel(viewport, event) {
   const unit = event.deltaMode ? 16 : 1;
@@ -196,25 +177,22 @@ function move(viewport, event) {
 
 /** What a key does to the viewport; returns whether it does anything. @param {Viewport} viewport @param {string} key */
 export function pressKey(viewport, key) {
-  /** @type {Record<string, () => void>} */
-  const actions = {
-    ArrowLeft: () => viewport.panBy(64, 0),
-    ArrowRight: () => viewport.panBy(-64, 0),
-    ArrowUp: () => viewport.panBy(0, 64),
-    ArrowDown: () => viewport.panBy(0, -64),
-    "+": () => viewport.zoomBy(STEP),
-    "=": () => viewport.zoomBy(STEP),
-    "-": () => viewport.zoomBy(1 / STEP),
-    0: () => viewport.fit(),
-  };
-  actions[key]?.();
-  return key in actions;
+  /** @type {Record<string, [number, number]>} */
+  const ways = { ArrowLeft: [64, 0], ArrowRight: [-64, 0], ArrowUp: [0, 64], ArrowDown: [0, -64] };
+  if (key in ways) viewport.panBy(...ways[key]);
+  else if (key === "+" || key === "=") viewport.zoomBy(STEP);
+  else if (key === "-") viewport.zoomBy(1 / STEP);
+  else if (key === "0") viewport.fit();
+  else return false;
+  return true;
 }
 
 /**
  * The viewport of a component's drawing.
  * @param {{width: number, height: number}} graph @param {Places} places
  * @param {() => Place | undefined} first - Returns the box to be seen at the beginning.
+ * @returns {{frame: any, layer: any, viewport: {current: Viewport | null}, pointing: object}} `pointing`: what
+ *   the frame listens to.
  */
 export function useViewport(graph, places, first) {
   const frame = useRef(/** @type {any} */ (null));
@@ -226,15 +204,18 @@ export function useViewport(graph, places, first) {
     viewport.current.begin(graph, first());
     const observer = new ResizeObserver(() => viewport.current?.resized());
     observer.observe(frame.current);
-    const end = followPointers(viewport.current);
-    return () => {
-      observer.disconnect();
-      end();
-    };
+    return () => observer.disconnect();
   }, []);
   useLayoutEffect(() => {
     if (before.current !== places) viewport.current?.replace(graph, before.current, places);
     before.current = places;
   }, [places]);
-  return { frame, layer, viewport };
+  /** @param {(viewport: Viewport, event: any) => void} act */
+  const on = (act) => (/** @type {any} */ event) => viewport.current && act(viewport.current, event);
+  const end = on(({ pointers }, event) => pointers.delete(event.pointerId));
+  const pointing = {
+    ...{ onWheel: on(wheel), onPointerDown: on(press), onPointerMove: on(move) },
+    ...{ onPointerUp: end, onPointerCancel: end },
+  };
+  return { frame, layer, viewport, pointing };
 }

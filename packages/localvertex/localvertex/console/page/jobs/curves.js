@@ -1,9 +1,20 @@
 // The curves of a job: loss, accuracy, images per second and time left of one replica, and the last values of all.
-import { duration, figure, html, percent, Section, Select, Table, useMemo, useState } from "../ui/ui.js";
-import { Chart } from "./chart.js";
+import { clock, duration, figure, html, percent, Section, Select, Table, useMemo, useState } from "../ui/ui.js";
+import { Chart } from "./plot.js";
 
 /** @typedef {(number | null)[]} Point - Step, seconds since the epoch, and the figures. */
 /** @typedef {{points: Point[], resumes: [number, number][]}} Curve */
+
+/**
+ * @typedef {object} Series
+ * @property {number[]} times - Seconds from the start of the job, ascending.
+ * @property {number[]} steps
+ * @property {(number | null)[]} kept - The values of steps that count.
+ * @property {(number | null)[]} lost - Those of steps that were trained again.
+ */
+
+/** Distances between the marks of an axis that shows seconds. */
+const SECONDS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 864000];
 
 const LOST = " Steps that a restart discarded are dashed.";
 
@@ -38,30 +49,19 @@ export function Curves({ steps, start, names }) {
   if (!names.length) return null;
   if (!curve) return html`<p class="muted">No replica has logged training steps yet.</p>`;
   const resumes = curve.resumes.map(([time]) => time - start);
+  const texts = curve.resumes.slice(-5).map(([time, step]) => `from step ${step} at ${duration(time - start)}`);
+  const many = resumes.length > 5 ? `${resumes.length} times, last ` : "";
   const lost = shown.some(({ series }) => series.lost.some((value) => value !== null));
   const choice =
-    drawn.length > 1 && html`<label>Replica <${Select} value=${name} choices=${drawn} onChoose=${setChosen} /></label>`;
+    drawn.length > 1 && html`<label>Replica <${Select} value=${name} choices=${drawn} onText=${setChosen} /></label>`;
   return html`<${Section} title="Training" actions=${choice}>
-    ${resumes.length > 0 && html`<p class="muted">${resumesText(curve.resumes, start)}${lost && LOST}</p>`}
+    ${resumes.length > 0 && html`<p class="muted">Resumed ${many}${texts.join(", ")}.${lost && LOST}</p>`}
     <div class="charts">
-      ${shown.map(
-        ({
-          title,
-          series,
-          format,
-        }) => html`<${Chart} key=${`${title} ${name}`} title=${title} series=${series} resumes=${resumes}
-        format=${format} isTime=${format === duration} />`,
-      )}
+      ${shown.map((each) => html`<${Figure} key=${`${each.title} ${name}`} ...${each} resumes=${resumes} />`)}
     </div>
     <${LastValues} names=${drawn} steps=${steps} />
   <//>`;
 }
-
-/** Where processes resumed, in words. @param {[number, number][]} resumes @param {number} start */
-const resumesText = (resumes, start) => {
-  const texts = resumes.slice(-5).map(([time, step]) => `from step ${step} at ${duration(time - start)}`);
-  return `Resumed ${resumes.length > 5 ? `${resumes.length} times, last ` : ""}${texts.join(", ")}.`;
-};
 
 /**
  * Return the figures that occur, each with its series. (A test reads them; a canvas cannot be read.)
@@ -134,10 +134,54 @@ function LastValues({ names, steps }) {
   return html`<${Table} caption="Last values of each replica" columns=${columns} rows=${rows} />`;
 }
 
-/** Add the points of an event to the state of a job. @param {any} previous @param {any} event */
-export function withPoints(previous, event) {
-  const steps = new Map(previous.steps);
-  const points = event.is_first ? [] : (steps.get(event.replica)?.points ?? []);
-  steps.set(event.replica, { ...event, points: [...points, ...event.points] });
-  return { ...previous, steps };
+/**
+ * One figure over the time of the job; what a restart has thrown away is dashed.
+ * @param {{title: string, series: Series, resumes: number[], format: (value: number) => string}} props
+ */
+function Figure({ title, series: { times, steps, kept, lost }, resumes, format }) {
+  const read = (/** @type {number | null} */ index) => {
+    const at = index ?? kept.findLastIndex((value) => value !== null);
+    const value = kept[at] ?? lost[at];
+    const readout = value === null || value === undefined ? "–" : format(value);
+    const where = at < 0 ? "" : `step ${steps[at]}, ${duration(times[at])}`;
+    const shown = html`<strong>${readout}</strong> <span class="muted">${where}</span>`;
+    return { at, shown, text: `${readout} at ${where || "no step yet"}` };
+  };
+  return html`<${Chart} title=${title} over="over time" read=${read} lines=${lines}
+    data=${useMemo(() => [times, kept, lost], [times])} axes=${[axis(clock, true), axis(format, format === duration)]}
+    onDraw=${(plot, colour) => drawResumes(plot, resumes, colour("--warn"))} />`;
+}
+
+/** @param {import("./plot.js").Colour} colour */
+const lines = (colour) => [
+  { stroke: colour("--accent"), width: 2 },
+  { stroke: colour("--bad"), width: 1.5, dash: [4, 3] },
+];
+
+/**
+ * How the marks of an axis are written.
+ * @param {(value: number) => string} format
+ * @param {boolean} isTime
+ */
+const axis = (format, isTime) => ({
+  values: (/** @type {any} */ _, /** @type {number[]} */ found) => found.map(isTime ? clock : format),
+  ...(isTime && { incrs: SECONDS }),
+});
+
+/** A vertical line wherever a process resumed. @param {any} plot @param {number[]} resumes @param {string} colour */
+function drawResumes(plot, resumes, colour) {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = devicePixelRatio;
+  ctx.setLineDash([2 * devicePixelRatio, 3 * devicePixelRatio]);
+  for (const each of resumes) {
+    const x = plot.valToPos(each, "x", true);
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
 }

@@ -1,93 +1,77 @@
 // One custom job of the API: what it was asked for, its replicas, and their logs.
 
 import { Log, offsetIn } from "../logs/log.js";
-import { added, EMPTY } from "../logs/window.js";
-import { post, remove } from "../server/api.js";
-import { useEvents } from "../server/load.js";
-import { go, link } from "../ui/address.js";
-import { Confirm, html, isFinal, Loading, Page, Problem, Section, State, Time, useState } from "../ui/ui.js";
-import { withPoints } from "./curves.js";
+import { post, remove, useEvents } from "../server/server.js";
+import {
+  Asking,
+  Confirm,
+  Facts,
+  go,
+  html,
+  isFinal,
+  Loaded,
+  link,
+  Page,
+  Problem,
+  Section,
+  Time,
+  useState,
+} from "../ui/ui.js";
+import { useJob } from "./live_job.js";
 import { Replicas } from "./replicas.js";
 
-/** @param {{params: Record<string, string>, query: URLSearchParams}} props */
-export default function Job({ params, query }) {
-  const { id } = params;
-  const live = useJob(id, query.get("file") ?? "");
-  const { resource, job, steps, isDeleted } = live;
-  const parent = { title: "Runs", href: link(["runs"]) };
-  if (isDeleted)
-    return html`<${Page} title=${id} parent=${parent}>
-      <${Problem} title="No job to show" error="This job does not exist; it may have been deleted." />
-    <//>`;
-  if (!resource) return html`<${Page} title=${id} parent=${parent}><${Loading} /><//>`;
-  const logOf = (/** @type {string} */ file) => link(["jobs", id], { file });
-  const addressOf = (/** @type {Record<string, string>} */ change) =>
-    link(["jobs", id], { ...Object.fromEntries(query), ...change });
-  const heading = html`<bdi>${resource.displayName}</bdi> <${State} state=${resource.state} />`;
-  const actions = html`<${Actions} job=${resource} />`;
-  const target = { path: `/local/jobs/${id}:fault` };
-  return html`<${Page} title=${resource.displayName} heading=${heading} parent=${parent} actions=${actions}>
-    <dl class="job-facts">
-      <div><dt>Created</dt><dd><${Time} at=${resource.createTime} /></dd></div>
-      <div><dt>Ended</dt><dd><${Time} at=${resource.endTime} /></dd></div>
-      <div><dt>Resource</dt><dd><code>${resource.name}</code></dd></div>
-    </dl>
-    ${resource.error && html`<${Problem} title="The job failed" error=${resource.error.message} />`}
-    ${job && html`<${Replicas} job=${job} steps=${steps} target=${target} logOf=${logOf} />`}
+const PARENT = ["Runs", "#/runs"];
+
+/** @param {ViewProps} props */
+export default function Job({ params: { id }, query }) {
+  const file = query.get("file") ?? "";
+  const [resource, setResource] = useState(/** @type {any} */ (null));
+  const [missing, setMissing] = useState("");
+  const [live, handlers] = useJob(id, file);
+  useEvents(
+    { job: id, file },
+    {
+      ...handlers,
+      resource: ({ job }) => setResource(job),
+      end: () => setMissing("This job does not exist; it may have been deleted."),
+    },
+  );
+  if (missing || !resource)
+    return html`<${Page} title=${id} parent=${PARENT}><${Loaded} title="No job to show" error=${missing} /><//>`;
+  const { state, displayName, name, createTime, endTime, error } = resource;
+  const actions = isFinal(state)
+    ? html`<${Asking} key="delete" verb="Delete" dialog=${Delete} of=${{ name }} />`
+    : html`<${Asking} key="cancel" verb="Cancel" dialog=${Cancel} of=${{ name }}
+        disabled=${state === "JOB_STATE_CANCELLING"} />`;
+  return html`<${Page} title=${displayName} state=${state} parent=${PARENT} actions=${actions}>
+    <${Facts} facts=${[
+      ["Created", html`<${Time} at=${createTime} />`],
+      ["Ended", html`<${Time} at=${endTime} />`],
+      ["Resource", html`<code>${name}</code>`],
+    ]} />
+    ${error && html`<${Problem} title="The job failed" error=${error.message} />`}
+    ${
+      live.job &&
+      html`<${Replicas} job=${live.job} steps=${live.steps} target=${{ path: `/local/jobs/${id}:fault` }}
+        logOf=${(file) => link(["jobs", id], { file })} />`
+    }
     <${Section} title="Log">
-      <${Log} key=${query.get("file") ?? ""} path=${`/local/jobs/${id}/log`} task=${id}
-        log=${live.log} setLog=${live.setLog} at=${offsetIn(query)} addressOf=${addressOf} />
+      <${Log} key=${file} path=${`/local/jobs/${id}/log`} task=${id} log=${live.log} setLog=${live.setLog}
+        at=${offsetIn(query)}
+        addressOf=${(change) => link(["jobs", id], { ...Object.fromEntries(query), ...change })} />
     <//>
   <//>`;
 }
 
-/**
- * Follow a job and one of its logs.
- * @param {string} id @param {string} file
- */
-function useJob(id, file) {
-  const [state, setState] = useState(
-    /** @type {any} */ ({ resource: null, job: null, steps: new Map(), isDeleted: false }),
-  );
-  const [log, setLog] = useState(EMPTY);
-  useEvents(
-    { job: id, file },
-    {
-      resource: (event) => setState((/** @type {any} */ previous) => ({ ...previous, resource: event.job })),
-      job: (event) => setState((/** @type {any} */ previous) => ({ ...previous, job: event })),
-      steps: (event) => setState((/** @type {any} */ previous) => withPoints(previous, event)),
-      log: (event) => setLog((previous) => added(previous, event)),
-      end: () => setState((/** @type {any} */ previous) => ({ ...previous, isDeleted: true })),
-    },
-  );
-  return { ...state, log, setLog };
-}
+/** @param {{name: string, onClose: () => void}} props */
+const Cancel = ({
+  name,
+  onClose,
+}) => html`<${Confirm} title="Cancel the job?" action="Cancel the job" onClose=${onClose}
+    onConfirm=${() => post(`/v1/${name}:cancel`)}>
+  <p>Its replicas get SIGTERM, and SIGKILL after 10 seconds. The job cannot be resumed.</p><//>`;
 
-/** What Vertex's own methods do with a job. @param {{job: any}} props */
-function Actions({ job }) {
-  const [asked, setAsked] = useState("");
-  const path = `/v1/${job.name}`;
-  const isStopping = job.state === "JOB_STATE_CANCELLING";
-  const cancel = () => post(`${path}:cancel`);
-  const close = () => setAsked("");
-  const erase = async () => {
-    await remove(path);
-    go(link(["runs"]));
-  };
-  return html`
-    ${
-      isFinal(job.state)
-        ? html`<button onClick=${() => setAsked("delete")}>Delete</button>`
-        : html`<button onClick=${() => setAsked("cancel")} disabled=${isStopping}>Cancel</button>`
-    }
-    ${
-      asked === "cancel" &&
-      html`<${Confirm} title="Cancel the job?" action="Cancel the job" onClose=${close} onConfirm=${cancel}>
-        <p>Its replicas get SIGTERM, and SIGKILL after 10 seconds. The job cannot be resumed.</p><//>`
-    }
-    ${
-      asked === "delete" &&
-      html`<${Confirm} title="Delete the job?" action="Delete" onClose=${close} onConfirm=${erase}>
-        <p>The job and its logs are deleted. What it wrote elsewhere stays.</p><//>`
-    }`;
-}
+/** @param {{name: string, onClose: () => void}} props */
+const Delete = ({ name, onClose }) => html`<${Confirm} title="Delete the job?" action="Delete" onClose=${onClose}
+    onConfirm=${() => remove(`/v1/${name}`).then(() => go("#/runs"))}>
+  <p>The job and its logs are deleted. What it wrote elsewhere stays.</p><//>`;

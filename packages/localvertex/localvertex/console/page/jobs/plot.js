@@ -1,7 +1,9 @@
-// Lines drawn by uPlot in the colours of the page.
+// Lines drawn by uPlot in the colours of the page, with their values as text, which the keyboard reads, too.
 
-import { useEffect, useRef } from "../ui/ui.js";
+import { html, useEffect, useRef, useState } from "../ui/ui.js";
 import UPlot from "../vendor/uplot.js";
+
+const HEIGHT = 200;
 
 /** Points are shown while they are few. */
 const MANY = 40;
@@ -10,50 +12,50 @@ const MANY = 40;
 
 /**
  * @typedef {object} Plot
+ * @property {string} title
+ * @property {string} over - What x is.
  * @property {any} data - The values of x, then those of each line.
- * @property {number} height
  * @property {(colour: Colour) => object[]} lines - How each line is drawn.
  * @property {object[]} [axes] - What the axes have besides their colours.
- * @property {(index: number | null) => void} onHover - Called with the index of x below the pointer.
+ * @property {(index: number | null) => {at: number, shown: any, text: string}} read - Returns the index of the
+ *   values at the pointer, or of the last ones, and how they are shown and spoken.
  * @property {(plot: any, colour: Colour) => void} [onDraw] - Draws more.
  */
 
-/**
- * Draw into an element, again when its width or the colour scheme changes.
- * @param {Plot} plot - The newest data and functions count.
- * @returns {{current: HTMLElement | null}} The reference for the element, which must be there at once.
- */
-export function usePlot(plot) {
-  const box = useRef(/** @type {HTMLElement | null} */ (null));
+/** A figure, which is drawn again when its width or the colour scheme changes. @param {Plot} plot */
+export function Chart(plot) {
+  const { title, over, data, read } = plot;
+  const [index, setIndex] = useState(/** @type {number | null} */ (null));
+  const box = useRef(/** @type {any} */ (null));
   const drawn = useRef(/** @type {any} */ (null));
   const newest = useRef(plot);
   newest.current = plot;
-  const { data, height } = plot;
   useEffect(() => {
-    const element = /** @type {HTMLElement} */ (box.current);
+    const element = box.current;
     const draw = () => {
       drawn.current?.destroy();
-      drawn.current = new UPlot(options(element, newest), newest.current.data, element);
+      drawn.current = new UPlot(options(element, newest, setIndex), newest.current.data, element);
     };
     draw();
     const scheme = matchMedia("(prefers-color-scheme: dark)");
-    const sizes = new ResizeObserver(() => drawn.current.setSize({ width: element.clientWidth, height }));
+    const sizes = new ResizeObserver(() => drawn.current.setSize({ width: element.clientWidth, height: HEIGHT }));
     sizes.observe(element);
-    const move = (/** @type {KeyboardEvent} */ event) => moved(drawn.current, event);
-    const leave = () => drawn.current.setCursor({ left: -10, top: -10 });
-    element.addEventListener("keydown", move);
-    element.addEventListener("blur", leave);
     scheme.addEventListener("change", draw);
     return () => {
       sizes.disconnect();
       scheme.removeEventListener("change", draw);
-      element.removeEventListener("keydown", move);
-      element.removeEventListener("blur", leave);
       drawn.current.destroy();
     };
   }, []);
   useEffect(() => drawn.current.setData(data), [data]);
-  return box;
+  const { at, shown, text } = read(index);
+  return html`<figure class="chart">
+    <figcaption><h3>${title}</h3><span class="readout">${shown}</span></figcaption>
+    <div ref=${box} role="slider" tabindex="0" aria-label=${`${title} ${over}`} aria-valuemin="0"
+      aria-valuemax=${Math.max(0, data[0].length - 1)} aria-valuenow=${Math.max(0, at)} aria-valuetext=${text}
+      onKeyDown=${(event) => moved(drawn.current, event)}
+      onBlur=${() => drawn.current.setCursor({ left: -10, top: -10 })}></div>
+  </figure>`;
 }
 
 /**
@@ -71,11 +73,14 @@ function moved(plot, event) {
   plot.setCursor({ left: plot.valToPos(xs[Math.min(Math.max(index, 0), xs.length - 1)], "x"), top: 0 });
 }
 
-/** @param {HTMLElement} element @param {{current: Plot}} newest @returns {any} */
-function options(element, newest) {
+/**
+ * @param {HTMLElement} element @param {{current: Plot}} newest @param {(index: number | null) => void} onHover
+ * @returns {any}
+ */
+function options(element, newest, onHover) {
   const style = getComputedStyle(element);
   const colour = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
-  const { height, lines, axes = [] } = newest.current;
+  const { lines, axes = [] } = newest.current;
   const axis = {
     stroke: colour("--muted"),
     grid: { stroke: colour("--line"), width: 1 },
@@ -85,7 +90,7 @@ function options(element, newest) {
   const points = { show: (/** @type {any} */ plot) => plot.data[0].length < MANY };
   return {
     width: element.clientWidth,
-    height,
+    height: HEIGHT,
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false } },
     scales: { x: { time: false } },
@@ -93,7 +98,7 @@ function options(element, newest) {
     series: [{}, ...lines(colour).map((each) => ({ points, ...each }))],
     hooks: {
       draw: [(/** @type {any} */ plot) => newest.current.onDraw?.(plot, colour)],
-      setCursor: [(/** @type {any} */ plot) => newest.current.onHover(plot.cursor.left < 0 ? null : plot.cursor.idx)],
+      setCursor: [(/** @type {any} */ plot) => onHover(plot.cursor.left < 0 ? null : plot.cursor.idx)],
     },
   };
 }

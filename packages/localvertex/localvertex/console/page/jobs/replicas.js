@@ -1,10 +1,28 @@
 // A custom job: how its time was spent, each replica with its lane and the buttons that break it, events and curves.
 
-import { link } from "../ui/address.js";
-import { clock, count, duration, html, Loading, label, percent, Section, State } from "../ui/ui.js";
+import { post } from "../server/server.js";
+import {
+  Asking,
+  Confirm,
+  clock,
+  count,
+  duration,
+  Facts,
+  html,
+  Input,
+  Loaded,
+  label,
+  percent,
+  Section,
+  State,
+  useMemo,
+  useState,
+} from "../ui/ui.js";
 import { Curves } from "./curves.js";
-import { FaultButtons } from "./fault_buttons.js";
-import { Axis, Lane, Legend } from "./timeline.js";
+
+/** @typedef {[string, number, number]} Segment - Kind, start and end in seconds from the start of the job. */
+/** @typedef {[number, string]} Mark - Second, what happened. */
+/** @typedef {{path: string, task?: string}} Target - Where faults are requested: of a step or of a job of the API. */
 
 /** The state whose symbol a condition has, and its words. @type {Record<string, [string, string]>} */
 const CONDITIONS = {
@@ -16,47 +34,77 @@ const CONDITIONS = {
   stopped: ["CANCELLED", "Stopped"],
 };
 
-/** The job of a step. @param {{run: any, task: string, job: any, steps: Map<string, any>}} props */
-export function Job({ run, task, job, steps }) {
-  const target = { path: `/local/runs/${run.id}:fault`, task };
-  const logOf = (/** @type {string} */ file) => link(["runs", run.id, task], { file });
-  return html`<${Replicas} job=${job} steps=${steps} target=${target} logOf=${logOf} />`;
-}
+/** The kinds of segments in the order of the legend, and what they mean. */
+const KINDS = {
+  productive: "training steps whose result is kept",
+  lost: "training steps that were repeated, and training that a failure interrupted",
+  saving: "writing checkpoints",
+  restoring: "reading a checkpoint",
+  starting: "from the start of a process to its first step",
+  evaluating: "on the validation split",
+  waiting: "no process, or between two events",
+  running: "a program that logs no training steps",
+};
+
+/** The width of a character in percent of a lane on a wide screen. */
+const CHARACTER = 1.1;
+
+const GRACE_SECONDS = 30;
+
+/** The title of each fault, and its effects. @type {Record<string, string[]>} */
+const FAULTS = {
+  kill: [
+    "Kill",
+    "The process gets SIGKILL and ends at once, without saving.",
+    "The job then restarts by Vertex AI's rules: this replica, or all replicas if the job requires it.",
+  ],
+  freeze: [
+    "Freeze",
+    "The process gets SIGSTOP: it neither continues nor ends. Vertex AI does not detect this.",
+    "This project's trainer detects it: the peers exit within 15 seconds, or within 5 minutes while the job starts.",
+    "Without peers, the job waits until you kill this replica or until its timeout.",
+  ],
+  preempt: [
+    "Preempt",
+    "The machine announces its preemption. The process gets SIGTERM, and SIGKILL after the grace time.",
+    "The whole job then restarts, at most 6 times.",
+  ],
+};
 
 /**
  * @param {object} props
  * @param {any} props.job - The newest `job` event; null until the first.
  * @param {Map<string, any>} props.steps
- * @param {import("./fault_buttons.js").Target} props.target
+ * @param {Target} props.target
  * @param {(file: string) => string} props.logOf - The address of a log.
  */
 export function Replicas({ job, steps, target, logOf }) {
-  if (!job) return html`<${Loading} />`;
+  if (!job) return html`<${Loaded} />`;
   const { status, timeline, goodput, marks } = job;
   const total = length(job);
-  const names = status.replicas.map((/** @type {any} */ each) => each.name);
-  const rows = status.replicas.map((/** @type {any} */ replica) => {
-    const segments = timeline[replica.name] ?? [];
-    return html`<li class="replica" key=${replica.name}>
-      <${Name} replica=${replica} logOf=${logOf} />
-      <${Lane} name=${replica.name} segments=${segments} marks=${marks} total=${total} />
-      ${status.is_running && html`<${FaultButtons} target=${target} replica=${replica} />`}
-    </li>`;
-  });
+  const { is_running } = status;
   return html`<div class="job">
     <${Section} title="Replicas">
-      <${Facts} job=${job} />
-      ${
-        rows.length > 0 &&
-        html`<ul class="replicas ${status.is_running ? "live" : ""}">
-        ${rows}
-        <li class="replica below"><span></span><${Axis} total=${total} /></li>
-      </ul>`
-      }
+      <${Facts} facts=${factsOf(job)} />
+      <ul class="replicas ${is_running ? "live" : ""}">
+        ${status.replicas.map(
+          (/** @type {any} */ replica) => html`<li class="replica" key=${replica.name}>
+            <${Name} replica=${replica} logOf=${logOf} />
+            <${Lane} name=${replica.name} segments=${timeline[replica.name] ?? []} marks=${marks} total=${total} />
+            ${is_running && html`<${Faults} target=${target} replica=${replica} />`}
+          </li>`,
+        )}
+        ${
+          status.replicas.length > 0 &&
+          html`<li class="replica below"><span></span><div class="axis" aria-hidden="true">
+            ${[0, 0.25, 0.5, 0.75, 1].map((part) => html`<span>${clock(part * total)}</span>`)}</div></li>`
+        }
+      </ul>
       <${Legend} timeline=${timeline} seconds=${goodput.seconds ?? {}} total=${goodput.total_seconds ?? total} />
-      <${Marks} marks=${marks} />
+      ${marks.length > 0 && html`<${Marks} marks=${marks} />`}
     <//>
-    <${Curves} steps=${steps} start=${status.start ?? 0} names=${names} />
+    <${Curves} steps=${steps} start=${status.start ?? 0}
+      names=${status.replicas.map((/** @type {any} */ each) => each.name)} />
   </div>`;
 }
 
@@ -85,33 +133,93 @@ function Name({ replica, logOf }) {
   </div>`;
 }
 
-/** @param {{job: any}} props */
-function Facts({ job }) {
-  const { status, goodput } = job;
+/** @param {any} job */
+function factsOf({ status, goodput }) {
   const left = status.replicas.map((/** @type {any} */ each) => each.seconds_left).find(Boolean);
   const best = goodput.best_seconds_between_saves;
-  const facts = [
+  return [
     ["State", html`<${State} state=${status.state} />`],
     [status.is_running ? "Goodput so far" : "Goodput", goodput.fraction == null ? "–" : percent(goodput.fraction)],
-    ["Steps that count", goodput.num_steps ?? "–"],
-    ["Steps lost", goodput.num_lost_steps ?? "–"],
+    ["Steps that count", String(goodput.num_steps ?? "–")],
+    ["Steps lost", String(goodput.num_lost_steps ?? "–")],
     ["Restarts", `${status.num_restarts}${status.num_preemptions ? `, ${status.num_preemptions} by preemption` : ""}`],
-    goodput.num_trials && ["Trials", count(goodput.num_trials)],
+    ["Trials", goodput.num_trials && count(goodput.num_trials)],
     [goodput.num_trials ? "Time of all trials" : "Job time", duration(goodput.total_seconds)],
-    status.is_running && ["Time left", duration(left)],
-    best && [
+    ["Time left", status.is_running && duration(left)],
+    [
       "Best time between checkpoints",
-      `${duration(best)} (now ${duration(goodput.mean_seconds_between_saves)})`,
+      best && `${duration(best)} (now ${duration(goodput.mean_seconds_between_saves)})`,
     ],
   ];
-  return html`<dl class="job-facts">
-    ${facts.filter(Boolean).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
-  </dl>`;
 }
 
-/** Faults, exit codes and restarts, the newest first. @param {{marks: import("./timeline.js").Mark[]}} props */
+/** @param {string} kind */
+const fill = (kind) => ({ fill: `var(--${kind})` });
+
+/** What a replica did and when. @param {{name: string, segments: Segment[], marks: Mark[], total: number}} props */
+function Lane({ name, segments, marks, total }) {
+  const along = (/** @type {number} */ seconds) => `${((seconds / total) * 100).toFixed(3)}%`;
+  const isOf = (/** @type {string} */ text) => text.includes(` ${name} `) || text.includes(" all ");
+  const faults = marks.filter(([, text]) => text.startsWith("fault: ") && isOf(text));
+  return useMemo(
+    () => html`<svg class="lane" role="img" aria-label=${spoken(name, segments, faults)}>
+      ${segments.map(
+        ([
+          kind,
+          start,
+          end,
+        ]) => html`<rect class=${kind} style=${fill(kind)} x=${along(start)} width=${along(end - start)} height="100%">
+          <title>${`${kind}, ${duration(end - start)} from ${duration(start)}`}</title>
+        </rect>`,
+      )}
+      ${segments
+        .filter(([kind, start, end]) => ((end - start) / total) * 100 > CHARACTER * (kind.length + 1))
+        .map(([kind, start, end]) => html`<text class=${kind} x=${along((start + end) / 2)} y="16">${kind}</text>`)}
+      ${faults.map(
+        ([second, text]) => html`<g class="fault"><title>${`${duration(second)}: ${text}`}</title>
+          <line x1=${along(second)} x2=${along(second)} y1="-4" y2="28" />
+          <circle cx=${along(second)} cy="-4" r="4" />
+        </g>`,
+      )}
+    </svg>`,
+    [segments, faults.length, total],
+  );
+}
+
+/** @param {string} name @param {Segment[]} segments @param {Mark[]} faults */
+function spoken(name, segments, faults) {
+  const parts = Object.keys(KINDS).flatMap((kind) => {
+    const seconds = segments.reduce((sum, [each, start, end]) => sum + (each === kind ? end - start : 0), 0);
+    return seconds ? [`${kind} ${duration(seconds)}`] : [];
+  });
+  return [`Timeline of ${name}: ${parts.join(", ") || "nothing yet"}`, ...faults.map(([, text]) => text)].join("; ");
+}
+
+/**
+ * The kinds that occur, with the seconds of the primary replica, or of all trials of a tuning job.
+ * @param {{timeline: Record<string, Segment[]>, seconds: Record<string, number>, total: number}} props
+ */
+function Legend({ timeline, seconds, total }) {
+  const used = new Set(Object.values(timeline).flatMap((segments) => segments.map(([kind]) => kind)));
+  return html`<ul class="legend" aria-label="Time by kind">
+    ${Object.entries(KINDS)
+      .filter(([kind]) => used.has(kind) || seconds[kind])
+      .map(
+        ([kind, meaning]) => html`<li key=${kind} title=${meaning}>
+          <svg class="swatch" aria-hidden="true"><rect style=${fill(kind)} width="100%" height="100%" /></svg>
+          ${kind}${" "}
+          ${
+            seconds[kind] > 0 &&
+            html`<span class="muted">${duration(seconds[kind])}, ${percent(seconds[kind] / total)}</span>`
+          }
+          <span class="hidden">${meaning}</span>
+        </li>`,
+      )}
+  </ul>`;
+}
+
+/** Faults, exit codes and restarts, the newest first. @param {{marks: Mark[]}} props */
 function Marks({ marks }) {
-  if (!marks.length) return null;
   return html`<div class="marks">
     <h3>Events</h3>
     <p class="hidden" role="status">${marks.at(-1)?.[1]}</p>
@@ -123,4 +231,35 @@ function Marks({ marks }) {
       )
       .reverse()}</ol>
   </div>`;
+}
+
+/** @param {{target: Target, replica: {name: string, condition: string}}} props */
+function Faults({ target, replica: { name, condition } }) {
+  const isAlive = ["running", "frozen", "leaving"].includes(condition);
+  return html`<div class="faults" role="group" aria-label=${`Break ${name}`}>
+    ${Object.entries(FAULTS).map(
+      ([
+        action,
+        [title],
+      ]) => html`<${Asking} key=${action} verb=${title} aria-label=${`${title} ${name}`} dialog=${Fault}
+        of=${{ target, name, action }} disabled=${!isAlive || (action !== "kill" && condition !== "running")} />`,
+    )}
+  </div>`;
+}
+
+/** @param {{target: Target, name: string, action: string, onClose: () => void}} props */
+function Fault({ target: { path, task }, name, action, onClose }) {
+  const [grace, setGrace] = useState(String(GRACE_SECONDS));
+  const [title, ...texts] = FAULTS[action];
+  const more = { ...(task && { task }), ...(action === "preempt" && { grace_seconds: Number(grace) }) };
+  return html`<${Confirm} title=${`${title} ${name}?`} action=${`${title} it`} onClose=${onClose}
+      onConfirm=${() => post(path, { replica: name, action, ...more })}>
+    ${texts.map((text) => html`<p key=${text}>${text}</p>`)}
+    ${
+      action === "preempt" &&
+      html`<label>Grace time in seconds${" "}
+        <${Input} type="number" min="0" max="3600" value=${grace} onText=${setGrace} /></label>`
+    }
+    <p class="muted">Training should resume from its last checkpoint and neither lose nor repeat a step that counts.</p>
+  <//>`;
 }

@@ -1,7 +1,6 @@
 // The lines of a block, with marks for matches of the search and the line of the address. All of it is text.
 import { html, useMemo } from "../ui/ui.js";
-import { columnOf, shown } from "./visible_text.js";
-import { indexOf } from "./window.js";
+import { columnOf, indexOf, shown } from "./text.js";
 
 /** Matches that are marked in one block. */
 const MOST_MATCHES = 100;
@@ -9,7 +8,7 @@ const MOST_MATCHES = 100;
 /**
  * One block; it is drawn again only when its text, the search or its marked line changes.
  * @param {object} props
- * @param {import("./window.js").Block} props.block
+ * @param {import("./text.js").Block} props.block
  * @param {string} props.search
  * @param {number} props.at - Offset of a byte in the block, whose line is marked; -1 for none.
  */
@@ -17,7 +16,7 @@ export function Lines({ block, search, at }) {
   return useMemo(() => html`<pre>${drawn(block, search, at)}</pre>`, [block.text, search, at]);
 }
 
-/** @param {import("./window.js").Block} block @param {string} search @param {number} at */
+/** @param {import("./text.js").Block} block @param {string} search @param {number} at */
 function drawn(block, search, at) {
   const { text } = block;
   if (at < 0) return marked(shown(text), search);

@@ -1,10 +1,9 @@
 // A log that follows its file: search, wrap, earlier lines; it stays where it is while the user has scrolled up.
-import { go } from "../ui/address.js";
-import { html, Select, useEffect, useRef, useState } from "../ui/ui.js";
+import { Check, html, replace, Select, useEffect, useRef, useState } from "../ui/ui.js";
 import { Lines } from "./lines.js";
 import { clickedLine, Place, useWindow } from "./place.js";
 import { Search, useSearch } from "./search.js";
-import { blockWith } from "./window.js";
+import { blockWith } from "./text.js";
 
 /** Distance from the end in pixels within which the log follows. */
 const NEAR = 32;
@@ -18,8 +17,8 @@ export const offsetIn = (query) => (/^\d{1,15}$/.test(query.get("at") ?? "") ? N
  * @param {object} props
  * @param {string} props.path - Where its pieces are.
  * @param {string} props.task
- * @param {import("./window.js").LogWindow} props.log - The end of the file.
- * @param {import("./window.js").SetLog} props.setLog
+ * @param {import("./text.js").LogWindow} props.log - The end of the file.
+ * @param {import("./text.js").SetLog} props.setLog
  * @param {number | null} props.at - Offset of a byte, whose line is marked; part of the address.
  * @param {(change: {file?: string, at: string}) => string} props.addressOf - Another log, or another place in it.
  * @param {string} [props.none] - Shown if there is no log.
@@ -32,7 +31,7 @@ export function Log({ path, task, log: end, setLog, at, addressOf, none = "No lo
   const { log } = shown;
   const [isFollowing, setIsFollowing, onScroll] = useFollowing(box, log, shown.isAtEnd, at);
   const reveal = usePlace(box, log, at);
-  const show = (/** @type {{file?: string, at: string}} */ change) => go(addressOf(change), { replace: true });
+  const show = (/** @type {{file?: string, at: string}} */ change) => replace(addressOf(change));
   const mark = (/** @type {number} */ offset) => {
     setIsFollowing(false);
     if (offset === at) reveal();
@@ -43,6 +42,12 @@ export function Log({ path, task, log: end, setLog, at, addressOf, none = "No lo
     const offset = clickedLine(/** @type {HTMLElement} */ (box.current), log);
     if (offset !== null) mark(offset);
   };
+  const keys = (/** @type {KeyboardEvent} */ event) => {
+    if (!found.text || !["F3", "Escape"].includes(event.key)) return;
+    event.preventDefault();
+    if (event.key === "Escape") found.input("");
+    else found.move(event.shiftKey ? -1 : 1);
+  };
   const follow = () => {
     shown.leave();
     setIsFollowing(true);
@@ -50,16 +55,19 @@ export function Log({ path, task, log: end, setLog, at, addressOf, none = "No lo
   };
   useEffect(height, [log.blocks[0]?.offset]);
   const file = `${path}/file?${new URLSearchParams({ task, file: end.file })}`;
-  return html`<div class="log" onKeyDown=${keys(found)}>
+  return html`<div class="log" onKeyDown=${keys}>
     <div class="toolbar">
-      <${Files} log=${end} onFile=${(/** @type {string} */ file) => show({ file, at: "" })} />
+      ${
+        end.files.length > 1 &&
+        html`<label>Log <${Select} value=${end.file} choices=${end.files}
+          onText=${(file) => show({ file, at: "" })} /></label>`
+      }
       <${Search} found=${found} at=${at} />
-      <label class="check"><input type="checkbox" checked=${isWrapped}
-        onChange=${() => setIsWrapped(!isWrapped)} />Wrap</label>
+      <${Check} title="Wrap" isOn=${isWrapped} onTurn=${setIsWrapped} />
       <span class="end"><${Place} log=${log} at=${at} addressOf=${addressOf} />
         ${end.isRead && html`<a href=${file} download>Download</a>`}</span>
     </div>
-    <div class="lines ${isWrapped ? "wrapped" : ""}" ref=${box} onScroll=${onScroll} onClick=${click} tabindex="0"
+    <div class="card lines ${isWrapped ? "wrapped" : ""}" ref=${box} onScroll=${onScroll} onClick=${click} tabindex="0"
       role="log" aria-label=${`Log of ${task}`} aria-live="off">
       <${More} load=${shown.earlier} text="Load earlier lines" shown=${shown} />
       ${log.blocks.map(
@@ -79,20 +87,6 @@ function More({ load, text, shown: { isBusy, error } }) {
   return html`<p class="more"><button onClick=${load} disabled=${isBusy}>${text}</button>
     ${error && html`<span class="error">${error.message}</span>`}</p>`;
 }
-
-/** The choice of the log, where a step has several. @param {{log: any, onFile: (file: string) => void}} props */
-function Files({ log, onFile }) {
-  if (log.files.length < 2) return null;
-  return html`<label>Log <${Select} value=${log.file} choices=${log.files} onChoose=${onFile} /></label>`;
-}
-
-/** F3 goes to the next match, Escape ends the search. @param {ReturnType<typeof useSearch>} found */
-const keys = (found) => (/** @type {KeyboardEvent} */ event) => {
-  if (!found.text || !["F3", "Escape"].includes(event.key)) return;
-  event.preventDefault();
-  if (event.key === "Escape") found.input("");
-  else found.move(event.shiftKey ? -1 : 1);
-};
 
 /**
  * Keep the end in view until the user scrolls up or goes to a place.

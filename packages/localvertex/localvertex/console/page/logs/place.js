@@ -1,17 +1,15 @@
 // A place in a log: a line that the address names. Far from the end, the lines around it are a window of their own.
-import { get } from "../server/api.js";
-import { useAction } from "../server/load.js";
+import { get, useAction } from "../server/server.js";
 import { Copy, html, useEffect, useRef, useState } from "../ui/ui.js";
 import { lineAt } from "./lines.js";
-import { shown } from "./visible_text.js";
-import { added, blockWith, elsewhere, indexOf, offsetOf, preceded } from "./window.js";
+import { added, blockWith, elsewhere, indexOf, offsetOf, preceded, shown } from "./text.js";
 
-/** @typedef {import("./window.js").LogWindow} LogWindow */
+/** @typedef {import("./text.js").LogWindow} LogWindow */
 
 /**
  * Return the window to show: the end of the log, or the lines around a place that is not in it.
  * @param {string} path @param {string} task @param {LogWindow} log
- * @param {import("./window.js").SetLog} setLog
+ * @param {import("./text.js").SetLog} setLog
  * @param {number | null} at - The place.
  * @param {() => void} onEarlier - Called before earlier lines are drawn.
  */

@@ -1,6 +1,6 @@
 // The search in the whole file: the server reads it from its end to its beginning, and then what is added to it.
-import { get } from "../server/api.js";
-import { count, html, useEffect, useRef, useState } from "../ui/ui.js";
+import { get } from "../server/server.js";
+import { count, html, Input, useEffect, useRef, useState } from "../ui/ui.js";
 
 /**
  * @typedef {object} Matches
@@ -25,7 +25,7 @@ const PATIENCE = 200;
  * Search a log, and move between its matches.
  * @param {string} path - Where its pieces are.
  * @param {string} task
- * @param {import("./window.js").LogWindow} log
+ * @param {import("./text.js").LogWindow} log
  * @param {number | null} at - The place in the log where the user is.
  * @param {(offset: number) => void} onMatch - Goes to a match.
  */
@@ -149,8 +149,8 @@ export function Search({ found, at }) {
   const go = (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && move(event.shiftKey ? -1 : 1);
   const isNone = !matches.offsets.length && !isBusy;
   return html`<span class="search" role="search">
-    <input type="search" placeholder="Search the whole log" aria-label="Search the log" value=${text} maxlength="200"
-      onKeyDown=${go} onInput=${(/** @type {any} */ event) => input(event.target.value)} />
+    <${Input} type="search" placeholder="Search the whole log" aria-label="Search the log" value=${text} maxlength="200"
+      onKeyDown=${go} onText=${input} />
     <span class="muted" role="status">${text && status(matches, at, isBusy)}</span>
     ${
       text &&
@@ -166,9 +166,6 @@ function status({ offsets, begin, error }, at, isBusy) {
   const { length } = offsets;
   if (!length) return isBusy ? "Searching…" : "No match";
   const index = at === null ? -1 : lowerBound(offsets, at);
-  const number = offsets[index] === at ? `${count(index + 1)} of ${count(length)}` : matchesText(length);
-  return `${number}${begin ? " so far" : ""}`;
+  const all = length === 1 ? "1 match" : `${count(length)} matches`;
+  return `${offsets[index] === at ? `${count(index + 1)} of ${count(length)}` : all}${begin ? " so far" : ""}`;
 }
-
-/** @param {number} length */
-const matchesText = (length) => (length === 1 ? "1 match" : `${count(length)} matches`);

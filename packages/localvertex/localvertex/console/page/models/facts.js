@@ -1,7 +1,6 @@
 // What all views show of versions: metrics, aliases, the run and the datasets.
 
-import { link } from "../ui/address.js";
-import { figure, html } from "../ui/ui.js";
+import { Facts, figure, html, link } from "../ui/ui.js";
 
 /** Metrics that come first where there is no room for all. */
 const FIRST = [
@@ -14,12 +13,11 @@ const FIRST = [
  * schema has no field for the scores of a constant answer, so these always come from the run.
  * @param {any} row
  */
-export const metricsOf = (row) =>
-  Object.keys(row.metrics).length ? { ...row.metrics, ...baselines(row.run_metrics) } : row.run_metrics;
-
-/** @param {Record<string, any>} metrics */
-const baselines = (metrics) =>
-  Object.fromEntries(Object.entries(metrics).filter(([name]) => name.startsWith("baseline_")));
+export function metricsOf({ metrics, run_metrics }) {
+  if (!Object.keys(metrics).length) return run_metrics;
+  const baselines = Object.entries(run_metrics).filter(([name]) => name.startsWith("baseline_"));
+  return { ...metrics, ...Object.fromEntries(baselines) };
+}
 
 /** The names of metrics, the usual ones first. @param {Record<string, any>[]} all */
 export function metricNames(all) {
@@ -28,12 +26,15 @@ export function metricNames(all) {
   return names.sort((one, other) => rank(one) - rank(other));
 }
 
+/** The names of metrics that are numbers. @param {Record<string, any>[]} all */
+const numberNames = (all) => metricNames(all).filter((name) => all.some((each) => typeof each[name] === "number"));
+
 /**
  * Columns of a table for the first metrics.
  * @param {Record<string, any>[]} all @param {(row: any) => Record<string, any>} of @param {number} most
  */
 export const metricColumns = (all, of, most) =>
-  metricNames(all.map(numbersIn))
+  numberNames(all)
     .slice(0, most)
     .map((name) => ({
       title: name,
@@ -42,28 +43,28 @@ export const metricColumns = (all, of, most) =>
       cell: (/** @type {any} */ row) => figure(of(row)[name]),
     }));
 
-/** @param {Record<string, any>} metrics */
-const numbersIn = (metrics) =>
-  Object.fromEntries(Object.entries(metrics).filter(([, each]) => typeof each === "number"));
+/** The main metrics in large digits. @param {{metrics: Record<string, any>}} props */
+export const Figures = ({ metrics }) => html`<${Facts} look="measures"
+  facts=${numberNames([metrics])
+    .slice(0, 12)
+    .map((name) => [name, figure(metrics[name])])} />`;
 
-/** The aliases of a version. @param {{names: string[]}} props */
+/** @param {{names: string[]}} props */
 export function Aliases({ names }) {
   return html`<span class="aliases">${names.map(
     (name) => html`<span key=${name} class="alias">${name}</span> `,
   )}</span>`;
 }
 
-/** A link to a run. @param {{id: string}} props */
-export function Run({ id }) {
-  return id ? html`<a href=${link(["runs", id])}>${id}</a>` : html`<span class="muted">not known</span>`;
-}
+const UNKNOWN = html`<span class="muted">not known</span>`;
+
+/** @param {{id: string}} props */
+export const Run = ({ id }) => (id ? html`<a href=${link(["runs", id])}>${id}</a>` : UNKNOWN);
 
 /** Links to datasets by their fingerprints. @param {{all: string[]}} props */
-export function Fingerprints({ all }) {
-  if (!all.length) return html`<span class="muted">not known</span>`;
-  return all.map(
+export const Fingerprints = ({ all }) =>
+  html`<div>${all.map(
     (each) =>
       html`<div key=${each}><a class="mono"
           href=${link(["datasets"], { dataset: each })}>${each.slice(0, 12)}</a></div>`,
-  );
-}
+  )}${!all.length && UNKNOWN}</div>`;

@@ -1,36 +1,57 @@
 // One version of a model: what it is, where it came from, its place among the others, and a prediction to try.
 
-import { useLoad } from "../server/load.js";
-import { go, link } from "../ui/address.js";
-import { html, Loading, Page, Problem, Tabs, useState } from "../ui/ui.js";
-import { DeleteVersion, EditAliases } from "./changes.js";
-import { Aliases } from "./facts.js";
-import { Overview } from "./overview.js";
+import { post, remove, useAction, useLoad, vertex } from "../server/server.js";
+import {
+  Asking,
+  bytes,
+  Confirm,
+  count,
+  Dialog,
+  figure,
+  go,
+  html,
+  Input,
+  Loaded,
+  link,
+  Page,
+  Problem,
+  replace,
+  Section,
+  Table,
+  Tabs,
+  Time,
+  useState,
+  Value,
+  Values,
+} from "../ui/ui.js";
+import { Aliases, Figures, Fingerprints, metricNames, metricsOf, Run } from "./facts.js";
 import { TryModel } from "./try_image.js";
 import { Versions } from "./versions.js";
 
-/** @param {{params: Record<string, string>, query: URLSearchParams}} props */
+const USUAL = ["champion", "default"];
+
+const FIXED = "default";
+
+const PARENT = ["Models", "#/models"];
+
+/** @param {ViewProps} props */
 export default function Model({ params, query }) {
   const { id, version } = params;
-  const { data, error, reload } = useLoad(`/local/models/${encodeURIComponent(id)}/${encodeURIComponent(version)}`);
-  const [dialog, setDialog] = useState("");
-  const parent = { title: "Models", href: link(["models"]) };
-  if (!data) {
-    return html`<${Page} title=${id} parent=${parent}>
-      ${error ? html`<${Problem} error=${error} onRetry=${reload} />` : html`<${Loading} />`}
-    <//>`;
-  }
+  const found = useLoad(`/local/models/${encodeURIComponent(id)}/${encodeURIComponent(version)}`);
+  const { data, reload } = found;
+  if (!data) return html`<${Page} title=${id} parent=${PARENT}><${Loaded} ...${found} /><//>`;
   const tab = query.get("tab") ?? "overview";
   const heading = html`${data.display_name} <span class="muted">version ${data.version}</span>${" "}
     <${Aliases} names=${data.aliases} />`;
+  const onDelete = (/** @type {boolean} */ isModelLeft) =>
+    go(link(isModelLeft ? ["models", id, "default"] : ["models"]));
   const actions = html`
-    <button onClick=${() => setDialog("aliases")} disabled=${Boolean(data.aliases_problem)}>Edit aliases</button>
-    <button onClick=${() => setDialog("delete")}>Delete version</button>`;
-  const close = () => setDialog("");
-  const left = (/** @type {boolean} */ isModelLeft) => go(link(isModelLeft ? ["models", id, "default"] : ["models"]));
-  return html`<${Page} title=${`${data.display_name} version ${data.version}`} heading=${heading} parent=${parent}
+    <${Asking} key="aliases" verb="Edit aliases" dialog=${EditAliases} of=${{ model: data, onChange: reload }}
+      disabled=${Boolean(data.aliases_problem)} />
+    <${Asking} key="delete" verb="Delete version" dialog=${DeleteVersion} of=${{ model: data, onDelete }} />`;
+  return html`<${Page} title=${`${data.display_name} version ${data.version}`} heading=${heading} parent=${PARENT}
       actions=${actions}>
-    ${error && html`<${Problem} error=${error} onRetry=${reload} />`}
+    <${Loaded} ...${found} />
     ${[data.problem, data.aliases_problem]
       .filter(Boolean)
       .map((text) => html`<${Problem} key=${text} title="Damaged" error=${text} />`)}
@@ -38,12 +59,175 @@ export default function Model({ params, query }) {
       { id: "overview", title: "Overview" },
       { id: "versions", title: "Versions", count: data.versions.length },
       { id: "try", title: "Try it" },
-    ]} onSelect=${(/** @type {string} */ each) => go(link(["models", id, version], { tab: each }), { replace: true })}>
+    ]} onSelect=${(each) => replace(link(["models", id, version], { tab: each }))}>
       ${tab === "versions" && html`<${Versions} model=${data} />`}
       ${tab === "try" && html`<${TryModel} model=${data} />`}
       ${tab === "overview" && html`<${Overview} model=${data} />`}
     <//>
-    ${dialog === "aliases" && html`<${EditAliases} model=${data} onChange=${reload} onClose=${close} />`}
-    ${dialog === "delete" && html`<${DeleteVersion} model=${data} onDelete=${left} onClose=${close} />`}
+  <//>`;
+}
+
+/** @param {{model: any}} props */
+function Overview({ model }) {
+  const metrics = metricsOf(model);
+  const hasMetrics = metricNames([metrics]).length > 0;
+  return html`
+    ${hasMetrics && html`<${Figures} metrics=${metrics} />`}
+    ${
+      metrics === model.run_metrics &&
+      html`<p class="muted">${
+        hasMetrics ? "Metrics of the run. The version has no evaluation." : "No evaluation, and no metrics of a run."
+      }</p>`
+    }
+    <div class="pair">
+      <${Section} title="Origin"><${Values} values=${origin(model)} /><//>
+      <${Section} title="Endpoints"><${Endpoints} rows=${model.endpoints} /><//>
+    </div>
+    ${
+      model.evaluations.length > 0 &&
+      html`<${Section} title="Evaluations">
+        <${Table} caption="Evaluations" columns=${EVALUATION} rows=${model.evaluations} /><//>`
+    }
+    <div class="pair">
+      <${Section} title="Container">
+        ${
+          model.container
+            ? html`<${Values} values=${model.container} />`
+            : html`<p class="muted">No serving container.</p>`
+        }
+        <p class="small after">${
+          model.cannot_run
+            ? html`<span class="error">Cannot run here:</span> ${model.cannot_run}`
+            : html`Runs here: <a href=${link(["models", model.id, model.version], { tab: "try" })}>try it</a>`
+        }</p>
+      <//>
+      <${Section} title="Labels">
+        ${
+          Object.keys(model.labels).length
+            ? html`<${Values} values=${model.labels} />`
+            : html`<p class="muted">No labels.</p>`
+        }
+      <//>
+    </div>
+    <${Section} title="Files"><${Files} model=${model} /><//>`;
+}
+
+/** @param {any} model */
+const origin = (model) =>
+  [
+    ["Run", html`<${Run} id=${model.run} />`],
+    ["Dataset", html`<${Fingerprints} all=${model.datasets} />`],
+    ["Created", html`<${Time} at=${model.create_time} />`],
+    ["Version description", model.version_description],
+    ["Model description", model.description],
+    ["Parameters", Object.keys(model.parameters).length && model.parameters],
+  ].filter(([, value]) => value);
+
+/** @param {{rows: any[]}} props */
+function Endpoints({ rows }) {
+  if (!rows.length) return html`<p class="muted">Not deployed.</p>`;
+  return html`<${Table} caption="Endpoints" rows=${rows} columns=${[
+    { title: "Endpoint", isName: true, cell: (row) => row.display_name || row.name },
+    { title: "Deployed model", cell: (row) => html`<code>${row.deployed_model}</code>` },
+    { title: "Traffic", isNumber: true, cell: (row) => `${row.traffic}%` },
+  ]} />`;
+}
+
+/** @type {Column[]} */
+const EVALUATION = [
+  {
+    title: "Evaluation",
+    isName: true,
+    cell: (row) => html`${row.name || row.id}${row.problem && html`<div class="small error">${row.problem}</div>`}`,
+  },
+  {
+    title: "Figures",
+    cell: (row) =>
+      metricNames([row.figures]).map((name) => html`<div key=${name}>${name} ${figure(row.figures[name])}</div>`),
+  },
+  { title: "All metrics", cell: (row) => html`<${Value} value=${row.metrics} />` },
+  { title: "Created", isWideOnly: true, cell: (row) => html`<${Time} at=${row.create_time} />` },
+];
+
+/** @param {{model: any}} props */
+function Files({ model: { files, num_files, num_bytes } }) {
+  if (!num_files) return html`<p class="muted">The registry has no files of this version.</p>`;
+  const more = num_files - files.length;
+  return html`
+    <p class="muted">${count(num_files)} files, ${bytes(num_bytes)}</p>
+    <div class="short"><${Table} caption="Files" rows=${files} columns=${[
+      { title: "File", isName: true, cell: (row) => html`<code>${row.path}</code>` },
+      { title: "Size", isNumber: true, cell: (row) => bytes(row.size) },
+    ]} /></div>
+    ${more > 0 && html`<p class="muted">and ${count(more)} more</p>`}`;
+}
+
+/** @param {any} model */
+const resource = ({ id, version }) => vertex(`models/${encodeURIComponent(id)}@${encodeURIComponent(version)}`);
+
+/** @param {{model: any, onChange: () => void, onClose: () => void}} props */
+function EditAliases({ model, onChange, onClose }) {
+  const [name, setName] = useState("");
+  const [merge, { isBusy, error }] = useAction(async (/** @type {string} */ alias) => {
+    await post(`${resource(model)}:mergeVersionAliases`, { versionAliases: [alias] });
+    setName((now) => (now === alias ? "" : now));
+    onChange();
+  });
+  const add = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    merge(name);
+  };
+  // Which version has an alias now.
+  const holder = (/** @type {string} */ alias) => {
+    const row = model.versions.find((/** @type {any} */ each) => each.aliases.includes(alias));
+    return row ? ` (now version ${row.version})` : "";
+  };
+  return html`<${Dialog} title=${`Aliases of version ${model.version}`} onClose=${onClose}>
+    <p>An alias belongs to one version. If another version has it, it moves to this one.</p>
+    <ul class="entries" aria-live="polite">
+      ${model.aliases.map(
+        (/** @type {string} */ each) => html`<li key=${each}>
+          <span class="alias">${each}</span>
+          ${
+            each === FIXED
+              ? html` <span class="muted small">can only be moved to another version</span>`
+              : html`<button class="quiet" disabled=${isBusy} onClick=${() => merge(`-${each}`)}
+                  aria-label=${`Remove ${each}`}>Remove</button>`
+          }
+        </li>`,
+      )}
+    </ul>
+    <div class="actions">
+      ${USUAL.filter((each) => !model.aliases.includes(each)).map(
+        (each) => html`<button key=${each} disabled=${isBusy} onClick=${() => merge(each)}>
+          Make ${each}${holder(each)}
+        </button>`,
+      )}
+    </div>
+    <form class="actions" onSubmit=${add}>
+      <label for="alias">Another alias</label>
+      <${Input} id="alias" value=${name} onText=${setName} />
+      <button disabled=${isBusy || !name}>Set</button>
+    </form>
+    ${error && html`<${Problem} error=${error} />`}
+  <//>`;
+}
+
+/** @param {{model: any, onDelete: (isModelLeft: boolean) => void, onClose: () => void}} props */
+function DeleteVersion({ model, onDelete, onClose }) {
+  const { id, display_name, version } = model;
+  const isOnly = model.versions.length === 1;
+  const erase = async () => {
+    await remove(isOnly ? vertex(`models/${encodeURIComponent(id)}`) : `${resource(model)}:deleteVersion`);
+    onDelete(!isOnly);
+  };
+  return html`<${Confirm} title=${isOnly ? `Delete the model ${display_name}?` : `Delete version ${version}?`}
+      action=${isOnly ? "Delete model" : "Delete version"} onConfirm=${erase} onClose=${onClose}>
+    <p>${
+      isOnly
+        ? "It is the only version, so the model is deleted with it."
+        : `Version ${version} of ${display_name} is deleted with its evaluations
+          and the registry's copy of its files.`
+    } This cannot be undone.</p>
   <//>`;
 }

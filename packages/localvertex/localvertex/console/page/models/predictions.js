@@ -12,9 +12,10 @@ export function Predictions({ answer }) {
   return html`<div class="predictions">
     ${answer.predictions.slice(0, MAX_PREDICTIONS).map((/** @type {any} */ each, /** @type {number} */ index) => {
       const classes = classesOf(each, answer.class_names);
-      return classes
-        ? html`<${Bars} key=${index} classes=${classes} />`
-        : html`<${Code} key=${index} text=${textOf(each)} />`;
+      if (classes) return html`<${Bars} key=${index} classes=${classes} />`;
+      const text = JSON.stringify(each, null, 2);
+      const rest = text.length > MAX_CHARACTERS ? `… (${count(text.length)} characters)` : "";
+      return html`<${Code} key=${index} text=${text.slice(0, MAX_CHARACTERS) + rest} />`;
     })}
     ${more > 0 && html`<p class="small muted">and ${count(more)} more predictions</p>`}
     <p class="small muted">
@@ -24,7 +25,7 @@ export function Predictions({ answer }) {
 
 /** @param {{classes: {name: string, share: number}[]}} props */
 function Bars({ classes }) {
-  const sorted = [...classes].sort((one, other) => other.share - one.share);
+  const sorted = classes.toSorted((one, other) => other.share - one.share);
   const more = sorted.length - NUM_SHOWN;
   return html`<ol class="bars">
       ${sorted.slice(0, NUM_SHOWN).map(
@@ -38,22 +39,14 @@ function Bars({ classes }) {
     ${more > 0 && html`<p class="small muted">and ${count(more)} classes with less</p>`}`;
 }
 
-/** Whether a number is a probability, up to rounding. @param {any} value */
-const isShare = (value) => typeof value === "number" && value >= 0 && value <= 1.001;
-
-/** A prediction as JSON, shortened. @param {any} prediction */
-function textOf(prediction) {
-  const text = JSON.stringify(prediction, null, 2);
-  if (text.length <= MAX_CHARACTERS) return text;
-  return `${text.slice(0, MAX_CHARACTERS)}… (${count(text.length)} characters)`;
-}
-
 /**
  * Return classes with their probabilities, null when a prediction has another form: nothing is guessed.
  * @param {any} prediction - Of this project's models, or of Vertex AI's image classification.
  * @param {string[]} names - The classes of the model; empty if they are not known.
  */
 function classesOf(prediction, names) {
+  // Up to rounding.
+  const isShare = (/** @type {any} */ value) => typeof value === "number" && value >= 0 && value <= 1.001;
   const shares = prediction?.probabilities ?? prediction?.confidences;
   if (!Array.isArray(shares) || !shares.length || !shares.every(isShare)) return null;
   const given = prediction.labels ?? prediction.displayNames;

@@ -1,7 +1,6 @@
 // Try a model: with an image that is dropped or chosen, or with instances as JSON.
-import { useFileDrop } from "../creating/choose.js";
-import { get, post } from "../server/api.js";
-import { count, html, Notice, Problem, useEffect, useRef, useState } from "../ui/ui.js";
+import { get, post } from "../server/server.js";
+import { count, DropZone, html, Notice, Problem, TextArea, useEffect, useRef, useState } from "../ui/ui.js";
 import { Predictions } from "./predictions.js";
 
 /** Vertex AI accepts requests of 1.5 MiB; base64 makes an image larger by a third. */
@@ -32,8 +31,7 @@ export function TryModel({ model }) {
     ${
       mode === "image"
         ? html`<${Image} onSend=${send} isBusy=${Boolean(pending)} />`
-        : html`<${Json} onSend=${send}
-      isBusy=${Boolean(pending)} />`
+        : html`<${Json} onSend=${send} isBusy=${Boolean(pending)} />`
     }
     <div aria-live="polite">${pending && html`<${Progress} pending=${pending} onCancel=${cancel} />`}</div>
     ${error && html`<${Problem} title="No prediction" error=${error} />`}
@@ -46,7 +44,7 @@ export function TryModel({ model }) {
  * @returns {[(body: object) => void, () => void, {pending: any, answer: any, error: any}]}
  */
 function usePrediction(path) {
-  const [shown, setShown] = useState(/** @type {any} */ ({ pending: null, answer: null, error: null }));
+  const [shown, setShown] = useState(/** @type {any} */ ({}));
   const number = useRef(0);
   const isPending = Boolean(shown.pending);
   useEffect(() => {
@@ -59,21 +57,18 @@ function usePrediction(path) {
   }, [isPending]);
   const send = async (/** @type {object} */ body) => {
     const own = ++number.current;
-    const set = (/** @type {any} */ change) =>
-      own === number.current && setShown({ pending: null, answer: null, error: null, ...change });
+    const set = (/** @type {any} */ change) => own === number.current && setShown(change);
     set({ pending: { since: Date.now(), state: "", line: "" } });
     try {
       set({ answer: await post(`${path}:predict`, body) });
-    } catch (problem) {
-      set({ error: problem });
+    } catch (error) {
+      set({ error });
     }
   };
   const cancel = () => {
     number.current += 1;
-    setShown({ pending: null, answer: null, error: null });
-    post(`${path}:cancel`).catch(
-      (problem) => problem.status !== CONFLICT && setShown({ pending: null, error: problem }),
-    );
+    setShown({});
+    post(`${path}:cancel`).catch((error) => error.status !== CONFLICT && setShown({ error }));
   };
   return [send, cancel, shown];
 }
@@ -98,10 +93,8 @@ function Progress({ pending, onCancel }) {
 function Image({ onSend, isBusy }) {
   const [chosen, setChosen] = useState(/** @type {{url: string, name: string} | null} */ (null));
   const [refused, setRefused] = useState("");
-  const [isOver, setIsOver] = useState(false);
   useEffect(() => () => chosen && URL.revokeObjectURL(chosen.url), [chosen]);
-  const take = async (/** @type {FileList | null | undefined} */ files) => {
-    const file = files?.[0];
+  const take = async (/** @type {FileList} */ [file]) => {
     if (!file) return;
     setRefused("");
     setChosen({ url: URL.createObjectURL(file), name: file.name });
@@ -113,20 +106,11 @@ function Image({ onSend, isBusy }) {
     }
     onSend({ image: await base64(file) });
   };
-  useFileDrop((files) => isBusy || take(files), setIsOver);
-  const choose = (/** @type {any} */ event) => {
-    take(event.target.files);
-    event.target.value = "";
-  };
-  return html`<div class=${`try-drop ${isOver ? "over" : ""}`}>
+  return html`<${DropZone} action="Choose an image" aria-label="Choose an image" accept="image/*" disabled=${isBusy}
+        onFiles=${take}>
       ${chosen && html`<img src=${chosen.url} alt=${`The image ${chosen.name}`} />`}
-      <div>
-        <label class="button">Choose an image
-          <input class="hidden" type="file" accept="image/*" disabled=${isBusy} onChange=${choose} />
-        </label>
-        <p class="muted">or drop one here. It is sent as <code>${'{"instances": [{"b64": "…"}]}'}</code>.</p>
-      </div>
-    </div>
+      <p class="muted">Drop an image here. It is sent as <code>${'{"instances": [{"b64": "…"}]}'}</code>.</p>
+    <//>
     ${refused && html`<${Problem} title="The image is too large" error=${refused} />`}`;
 }
 
@@ -143,12 +127,12 @@ function Json({ onSend, isBusy }) {
     }
   };
   return html`<div class="request"><label for="request">Request, as for Vertex AI's predict</label>
-    <textarea id="request" rows="8" spellcheck=${false} value=${text} aria-invalid=${Boolean(wrong)}
-      onInput=${(/** @type {any} */ event) => setText(event.target.value)}></textarea>
+    <${TextArea} id="request" rows="8" spellcheck=${false} value=${text} aria-invalid=${Boolean(wrong)}
+      onText=${setText} />
     ${wrong && html`<p class="error" role="alert">Not JSON: ${wrong}</p>`}
     <p><button class="primary" disabled=${isBusy} onClick=${send}>Predict</button></p></div>`;
 }
 
-/** The content of a file in base64. @param {File} file */
+/** @param {File} file */
 const base64 = async (file) =>
   btoa(Array.from(new Uint8Array(await file.arrayBuffer()), (byte) => String.fromCharCode(byte)).join(""));

@@ -1,17 +1,14 @@
-// The versions of a model side by side.
+// The versions of a model side by side, and what differs between two of them.
 
-import { link } from "../ui/address.js";
-import { html, Section, Table, Time, useState } from "../ui/ui.js";
-import { CompareVersions } from "./compare_versions.js";
-import { Aliases, Fingerprints, metricColumns, metricsOf, Run } from "./facts.js";
+import { useLoad } from "../server/server.js";
+import { change, figure, html, Loaded, link, Section, Table, Time, useState, Value } from "../ui/ui.js";
+import { Aliases, Fingerprints, metricColumns, metricNames, metricsOf, Run } from "./facts.js";
 
 const NUM_SHOWN = 25;
 
 /** @param {{model: any}} props - The answer of `/local/models/ID/VERSION`. */
 export function Versions({ model }) {
-  const [isWhole, setIsWhole] = useState(false);
   const [selected, setSelected] = useState(/** @type {string[]} */ ([]));
-  const rows = isWhole ? model.versions : model.versions.slice(0, NUM_SHOWN);
   const select = (/** @type {string} */ key, /** @type {boolean} */ isOn) =>
     setSelected(isOn ? [...selected, key].slice(-2) : selected.filter((each) => each !== key));
   const [one, other] = [...selected].sort((left, right) => Number(left) - Number(right));
@@ -19,14 +16,9 @@ export function Versions({ model }) {
     <p class="muted">
       Metrics of the newest evaluation; without one, those of the run. Select two versions to compare.
     </p>
-    <${Table} caption="Versions" columns=${columnsOf(model)} rows=${rows}
-        keyOf=${(/** @type {any} */ row) => row.version}
-      nameOf=${(/** @type {any} */ row) => `version ${row.version}`} selected=${new Set(selected)} onSelect=${select} />
-    ${
-      rows.length < model.versions.length &&
-      html`<p class="show-more"><button
-          onClick=${() => setIsWhole(true)}>Show all ${model.versions.length} versions</button></p>`
-    }
+    <${Table} caption="Versions" columns=${columnsOf(model)} rows=${model.versions} most=${NUM_SHOWN}
+        keyOf=${(row) => row.version}
+      nameOf=${(row) => `version ${row.version}`} selected=${new Set(selected)} onSelect=${select} />
     ${
       other &&
       html`<${Section} title=${`Version ${one} and version ${other}`}>
@@ -35,7 +27,7 @@ export function Versions({ model }) {
     }`;
 }
 
-/** @param {any} model @returns {import("../ui/table.js").Column[]} */
+/** @param {any} model @returns {Column[]} */
 function columnsOf(model) {
   return [
     {
@@ -53,4 +45,67 @@ function columnsOf(model) {
     { title: "Endpoints", isNumber: true, isWideOnly: true, cell: (row) => row.endpoints.length },
     { title: "Created", isWideOnly: true, cell: (row) => html`<${Time} at=${row.create_time} />` },
   ];
+}
+
+/**
+ * Two versions: their metrics, and what else differs.
+ * @param {{id: string, versions: string[]}} props - Two numbers, the older one first.
+ */
+function CompareVersions({ id, versions }) {
+  const [one, other] = versions.map((each) => useLoad(`/local/models/${encodeURIComponent(id)}/${each}`));
+  const pair = [one.data, other.data];
+  const error = one.error ?? other.error;
+  if (error || pair.some((each, index) => each?.version !== versions[index])) return html`<${Loaded} error=${error} />`;
+  const metrics = pair.map(metricsOf);
+  const rows = metricNames(metrics).map((name) => ({ name, values: metrics.map((each) => each[name]) }));
+  const withoutRun = pair.filter((each) => !each.run).map((each) => each.version);
+  const facts = pair.map((each) => factsOf(withoutRun.length ? { ...each, parameters: {} } : each));
+  const differing = [...new Set(facts.flatMap(Object.keys))]
+    .map((name) => ({ name, values: facts.map((each) => each[name]) }))
+    .filter(({ values }) => JSON.stringify(values[0]) !== JSON.stringify(values[1]));
+  /** @param {string} title @param {(value: any) => any} shown @param {boolean} [isNumber] @returns {Column[]} */
+  const columns = (title, shown, isNumber) => [
+    { title, isName: true, cell: (row) => row.name },
+    ...versions.map((version, index) => ({
+      title: `Version ${version}`,
+      isNumber,
+      cell: (/** @type {any} */ row) => shown(row.values[index]),
+    })),
+  ];
+  return html`
+    ${
+      rows.length
+        ? html`<${Table} caption="Metrics of both versions" rows=${rows} columns=${[
+            ...columns("Metric", figure, true),
+            { title: "Difference", isNumber: true, cell: ({ values: [one, other] }) => change(one, other) },
+          ]} />`
+        : html`<p class="muted">Neither version has metrics.</p>`
+    }
+    <p class="show-more">${
+      withoutRun.length
+        ? html`<span class="muted">
+            The run of version ${withoutRun.join(" and ")} is not known, so parameters are not compared.</span>`
+        : html`<a href=${link(["compare"], { runs: pair.map((each) => each.run).join(",") })}>Compare their runs</a>`
+    }</p>
+    <h3 class="what-differs">What differs</h3>
+    ${
+      differing.length
+        ? html`<div class="breaking"><${Table} caption="What differs" rows=${differing}
+            columns=${columns("Setting", (value) => html`<${Value} value=${value} />`)} /></div>`
+        : html`<p class="muted">No parameter, label or setting.</p>`
+    }`;
+}
+
+/** What a version was made of and is served by, by name. @param {any} version @returns {Record<string, any>} */
+function factsOf(version) {
+  const named = (/** @type {string} */ kind, /** @type {any} */ values) =>
+    Object.entries(values ?? {}).map(([name, value]) => [`${kind} ${name}`, value]);
+  return Object.fromEntries([
+    ["description", version.version_description],
+    ["dataset", version.datasets.join(", ")],
+    ...named("parameter", version.parameters),
+    ...named("label", version.labels),
+    ...named("container", version.container),
+    ["files (bytes)", version.num_bytes],
+  ]);
 }

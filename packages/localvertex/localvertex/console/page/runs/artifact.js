@@ -1,31 +1,27 @@
 // One artifact: its content where the page can show it, its metadata, and its files to download.
 
-import { shown } from "../logs/visible_text.js";
-import { useLoad } from "../server/load.js";
-import { bytes, count, Frame, figure, html, Loading, useState, Values } from "../ui/ui.js";
-import { markup } from "./markup.js";
+import { shown } from "../logs/text.js";
+import { useLoad } from "../server/server.js";
+import { bytes, Frame, figure, html, Loaded, plural, useState, Values } from "../ui/ui.js";
 
 const MOST_IMAGES = 12;
 
-/** @param {any} props */
-export function Artifact({ run, task, side, name, index, artifact, isOpen }) {
+/** @param {{run: string, place: Record<string, string>, artifact: any, isOpen: boolean}} props */
+export function Artifact({ run, place, artifact, isOpen }) {
   const [open, setOpen] = useState(isOpen);
-  const place = { task, side, name, index: String(index) };
-  const { data, error } = useLoad(open ? `/local/runs/${run}/artifact?${new URLSearchParams(place)}` : null);
-  /** @param {string} file @param {boolean} isDownload */
+  const path = `/local/runs/${run}/artifact`;
+  const { data, error } = useLoad(open ? `${path}?${new URLSearchParams(place)}` : null);
+  /** @param {string} file @param {boolean} [isDownload] */
   const href = (file, isDownload) =>
-    `/local/runs/${run}/artifact/file?${new URLSearchParams({ ...place, file, ...(isDownload && { download: "" }) })}`;
-  const kind = artifact.type?.schemaTitle ?? "";
-  const toggle = (/** @type {any} */ event) => setOpen(event.target.open);
-  return html`<details class="artifact" open=${open} onToggle=${toggle}>
-    <summary><bdi>${name}</bdi> <span class="muted">${kind}</span></summary>
+    `${path}/file?${new URLSearchParams({ ...place, file, ...(isDownload && { download: "" }) })}`;
+  return html`<details class="card artifact" open=${open} onToggle=${(event) => setOpen(event.target.open)}>
+    <summary><bdi>${place.name}</bdi> <span class="muted">${artifact.type?.schemaTitle}</span></summary>
     ${error && html`<p class="error">${error.message}</p>`}
-    ${open && !data && !error && html`<${Loading} />`}
-    ${data && html`<${Content} view=${data} href=${href} />`}
+    ${open && !error && html`<${Loaded} data=${data}>${() => html`<${Content} view=${data} href=${href} />`}<//>`}
   </details>`;
 }
 
-/** @param {{view: any, href: (file: string, isDownload: boolean) => string}} props */
+/** @param {{view: any, href: (file: string) => string}} props */
 function Content({ view, href }) {
   const images = view.files.filter((/** @type {any} */ each) => each.is_image).slice(0, MOST_IMAGES);
   const metadata = Object.entries(view.metadata).map(([name, value]) => [
@@ -33,17 +29,14 @@ function Content({ view, href }) {
     Number.isInteger(value) || typeof value !== "number" ? value : figure(value),
   ]);
   return html`
-    ${view.is_page && html`<${Frame} src=${href("", false)} title=${`Page ${view.name}`} />`}
+    ${view.is_page && html`<${Frame} src=${href("")} title=${`Page ${view.name}`} />`}
     ${view.markdown && html`<div class="markdown">${markup(view.markdown)}</div>`}
     ${view.matrix && html`<${Matrix} matrix=${view.matrix} />`}
     ${view.roc && html`<${Roc} roc=${view.roc} />`}
-    ${
-      images.length > 0 &&
-      html`<div class="images">${images.map(
-        (/** @type {any} */ each) =>
-          html`<img key=${each.name} src=${href(each.name, false)} alt=${each.name || view.name} loading="lazy" />`,
-      )}</div>`
-    }
+    <div class="images">${images.map(
+      (/** @type {any} */ { name }) =>
+        html`<img key=${name} src=${href(name)} alt=${name || view.name} loading="lazy" />`,
+    )}</div>
     ${view.text && html`<${Preview} text=${view.text} name=${view.name} />`}
     ${view.note && !metadata.length && !view.matrix && !view.roc && html`<p class="muted">${view.note}</p>`}
     ${metadata.length > 0 && html`<${Values} values=${metadata} />`}
@@ -56,28 +49,21 @@ const Preview = ({ text: { text, is_cut }, name }) => html`<div class="code">
   ${is_cut && html`<p class="small muted">This is the beginning of the file; download it to see all of it.</p>`}
 </div>`;
 
-/** The files that are not listed, in words. @param {any} view */
-const others = ({ num_more, has_uncounted }) =>
-  `and ${has_uncounted ? "at least " : ""}${count(num_more)} more ${num_more === 1 ? "file" : "files"}`;
-
-/** The files with their sizes. @param {{view: any, href: (file: string, isDownload: boolean) => string}} props */
-function Files({ view, href }) {
-  const place = view.link
-    ? html`<a href=${view.link} rel="noreferrer" target="_blank">${view.uri}</a>`
-    : html`<bdi>${view.uri}</bdi>`;
+/** @param {{view: any, href: (file: string, isDownload: boolean) => string}} props */
+function Files({ view: { link, uri, files, num_more, has_uncounted }, href }) {
+  const place = link ? html`<a href=${link} rel="noreferrer" target="_blank">${uri}</a>` : html`<bdi>${uri}</bdi>`;
   return html`<p class="place small muted">${place}</p>
-    ${
-      view.files.length > 0 &&
-      html`<ul class="files">
-      ${view.files.map(
-        (/** @type {any} */ each) => html`<li key=${each.name}>
-        <a href=${href(each.name, true)} download><bdi>${each.name || view.uri.split("/").at(-1)}</bdi></a>
-        <span class="muted">${bytes(each.size)}</span>
-      </li>`,
+    <ul class="files">
+      ${files.map(
+        (/** @type {any} */ { name, size }) => html`<li key=${name}>
+          <a href=${href(name, true)} download><bdi>${name || uri.split("/").at(-1)}</bdi></a>
+          <span class="muted">${bytes(size)}</span>
+        </li>`,
       )}
-      ${view.num_more > 0 && html`<li class="muted">${others(view)}</li>`}
-    </ul>`
-    }`;
+      ${
+        num_more > 0 && html`<li class="muted">and ${has_uncounted && "at least "}${plural(num_more, "more file")}</li>`
+      }
+    </ul>`;
 }
 
 /** A row for each true class, a column for each predicted one. @param {{matrix: any}} props */
@@ -90,7 +76,9 @@ function Matrix({ matrix }) {
     <tbody>${matrix.rows.map(
       (/** @type {any[]} */ row, /** @type {number} */ index) => html`<tr key=${index}>
       <th scope="row">${names[index]}</th>
-      ${row.map((cell, column) => html`<td key=${column} class=${`shade${cell.shade}`}>${figure(cell.value)}</td>`)}
+      ${row.map(
+        ({ shade, value }, column) => html`<td key=${column} style=${{ "--shade": shade }}>${figure(value)}</td>`,
+      )}
     </tr>`,
     )}</tbody>
   </table></figure>`;
@@ -107,3 +95,24 @@ function Roc({ roc }) {
     <text x="-8" y="204" text-anchor="end">0</text><text x="-8" y="4" text-anchor="end">1</text>
   </svg><figcaption>${text}</figcaption></figure>`;
 }
+
+/** What the HTML of a Markdown text is made of; all else, and each attribute but https links, is left out. */
+const TAGS = new Set(
+  "P H1 H2 H3 H4 H5 H6 UL OL LI A EM STRONG S CODE PRE BLOCKQUOTE HR BR TABLE THEAD TBODY TR TH TD".split(" "),
+);
+
+/** Return what an HTML text shows, as elements of this page; nothing in it is run or loaded. @param {string} text */
+const markup = (text) => children(new DOMParser().parseFromString(text, "text/html").body);
+
+/** @param {Node} parent @returns {any[]} */
+const children = (parent) =>
+  Array.from(parent.childNodes, (node) => {
+    if (node.nodeType === Node.TEXT_NODE) return node.textContent;
+    if (!(node instanceof Element) || !TAGS.has(node.tagName)) return children(node);
+    const tag = node.tagName.toLowerCase();
+    const href = node.getAttribute("href") ?? "";
+    if (tag === "a" && href.startsWith("https://"))
+      return html`<a href=${href} rel="noreferrer" target="_blank">${children(node)}</a>`;
+    if (["hr", "br"].includes(tag)) return html`<${tag} />`;
+    return html`<${tag === "a" ? "span" : tag}>${children(node)}<//>`;
+  });

@@ -1,115 +1,260 @@
 // One run while it runs and afterwards: what it is doing, its graph and steps, and everything about the chosen step.
 
 import { Graph, useGraph } from "../graph/graph.js";
+import { useJob } from "../jobs/live_job.js";
+import { Replicas } from "../jobs/replicas.js";
 import { Log, offsetIn } from "../logs/log.js";
-import { get } from "../server/api.js";
-import { useLoad } from "../server/load.js";
-import { go, link } from "../ui/address.js";
-import { html, useEffect, useMemo, useState } from "../ui/html.js";
-import { Frame, isFinal, Loading, Page, Problem, Section, State, Tabs } from "../ui/ui.js";
-import { Actions } from "./actions.js";
-import { Facts, Failure } from "./header.js";
-import { useRun } from "./live_run.js";
-import { Step } from "./step.js";
-import { Steps } from "./steps.js";
+import { get, post, remove, useAction, useEvents, useLoad } from "../server/server.js";
+import {
+  Asking,
+  Confirm,
+  Dialog,
+  Duration,
+  Facts,
+  Frame,
+  go,
+  html,
+  isFinal,
+  Loaded,
+  LongText,
+  link,
+  Notice,
+  Page,
+  Problem,
+  plain,
+  replace,
+  Section,
+  Tabs,
+  Time,
+  useMemo,
+  useState,
+} from "../ui/ui.js";
+import { Step, Steps } from "./step.js";
 import { Summary } from "./summary.js";
 
-/** @param {{params: Record<string, string>, query: URLSearchParams}} props */
+const PARENT = ["Runs", "#/runs"];
+
+/** @param {ViewProps} props */
 export default function Run({ params, query }) {
   const { id, task = "" } = params;
   const { data: whole, error } = useLoad(`/local/runs/${encodeURIComponent(id)}`);
-  const live = useRun(whole ? id : null, task, query.get("file") ?? "");
-  const { run, tasks, problem, isDeleted } = live;
-  const parent = { title: "Runs", href: link(["runs"]) };
+  const { run, tasks, problem, isDeleted, job } = useRun(whole ? id : null, task, query.get("file") ?? "");
   if (isDeleted || !run) {
     const reason = isDeleted ? "This run was deleted." : problem || error;
-    return html`<${Page} title=${id} parent=${parent}>
-      ${reason ? html`<${Problem} title="No run to show" error=${reason} />` : html`<${Loading} />`}
-    <//>`;
+    return html`<${Page} title=${id} parent=${PARENT}><${Loaded} title="No run to show" error=${reason} /><//>`;
   }
   const entry = tasks.get(task);
-  const heading = html`<bdi>${run.name}</bdi> <${State} state=${run.state} />`;
-  return html`<${Page} title=${run.name} heading=${heading} parent=${parent} actions=${html`<${Actions} run=${run} />`}>
+  const addressOf = (/** @type {Record<string, string>} */ change) =>
+    link(["runs", id, ...(task ? [task] : [])], { ...Object.fromEntries(query), ...change });
+  return html`<${Page} title=${run.name} state=${run.state} parent=${PARENT} actions=${html`<${Actions} run=${run} />`}>
     <div class="run">
       ${problem && html`<${Problem} title="The record cannot be read; this is its last state" error=${problem} />`}
-      <${Facts} run=${run} description=${whole?.description} />
-      <${Failure} run=${run} tasks=${tasks} />
+      ${whole.description && html`<${LongText} look="description" text=${whole.description} />`}
+      <${Facts} facts=${factsOf(run)} />
+      ${run.error && html`<${Failure} run=${run} tasks=${tasks} />`}
       <div class="columns">
-        <${Overview} run=${run} tasks=${tasks} selected=${task} query=${query} />
-        ${entry && html`<${Step} key=${task} run=${run} entry=${entry} view=${query.get("view")} />`}
-        ${!entry && html`<${Summary} run=${run} defaults=${whole?.defaults} unknown=${task} />`}
+        <${Overview} run=${run} tasks=${tasks} selected=${task} query=${query} addressOf=${addressOf} />
+        ${
+          entry
+            ? html`<${Step} key=${task} run=${run} entry=${entry} view=${query.get("view")} />`
+            : html`<${Summary} run=${run} defaults=${whole.defaults} unknown=${task} />`
+        }
       </div>
-      ${entry?.custom_job && html`<${JobOf} run=${run} task=${task} job=${live.job} steps=${live.steps} />`}
-      ${entry?.kind === "step" && html`<${LogOf} live=${live} run=${run} entry=${entry} query=${query} />`}
+      ${
+        entry?.custom_job &&
+        html`<${Replicas} job=${job.job} steps=${job.steps} target=${{ path: `/local/runs/${id}:fault`, task }}
+          logOf=${(file) => link(["runs", id, task], { file })} />`
+      }
+      ${
+        entry?.kind === "step" &&
+        html`<${Section} title=${html`Log of <bdi>${entry.display_name}</bdi>`}>
+          <${Log} key=${`${task} ${query.get("file") ?? ""}`} path=${`/local/runs/${id}/log`} task=${task}
+            log=${job.log} setLog=${job.setLog} at=${offsetIn(query)} addressOf=${addressOf}
+            none=${withoutLog(entry)} />
+        <//>`
+      }
     </div>
   <//>`;
 }
 
-/** @param {{live: import("./live_run.js").Live, run: any, entry: any, query: URLSearchParams}} props */
-function LogOf({ live, run, entry, query }) {
-  const addressOf = (/** @type {Record<string, string>} */ change) =>
-    link(["runs", run.id, entry.path], { ...Object.fromEntries(query), ...change });
-  return html`<${Section} title=${html`Log of <bdi>${entry.display_name}</bdi>`}>
-    <${Log} key=${`${entry.path} ${query.get("file") ?? ""}`} path=${`/local/runs/${run.id}/log`} task=${entry.path}
-      log=${live.log} setLog=${live.setLog} at=${offsetIn(query)} addressOf=${addressOf}
-      none=${withoutLog(entry)} />
-  <//>`;
-}
-
-/** Why a step has no log. @param {any} entry */
+/** @param {any} entry */
 function withoutLog(entry) {
   if (entry.cache_hit) return "No log: the outputs came from the cache.";
   return entry.end_time ? "This step wrote no log." : "No log yet.";
 }
 
 /**
- * The graph, the table of steps, or the report of a run; all show the same states.
- * @param {{run: any, tasks: Map<string, any>, selected: string, query: URLSearchParams}} props
+ * Follow a run, and the log and the custom job of one of its steps.
+ * @param {string | null} run - Null: it is not known yet whether it exists.
+ * @param {string} task - Path of the chosen step; empty for none.
+ * @param {string} file - Name of the log; empty for the first.
+ * @returns {{run: any, tasks: Map<string, any>, problem: string, isDeleted: boolean,
+ *   job: import("../jobs/live_job.js").Live}} `run`: its fields; null until the first event. `tasks`: the entries by
+ *   their paths. `problem`: why the record cannot be read; empty if it can.
  */
-function Overview({ run, tasks, selected, query }) {
+function useRun(run, task, file) {
+  const [record, setRecord] = useState(() => ({ run: null, tasks: new Map(), problem: "", isDeleted: false }));
+  const [job, handlers] = useJob(task, file);
+  const hasJob = Boolean(task && record.tasks.get(task)?.custom_job);
+  const query = run && { run, ...(task && { log: task }), ...(file && { file }), ...(hasJob && { job: task }) };
+  useEvents(query || null, {
+    ...handlers,
+    run: ({ run, tasks, is_first }) =>
+      setRecord((previous) => {
+        const known = new Map(is_first ? [] : previous.tasks);
+        for (const each of tasks) known.set(each.path, each);
+        return { run, tasks: known, problem: "", isDeleted: false };
+      }),
+    problem: ({ text }) => setRecord((previous) => ({ ...previous, problem: text })),
+    end: () => setRecord((previous) => ({ ...previous, isDeleted: true })),
+  });
+  return { ...record, job };
+}
+
+/** @param {any} run */
+function factsOf(run) {
+  const times = run.resume_times?.length ?? 0;
+  return [
+    ["Pipeline", run.pipeline_name],
+    ["Created", html`<${Time} at=${run.create_time} />`],
+    ["Ended", run.end_time && html`<${Time} at=${run.end_time} />`],
+    ["Duration", html`<${Duration} of=${run} />`],
+    ["Region", run.region],
+    ["Run ID", run.id !== run.name && run.id],
+    ["Schedule", run.schedule && html`<a href="#/schedules">${run.schedule.split("/").at(-1)}</a>`],
+    ["Resumed", times > 1 ? `${times} times` : times === 1 && "once"],
+  ];
+}
+
+/** The error of a run, with the end of the log that explains it. @param {{run: any, tasks: Map<string, any>}} props */
+function Failure({ run, tasks }) {
+  const failed = [...tasks.values()].filter((each) => each.kind === "step" && each.state === "FAILED");
+  return html`<section class="notice bad failure" role="alert" aria-label="Why the run failed">
+    <strong>${run.error}</strong>
+    ${
+      run.failure?.lines?.length > 0 &&
+      html`<div class="tail" tabindex="0" role="region" aria-label="End of the log">
+      <pre>${run.failure.lines.join("\n")}</pre></div>`
+    }
+    ${
+      failed.length > 0 &&
+      html`<p>Failed ${failed.length === 1 ? "step" : "steps"}:${" "}
+      ${failed
+        .slice(0, 10)
+        .map(
+          (each, index) =>
+            html`${index > 0 && ", "}<a key=${each.path} href=${link(["runs", run.id, each.path])}>${each.title}</a>`,
+        )}
+      ${failed.length > 10 && ` and ${failed.length - 10} more`}
+    </p>`
+    }
+  </section>`;
+}
+
+/**
+ * The graph, the table of steps, or the report of a run; all show the same states.
+ * @param {{run: any, tasks: Map<string, any>, selected: string, query: URLSearchParams,
+ *   addressOf: (change: Record<string, string>) => string}} props
+ */
+function Overview({ run, tasks, selected, query, addressOf }) {
   const shown = query.get("view") ?? (matchMedia("(max-width: 800px)").matches ? "steps" : "graph");
-  const show = (/** @type {Record<string, string>} */ change) =>
-    go(link(["runs", run.id, ...(selected ? [selected] : [])], { ...Object.fromEntries(query), ...change }), {
-      replace: true,
-    });
-  const select = (/** @type {string} */ path) => {
-    go(link(["runs", run.id, ...(path ? [path] : [])], { view: query.get("view") }));
-  };
+  const view = query.get("view") ?? "";
   const count = [...tasks.values()].filter((each) => each.kind === "step").length;
   const tabs = [
     { id: "graph", title: "Graph" },
     { id: "steps", title: "Steps", count },
+    ...(run.has_page && isFinal(run.state) ? [{ id: "report", title: "Report" }] : []),
   ];
-  if (run.has_page && isFinal(run.state)) tabs.push({ id: "report", title: "Report" });
   return html`<section class="overview" aria-label="Steps of the run">
     <${Tabs} label="How the steps are shown" tabs=${tabs} selected=${shown}
-      onSelect=${(/** @type {string} */ view) => show({ view })}>
-      ${shown === "graph" && html`<${GraphOf} run=${run} tasks=${tasks} selected=${selected} onSelect=${select} />`}
-      ${shown === "steps" && html`<${Steps} run=${run} tasks=${tasks} selected=${selected} query=${query} />`}
+      onSelect=${(view) => replace(addressOf({ view }))}>
+      ${
+        shown === "graph" &&
+        html`<${GraphOf} id=${run.id} tasks=${tasks} selected=${selected}
+          onSelect=${(path) => go(link(["runs", run.id, ...(path ? [path] : [])], { view }))} />`
+      }
+      ${shown === "steps" && html`<${Steps} run=${run} tasks=${tasks} selected=${selected} view=${view} />`}
       ${shown === "report" && html`<${Frame} src=${`/runs/${run.id}/run.html`} title="Report of the run" hasScripts />`}
     <//>
   </section>`;
 }
 
-/** @param {{run: any, tasks: Map<string, any>, selected: string, onSelect: (path: string) => void}} props */
-function GraphOf({ run, tasks, selected, onSelect }) {
-  const load = (/** @type {string} */ closed) => get(`/local/runs/${run.id}/graph?${new URLSearchParams({ closed })}`);
-  const { graph, error, toggle } = useGraph(load, [run.id]);
+/** @param {{id: string, tasks: Map<string, any>, selected: string, onSelect: (path: string) => void}} props */
+function GraphOf({ id, tasks, selected, onSelect }) {
+  const [graph, toggle] = useGraph((closed) => get(`/local/runs/${id}/graph?${new URLSearchParams({ closed })}`), id);
   const entries = useMemo(() => [...tasks.values()], [tasks]);
-  if (error) return html`<${Problem} title="No graph" error=${error} />`;
-  if (!graph) return html`<${Loading} />`;
-  return html`<${Graph} graph=${graph} tasks=${entries} selected=${selected}
-    onSelect=${onSelect} onToggle=${toggle} />`;
+  return html`<${Loaded} title="No graph" ...${graph}>${(data) => html`<${Graph} graph=${data} tasks=${entries}
+    selected=${selected} onSelect=${onSelect} onToggle=${toggle} />`}<//>`;
 }
 
-/**
- * The custom job of a step. Its file is loaded when it is first shown, because few steps have one.
- * @param {{run: any, task: string, job: any, steps: Map<string, any>}} props
- */
-function JobOf(props) {
-  const [Job, setJob] = useState(/** @type {any} */ (null));
-  useEffect(() => {
-    import("../jobs/replicas.js").then((part) => setJob(() => part.Job));
-  }, []);
-  return Job && html`<${Job} ...${props} />`;
+/** @param {{run: any}} props */
+function Actions({ run }) {
+  const hasEnded = isFinal(run.state);
+  const of = { run };
+  return html`
+    ${!hasEnded && html`<${Asking} key="stop" verb="Stop" dialog=${Stop} of=${of} />`}
+    ${
+      hasEnded &&
+      plain(run.state) !== "SUCCEEDED" &&
+      html`<${Asking} key="retry" class="primary" verb="Retry" dialog=${Retry} of=${of} />`
+    }
+    <a class="button" href=${link(["create"], { run: run.id })}>Run again</a>
+    <a class="button" href=${link(["compare"], { runs: run.id })}>Compare</a>
+    <${Asking} key="delete" verb="Delete" dialog=${Delete} of=${of} disabled=${!hasEnded}
+      title=${hasEnded ? "" : "Stop the run before you delete it"} />`;
+}
+
+/** @param {{run: any, onClose: () => void}} props */
+function Stop({ run, onClose }) {
+  const [stop, { isBusy, error }] = useAction(async (at_once) => {
+    await post(`/local/runs/${run.id}:stop`, { at_once });
+    onClose();
+  });
+  const id = html`<bdi class="mono">${run.id}</bdi>`;
+  if (run.is_ending) {
+    return html`<${Dialog} title="This run is ending" onClose=${onClose}>
+      <p>The server that ran ${id} was killed.</p>
+      <p>The last processes of the run end by themselves, within the grace time.</p>
+    <//>`;
+  }
+  if (!run.is_running_here) {
+    return html`<${Dialog} title="Stop this run in its terminal" onClose=${onClose}>
+      <p>Another process started run ${id}. Only that process can stop it.</p>
+      <p>Press Ctrl-C in its terminal: once to stop gracefully, twice to stop at once.</p>
+    <//>`;
+  }
+  const actions = html`
+    <button onClick=${onClose}>Cancel</button>
+    <button class="danger" disabled=${isBusy} onClick=${() => stop(true)}>Stop at once</button>
+    <button class="primary" disabled=${isBusy} onClick=${() => stop(false)}>Stop gracefully</button>`;
+  return html`<${Dialog} title="Stop this run?" onClose=${onClose} actions=${actions}>
+    <p>Run ${id}</p>
+    <p><strong>Gracefully</strong>: its processes get SIGTERM and time to save a checkpoint, as on Vertex AI.</p>
+    <p><strong>At once</strong>: its processes are killed. Work since the last checkpoint is lost.</p>
+    <p class="muted">Finished steps are kept. Retry resumes the run later.</p>
+    ${error && html`<${Problem} error=${error} />`}
+  <//>`;
+}
+
+/** @param {{run: any, onClose: () => void}} props */
+function Retry({ run, onClose }) {
+  return html`<${Confirm} title="Retry this run?" action="Retry" isDangerous=${false} onClose=${onClose}
+      onConfirm=${() => post(`/local/runs/${run.id}:retry`)}>
+    <p>Run <bdi class="mono">${run.id}</bdi> resumes with its original values.</p>
+    <p>Finished steps are not repeated. All others start again, and training resumes from its last checkpoint.</p>
+    ${run.is_own === false && html`<${Notice}>It will run in this server, not in its terminal.<//>`}
+  <//>`;
+}
+
+/** @param {{run: any, onClose: () => void}} props */
+function Delete({ run, onClose }) {
+  const deleted = async () => {
+    await remove(`/local/runs/${run.id}`);
+    go("#/runs");
+  };
+  return html`<${Confirm} title="Delete this run?" action="Delete run" onConfirm=${deleted} onClose=${onClose}>
+    <p>This deletes run <bdi class="mono">${run.id}</bdi> with its record, its logs and the outputs of its steps:</p>
+    <p><bdi class="mono">${run.work_dir}/${run.id}</bdi></p>
+    <p>Registered models keep their own copies. This cannot be undone.</p>
+  <//>`;
 }

@@ -1,30 +1,90 @@
-// Everything about one step but its log: state, inputs, outputs with their artifacts, and its command.
+// The steps of a run as a table, and everything about one but its log: inputs, outputs, artifacts and command.
 
-import { useLoad } from "../server/load.js";
-import { link } from "../ui/address.js";
-import { Code, Duration, html, State, Time, useState, Values } from "../ui/ui.js";
+import { useLoad } from "../server/server.js";
+import { Code, Duration, html, link, State, Table, Time, useState, Values } from "../ui/ui.js";
 import { Artifact } from "./artifact.js";
-import { quoted } from "./shell.js";
-import { remark } from "./steps.js";
+
+const MOST_ROWS = 1000;
 
 /** Artifacts whose content is shown at once: the first of those that the page can show. */
 const OPEN = 3;
 const SHOWN = ["system.HTML", "system.Markdown", "system.Metrics", "system.ClassificationMetrics"];
 
+/**
+ * The same as the graph, for narrow screens and screen readers.
+ * @param {{run: any, tasks: Map<string, any>, selected: string, view: string}} props
+ */
+export function Steps({ run, tasks, selected, view }) {
+  const rows = inOrder(tasks);
+  /** @type {Column[]} */
+  const columns = [
+    {
+      title: "Step",
+      isName: true,
+      cell: ({ depth, entry: { kind, path, display_name } }) => html`<a class="nested"
+        style=${{ "--depth": Math.min(depth, 8) }} href=${link(["runs", run.id, path], { view })}
+        aria-current=${path === selected ? "true" : undefined}>
+        <bdi>${kind === "iteration" ? `Item ${path.split("/").at(-1)}` : display_name}</bdi></a>`,
+    },
+    { title: "State", cell: ({ entry }) => html`<${State} state=${entry.state} />` },
+    { title: "Duration", isNumber: true, cell: ({ entry }) => html`<${Duration} of=${entry} />` },
+    { title: "Remark", isWideOnly: true, cell: ({ entry }) => html`<span class="muted">${remark(entry)}</span>` },
+  ];
+  return html`<div class="steps">
+    <${Table} caption="Steps of the run" columns=${columns} rows=${rows.slice(0, MOST_ROWS)}
+      keyOf=${({ entry }) => entry.path} selected=${new Set([selected])} />
+    ${rows.length > MOST_ROWS && html`<p class="muted">and ${rows.length - MOST_ROWS} more; run.json contains all</p>`}
+  </div>`;
+}
+
+/** What a row shows besides the state. @param {any} entry */
+const remark = ({ cache_hit, restored, attempts, note }) =>
+  [
+    cache_hit && "outputs from the cache",
+    restored && "finished before the run was resumed",
+    attempts > 1 && `${attempts} attempts`,
+    note,
+  ]
+    .filter(Boolean)
+    .join(", ");
+
+/**
+ * Return the entries, parents before children: iterations by number, all others by start.
+ * @param {Map<string, any>} tasks
+ */
+function inOrder(tasks) {
+  /** @type {Map<string, any[]>} */
+  const children = new Map();
+  for (const each of tasks.values()) {
+    const parent = each.path.slice(0, Math.max(0, each.path.lastIndexOf("/")));
+    children.set(parent, [...(children.get(parent) ?? []), each]);
+  }
+  const number = (/** @type {any} */ entry) => Number(entry.path.slice(entry.path.lastIndexOf("/") + 1));
+  /** @param {string} parent @param {number} depth @returns {{entry: any, depth: number}[]} */
+  const below = (parent, depth) =>
+    (children.get(parent) ?? [])
+      .sort((one, other) =>
+        one.kind === "iteration" && other.kind === "iteration"
+          ? number(one) - number(other)
+          : (one.start_time ?? "~").localeCompare(other.start_time ?? "~"),
+      )
+      .flatMap((entry) => [{ entry, depth }, ...below(entry.path, depth + 1)]);
+  return below("", 0);
+}
+
 /** @param {{run: any, entry: any, view: string}} props */
 export function Step({ run, entry, view }) {
-  const since = entry.state === "RUNNING" ? entry.start_time : null;
   /** @type {[string, any][]} */
   const facts = [
     ["State", html`<${State} state=${entry.state} />`],
     ["Started", entry.start_time && html`<${Time} at=${entry.start_time} />`],
-    ["Duration", entry.start_time && html`<${Duration} seconds=${entry.seconds} since=${since} />`],
+    ["Duration", entry.start_time && html`<${Duration} of=${entry} />`],
     ["Attempts", entry.attempts > 0 && String(entry.attempts)],
     ["Exit code", Number.isInteger(entry.exit_code) && String(entry.exit_code)],
     ["Remark", remark(entry)],
     ["Path", entry.path],
   ];
-  return html`<section class="details step" aria-label=${`Step ${entry.title}`}>
+  return html`<section class="card details" aria-label=${`Step ${entry.title}`}>
     <header>
       <h2><bdi>${entry.title}</bdi></h2>
       <a class="button" href=${link(["runs", run.id], { view })}>Close</a>
@@ -38,49 +98,53 @@ export function Step({ run, entry, view }) {
 }
 
 /**
- * Parameters and artifacts of one side.
+ * Parameters and artifacts of one side; those that the page can show come first.
  * @param {{run: any, entry: any, side: "inputs" | "outputs", title: string}} props
  */
 function Side({ run, entry, side, title }) {
-  const parameters = Object.entries(entry[side].parameters);
-  const artifacts = inOrder(entry[side].artifacts);
+  // Without what kfp's compiler puts before a name.
+  const parameters = Object.entries(entry[side].parameters).map(([name, value]) => [
+    name.replace(/^pipelinechannel--/, ""),
+    value,
+  ]);
+  /** @type {[string, any[]][]} */
+  const artifacts = Object.entries(entry[side].artifacts);
   if (!parameters.length && !artifacts.length) return null;
-  const shown = artifacts.filter(([, found]) => SHOWN.includes(found[0]?.type?.schemaTitle)).map(([name]) => name);
-  const open = side === "outputs" ? shown.slice(0, OPEN) : [];
+  const isShown = (/** @type {any[]} */ found) => SHOWN.includes(found[0]?.type?.schemaTitle);
+  artifacts.sort(([a, as], [b, bs]) => Number(isShown(bs)) - Number(isShown(as)) || a.localeCompare(b));
+  const isOpen = (/** @type {number} */ at) => side === "outputs" && at < OPEN && isShown(artifacts[at][1]);
   return html`<h3>${title}</h3>
-    ${parameters.length > 0 && html`<${Values} values=${parameters.map(([name, value]) => [plain(name), value])} />`}
-    ${artifacts.map(([name, found]) =>
+    ${parameters.length > 0 && html`<${Values} values=${parameters} />`}
+    ${artifacts.map(([name, found], at) =>
       found.slice(0, 50).map(
-        (artifact, index) => html`<${Artifact}
-      key=${`${name} ${index} ${artifact.uri} ${entry.attempts}`} run=${run.id} task=${entry.path}
-      side=${side} name=${name}
-      index=${index} artifact=${artifact} isOpen=${index === 0 && open.includes(name)} />`,
+        (artifact, index) => html`<${Artifact} key=${`${name} ${index} ${artifact.uri} ${entry.attempts}`} run=${run.id}
+          place=${{ task: entry.path, side, name, index }} artifact=${artifact} isOpen=${index === 0 && isOpen(at)} />`,
       ),
     )}`;
 }
-
-/**
- * Those that the page can show come first.
- * @param {Record<string, any[]>} artifacts
- */
-function inOrder(artifacts) {
-  const isLater = (/** @type {any[]} */ found) => (SHOWN.includes(found[0]?.type?.schemaTitle) ? 0 : 1);
-  return Object.entries(artifacts).sort(([a, as], [b, bs]) => isLater(as) - isLater(bs) || a.localeCompare(b));
-}
-
-/** A name without what kfp's compiler puts before it. @param {string} name */
-const plain = (name) => name.replace(/^pipelinechannel--/, "");
 
 /** The resolved command, read when it is opened. @param {{run: any, entry: any}} props */
 function Command({ run, entry }) {
   const [isOpen, setIsOpen] = useState(false);
   const query = new URLSearchParams({ task: entry.path });
   const { data, error } = useLoad(isOpen ? `/local/runs/${run.id}/command?${query}` : null);
-  return html`<details class="part" onToggle=${(/** @type {any} */ event) => setIsOpen(event.target.open)}>
+  return html`<details class="part" onToggle=${(event) => setIsOpen(event.target.open)}>
     <summary><h3>Command</h3></summary>
     ${error && html`<p class="error">${error.message}</p>`}
     ${data && !data.command.length && html`<p class="muted">This step has no command, or has not started.</p>`}
     ${data?.image && html`<p class="muted">Container image <bdi>${data.image}</bdi></p>`}
     ${data?.command.length > 0 && html`<${Code} text=${data.command.map(quoted).join(" ")} />`}
   </details>`;
+}
+
+/** Control characters in pasted text act on the terminal, even in quotes; others hide or reorder text. */
+const UNSAFE = /(?![\n\t])[\p{Cc}\p{Cf}]/u;
+const ESCAPED = /[\\']|(?![\n\t])[\p{Cc}\p{Cf}]/gu;
+
+/** A word of a command as a shell takes it. @param {string} word */
+export function quoted(word) {
+  if (/^[\w@%+=:,./-]+$/.test(word)) return word;
+  if (!UNSAFE.test(word)) return `'${word.replaceAll("'", "'\\''")}'`;
+  const octal = (/** @type {number} */ byte) => `\\${byte.toString(8).padStart(3, "0")}`;
+  return `$'${word.replace(ESCAPED, (character) => Array.from(new TextEncoder().encode(character), octal).join(""))}'`;
 }

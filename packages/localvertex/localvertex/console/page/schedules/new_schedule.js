@@ -1,28 +1,32 @@
 // Create a schedule: choose a compiled pipeline, its times, and fill in its form as for a single run.
 
-import { MachineCheck, Refusals } from "../creating/checks.js";
 import { prepared, useChecks, useDraft } from "../creating/draft_state.js";
-import { Field } from "../creating/field.js";
-import { Form } from "../creating/form.js";
+import { Field } from "../creating/fields.js";
+import { Form, MachineCheck, Refusals } from "../creating/form.js";
 import { usePipeline } from "../creating/pipeline.js";
-import { Settings } from "../creating/settings.js";
-import { post } from "../server/api.js";
-import { useAction } from "../server/load.js";
-import { go, link } from "../ui/address.js";
-import { html, Page, Problem, Section, Select, useState } from "../ui/ui.js";
-import { idOf } from "./actions.js";
-import { CronFields, FastClock, useCron } from "./cron.js";
+import { post, useAction, usePost } from "../server/server.js";
+import { go, html, link, Page, Problem, Section, Select, useMemo, useState } from "../ui/ui.js";
+import { CronMeaning, FastClock, idOf } from "./cron.js";
+
+const TYPING_MS = 200;
+
+/** Offered beside the field. */
+const EXAMPLES = [
+  ["Every hour", "0 * * * *"],
+  ["Every day at 3:00", "0 3 * * *"],
+  ["Mondays at 3:00", "0 3 * * 1"],
+];
 
 const AT_LIMIT = [
   ["false", "skip the run"],
   ["true", "wait until another run ends"],
 ];
 
-/** @param {{query: URLSearchParams}} props */
+/** @param {ViewProps} props */
 export default function NewSchedule({ query }) {
   const { overview, server, key, choice } = usePipeline(query, "#/schedules/new");
   const title = overview ? `Schedule ${overview.pipeline}` : "Create schedule";
-  return html`<${Page} title=${title} parent=${{ title: "Schedules", href: link(["schedules"]) }}>
+  return html`<${Page} title=${title} parent=${["Schedules", "#/schedules"]}>
     ${choice}
     ${overview && html`<${Draft} key=${key} overview=${overview} server=${server} />`}
   <//>`;
@@ -42,12 +46,21 @@ function Draft({ overview, server }) {
   const { answer, errors, error } = useChecks(overview, draft);
   const text = times.expression.trim();
   const whole = /^(CRON_)?TZ=/.test(text) ? text : `TZ=${times.zone} ${text}`;
-  const cron = useCron(whole);
+  const asked = useMemo(() => ({ cron: whole }), [whole]);
+  const found = usePost("/local/cron", asked, TYPING_MS);
+  const cronError = found.error?.message ?? found.answer?.error ?? "";
   const [create, { isBusy, error: refused }] = useAction(async () => {
-    const schedule = await created(overview, draft, times, whole);
+    const { location, request } = await prepared(overview, draft);
+    const schedule = await post(`/v1/${location}/schedules`, {
+      displayName: times.name.trim(),
+      cron: whole,
+      maxConcurrentRunCount: times.limit,
+      allowQueueing: times.isQueued,
+      createPipelineJobRequest: { parent: location, pipelineJob: request },
+    });
     go(link(["schedules", idOf(schedule)]));
   });
-  const isWrong = errors.size > 0 || cron.error || !cron.isCurrent || !times.name.trim() || !isCount(times.limit);
+  const isWrong = errors.size > 0 || cronError || !found.isCurrent || !times.name.trim() || !isCount(times.limit);
   const submit = (/** @type {Event} */ event) => {
     event.preventDefault();
     setIsTried(true);
@@ -57,9 +70,8 @@ function Draft({ overview, server }) {
   return html`<form class="creating" onSubmit=${submit} novalidate>
     <div class="main">
       <${Refusals} refusals=${answer.refusals} notes=${answer.notes} />
-      <${Times} times=${times} setTimes=${setTimes} cron=${cron} />
+      <${Times} times=${times} setTimes=${setTimes} error=${cronError} meaning=${cronError ? null : found.answer} />
       <${Form} overview=${overview} draft=${draft} errors=${errors} isTried=${isTried} onChange=${change} />
-      <${Settings} draft=${draft} errors=${errors} onChange=${change} />
     </div>
     <aside><${MachineCheck} check=${answer.machine_check} draft=${draft} server=${server} onChange=${change} /></aside>
     <div class="start">
@@ -77,43 +89,32 @@ function Draft({ overview, server }) {
 /** @param {string} text */
 const isCount = (text) => /^[1-9]\d{0,5}$/.test(text);
 
-/** @param {{times: When, setTimes: (times: When) => void, cron: ReturnType<typeof useCron>}} props */
-function Times({ times, setTimes, cron }) {
-  const set = (/** @type {Partial<When>} */ change) => setTimes({ ...times, ...change });
+/** @param {{times: When, setTimes: (times: When) => void, error: string, meaning: any}} props - Both of the cron. */
+function Times({ times, setTimes, error, meaning }) {
+  const { name, expression, zone, limit, isQueued } = times;
+  const set = (/** @type {keyof When} */ key) => (/** @type {any} */ value) => setTimes({ ...times, [key]: value });
+  const after = html`<p class="examples">
+      ${EXAMPLES.map(
+        ([name, each]) =>
+          html`<button key=${each} type="button" class="quiet"
+            onClick=${() => set("expression")(each)}>${name}</button>`,
+      )}
+    </p>
+    <div aria-live="polite">${meaning && html`<${CronMeaning} meaning=${meaning} />`}</div>`;
   return html`<${Section} title="Schedule">
-    <${FastClock} factor=${cron.meaning?.time_factor} />
+    <${FastClock} factor=${meaning?.time_factor} />
     <div class="fields">
-      <${Field} id="schedule-name" name="Name" error=${times.name.trim() ? "" : "Give the schedule a name."}>
-        ${(/** @type {object} */ aria) => html`<input ...${aria} maxlength="128" value=${times.name}
-          onInput=${(/** @type {any} */ event) => set({ name: event.target.value })} />`}
-      <//>
-      <${CronFields} expression=${times.expression} zone=${times.zone} cron=${cron}
-        onExpression=${(/** @type {string} */ expression) => set({ expression })}
-        onZone=${(/** @type {string} */ zone) => set({ zone })} />
-      <${Field} id="limit" name="Runs at the same time" error=${isCount(times.limit) ? "" : "Expected 1 or more."}>
-        ${(/** @type {object} */ aria) => html`<input ...${aria} inputmode="numeric" value=${times.limit}
-          onInput=${(/** @type {any} */ event) => set({ limit: event.target.value })} />`}
-      <//>
-      <${Field} id="queued" name="When the limit is reached">
-        ${(/** @type {object} */ aria) => html`<${Select} ...${aria} value=${String(times.isQueued)} choices=${AT_LIMIT}
-          onChoose=${(/** @type {string} */ text) => set({ isQueued: text === "true" })} />`}
-      <//>
+      <${Field} id="schedule-name" name="Name" error=${name.trim() ? "" : "Give the schedule a name."} maxlength="128"
+        value=${name} onText=${set("name")} />
+      <${Field} id="cron" name="Cron" error=${error} after=${after} class="mono" value=${expression}
+        hint="Five fields: minute, hour, day of the month, month, day of the week." spellcheck=${false}
+        autocomplete="off" onText=${set("expression")} />
+      <${Field} id="zone" name="Time zone" as=${Select} value=${zone} onText=${set("zone")}
+        choices=${[...new Set([zone, "UTC", ...Intl.supportedValuesOf("timeZone")])]} />
+      <${Field} id="limit" name="Runs at the same time" error=${isCount(limit) ? "" : "Expected 1 or more."}
+        inputmode="numeric" value=${limit} onText=${set("limit")} />
+      <${Field} id="queued" name="When the limit is reached" as=${Select} value=${String(isQueued)} choices=${AT_LIMIT}
+        onText=${(text) => set("isQueued")(text === "true")} />
     </div>
   <//>`;
-}
-
-/**
- * Create the schedule with Vertex AI's method.
- * @param {Overview} overview @param {DraftState} draft @param {When} times
- * @param {string} cron - With its time zone.
- */
-async function created(overview, draft, times, cron) {
-  const { location, request } = await prepared(overview, draft);
-  return await post(`/v1/${location}/schedules`, {
-    displayName: times.name.trim(),
-    cron,
-    maxConcurrentRunCount: times.limit,
-    allowQueueing: times.isQueued,
-    createPipelineJobRequest: { parent: location, pipelineJob: request },
-  });
 }

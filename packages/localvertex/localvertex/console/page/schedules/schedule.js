@@ -1,36 +1,32 @@
 // One schedule: when it fires, what it runs, and the runs that it has started.
 
-import { LISTS, PAGE_SIZE } from "../runs/lists.js";
-import { useEvents, useLoad } from "../server/load.js";
-import { go, link } from "../ui/address.js";
-import { Empty, html, Loading, Page, Problem, Section, Table, Time, Values } from "../ui/ui.js";
-import { idOf, ScheduleActions } from "./actions.js";
-import { CronMeaning, FastClock } from "./cron.js";
-import { LastRun, nextRun, ScheduleState } from "./schedules.js";
+import { LISTS, PAGE_SIZE } from "../runs/runs.js";
+import { useEvents, useLoad } from "../server/server.js";
+import { Empty, go, html, Loaded, Page, Section, Table, Time, Values } from "../ui/ui.js";
+import { CronMeaning, FastClock, idOf } from "./cron.js";
+import { LastRun, nextRun, ScheduleActions, stateOf } from "./schedules.js";
 
-const LIST = { title: "Schedules", href: link(["schedules"]) };
+const PARENT = ["Schedules", "#/schedules"];
 
-/** @param {{params: Record<string, string>}} props */
-export default function Schedule({ params }) {
+/** @param {ViewProps} props */
+export default function Schedule({ params: { id } }) {
   const { data, error, reload } = useLoad("/local/schedules");
-  const filter = new URLSearchParams({ filter: `schedule="${params.id}"`, page_size: String(PAGE_SIZE) });
+  const filter = new URLSearchParams({ filter: `schedule="${id}"`, page_size: String(PAGE_SIZE) });
   const history = useLoad(`/local/runs?${filter}`);
   const changed = () => {
     reload();
     history.reload();
   };
   useEvents({}, { runs: changed });
-  const schedule = data?.schedules.find((/** @type {any} */ each) => idOf(each) === params.id);
+  const schedule = data?.schedules.find((/** @type {any} */ each) => idOf(each) === id);
   if (!schedule) {
     const reason = error ?? (data && "It does not exist; it may have been deleted.");
-    return html`<${Page} title=${params.id} parent=${LIST}>
-      ${!reason && html`<${Loading} />`}
-      ${reason && html`<${Problem} title="No schedule to show" error=${reason} onRetry=${reload} />`}
+    return html`<${Page} title=${id} parent=${PARENT}>
+      <${Loaded} title="No schedule to show" error=${reason} reload=${reload} />
     <//>`;
   }
-  const heading = html`<bdi>${schedule.displayName}</bdi> <${ScheduleState} schedule=${schedule} />`;
-  const actions = html`<${ScheduleActions} schedule=${schedule} onChange=${changed} onDelete=${() => go(LIST.href)} />`;
-  return html`<${Page} title=${schedule.displayName} heading=${heading} parent=${LIST} actions=${actions}>
+  const actions = html`<${ScheduleActions} schedule=${schedule} onChange=${changed} onDelete=${() => go(PARENT[1])} />`;
+  return html`<${Page} title=${schedule.displayName} state=${stateOf(schedule)} parent=${PARENT} actions=${actions}>
     <${FastClock} factor=${data.time_factor} />
     <div class="schedule">
       ${schedule.zone && html`<${Times} schedule=${schedule} />`}
@@ -69,13 +65,16 @@ function Facts({ schedule }) {
   }} />`;
 }
 
-/** The runs of a schedule, also those that were started by hand. @param {any} props */
-function History({ data, error, reload }) {
+/** The runs of a schedule, also those that were started by hand. @param {any} found - What `useLoad` returned. */
+function History(found) {
   const shown = LISTS.runs.columns.filter(({ title }) => title !== "Started by");
   return html`<${Section} title="History">
-    ${error && html`<${Problem} error=${error} onRetry=${reload} />`}
-    ${data && !data.runs.length && html`<${Empty} title="No runs yet" />`}
-    ${data?.runs.length > 0 && html`<${Table} caption="Runs of this schedule" columns=${shown} rows=${data.runs} />`}
-    ${data?.next_page_token && html`<p class="muted">and ${data.total_size - data.runs.length} earlier runs</p>`}
+    <${Loaded} ...${found}>${({ runs, next_page_token, total_size }) => html`
+      ${
+        runs.length
+          ? html`<${Table} caption="Runs of this schedule" columns=${shown} rows=${runs} />`
+          : html`<${Empty} title="No runs yet" />`
+      }
+      ${next_page_token && html`<p class="muted">and ${total_size - runs.length} earlier runs</p>`}`}<//>
   <//>`;
 }

@@ -11,12 +11,10 @@ export function link(parts, query = {}) {
   return `#/${parts.map(encodeURIComponent).join("/")}${search && `?${search}`}`;
 }
 
-/**
- * Show another view.
- * @param {string} address - What `link` returns.
- * @param {{replace?: boolean}} [options] - With `replace` the present view is not in the history.
- */
-export function go(address, { replace = false } = {}) {
-  if (replace) location.replace(address);
-  else location.hash = address;
-}
+/** @param {string} address - What `link` returns. */
+export const go = (address) => {
+  location.hash = address;
+};
+
+/** Show another view in place of the present one, which is then not in the history. @param {string} address */
+export const replace = (address) => location.replace(address);

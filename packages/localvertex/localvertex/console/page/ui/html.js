@@ -5,5 +5,8 @@ import { createElement } from "../vendor/preact.js";
 export * from "../vendor/hooks.js";
 export { Fragment, render } from "../vendor/preact.js";
 
-/** Markup with values in it; every value is text, never markup. */
+/**
+ * Markup with values in it; every value is text, never markup.
+ * @type {(strings: TemplateStringsArray, ...values: Part[]) => any}
+ */
 export const html = htm.bind(createElement);

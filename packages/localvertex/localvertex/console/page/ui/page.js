@@ -1,27 +1,28 @@
-// The outline of a view: its title with actions, and what is shown while there is nothing else.
+// The outline of a view: its title with actions, its sections, what is shown in place of data, and what went wrong.
 import { html, useEffect } from "./html.js";
+import { State } from "./state.js";
 
 /**
  * A view. Its title is also that of the browser's tab.
- * @param {{title: string, heading?: any, parent?: {title: string, href: string}, actions?: any, children?: any}} props
- *   `heading` is what is shown in place of the title's text; `parent` is the view above this one.
+ * @param {{title: string, heading?: any, state?: string, parent?: string[], actions?: any, children?: any}} props
+ *   `heading` is what is shown in place of the title's text; `parent` is the title and the address of the view above.
  */
-export function Page({ title, heading, parent, actions, children }) {
+export function Page({ title, heading = html`<bdi>${title}</bdi>`, state, parent, actions, children }) {
   useEffect(() => {
     document.title = `${title} · localvertex`;
   }, [title]);
   return html`
     <header class="page">
       <div>
-        ${parent && html`<a class="parent" href=${parent.href}>${parent.title}</a>`}
-        <h1>${heading ?? title}</h1>
+        ${parent && html`<a class="parent" href=${parent[1]}>${parent[0]}</a>`}
+        <h1>${heading}${state && html` <${State} state=${state} />`}</h1>
       </div>
       ${actions && html`<div class="actions">${actions}</div>`}
     </header>
     ${children}`;
 }
 
-/** A part of a view below a heading. @param {{title: string, actions?: any, children?: any}} props */
+/** A part of a view below a heading. @param {{title: any, actions?: any, children?: any}} props */
 export function Section({ title, actions, children }) {
   return html`<section class="section">
     <header><h2>${title}</h2>${actions && html`<div class="actions">${actions}</div>`}</header>
@@ -29,14 +30,41 @@ export function Section({ title, actions, children }) {
   </section>`;
 }
 
-/** Shown until the first answer is here. */
-export function Loading() {
-  return html`<p class="loading" role="status"><span class="spinner" aria-hidden="true"></span>Loading…</p>`;
+/**
+ * What was read, as soon as it is there, and why it could not be read again: the result of `useLoad`.
+ * @param {{title?: string, data?: any, error?: any, reload?: () => void, children?: (data: any) => any}} props
+ */
+export function Loaded({ title, data, error, reload, children }) {
+  return html`
+    ${error && html`<${Problem} title=${title} error=${error} onRetry=${reload} />`}
+    ${
+      !data &&
+      !error &&
+      html`<p class="loading" role="status"><span class="spinner" aria-hidden="true"></span>Loading…</p>`
+    }
+    ${data && children?.(data)}`;
 }
 
 /** Shown in place of an empty list. @param {{title: string, children?: any}} props */
 export function Empty({ title, children }) {
   return html`<div class="empty"><p>${title}</p>${children}</div>`;
+}
+
+/**
+ * An error, announced by screen readers.
+ * @param {{title?: string, error: Error | string, onRetry?: () => void}} props
+ */
+export function Problem({ title = "Request failed", error, onRetry }) {
+  return html`<div class="notice bad" role="alert">
+    <strong>${title}</strong>
+    <p>${typeof error === "string" ? error : error.message}</p>
+    ${onRetry && html`<button onClick=${onRetry}>Try again</button>`}
+  </div>`;
+}
+
+/** A remark that is not an error. @param {{kind?: "info" | "warn" | "bad", title?: string, children?: any}} props */
+export function Notice({ kind = "info", title, children }) {
+  return html`<div class="notice ${kind}">${title && html`<strong>${title}</strong>`}<div>${children}</div></div>`;
 }
 
 /**

@@ -28,7 +28,7 @@ export const plain = (state) => String(state ?? "").replace(/^[A-Z]+_STATE_/, ""
 /** A state may be any text, even the name of a method that all objects have. @param {string} state */
 const described = (state) => (Object.hasOwn(STATES, plain(state)) ? STATES[plain(state)] : UNKNOWN);
 
-/** The word of a state. @param {string} state */
+/** @param {string} state */
 export const label = (state) => described(state)[0];
 
 /** The kind of a state, which is also the class of its colours. @param {string} state */
@@ -37,7 +37,7 @@ export const kind = (state) => described(state)[1];
 /** Whether something can still change. @param {string} state */
 export const isFinal = (state) => !["RUNNING", "PENDING", "QUEUED", "CANCELLING"].includes(plain(state));
 
-/** A state with its symbol. @param {{state: string, text?: string}} props */
+/** @param {{state: string, text?: string}} props */
 export function State({ state, text }) {
   return html`<span class="state ${kind(state)}"><${StateSymbol} state=${state} />${text ?? label(state)}</span>`;
 }
@@ -45,7 +45,8 @@ export function State({ state, text }) {
 /** The symbol alone; the word must be beside it. @param {{state: string}} props */
 export function StateSymbol({ state }) {
   const [, of, path] = described(state);
-  return html`<svg class="symbol ${of}" width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">
+  return html`<svg class="symbol ${of}" style=${{ "--of": `var(--${of})` }} width="16" height="16" viewBox="0 0 16 16"
+      aria-hidden="true">
     <circle cx="8" cy="8" r="7" />
     <path d=${path || "M8 1a7 7 0 0 1 7 7"} />
   </svg>`;

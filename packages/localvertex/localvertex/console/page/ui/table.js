@@ -1,11 +1,11 @@
 // A table of rows, which may be selected.
-import { html } from "./html.js";
+import { html, useState } from "./html.js";
 
 /**
  * @typedef {object} Column
  * @property {string} title - The heading.
  * @property {any} [heading] - What is shown in place of the title.
- * @property {(row: any) => any} cell - The content of a cell.
+ * @property {(row: any, index: number) => any} cell - The content of a cell.
  * @property {boolean} [isNumber] - Aligned to the right.
  * @property {boolean} [isWideOnly] - Left out on narrow screens.
  * @property {boolean} [isName] - The heading of the row.
@@ -17,55 +17,63 @@ import { html } from "./html.js";
  * @param {Column[]} props.columns
  * @param {any[]} props.rows
  * @param {(row: any, index: number) => string} [props.keyOf] - By default the `id` of a row, or its place.
- * @param {Set<string>} [props.selected] - The keys of the selected rows; without it rows cannot be selected.
- * @param {(key: string, isSelected: boolean) => void} [props.onSelect]
+ * @param {Set<string>} [props.selected] - The keys of the selected rows.
+ * @param {(key: string, isSelected: boolean) => void} [props.onSelect] - Without it rows cannot be selected.
  * @param {boolean} [props.isRegion] - Whether the keyboard can scroll it: a table without links that may be too wide.
+ * @param {number} [props.most] - Rows that are shown until a user asks for all.
  * @param {(row: any) => string} [props.nameOf] - What a row is called for screen readers, where rows can be selected.
  */
-export function Table({ caption, columns, rows, keyOf = idOf, selected, onSelect, isRegion, nameOf = titleOf }) {
+export function Table({
+  caption,
+  columns,
+  rows,
+  keyOf = (row, index) => row.id ?? index,
+  selected,
+  onSelect,
+  isRegion,
+  most = Number.POSITIVE_INFINITY,
+  nameOf = (row) => row.name,
+}) {
+  const [isWhole, setIsWhole] = useState(false);
   const region = isRegion && { tabindex: 0, role: "region", "aria-label": caption };
   return html`<div class="table" ...${region}>
     <table>
       <caption class="hidden">${caption}</caption>
       <thead>
         <tr>
-          ${selected && html`<th class="select"><span class="hidden">Select</span></th>`}
+          ${onSelect && html`<th class="select"><span class="hidden">Select</span></th>`}
           ${columns.map(
             (each) => html`<th key=${each.title} scope="col" class=${classOf(each)}>${each.heading ?? each.title}</th>`,
           )}
         </tr>
       </thead>
       <tbody>
-        ${rows.map((row, index) => {
+        ${rows.slice(0, isWhole ? rows.length : most).map((row, index) => {
           const key = keyOf(row, index);
           const isSelected = Boolean(selected?.has(key));
-          const select = (/** @type {any} */ event) => onSelect?.(key, event.target.checked);
           return html`<tr key=${key} class=${isSelected ? "selected" : ""}>
             ${
-              selected &&
-              html`<td class="select">
-                <input type="checkbox" checked=${isSelected} onChange=${select} aria-label=${`Select ${nameOf(row)}`} />
+              onSelect &&
+              html`<td class="select"><input type="checkbox" checked=${isSelected}
+                aria-label=${`Select ${nameOf(row)}`} onChange=${(event) => onSelect(key, event.target.checked)} />
               </td>`
             }
-            ${columns.map((column) => html`<${Cell} key=${column.title} column=${column} row=${row} />`)}
+            ${columns.map((column) => {
+              const [tag, scope] = column.isName ? ["th", "row"] : ["td"];
+              return html`<${tag} key=${column.title} scope=${scope} class=${classOf(column)}>
+                ${column.cell(row, index)}<//>`;
+            })}
           </tr>`;
         })}
       </tbody>
     </table>
+    ${
+      !isWhole &&
+      rows.length > most &&
+      html`<p class="show-more"><button onClick=${() => setIsWhole(true)}>
+        Show all ${rows.length} ${caption.split(" ")[0].toLowerCase()}</button></p>`
+    }
   </div>`;
-}
-
-/** @param {any} row @param {number} index */
-const idOf = (row, index) => row.id ?? index;
-
-/** @param {any} row */
-const titleOf = (row) => row.name;
-
-/** @param {{column: Column, row: any}} props */
-function Cell({ column, row }) {
-  const content = column.cell(row);
-  if (column.isName) return html`<th scope="row" class=${classOf(column)}>${content}</th>`;
-  return html`<td class=${classOf(column)}>${content}</td>`;
 }
 
 /** @param {Column} column */

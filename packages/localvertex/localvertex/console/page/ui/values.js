@@ -2,6 +2,7 @@
 
 import { isValidElement } from "../vendor/preact.js";
 import { Fragment, html, useEffect, useState } from "./html.js";
+import { NONE } from "./text.js";
 
 /** Characters up to which JSON is shown as one line. */
 const SHORT = 80;
@@ -15,14 +16,25 @@ export function Name({ text }) {
   return html`<bdi>${parts.map((part, index) => html`<${Fragment} key=${index}>${part}<wbr /><//>`)}</bdi>`;
 }
 
-/** Names with their values, in the order given. @param {{values: Record<string, any> | [string, any][]}} props */
-export function Values({ values }) {
+/**
+ * Names with their values, in the order given; a name may be markup.
+ * @param {{values: Record<string, any> | [any, any][], look?: string}} props
+ */
+export function Values({ values, look = "" }) {
   const pairs = Array.isArray(values) ? values : Object.entries(values ?? {});
-  return html`<dl class="values">
+  return html`<dl class="values ${look}">
     ${pairs.map(
-      ([name, value]) =>
-        html`<div key=${name}><dt><${Name} text=${name} /></dt><dd><${Value} value=${value} /></dd></div>`,
+      ([name, value], index) => html`<div key=${index}>
+        <dt>${typeof name === "string" ? html`<${Name} text=${name} />` : name}</dt><dd><${Value} value=${value} /></dd>
+      </div>`,
     )}
+  </dl>`;
+}
+
+/** Short facts beside each other; those without a value are left out. @param {{facts: any[], look?: string}} props */
+export function Facts({ facts, look = "" }) {
+  return html`<dl class="facts ${look}">
+    ${facts.map(([name, value]) => value && html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
   </dl>`;
 }
 
@@ -31,43 +43,36 @@ export function Values({ values }) {
  * @param {{value: any}} props
  */
 export function Value({ value }) {
-  if (value === null || value === undefined || value === "") return html`<span class="muted">–</span>`;
+  if (value === null || value === undefined || value === "") return NONE;
   if (isValidElement(value)) return value;
-  if (typeof value === "object") return html`<${Json} value=${value} />`;
-  if (isJson(value)) return html`<${Folded} title="Show JSON" text=${indented(value)} />`;
-  return html`<span class="value">${String(value)}</span>`;
-}
-
-/** JSON with its lines; folded when it is long. @param {{value: any}} props */
-function Json({ value }) {
+  if (typeof value !== "object") {
+    const isLong = typeof value === "string" && value.length > SHORT;
+    const text = isLong && indented(value);
+    return text ? folded("Show JSON", text) : html`<span class="value">${String(value)}</span>`;
+  }
   const short = JSON.stringify(value);
   if (short.length <= SHORT) return html`<code>${short}</code>`;
-  const count = Array.isArray(value) ? `${value.length} items` : `${Object.keys(value).length} fields`;
-  return html`<${Folded} title=${count} text=${JSON.stringify(value, null, 2)} />`;
+  const title = Array.isArray(value) ? `${value.length} items` : `${Object.keys(value).length} fields`;
+  return folded(title, JSON.stringify(value, null, 2));
 }
 
-/** Text of several lines below its title. @param {{title: string, text: string}} props */
-const Folded = ({ title, text }) => html`<details class="json">
-  <summary>${title}</summary>
-  <pre>${text}</pre>
-</details>`;
+/** @param {string} title @param {string} text */
+const folded = (title, text) => html`<details class="json"><summary>${title}</summary><pre>${text}</pre></details>`;
 
-/** Whether a value is long text that is a list or an object. @param {any} value */
-function isJson(value) {
-  if (typeof value !== "string" || value.length <= SHORT || !/^\s*[[{]/.test(value)) return false;
-  try {
-    JSON.parse(value);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** JSON text with its lines, or as it is where that would change a value, e.g. a long number. @param {string} text */
+/**
+ * Text that is a JSON list or object, with its lines, or as it is where that would change a value, e.g. a long number;
+ * empty for other text.
+ * @param {string} text
+ */
 function indented(text) {
-  const found = JSON.parse(text);
-  const isSame = text.length < LONG && JSON.stringify(found) === text.replaceAll(/("(?:[^"\\]|\\.)*")|\s+/g, "$1");
-  return isSame ? JSON.stringify(found, null, 2) : text;
+  if (!/^\s*[[{]/.test(text)) return "";
+  try {
+    const found = JSON.parse(text);
+    const isSame = text.length < LONG && JSON.stringify(found) === text.replaceAll(/("(?:[^"\\]|\\.)*")|\s+/g, "$1");
+    return isSame ? JSON.stringify(found, null, 2) : text;
+  } catch {
+    return "";
+  }
 }
 
 /** Text with a button that copies it; no line breaks within the name of an option. @param {{text: string}} props */
@@ -77,7 +82,7 @@ export function Code({ text }) {
   return html`<div class="code"><pre tabindex="0">${shown}</pre><${Copy} text=${text} /></div>`;
 }
 
-/** A button that copies text. @param {{text: string, title?: string}} props */
+/** @param {{text: string, title?: string}} props */
 export function Copy({ text, title = "Copy" }) {
   const [done, setDone] = useState("");
   useEffect(() => {

@@ -216,7 +216,7 @@ def test_a_running_step_changes_in_place(browser: Browser, server: Server, tmp_p
 MOUNT = """async (content) => {
   const { html, render, useState } = await import("/console/ui/html.js");
   const { Graph } = await import("/console/graph/graph.js");
-  const { post } = await import("/console/server/api.js");
+  const { post } = await import("/console/server/server.js");
   const graph = await post("/local/graph", { content });
   const entry = (path, state) => ({ path, kind: "step", state, seconds: 1, start_time: "2026-01-01T00:00:00Z" });
   window.states = (state, changed) => graph.boxes.map((each) => entry(each.id, changed[each.id] ?? state));

@@ -188,7 +188,7 @@ def drop(page: Page, content: bytes) -> None:
       return data;
     }"""
     data = page.evaluate_handle(script, base64.b64encode(content).decode())
-    page.locator(".try-drop").dispatch_event("drop", {"dataTransfer": data})
+    page.locator(".drop").dispatch_event("drop", {"dataTransfer": data})
 
 
 def test_a_start_shows_its_progress_and_is_cancelled(browser: Browser, console: Server) -> None:

@@ -18,11 +18,9 @@ pytestmark = [needs_chromium, pytest.mark.slow]
 HOSTILE = '<img src=x onerror="window.isHit = true"><script>window.isHit = true</script>'
 NONE = "\N{EN DASH}"
 IMPORTS = """
-const [
-  { html, render }, { Confirm }, { Values, Code }, { duration }, { follow }, { Frame }, { link }, { route }, numbers,
-] = await Promise.all(
-    ["ui/html", "ui/dialog", "ui/values", "ui/time", "server/events", "ui/page", "ui/address", "routes",
-      "ui/numbers"].map((each) => import(`/console/${each}.js`)));
+const [ui, { follow }, { route }] =
+  await Promise.all(["ui/ui", "server/server", "routes"].map((each) => import(`/console/${each}.js`)));
+const { html, render, Confirm, Values, Code, duration, Frame, link } = ui;
 const place = document.querySelector("main");
 """
 
@@ -218,17 +216,17 @@ def test_a_duration_has_two_units_at_most(page: Page) -> None:
 def test_numbers_have_one_form_in_all_views(page: Page) -> None:
     given = [None, "text", 0, 1_234_567, -3, 0.934567, 1234.5678, 0.00001234, 2.5e12]
     texts = [NONE, "text", "0", "1,234,567", "-3", "0.93457", "1,234.6", "1.234e-5", "2,500,000,000,000"]
-    assert run(page, "return value.map(numbers.figure);", given) == texts
-    assert run(page, "return value.map(numbers.signed);", [0.12345, -0.5, 0]) == ["+0.123", "\N{MINUS SIGN}0.5", "0"]
+    assert run(page, "return value.map(ui.figure);", given) == texts
+    assert run(page, "return value.map(ui.signed);", [0.12345, -0.5, 0]) == ["+0.123", "\N{MINUS SIGN}0.5", "0"]
     pairs = [[1, 3], [1, None], ["1", 3]]
-    assert run(page, "return value.map(([a, b]) => numbers.change(a, b));", pairs) == ["+2", NONE, NONE]
-    assert run(page, "return value.map(numbers.bytes);", [0, 999, 1000, 1_500_000]) == [
+    assert run(page, "return value.map(([a, b]) => ui.change(a, b));", pairs) == ["+2", NONE, NONE]
+    assert run(page, "return value.map(ui.bytes);", [0, 999, 1000, 1_500_000]) == [
         "0 B",
         "999 B",
         "1.00 kB",
         "1.50 MB",
     ]
-    assert run(page, "return value.map(numbers.percent);", [0, 0.9346, 1]) == ["0%", "93.5%", "100%"]
+    assert run(page, "return value.map(ui.percent);", [0, 0.9346, 1]) == ["0%", "93.5%", "100%"]
 
 
 def test_an_address_leads_back_to_its_values_whatever_they_contain(page: Page) -> None:

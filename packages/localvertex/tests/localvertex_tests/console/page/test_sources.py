@@ -13,7 +13,7 @@ EMBEDDED = {"graph"}
 """Classes of parts that other views place."""
 MARKUP = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc|createContextualFragment"
 CODE = r"\beval\(|new Function|setTimeout\(\s*[\"'`]|javascript:"
-MAX_COLUMNS, MAX_LINES = 120, 240
+MAX_COLUMNS, MAX_LINES = 120, 500
 
 
 def named(path: Path) -> str:

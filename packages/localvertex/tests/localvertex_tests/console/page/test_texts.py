@@ -16,7 +16,7 @@ WORDS = ["plain", "a 'b' $HOME", "\x15touch x\n\x1b[201~\ttouch y\n", "\\'\x03\u
 
 SHOWN = """async ([words, lines]) => {
   const [{ quoted }, { shown }, { label, kind }] =
-    await Promise.all(["runs/shell", "logs/visible_text", "ui/state"].map((each) => import(`/console/${each}.js`)));
+    await Promise.all(["runs/step", "logs/text", "ui/state"].map((each) => import(`/console/${each}.js`)));
   return [words.map(quoted), lines.map(shown), [label, kind].map((each) => each("constructor"))];
 }"""
 

@@ -1,4 +1,5 @@
-// The last lines of a log, in blocks of whole lines, so that only the last block is drawn again when the log grows.
+// The text of a log: its lines in blocks, so that only the last is drawn again when it grows, and how they are shown.
+import { count } from "../ui/ui.js";
 
 /** @typedef {{offset: number, end: number, text: string, lines: number}} Block - Offsets are those of bytes. */
 
@@ -89,16 +90,16 @@ const numBytes = (text) => new TextEncoder().encode(text).length;
  */
 export function preceded(log, piece) {
   const blocks = split(piece.text, piece.offset);
-  const most = log.most + count(blocks);
+  const most = log.most + numLines(blocks);
   return { ...log, blocks: [...blocks, ...log.blocks], most };
 }
 
 /** @param {Block[]} blocks */
-const count = (blocks) => blocks.reduce((sum, each) => sum + each.lines, 0);
+const numLines = (blocks) => blocks.reduce((sum, each) => sum + each.lines, 0);
 
 /** @param {Block[]} blocks @param {number} most */
 function newest(blocks, most) {
-  let left = count(blocks);
+  let left = numLines(blocks);
   let first = 0;
   while (first < blocks.length - 1 && left - blocks[first].lines >= most) left -= blocks[first++].lines;
   return first ? blocks.slice(first) : blocks;
@@ -131,3 +132,52 @@ function split(text, offset) {
   }
   return blocks;
 }
+
+const MOST_CHARACTERS = 4000;
+
+// Both are also in localvertex/console/runs/log_text.py: the server searches what is shown.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: terminals write these.
+const ESCAPES = /\u001b\[[0-?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b]*(\u0007|\u001b\\)|\u001b[@-_]/g;
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they would hide or reorder what follows.
+const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** What the server sends for a byte that is not UTF-8. */
+const INVALID = "\u001a";
+
+/**
+ * Return a text as it is shown: without escape sequences, progress bars in their last state, long lines cut.
+ * @param {string} text
+ * @param {boolean} [isWhole] - Long lines are not cut.
+ */
+export const shown = (text, isWhole = false) =>
+  text
+    .split("\n")
+    .map((line) => {
+      const found = visible(line.slice(startOf(line)).replace(/\r+$/, ""));
+      const left = isWhole ? 0 : found.length - MOST_CHARACTERS;
+      return left > 0 ? `${found.slice(0, MOST_CHARACTERS)} … ${count(left)} more characters` : found;
+    })
+    .join("\n");
+
+/**
+ * Return where a character of a line is in what is shown of it.
+ * @param {string} line
+ * @param {number} index
+ */
+export const columnOf = (line, index) => visible(line.slice(startOf(line), Math.max(startOf(line), index))).length;
+
+/** Where the last state of a progress bar begins. @param {string} line */
+function startOf(line) {
+  let end = line.length;
+  while (line[end - 1] === "\r") end -= 1;
+  return end ? line.lastIndexOf("\r", end - 1) + 1 : 0;
+}
+
+/** @param {string} text */
+const visible = (text) =>
+  text
+    .replace(ESCAPES, "")
+    .replace(INVISIBLE, (character) =>
+      character === INVALID ? "\ufffd" : `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+    );

@@ -1,0 +1,56 @@
+// The events of a custom job and of one log, merged.
+
+import { added, EMPTY } from "../logs/text.js";
+import { useState } from "../ui/ui.js";
+
+/**
+ * @typedef {object} Live
+ * @property {any} job - The newest `job` event; null until the first.
+ * @property {Map<string, any>} steps - The points of its replicas' curves.
+ * @property {import("../logs/text.js").LogWindow} log
+ * @property {import("../logs/text.js").SetLog} setLog
+ */
+
+/** @type {{job: any, steps: Map<string, any>}} */
+const NO_JOB = { job: null, steps: new Map() };
+
+/**
+ * The custom job of a step, or one of the API, and one of its logs.
+ * @param {string} task @param {string} file
+ * @returns {[Live, import("../server/server.js").Handlers]} With the handlers of the events.
+ */
+export function useJob(task, file) {
+  const [log, setLog] = useOf(`${task} ${file}`, EMPTY);
+  const [job, setJob] = useOf(task, NO_JOB);
+  // The stream of another step may end with an event.
+  const isOf = (/** @type {any} */ event) => !event.task || event.task === task;
+  return [
+    { ...job, log, setLog },
+    {
+      log: (event) => isOf(event) && setLog((previous) => added(previous, event)),
+      job: (event) => isOf(event) && setJob((previous) => ({ ...previous, job: event })),
+      steps: (event) => isOf(event) && setJob((previous) => withPoints(previous, event)),
+    },
+  ];
+}
+
+/**
+ * A state that belongs to a step or a log: of another one, it begins anew.
+ * @template T
+ * @param {string} key
+ * @param {T} empty
+ * @returns {[T, (change: (state: T) => T) => void]}
+ */
+function useOf(key, empty) {
+  const [state, setState] = useState({ key, value: empty });
+  const of = (/** @type {{key: string, value: T}} */ each) => (each.key === key ? each.value : empty);
+  return [of(state), (change) => setState((previous) => ({ key, value: change(of(previous)) }))];
+}
+
+/** @param {any} previous @param {any} event */
+function withPoints(previous, event) {
+  const steps = new Map(previous.steps);
+  const points = event.is_first ? [] : (steps.get(event.replica)?.points ?? []);
+  steps.set(event.replica, { ...event, points: [...points, ...event.points] });
+  return { ...previous, steps };
+}

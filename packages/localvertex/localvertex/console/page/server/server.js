@@ -1,0 +1,253 @@
+// The server of this page: requests, the event stream of this tab, and the hooks that read them.
+
+import { useCallback, useEffect, useRef, useState } from "../vendor/hooks.js";
+
+/** The default project and region; local routes show the resources of all locations. */
+const LOCATION = "/v1/projects/local-project/locations/us-central1/";
+
+/** A request that the server refused, with its messages about single fields. */
+export class ApiError extends Error {
+  /**
+   * @param {number} status - HTTP status; 0 when the server did not answer.
+   * @param {string} message - The message of the server.
+   * @param {Array<{field: string, message: string}>} details - One entry for each wrong field.
+   */
+  constructor(status, message, details = []) {
+    super(message);
+    this.status = status;
+    this.details = details;
+  }
+}
+
+/** @param {string} path - A collection or resource of Vertex AI in the default location. */
+export const vertex = (path) => LOCATION + path;
+
+/** @param {string} path */
+export const get = (path) => request("GET", path);
+
+/** @param {string} path @param {object} body */
+export const post = (path, body = {}) => request("POST", path, body);
+
+/** @param {string} path */
+export const remove = (path) => request("DELETE", path);
+
+/** Exchange the token for a cookie. @param {string} token */
+export const openSession = (token) => request("POST", "/local/session", {}, { Authorization: `Bearer ${token}` });
+
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {object} [body]
+ * @param {Record<string, string>} [headers]
+ * @returns {Promise<any>}
+ */
+async function request(method, path, body, headers) {
+  const json = { headers: { "Content-Type": "application/json", ...headers }, body: JSON.stringify(body) };
+  const response = await fetch(path, { method, ...(body && json) }).catch(() => {
+    throw new ApiError(0, "the server does not answer");
+  });
+  const content = await response.json().catch(() => ({}));
+  if (response.ok) return content;
+  const { message = `HTTP status ${response.status}`, details = [] } = content.error ?? {};
+  throw new ApiError(response.status, message, details);
+}
+
+/** @typedef {Record<string, (data: any) => void>} Handlers */
+
+const RETRY_MS = 2000;
+
+/** After this time without a heartbeat, which comes every 15 s, the connection or the server hangs. */
+const SILENT_MS = 40000;
+
+/** Between two attempts when the server has too many streams. */
+const BUSY_RETRY_MS = 10000;
+
+const LOST = "Connection lost: this page shows old data. Trying to reconnect.";
+
+const BUSY = "Too many tabs of the console are open: this page shows old data. Close some tabs.";
+
+/** @type {(() => void) | null} */
+let closeCurrent = null;
+
+/** @type {Set<(problem: string) => void>} */
+const listeners = new Set();
+
+/**
+ * Call a listener with a text when the stream is lost, and with an empty one when it is back. In between, what is shown
+ * may be out of date.
+ * @param {(problem: string) => void} listener
+ * @returns {() => void} Ends this.
+ */
+export function onConnection(listener) {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+/** @param {string} problem */
+function report(problem) {
+  for (const each of listeners) each(problem);
+}
+
+/**
+ * Follow `GET /local/events`; an earlier stream of this tab is closed. Each connection begins with a fresh first event.
+ * @param {Record<string, string>} query - `run`, `log`, `file` and `job`; empty for the list of runs.
+ * @param {Handlers} handlers - By the name of the event. `end`: nothing more will come.
+ * @returns {() => void} Closes the stream.
+ */
+export function follow(query, handlers) {
+  closeCurrent?.();
+  const address = `/local/events?${new URLSearchParams(query)}`;
+  /** @type {EventSource | null} */
+  let source = null;
+  let timer = 0;
+  const later = (/** @type {() => void} */ call, /** @type {number} */ ms) => {
+    clearTimeout(timer);
+    timer = setTimeout(call, ms);
+  };
+  const shut = () => {
+    clearTimeout(timer);
+    source?.close();
+    source = null;
+  };
+  const open = () => {
+    shut();
+    if (document.hidden) return;
+    source = new EventSource(address);
+    source.onopen = () => report("");
+    source.onerror = lost;
+    for (const name of new Set([...Object.keys(handlers), "end"])) {
+      source.addEventListener(name, (event) => {
+        if (name === "end") close();
+        handlers[name]?.(JSON.parse(event.data || "{}"));
+      });
+    }
+    source.addEventListener("alive", () => later(lost, SILENT_MS));
+    later(lost, SILENT_MS);
+  };
+  async function lost() {
+    shut();
+    later(open, RETRY_MS);
+    report(LOST);
+    // An EventSource does not see why it was refused.
+    const answer = await fetch(address, { method: "HEAD" }).catch(() => null);
+    if (answer?.status !== 503 || source || closeCurrent !== close) return;
+    report(BUSY);
+    later(open, BUSY_RETRY_MS);
+  }
+  function close() {
+    shut();
+    document.removeEventListener("visibilitychange", open);
+    if (closeCurrent === close) {
+      closeCurrent = null;
+      report("");
+    }
+  }
+  closeCurrent = close;
+  document.addEventListener("visibilitychange", open);
+  open();
+  return close;
+}
+
+/**
+ * Read a path, again when it changes. What was read before stays until the new answer is here.
+ * @param {string | null} path - Null: nothing is read.
+ * @returns {{data: any, error: ApiError | null, isLoading: boolean, reload: () => void, isStale: boolean}}
+ *   `isStale`: the data is that of another path.
+ */
+export function useLoad(path) {
+  const [found, setFound] = useState(/** @type {any} */ ({ error: null, source: path }));
+  const [isLoading, setIsLoading] = useState(path !== null);
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    if (path === null) return;
+    let isCurrent = true;
+    const keep = (/** @type {object} */ change) => {
+      if (!isCurrent) return;
+      setFound((/** @type {any} */ before) => ({ ...before, ...change }));
+      setIsLoading(false);
+    };
+    setIsLoading(true);
+    get(path).then(
+      (data) => keep({ data, source: path, error: null }),
+      (error) => keep({ error }),
+    );
+    return () => {
+      isCurrent = false;
+    };
+  }, [path, round]);
+  const reload = useCallback(() => setRound((number) => number + 1), []);
+  return { data: found.data, error: found.error, isLoading, reload, isStale: found.source !== path };
+}
+
+/**
+ * Post a body a moment after its last change. The answer to the last one stays until the new one is here.
+ * @param {string} path
+ * @param {object | null} body - Posted when it is another object. Null: nothing is posted.
+ * @param {number} [delay] - Milliseconds without a change.
+ * @returns {{answer: any, error: ApiError | null, isCurrent: boolean}} `isCurrent`: both belong to this body.
+ */
+export function usePost(path, body, delay = 0) {
+  const [found, setFound] = useState(/** @type {any} */ ({ answer: null, error: null, of: null }));
+  useEffect(() => {
+    if (!body) return;
+    let isWanted = true;
+    const keep = (/** @type {object} */ change) =>
+      isWanted && setFound((/** @type {any} */ before) => ({ ...before, error: null, ...change, of: body }));
+    const ask = () =>
+      post(path, body).then(
+        (answer) => keep({ answer }),
+        (error) => keep({ error }),
+      );
+    const timer = setTimeout(ask, delay);
+    return () => {
+      isWanted = false;
+      clearTimeout(timer);
+    };
+  }, [body]);
+  return { ...found, isCurrent: found.of === body };
+}
+
+/**
+ * Follow the event stream while a view is shown; a tab has one stream.
+ * @param {Record<string, string> | null} query - Null: nothing is followed. Another query opens another stream.
+ * @param {Handlers} handlers - The newest ones are called.
+ */
+export function useEvents(query, handlers) {
+  const newest = useRef(handlers);
+  newest.current = handlers;
+  const key = query && JSON.stringify(query);
+  useEffect(() => {
+    if (!key) return;
+    /** @type {Handlers} */
+    const called = {};
+    for (const name of Object.keys(newest.current)) called[name] = (data) => newest.current[name]?.(data);
+    return follow(JSON.parse(key), called);
+  }, [key]);
+}
+
+/**
+ * Do something that changes the server's state, and keep whether it is being done and why it was refused.
+ * @param {(...values: any[]) => Promise<any>} action
+ * @returns {[(...values: any[]) => Promise<void>, {isBusy: boolean, error: ApiError | null}]}
+ */
+export function useAction(action) {
+  const [isBusy, setIsBusy] = useState(false);
+  const running = useRef(false);
+  const [error, setError] = useState(/** @type {ApiError | null} */ (null));
+  /** @param {...any} values */
+  const run = async (...values) => {
+    if (running.current) return;
+    running.current = true;
+    setIsBusy(true);
+    setError(null);
+    try {
+      await action(...values);
+    } catch (problem) {
+      setError(/** @type {ApiError} */ (problem));
+    } finally {
+      running.current = false;
+      setIsBusy(false);
+    }
+  };
+  return [run, { isBusy, error }];
+}
