@@ -52,9 +52,9 @@ def add(folder: pathlib.Path) -> Callable[[dict[str, Any]], None]:
 @pytest.fixture
 def fire(tmp_path: pathlib.Path, server: Server) -> Callable[[], Run]:
     """Make the schedule start its next run; return the ended run, with the output of `plan`."""
+    before: set[str] = set()
 
     def next_run() -> Run:
-        before = {job["name"] for job in jobs(server)}
         (schedule,) = server.call("GET", "schedules").json()["schedules"]
         name = schedule["name"].rpartition("/")[2]
         server.call("POST", f"schedules/{name}:resume", {}).raise_for_status()
@@ -62,8 +62,9 @@ def fire(tmp_path: pathlib.Path, server: Server) -> Callable[[], Run]:
         # The schedule skips its times until the run has ended: it has one run at a time.
         server.call("POST", f"schedules/{name}:pause", {}).raise_for_status()
         wait_until(lambda: all(job["state"] in ENDED for job in jobs(server)), timeout_seconds=300)
-        # On a loaded machine the schedule may start another one before it is paused.
+        # On a loaded machine the schedule may start another one before it is paused, also right after its creation.
         new = [job for job in jobs(server) if job["name"] not in before]
+        before.update(job["name"] for job in new)
         first = min(new, key=lambda job: str(job["createTime"]))
         assert first["scheduleName"] == schedule["name"]
         run_dir = tmp_path / "runs" / first["name"].rpartition("/")[2]

@@ -51,7 +51,7 @@ def test_plan_finds_an_error_before_a_machine_is_requested(submit: Submit) -> No
     assert done.returncode == 1
     assert "plan failed: " in done.stdout
     assert "global_batch_size is 100000, but the training split has" in done.stdout
-    assert "train: " not in done.stdout
+    assert "/train: " not in done.stdout
 
 
 def test_a_successful_training_is_registered(submit: Submit, server: Server) -> None:
@@ -64,6 +64,6 @@ def test_a_successful_training_is_registered(submit: Submit, server: Server) -> 
     again = submit(minimum_score=0, force_promotion="true")
     assert again.returncode == 0
     assert "something-new: NOT_TRIGGERED" in again.stdout
-    assert "train: " not in again.stdout
+    assert "/train: " not in again.stdout
     models = server.call("GET", "models").json()["models"]
     assert [model["displayName"] for model in models].count("image-training") == 1

@@ -30,7 +30,7 @@ POINTS = {
     "within the shards": [f"{PREPARING}.shards", "write", "after", 2],
     "after a reused shard": [f"{PREPARING}.previous.dataset", "PreviousDataset.shard", "after", 3],
     "before dataset.json": [f"{PREPARING}.dataset_files", "storage.write_json", "before", 1],
-    "after the report": ["exact_resume.files.storage", "write_output", "after", 1],
+    "after the report": ["trainer.files.outputs", "write", "after", 1],
     "before the history": [f"{PREPARING}.previous.history", "History.write", "before", 1],
     "before it is published": [f"{PREPARING}.previous.history", "History.write", "after", 1],
     "after it is published": [f"{PREPARING}.parts", "remove", "before", 1],

@@ -181,7 +181,6 @@ def test_a_champion_that_another_run_made_meanwhile_is_not_replaced_uncompared(r
     given = {
         "checkpoint_directory": str(release.checkpoints("few")),
         "dataset_directory": str(folder / "dataset"),
-        "output_directory": str(folder / "late-model"),
         "model_name": release.model_name,
         "region": "us-central1",
         "pipeline_root": str(folder),
@@ -189,8 +188,8 @@ def test_a_champion_that_another_run_made_meanwhile_is_not_replaced_uncompared(r
         "own_image": "own:1",
     }
     with pytest.raises(UserError, match=rf"is {model}@1 now, but .* compared with none; run the pipeline again"):
-        released(**given, champion=promoted.champion)
-    made = released(**given, champion=f"{model}@1")
+        released(**given, champion=promoted.champion, output_directory=str(folder / "late-model"))
+    made = released(**given, champion=f"{model}@1", output_directory=str(folder / "next-model"))
     assert made.parent_model == model
     assert made.container == {"imageUri": "serving:1"}
 

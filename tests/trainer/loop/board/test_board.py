@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+from tensorboard.util.tensor_util import make_ndarray
 
-from localvertex.api.tensorboards import event_files
 from trainer.loop.board import hyperparameters
 from trainer.loop.board.board import MAX_POINTS, Board, NoBoard, run_name
 from trainer.loop.board.event_files import EventFile
@@ -18,10 +19,12 @@ START = {"num_steps": 20}
 
 def steps_in(folder: Path) -> list[int]:
     """Return the steps of the points in the files of a folder, as a program of others reads them."""
-    damaged: list[str] = []
-    (curves,) = event_files.scalars(folder, damaged.append).values()
-    assert damaged == []
-    return [int(point["step"]) for point in curves["loss"]]
+    return [event.step for event in curves_in(folder).Tensors("loss")]
+
+
+def curves_in(folder: Path) -> EventAccumulator:
+    """Return all points in the files of a folder, also those that a later start repeats."""
+    return EventAccumulator(str(folder), size_guidance={"tensors": 0}, purge_orphaned_data=False).Reload()
 
 
 def log_points(board: Board, steps: range) -> None:
@@ -74,9 +77,10 @@ def test_the_chosen_metric_has_a_curve_and_a_column_beside_accuracy(tmp_path: Pa
     for step, score in ((2, 0.25), (4, 0.5)):
         board("evaluate", step=step, **POINT, metric="macro-f1", score=score)
     board("exit", code=0)
-    (curves,) = event_files.scalars(tmp_path / "validation", lambda text: pytest.fail(text)).values()
-    assert sorted(curves) == ["accuracy", "loss", "macro-f1"]
-    assert [(int(point["step"]), point["scalar"]["value"]) for point in curves["macro-f1"]] == [(2, 0.25), (4, 0.5)]
+    curves = curves_in(tmp_path / "validation")
+    assert sorted(curves.Tags()["tensors"]) == ["accuracy", "loss", "macro-f1"]
+    points = [(event.step, float(make_ndarray(event.tensor_proto))) for event in curves.Tensors("macro-f1")]
+    assert points == [(2, 0.25), (4, 0.5)]
     for identity, expected in (({}, ["accuracy"]), ({"metric": "macro-f1"}, ["accuracy", "macro-f1"])):
         found = hyperparameters.summary(identity, "0", exact=False).value[0].metadata.plugin_data.content
         metrics = HParamsPluginData.FromString(found).experiment.metric_infos
