@@ -20,12 +20,12 @@ from trainer.command_line import reported as reported  # a component imports `re
 from trainer.data import dataset
 from trainer.data.changes import last_time
 from trainer.data.preparing import dataset_files, parts
-from trainer.data.preparing.attempt import Made, Wanted, attempt
+from trainer.data.preparing.attempt import PreparedResult, PrepareRequest, attempt
 from trainer.data.preparing.dataflow.settings import Settings
-from trainer.data.preparing.earlier import pointer as pointers
-from trainer.data.preparing.earlier.pointer import Entry, ReadOnly, Unpersisted, Unusable
-from trainer.data.preparing.earlier.reuse import Previous
 from trainer.data.preparing.engines import beam, factory
+from trainer.data.preparing.previous import history as histories
+from trainer.data.preparing.previous.dataset import PreviousDataset
+from trainer.data.preparing.previous.history import HistoryEntry, NoHistory, ReadOnlyHistory, Unusable
 from trainer.data.preparing.quality.kinds import TEXTS, parse_strict
 from trainer.data.preparing.quality.limits import BadLimit
 from trainer.files import outputs
@@ -94,7 +94,7 @@ def prepare(
         outputs.check_file("page of changes", changes_path)
     if pipeline_root:
         outputs.check_folder("pipeline root", pipeline_root)
-    wanted = Wanted(
+    wanted = PrepareRequest(
         source=source,
         output_directory=output_directory,
         image_size=image_size,
@@ -107,19 +107,19 @@ def prepare(
         strict=strict_names,
         write_changes=last_time.page(changes_path, {} if change_metrics is None else change_metrics),
     )
-    pointer = pointers.of(pipeline_root, source=source, image_size=image_size, max_examples=max_examples)
+    history = histories.of(pipeline_root, source=source, image_size=image_size, max_examples=max_examples)
     if pipeline_root:
-        _check_state(pipeline_root, pointer, output_directory)
+        _check_state(pipeline_root, history, output_directory)
     is_occupied = publication.is_occupied(output_directory, last=dataset.METADATA_FILE, own=dataset_files.OWN)
-    made = _finished(wanted, pointer) if is_occupied else _made(wanted, pointer, reread=reread)
+    made = _finished(wanted, history) if is_occupied else _made(wanted, history, reread=reread)
     if not pipeline_root:
         return _metadata(made)
     # Killed attempts leave parts and work items.
-    with begun(lambda: storage.remove_tree(storage.join(pointer.parts, beam.WORK))) as wait_for_work:
-        parts.remove(pointer.parts)
+    with begun(lambda: storage.remove_tree(storage.join(history.parts, beam.WORK))) as wait_for_work:
+        parts.remove(history.parts)
         wait_for_work()
     # At the end, because until then another attempt may finish this one.
-    pointer.write(dataclasses.replace(made.entry, is_published=True), *made.earlier)
+    history.write(dataclasses.replace(made.entry, is_published=True), *made.previous)
     print(
         f"note: {made.num_read:,} images read, {made.num_bytes_written:,} bytes written,"
         f" {made.num_bytes_reused:,} bytes of unchanged shards reused",
@@ -129,26 +129,26 @@ def prepare(
     return _metadata(made) | {name: getattr(made, name) for name in effort}
 
 
-def _made(wanted: Wanted, pointer: Unpersisted, *, reread: bool = False) -> Made:
+def _made(wanted: PrepareRequest, history: NoHistory, *, reread: bool = False) -> PreparedResult:
     if reread:
         # Without parts, because those of a killed attempt would not be read again.
-        return attempt(wanted, pointer, is_trusted=False, parts_folder="")
+        return attempt(wanted, history, is_trusted=False, parts_folder="")
     try:
-        return attempt(wanted, pointer, is_trusted=True, parts_folder=pointer.parts)
+        return attempt(wanted, history, is_trusted=True, parts_folder=history.parts)
     except (Unusable, Replaced) as error:
         print(f"note: the previous dataset cannot be used ({error}); all images are read again", file=sys.stderr)
-        return attempt(wanted, pointer, is_trusted=False, parts_folder=pointer.parts)
+        return attempt(wanted, history, is_trusted=False, parts_folder=history.parts)
 
 
-def _finished(wanted: Wanted, pointer: Unpersisted) -> Made:
+def _finished(wanted: PrepareRequest, history: NoHistory) -> PreparedResult:
     """Return the dataset in the output folder if a killed attempt published it and it has not changed.
 
     Raises:
         UserError: The folder contains something else.
     """
-    if (expected := pointer.unfinished(wanted.address)) and _is_there(expected, wanted):
-        earlier = pointer.read()[1:2]
-        before = "".join(entry.dataset for entry in earlier)
+    if (expected := history.unfinished(wanted.address)) and _is_there(expected, wanted):
+        previous = history.read()[1:2]
+        before = "".join(entry.dataset for entry in previous)
         with storage.scratch("prepare") as scratch:
             # The killed attempt has written the report; its figures on changes are lost.
             elsewhere = dataclasses.replace(
@@ -157,25 +157,27 @@ def _finished(wanted: Wanted, pointer: Unpersisted) -> Made:
                 write_report=lambda made, train, records: None,
                 write_changes=lambda folder, address, directory: wanted.write_changes(before, before, directory),
             )
-            again = _made(elsewhere, ReadOnly(pointer))
+            again = _made(elsewhere, ReadOnlyHistory(history))
         if again.entry.is_equal(expected):
-            return dataclasses.replace(again, entry=expected, earlier=tuple(earlier))
+            return dataclasses.replace(again, entry=expected, previous=tuple(previous))
     raise UserError(
         f"output directory {wanted.output_directory!r} exists and is not empty; give a new one or remove it"
     )
 
 
-def _is_there(entry: Entry, wanted: Wanted) -> bool:
+def _is_there(entry: HistoryEntry, wanted: PrepareRequest) -> bool:
     """Return whether a dataset is complete; its attempt may have been killed before it published it."""
     with storage.scratch("prepare") as scratch:
         try:
-            Previous(entry, scratch, image_size=wanted.image_size, is_remote=storage.is_remote(wanted.address)).close()
+            PreviousDataset(
+                entry, scratch, image_size=wanted.image_size, is_remote=storage.is_remote(wanted.address)
+            ).close()
         except Unusable:
             return False
     return True
 
 
-def _metadata(made: Made) -> dict[str, str | int | float]:
+def _metadata(made: PreparedResult) -> dict[str, str | int | float]:
     return {
         "fingerprint": made.dataset.fingerprint,
         "num_examples": sum(made.dataset.num_examples.values()),
@@ -196,13 +198,13 @@ def _check_arguments(output_directory: str, image_size: int, max_examples: int, 
     outputs.check_folder("output directory", output_directory)
 
 
-def _check_state(pipeline_root: str, pointer: Unpersisted, output_directory: str) -> None:
+def _check_state(pipeline_root: str, history: NoHistory, output_directory: str) -> None:
     """Refuse, before all work, what would fail at its end."""
-    outputs.check_folder("pipeline root", pointer.folder)
-    outputs.check_folder("pipeline root", pointer.parts)
+    outputs.check_folder("pipeline root", history.folder)
+    outputs.check_folder("pipeline root", history.parts)
     folder, output = (
         path.rstrip("/") if storage.is_remote(path) else os.path.realpath(path)
-        for path in (pointer.folder, output_directory)
+        for path in (history.folder, output_directory)
     )
     if f"{folder}/".startswith(f"{output}/"):
         raise UserError(

@@ -38,7 +38,7 @@ def plan_page(
     ]
     fields = [[name, str(value)] for name, value in configuration.items()]
     blocks: list[page.Block] = [
-        page.Figures(figures=figures),
+        page.KeyFigures(figures=figures),
         page.Table(
             title="Worker pools", columns=["pool", "replicas", "machine", "GPU", "GPUs per machine"], rows=pools
         ),

@@ -67,13 +67,13 @@ def train(dataset: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> Tr
         container = {"image_uri": "gcr.io/x/trainer:1", "command": ["python", "-m", "trainer.task"], "args": args}
         machine = {"machine_type": "n1-standard-4"}
         pools = [{"machine_spec": machine, "replica_count": size, "container_spec": container} for size in sizes]
-        options = jobs.Options(faults=tuple(map(parse, faults)), random_faults_seed=seed)
+        options = jobs.CustomJobOptions(faults=tuple(map(parse, faults)), random_faults_seed=seed)
         return ended(folder, pools, options)
 
     return run
 
 
-def ended(folder: pathlib.Path, pools: list[dict[str, Any]], options: jobs.Options | None = None) -> Trained:
+def ended(folder: pathlib.Path, pools: list[dict[str, Any]], options: jobs.CustomJobOptions | None = None) -> Trained:
     """Run a job of these worker pools to its end."""
     spec = {
         "worker_pool_specs": pools,
@@ -84,7 +84,7 @@ def ended(folder: pathlib.Path, pools: list[dict[str, Any]], options: jobs.Optio
         jobs.read_job({"job_spec": spec}, region="us-central1", warn=lambda text: None),
         workspace=jobs.Workspace(folder=folder / "job", private_dir=folder),
         processes=Processes(grace_seconds=5),
-        options=options or jobs.Options(),
+        options=options or jobs.CustomJobOptions(),
     )
     return Trained(folder, outcome)
 

@@ -19,12 +19,12 @@ import tensorflow_datasets  # noqa: F401
 from array_record.python import array_record_module  # noqa: F401
 
 from trainer.data.preparing import parts, prefixes
-from trainer.data.preparing.earlier import known
+from trainer.data.preparing.previous import rows as previous_rows
 from trainer.prepare import prepare
 
 
 def run(kill: list[Any] | float | None, options: dict[str, Any]) -> None:
-    prefixes.TARGET_BYTES, parts.MAX_IMAGES, known.SETTLING_NS = 5000, 4, 0
+    prefixes.TARGET_BYTES, parts.MAX_IMAGES, previous_rows.SETTLING_NS = 5000, 4, 0
     if isinstance(kill, list):
         _kill_at(*kill)
     prepare(**options)

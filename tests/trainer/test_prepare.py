@@ -17,7 +17,7 @@ from localvertex_base.userinput.errors import UserError
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list, prefixes
-from trainer.data.preparing.earlier import known
+from trainer.data.preparing.previous import rows as previous_rows
 from trainer.data.sources.layout import ListedSource
 from trainer.data.splits import SPLITS
 from trainer.files import progress
@@ -175,7 +175,7 @@ def test_images_that_were_known_are_counted_apart(
     tmp_path: Path, progresses: list[Progress], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As if the files were old.
-    monkeypatch.setattr(known, "SETTLING_NS", -(10**15))
+    monkeypatch.setattr(previous_rows, "SETTLING_NS", -(10**15))
     source = folder(tmp_path / "source")
     run(source, tmp_path / "one", pipeline_root=str(tmp_path))
     noise(source / "a" / "new.png", seed=99)

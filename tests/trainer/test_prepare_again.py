@@ -14,8 +14,8 @@ from PIL import features
 from localvertex_base.userinput.errors import UserError
 from tests.support.growing import InBucket, Local, Place, change, content, fill, png, run
 from trainer.data.preparing import attempt, dataset_files, parts, prefixes, versions
-from trainer.data.preparing.earlier import known
-from trainer.data.preparing.earlier.gather import gather
+from trainer.data.preparing.previous import rows as previous_rows
+from trainer.data.preparing.previous.gather import gather
 from trainer.data.sources import folder, opening
 from vertex_testing.cloud_storage.server import CloudStorage
 
@@ -26,7 +26,7 @@ NOTHING_READ = "note: 0 images read"
 def many_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several shards per split; files count as unchanged at once, because no test changes one twice in a moment."""
     monkeypatch.setattr(prefixes, "TARGET_BYTES", 5000)
-    monkeypatch.setattr(known, "SETTLING_NS", 0)
+    monkeypatch.setattr(previous_rows, "SETTLING_NS", 0)
 
 
 @pytest.fixture
@@ -144,15 +144,15 @@ def test_what_cannot_be_used_is_said_in_one_line_and_all_images_are_read(
     run(local, "one")
     one = local.folder / "one"
     shard = sorted(one.glob("*.array_record*"))[0]
-    (pointer_file,) = (local.folder / "root").rglob("latest.json")
+    (history_file,) = (local.folder / "root").rglob("latest.json")
     damages: dict[Path, Callable[[bytes], bytes | None]] = {
         shard: lambda data: data[:-1] + bytes([data[-1] ^ 1]),
         one / "dataset.json": lambda data: data.replace(b'"format_version": 2', b'"format_version": 1'),
         one / "images.jsonl.gz": lambda data: data[:-9],
         sorted(one.glob("*.array_record*"))[1]: lambda data: None,
-        pointer_file: lambda data: data[:-20],
+        history_file: lambda data: data[:-20],
     }
-    state = pointer_file.read_bytes()
+    state = history_file.read_bytes()
     for number, (path, damage) in enumerate(damages.items()):
         data = path.read_bytes()
         changed = damage(data)
@@ -167,7 +167,7 @@ def test_what_cannot_be_used_is_said_in_one_line_and_all_images_are_read(
         assert "all images are read again" in lines[0]
         assert metadata["num_read"] == 24
         path.write_bytes(data)
-        pointer_file.write_bytes(state)
+        history_file.write_bytes(state)
         assert content(local, f"after{number}") == content(local, "one")
     shutil.rmtree(one)
     assert run(local, "last")["num_read"] == 24
@@ -195,7 +195,7 @@ def test_a_previous_dataset_that_is_deleted_meanwhile_is_no_failure(
 @pytest.mark.slow
 def test_images_that_may_have_changed_without_a_trace_are_read(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
     run(local, "one")
-    monkeypatch.setattr(known, "SETTLING_NS", 10**18)
+    monkeypatch.setattr(previous_rows, "SETTLING_NS", 10**18)
     assert run(local, "two")["num_read"] == 24
 
 

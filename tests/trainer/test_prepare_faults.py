@@ -14,10 +14,10 @@ from vertex_testing.cloud_storage.server import CloudStorage
 METADATA = "out/dataset.json"
 PHASES = {
     "listing what is in the output folder": r"GET .*/o\?.*prefix=out",
-    "reading the pointer": r"GET .*latest\.json",
+    "reading the history": r"GET .*latest\.json",
     "listing parts": r"GET .*/o\?.*prefix=root",
     "writing a part": r"(POST|PUT) .*root.*parts",
-    "writing the pointer": r"(POST|PUT) .*latest\.json",
+    "writing the history": r"(POST|PUT) .*latest\.json",
     "listing": r"GET .*/o\?.*prefix=source",
     "reading": r"GET .*/o/source.*alt=media",
     "writing a shard": r"(POST|PUT) .*images-train",
@@ -84,7 +84,7 @@ def test_passing_failures_and_halves_of_answers_change_nothing(server: CloudStor
     for add in kinds:
         for phase, pattern in PHASES.items():
             # The library reads the text of a 404 after its last attempt, so half of it ends a run.
-            if phase != "reading the pointer":
+            if phase != "reading the history":
                 add(pattern)
         code, lines = prepare()
         assert code == 0, lines

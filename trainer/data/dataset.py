@@ -137,13 +137,17 @@ def load(directory: str) -> Dataset:
         raise UserError(
             f"{path!r}: class {quoted(unnamed[0])} is in only one of class_names and statistics; run prepare again"
         )
+    names = [each.name for each in dataclasses.fields(StoredShard)]
     return Dataset(
         directory=directory,
         class_names=tuple(content["class_names"]),
         image_size=content["image_size"],
         fingerprint=content["fingerprint"],
         num_examples={split: content["num_examples"][split] for split in SPLITS},
-        shards={split: tuple(StoredShard(**shard) for shard in content["shards"][split]) for split in SPLITS},
+        shards={
+            split: tuple(StoredShard(**{name: shard[name] for name in names}) for shard in content["shards"][split])
+            for split in SPLITS
+        },
         statistics=content["statistics"],
     )
 

@@ -35,7 +35,7 @@ def serve(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
     """Serve as a parameter server or as one of its workers until the run is finished; return the exit code.
 
     Raises:
-        GaveUp: The chief has not come in time.
+        TimedOut: The chief has not come in time.
     """
     server = distribution.serve(training.cluster)
     training.stop.install()

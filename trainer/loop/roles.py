@@ -10,7 +10,7 @@ from exact_resume.errors import InputError
 from exact_resume.events import observers
 from exact_resume.events.log import EventLog, replica_name
 from exact_resume.events.observers import Observer
-from exact_resume.workers.patience import GaveUp
+from exact_resume.workers.deadline import TimedOut
 from exact_resume.workers.watchdog import Watchdog, leave, leave_displaced
 from localvertex_base.userinput.errors import UserError
 from trainer.data.stored.shards import damage_named
@@ -33,7 +33,7 @@ def run(training: Training) -> int:
     try:
         training.watch_lease()
         training.meet_workers()
-    except GaveUp as gave_up:
+    except TimedOut as gave_up:
         return gave_up.exit_code
     training.refuse_other_run()
     watchdog = Watchdog(training.options.watchdog_seconds)
@@ -52,7 +52,7 @@ def run(training: Training) -> int:
         if training.cluster.num_workers == 1 or not is_lost:
             raise
         leave(str(error).splitlines()[0][:300], log_event)
-    except GaveUp as gave_up:
+    except TimedOut as gave_up:
         exit_code = gave_up.exit_code
     except NotHolder as error:
         leave_displaced(error)

@@ -20,8 +20,8 @@ from exact_resume.events.observers import Observer
 from exact_resume.files import storage
 from exact_resume.workers import notices
 from exact_resume.workers.cluster import Cluster
+from exact_resume.workers.deadline import Deadline, TimedOut
 from exact_resume.workers.meeting import meet
-from exact_resume.workers.patience import GaveUp, Patience
 from exact_resume.workers.peers import Peer, wait_for
 from exact_resume.workers.signals import StopRequest
 from exact_resume.workers.watchdog import Watchdog, leave_displaced
@@ -64,16 +64,16 @@ class Training:
     cluster: Cluster
     stop: StopRequest
 
-    def patience(self) -> Patience:
+    def patience(self) -> Deadline:
         """Return how long to wait for other machines, from now on."""
-        return Patience(self.stop, self.options.peer_timeout_seconds, lambda text: print(text, flush=True))
+        return Deadline(self.stop, self.options.peer_timeout_seconds, lambda text: print(text, flush=True))
 
     def meet_workers(self) -> None:
         """Wait for the other workers, and compare with them all that must be equal.
 
         Raises:
             InputError: A field differs.
-            GaveUp: Not all have come, or a stop was requested.
+            TimedOut: Not all have come, or a stop was requested.
         """
         if self.cluster.is_evaluator:
             # It only reads checkpoints, perhaps on a machine of another kind, and may start last.
@@ -101,7 +101,7 @@ class Training:
         def pause(seconds: float) -> None:
             if self.stop.is_set:
                 print(f"{self.stop.signal_name}: stopped while waiting for the checkpoint directory", flush=True)
-                raise GaveUp(self.stop.exit_code)
+                raise TimedOut(self.stop.exit_code)
             time.sleep(seconds)
 
         job = os.environ.get(_JOB_ID, "")
@@ -112,7 +112,7 @@ class Training:
 
         Raises:
             NotHolder: Another job trains there.
-            GaveUp: A stop was requested.
+            TimedOut: A stop was requested.
         """
         found = occupant.identity_in(self.directory)
         # All workers refuse another run later.

@@ -96,7 +96,7 @@ def _trial_on_gpus(training: Training) -> Outcome | None:
     """Try XLA before this process initialises its GPUs; None on a CPU, where the first steps are early enough.
 
     Raises:
-        GaveUp: A stop was requested, or another worker has not come back from its trial.
+        TimedOut: A stop was requested, or another worker has not come back from its trial.
     """
     if not _tries_xla(training) or not distribution.has_gpu():
         return None

@@ -20,7 +20,7 @@ _DRAIN_SECONDS = 25
 """For the last predictions; the service kills a container 30 seconds after SIGTERM."""
 
 
-class Model(Protocol):
+class ImageClassifier(Protocol):
     """A model that answers image files."""
 
     @property
@@ -57,7 +57,7 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def serve(contract: Contract, load: Callable[[], Model], *, max_images: int = MAX_IMAGES) -> None:
+def serve(contract: Contract, load: Callable[[], ImageClassifier], *, max_images: int = MAX_IMAGES) -> None:
     """Serve until SIGTERM or SIGINT, and answer the requests that wait.
 
     Args:

@@ -20,7 +20,7 @@ from localvertex_base.userinput.spelling import on_one_line
 
 
 @dataclass(frozen=True, kw_only=True)
-class Endpoints:
+class ServiceUrls:
     """URLs of the services."""
 
     vertex: str = "https://{region}-aiplatform.googleapis.com"
@@ -37,8 +37,8 @@ class GoogleCloud:
         credentials: Credentials; None for those of the step's machine, which are looked for at the first call.
     """
 
-    def __init__(self, limits: Limits, *, endpoints: Endpoints | None = None, credentials: Any = None) -> None:
-        self._limits, self._endpoints, self._given = limits, endpoints or Endpoints(), credentials
+    def __init__(self, limits: Limits, *, endpoints: ServiceUrls | None = None, credentials: Any = None) -> None:
+        self._limits, self._endpoints, self._given = limits, endpoints or ServiceUrls(), credentials
 
     @cached_property
     def _credentials(self) -> Any:

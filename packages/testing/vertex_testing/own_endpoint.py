@@ -10,11 +10,11 @@ from unittest import mock
 from localvertex.api.steps.endpoint import StepsEndpoint
 from localvertex.containers.choice import Choice
 from localvertex.containers.serving.machine import Machine
-from localvertex.credentials.isolation import Credentials, NoCredentials
+from localvertex.credentials.isolation import IsolatedCredentials, NoCredentials
 from localvertex.processes.processes import Processes
 
 
-def steps_endpoint(work_dir: Path, credentials: Credentials) -> StepsEndpoint:
+def steps_endpoint(work_dir: Path, credentials: IsolatedCredentials) -> StepsEndpoint:
     """Return the endpoint of a run that has no processes of its own."""
     processes = Processes(grace_seconds=1)
     machine = Machine(work_dir=work_dir.absolute(), processes=processes, credentials=credentials, choice=Choice())

@@ -74,7 +74,7 @@ def test_a_chief_that_is_frozen_while_the_job_restarts_is_given_up(
     assert code == 134, job.logs()
     log = (tmp_path / "run-1.log").read_text()
     chief = r"chief 0 \(127\.0\.0\.1:\d+\)"
-    assert re.search(rf"^waiting for {chief} since 3\d s$", log, re.MULTILINE), log
+    assert re.search(rf"^waiting for {chief} for 3\d s$", log, re.MULTILINE), log
     assert re.search(rf"^gave up after 4\d s \(--peer-timeout-seconds\), still waiting for {chief}; exiting", log, re.M)
     job.run()
     wanted = json.loads((uninterrupted(2) / "result.json").read_text())

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from exact_resume.workers.patience import GaveUp
+from exact_resume.workers.deadline import TimedOut
 from exact_resume.workers.signals import StopRequest
 from tests.support.job import Job
 from trainer.loop.xla import trial as xla_trial
@@ -85,7 +85,7 @@ def test_a_child_ends_with_its_killed_parent(tmp_path: Path) -> None:
 def test_a_stop_request_ends_the_trial() -> None:
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        with pytest.raises(GaveUp) as caught:
+        with pytest.raises(TimedOut) as caught:
             tried(f"os.kill(os.getppid(), signal.SIGTERM); {HANGS}", stop=StopRequest().install())
     finally:
         for number, handler in handlers.items():

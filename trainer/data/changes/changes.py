@@ -8,7 +8,7 @@ from trainer.data.changes import images, lists, shifts
 from trainer.data.changes.images import ADDED, KINDS, RELABELLED, REMOVED, RENAMED, REPLACED, Change, Leftovers
 from trainer.data.changes.lists import Line
 from trainer.data.changes.measures import Counts, Distributions, bins
-from trainer.data.changes.shifts import Comparison
+from trainer.data.changes.shifts import ShiftTest
 from trainer.data.dataset import Dataset
 
 NUM_NAMED = 20
@@ -43,7 +43,7 @@ class Changes:
     """Class before, class now, and number of images, in descending order."""
     newly_rejected: tuple[int, list[tuple[str, str]]]
     """Number of usable images that became unusable, and the first names with reasons."""
-    comparisons: list[Comparison]
+    comparisons: list[ShiftTest]
     """All tests, significant or not."""
     distributions: tuple[Counts, Counts]
     """Histograms of all images, before and now."""
@@ -63,7 +63,7 @@ class Changes:
         return [each.name for each in self.classes if not each.num_now]
 
     @property
-    def shifts(self) -> list[Comparison]:
+    def shifts(self) -> list[ShiftTest]:
         """The tests that found a shift."""
         return [each for each in self.comparisons if each.is_shift]
 
@@ -142,16 +142,16 @@ class _Found:
         new = Distributions()
         for label, numbers in self._leftovers.new_contents():
             new.add(label, numbers)
-        earlier, present = (sample.distributions for sample in self._samples)
+        previous, present = (sample.distributions for sample in self._samples)
         return Changes(
             before=before,
             now=now,
-            classes=tuple(self._classes(earlier, present)),
+            classes=tuple(self._classes(previous, present)),
             first={kind: self._leftovers.first(kind, NUM_NAMED) for kind in KINDS},
             moves=self._leftovers.moves(_NUM_MOVES),
             newly_rejected=(self._num_rejected, self._rejected),
-            comparisons=shifts.compare(earlier, present, new),
-            distributions=(earlier.overall(), present.overall()),
+            comparisons=shifts.compare(previous, present, new),
+            distributions=(previous.overall(), present.overall()),
         )
 
     def _classes(self, before: Distributions, now: Distributions) -> Iterator[ClassChanges]:

@@ -30,9 +30,9 @@ def pairs(previous_directory: str, new_directory: str) -> Iterator[tuple[Line | 
             before.advance()
             now.advance()
             continue
-        earlier, present = before.line(), now.line()
-        order = _order(earlier, present)
-        yield earlier if order <= 0 else None, present if order >= 0 else None
+        previous, present = before.line(), now.line()
+        order = _order(previous, present)
+        yield previous if order <= 0 else None, present if order >= 0 else None
         if order <= 0:
             before.advance()
         if order >= 0:

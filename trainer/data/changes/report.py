@@ -4,7 +4,7 @@ from trainer.data.changes import shifts
 from trainer.data.changes.changes import NUM_NAMED, Changes, ClassChanges
 from trainer.data.changes.images import ADDED, KINDS, RELABELLED, REMOVED, RENAMED, REPLACED, Change
 from trainer.data.changes.measures import MEASURES, UNITS, Counts, value_of
-from trainer.data.changes.shifts import Comparison
+from trainer.data.changes.shifts import ShiftTest
 from trainer.data.pages import charts, page
 
 _TITLE = "Changes"
@@ -24,7 +24,7 @@ def render(changes: Changes, *, previous: str) -> str:
         previous: Address of the previous dataset, for the subtitle.
     """
     blocks: list[page.Block] = [
-        page.Figures(figures=[(name.replace("_", " "), f"{value:,}") for name, value in changes.metrics().items()]),
+        page.KeyFigures(figures=[(name.replace("_", " "), f"{value:,}") for name, value in changes.metrics().items()]),
         _shifts(changes),
         *_classes(changes),
         *_moves(changes),
@@ -77,7 +77,7 @@ def _shifts(changes: Changes) -> page.Block:
     )
 
 
-def _shift(found: Comparison) -> list[page.Cell]:
+def _shift(found: ShiftTest) -> list[page.Cell]:
     return [
         f"{found.name} ({UNITS[found.measure]})",
         found.class_name or "(all)",

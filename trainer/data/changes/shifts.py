@@ -24,7 +24,7 @@ _OVERALL = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class ShiftTest:
     """The test of one measure on two samples."""
 
     sample: str
@@ -59,7 +59,7 @@ class Comparison:
         return f"{self.name} of {where}, {self.sample}: {medians}, distance {self.distance:.2f}, p {self.p_value:.1e}"
 
 
-def compare(before: Distributions, now: Distributions, new: Distributions) -> list[Comparison]:
+def compare(before: Distributions, now: Distributions, new: Distributions) -> list[ShiftTest]:
     """Test each class and all classes together.
 
     Args:
@@ -82,7 +82,7 @@ def _counts(distributions: Distributions, label: str) -> npt.NDArray[np.int64]:
 
 def _test(
     before: npt.NDArray[np.int64], after: npt.NDArray[np.int64], sample: str, label: str, measure: int
-) -> Comparison | None:
+) -> ShiftTest | None:
     """Compare two histograms; None if they have too few images."""
     from scipy.special import kolmogorov
 
@@ -91,7 +91,7 @@ def _test(
         return None
     distance = float(np.abs(before.cumsum() / num_before - after.cumsum() / num_after).max())
     effective = num_before * num_after / (num_before + num_after)
-    return Comparison(
+    return ShiftTest(
         sample=sample,
         class_name=label,
         measure=measure,
@@ -108,7 +108,7 @@ def _median(counts: npt.NDArray[np.int64], measure: int) -> float:
     return value_of(measure, int(np.searchsorted(counts.cumsum(), counts.sum() / 2)))
 
 
-def _corrected(tests: Sequence[Comparison]) -> list[Comparison]:
+def _corrected(tests: Sequence[ShiftTest]) -> list[ShiftTest]:
     """Correct the p-values by Holm's method, which holds for tests that depend on each other, and keep the order."""
     corrected, largest = list(tests), 0.0
     ranked = sorted(range(len(tests)), key=lambda number: tests[number].p_value)

@@ -17,7 +17,7 @@ Cell = str | int | float
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figures:
+class KeyFigures:
     """Headline figures side by side."""
 
     kind: ClassVar[str] = "figures"
@@ -119,7 +119,7 @@ class Text:
     text: str
 
 
-Block = Figures | Table | Chart | Gallery | Pairs | Text
+Block = KeyFigures | Table | Chart | Gallery | Pairs | Text
 
 
 def render(*, title: str, subtitle: str = "", blocks: Sequence[Block] = ()) -> str:

@@ -16,11 +16,11 @@ from exact_resume.files.overlap import begun
 from trainer.data import dataset, splits
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import dataset_files, image_list, prefixes, shards
-from trainer.data.preparing.earlier.gather import gather
-from trainer.data.preparing.earlier.pointer import Entry, Unpersisted, Unusable
-from trainer.data.preparing.earlier.prepared import Prepared
-from trainer.data.preparing.earlier.reuse import NoPreviousDataset, entry_of, previous_of
 from trainer.data.preparing.engines.engine import Engine
+from trainer.data.preparing.previous.dataset import NoPreviousDataset, entry_of, previous_of
+from trainer.data.preparing.previous.gather import gather
+from trainer.data.preparing.previous.history import HistoryEntry, NoHistory, Unusable
+from trainer.data.preparing.previous.prepared import Prepared
 from trainer.data.preparing.quality import rejected
 from trainer.data.preparing.quality.limits import BadLimit, refuse_untrainable
 from trainer.data.preparing.quality.quality import Quality
@@ -34,7 +34,7 @@ from trainer.files import progress
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Wanted:
+class PrepareRequest:
     """What is to be made."""
 
     source: str
@@ -56,7 +56,7 @@ class Wanted:
 
     @property
     def address(self) -> str:
-        """Return the output folder as the pointer has it: absolute, or on gs://."""
+        """Return the output folder as the history has it: absolute, or on gs://."""
         return (
             self.output_directory
             if storage.is_remote(self.output_directory)
@@ -65,13 +65,13 @@ class Wanted:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Made:
+class PreparedResult:
     """A dataset that was made."""
 
     dataset: Dataset
     """Its folder is gone."""
-    entry: Entry
-    earlier: tuple[Entry, ...]
+    entry: HistoryEntry
+    previous: tuple[HistoryEntry, ...]
     """The entry of the previous dataset, if there is one."""
     num_read: int
     """Number of images that were read for it."""
@@ -80,12 +80,12 @@ class Made:
     """Size of the shards of the previous dataset that are part of it."""
 
 
-def attempt(wanted: Wanted, pointer: Unpersisted, *, is_trusted: bool, parts_folder: str) -> Made:
+def attempt(wanted: PrepareRequest, history: NoHistory, *, is_trusted: bool, parts_folder: str) -> PreparedResult:
     """Make the dataset; it appears complete or not at all.
 
     Args:
         wanted: The dataset.
-        pointer: Names the previous one, and gets this one.
+        history: Names the previous one, and gets this one.
         is_trusted: Whether images of the previous dataset are used; otherwise only its splits are.
         parts_folder: Where parts are found and made; empty for none, and all images are read.
 
@@ -96,7 +96,7 @@ def attempt(wanted: Wanted, pointer: Unpersisted, *, is_trusted: bool, parts_fol
     began_ns = time.time_ns()
     with (
         storage.scratch("prepare") as scratch,
-        begun(lambda: _previous(pointer, scratch, wanted, is_trusted=is_trusted)) as find_previous,
+        begun(lambda: _previous(history, scratch, wanted, is_trusted=is_trusted)) as find_previous,
     ):
         with progress.shown("listing", "entries") as found:
             opened = open_source(wanted.source, str(scratch), found.advance)
@@ -112,7 +112,7 @@ def attempt(wanted: Wanted, pointer: Unpersisted, *, is_trusted: bool, parts_fol
                 wanted.make_engine(
                     file=file,
                     parts_folder=parts_folder,
-                    work_folder=pointer.parts or str(scratch),
+                    work_folder=history.parts or str(scratch),
                     is_remote=storage.is_remote(wanted.address),
                 )
             ) as engine,
@@ -161,34 +161,38 @@ def attempt(wanted: Wanted, pointer: Unpersisted, *, is_trusted: bool, parts_fol
             train = shards.to_records(prepared.images(rows.used("train", *prefixes.bounds(""))))
             shown = shards.to_records(prepared.images(quality.shown()))
             entry = entry_of(directory, wanted.address, began_ns=began_ns)
-            earlier = (dataclasses.replace(previous.entry, is_published=True),) if previous.entry else ()
-            with begun(lambda: pointer.write(entry, *earlier)) as wait_for_pointer:
+            kept = (dataclasses.replace(previous.entry, is_published=True),) if previous.entry else ()
+            with begun(lambda: history.write(entry, *kept)) as wait_for_history:
                 wanted.write_report(made, train, {record.file_name: record for record in shown})
                 wanted.write_changes(previous.folder, previous.entry.dataset if previous.entry else "", str(directory))
-                wait_for_pointer()
+                wait_for_history()
             sizes = {path.name: path.stat().st_size for path in directory.iterdir()}
             # A shard that is copied in the bucket is an empty file here.
             sizes |= {shard.name: shard.num_bytes for split in SPLITS for shard in made.shards[split]}
-    return Made(
+    return PreparedResult(
         dataset=made,
         entry=entry,
-        earlier=earlier,
+        previous=kept,
         num_read=num_read,
         num_bytes_written=sum(size for name, size in sizes.items() if name not in previous.reused),
         num_bytes_reused=sum(previous.reused.values()),
     )
 
 
-def _previous(pointer: Unpersisted, scratch: pathlib.Path, wanted: Wanted, *, is_trusted: bool) -> NoPreviousDataset:
+def _previous(
+    history: NoHistory, scratch: pathlib.Path, wanted: PrepareRequest, *, is_trusted: bool
+) -> NoPreviousDataset:
     try:
-        return previous_of(pointer, scratch, image_size=wanted.image_size, is_remote=storage.is_remote(wanted.address))
+        return previous_of(history, scratch, image_size=wanted.image_size, is_remote=storage.is_remote(wanted.address))
     except Unusable:
         if is_trusted:
             raise
         return NoPreviousDataset()
 
 
-def _statistics(wanted: Wanted, opened: Source, rows: Rows, directory: pathlib.Path, quality: Quality) -> Statistics:
+def _statistics(
+    wanted: PrepareRequest, opened: Source, rows: Rows, directory: pathlib.Path, quality: Quality
+) -> Statistics:
     """Compute the statistics, write the lists of images, and refuse what cannot be trained on."""
     statistics = Statistics(opened.class_names, opened.remarks)
     with (

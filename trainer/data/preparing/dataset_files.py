@@ -14,12 +14,12 @@ from exact_resume.files.overlap import in_order
 from localvertex_base.userinput.errors import UserError
 from trainer.data import dataset, images
 from trainer.data.preparing import image_list, shards
-from trainer.data.preparing.earlier.pointer import Unusable
-from trainer.data.preparing.earlier.prepared import Prepared
-from trainer.data.preparing.earlier.reuse import NoPreviousDataset
+from trainer.data.preparing.previous.dataset import NoPreviousDataset
+from trainer.data.preparing.previous.history import Unusable
+from trainer.data.preparing.previous.prepared import Prepared
 from trainer.data.preparing.quality import near_duplicates, rejected
 from trainer.data.preparing.rows import Row, Rows
-from trainer.data.preparing.shards import Shard
+from trainer.data.preparing.shards import PlannedShard
 from trainer.data.preparing.statistics import Statistics
 from trainer.data.splits import SPLITS
 from trainer.data.stored import records
@@ -97,13 +97,13 @@ def write(
 
 def _new(
     directory: os.PathLike[str],
-    planned: Iterable[Shard],
+    planned: Iterable[PlannedShard],
     rows: Rows,
     previous: NoPreviousDataset,
     digest: Digest,
     reused: dict[str, StoredShard],
     progress: Progress,
-) -> Iterator[tuple[Shard, Iterator[Row]]]:
+) -> Iterator[tuple[PlannedShard, Iterator[Row]]]:
     """Put unchanged shards into the folder, and yield the others with their rows, to be read before the next one.
 
     Args:
@@ -134,7 +134,7 @@ def _new(
         progress.advance(old.num_records, num_known=old.num_records)
 
 
-def _counted(shard: Shard, rows: Rows, digest: Digest) -> Iterator[Row]:
+def _counted(shard: PlannedShard, rows: Rows, digest: Digest) -> Iterator[Row]:
     """Yield the rows of a shard, and add them to the digest of the dataset."""
     for row in shard.rows(rows):
         digest.update(shard.split.encode() + b":" + shards.distinct(row))

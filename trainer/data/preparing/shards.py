@@ -15,7 +15,7 @@ from trainer.data.stored.records import Record, serialize
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Shard:
+class PlannedShard:
     """A shard that is not written yet."""
 
     split: str
@@ -29,13 +29,13 @@ class Shard:
         return rows.used(self.split, *prefixes.bounds(self.prefix))
 
 
-def plan(split: str, rows: Rows) -> list[Shard]:
+def plan(split: str, rows: Rows) -> list[PlannedShard]:
     """Return the shards of a split, in the order of the hashes: a function of the rows."""
     found = list(
         prefixes.layout(lambda first, last: rows.extent(split, first, last), target_bytes=prefixes.TARGET_BYTES)
     )
     return [
-        Shard(split=split, prefix=prefix, name=f"{NAME}-{split}.array_record-{number:05d}-of-{len(found):05d}")
+        PlannedShard(split=split, prefix=prefix, name=f"{NAME}-{split}.array_record-{number:05d}-of-{len(found):05d}")
         for number, prefix in enumerate(found)
     ]
 
@@ -45,7 +45,7 @@ def distinct(row: Row) -> bytes:
     return f"{row.label}:{row.content_hash or ''}:{row.stored_hash};".encode()
 
 
-def write(directory: str | os.PathLike[str], shard: Shard, records: Iterable[tuple[Row, bytes]]) -> StoredShard:
+def write(directory: str | os.PathLike[str], shard: PlannedShard, records: Iterable[tuple[Row, bytes]]) -> StoredShard:
     """Write a shard; the same images give the same bytes on every machine.
 
     Args:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any
 
-from exact_resume.workers.patience import POLL_SECONDS, GaveUp
+from exact_resume.workers.deadline import POLL_SECONDS, TimedOut
 from exact_resume.workers.signals import StopRequest
 
 _LIMIT_SECONDS = 300.0
@@ -48,7 +48,7 @@ def on_gpus(request: Mapping[str, Any], *, stop: StopRequest) -> Outcome:
         stop: A stop request ends the trial.
 
     Raises:
-        GaveUp: A stop was requested.
+        TimedOut: A stop was requested.
     """
     import tensorflow as tf
 
@@ -98,7 +98,7 @@ def run(
         limit_seconds: Longest time.
 
     Raises:
-        GaveUp: A stop was requested.
+        TimedOut: A stop was requested.
     """
     print(f"timing XLA in a process of its own, for at most {limit_seconds:g} s", flush=True)
     # Files instead of pipes, which the compiler's own children could keep open.
@@ -121,7 +121,7 @@ def _wait(child: "subprocess.Popen[bytes]", stop: StopRequest, limit_seconds: fl
     while child.poll() is None:
         if stop.is_set:
             print(f"{stop.signal_name}: stopped during the trial of XLA; there is nothing to save", flush=True)
-            raise GaveUp(stop.exit_code)
+            raise TimedOut(stop.exit_code)
         if time.monotonic() > deadline:
             return True
         time.sleep(POLL_SECONDS)

@@ -109,7 +109,7 @@ def _lines(directory: str, summary: _Summary) -> Iterator[str]:
 
 
 def _overview(summary: _Summary, *, num_bad: int, missing: int, problems: Sequence[str]) -> Iterator[page.Block]:
-    yield page.Figures(
+    yield page.KeyFigures(
         figures=[
             ("predictions", f"{summary.num:,}"),
             ("classes predicted", f"{len(summary.classes):,}"),

@@ -17,7 +17,7 @@ from trainer.models.metrics import ACCURACY, METRICS
 from trainer.results import serving, significance
 from trainer.results.comparison import champion as champions, class_names, images
 from trainer.results.comparison.class_names import Classes
-from trainer.results.comparison.decision import ClassResult, Comparison, Scores, Table
+from trainer.results.comparison.decision import ClassResult, Comparison, ContingencyTable, Scores
 from trainer.results.comparison.images import Image, Unseen
 from trainer.results.comparison.not_comparable import NotComparable
 
@@ -188,9 +188,11 @@ def _scores(metric: str, labels: Labels, champion: Labels, challenger: Labels, n
     return Scores(metric=metric, champion=first, challenger=second, p_value=p_value)
 
 
-def _counted(labels: Labels, is_first: Labels, is_second: Labels, classes: Classes) -> tuple[Table, list[ClassResult]]:
+def _counted(
+    labels: Labels, is_first: Labels, is_second: Labels, classes: Classes
+) -> tuple[ContingencyTable, list[ClassResult]]:
     """Return the table, and the correct answers per class that has images."""
-    table = Table(
+    table = ContingencyTable(
         both=int((is_first & is_second).sum()),
         only_champion=int((is_first & ~is_second).sum()),
         only_challenger=int((is_second & ~is_first).sum()),

@@ -32,7 +32,7 @@ class Scores:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class ContingencyTable:
     """Number of images by who classifies them correctly."""
 
     both: int
@@ -105,7 +105,7 @@ class ClassResult:
 class Comparison:
     """Both models' results on images that neither has seen, of classes that both know."""
 
-    table: Table
+    table: ContingencyTable
     scores: Scores
     classes: list[ClassResult]
     num_left_out: int = 0
@@ -126,7 +126,7 @@ class Comparison:
 
 
 def decide(
-    table: Table, *, max_regression: float, must_improve: bool, scores: Scores | None = None
+    table: ContingencyTable, *, max_regression: float, must_improve: bool, scores: Scores | None = None
 ) -> tuple[bool, str]:
     """Return whether the new model replaces the champion, and why.
 

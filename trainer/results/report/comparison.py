@@ -57,7 +57,7 @@ def _figures(comparison: Comparison) -> page.Block:
     scores = comparison.scores
     test = "McNemar" if scores.metric == ACCURACY else "permutation test"
     unknown = [("left out, class new to the champion", f"{comparison.num_unknown:,}")] if comparison.unknown else []
-    return page.Figures(
+    return page.KeyFigures(
         figures=[
             ("metric", scores.metric),
             ("new model", f"{scores.challenger:.2%}"),

@@ -26,7 +26,7 @@ def render(dataset: Dataset, *, source: str, train: Iterable[Record], records: M
     """
     statistics = dataset.statistics
     blocks: list[page.Block] = [
-        page.Figures(
+        page.KeyFigures(
             figures=[
                 ("images", f"{sum(dataset.num_examples.values()):,}"),
                 *((f"in {split}", f"{dataset.num_examples[split]:,}") for split in SPLITS),

@@ -46,7 +46,7 @@ def render(
     checkpoint, start = trained.checkpoint, starting_weights.noted_start(checkpoint_directory)
     lost = best.lost_best_of(checkpoint_directory)
     blocks: list[page.Block] = [
-        page.Figures(
+        page.KeyFigures(
             figures=[
                 *_scores(evaluation),
                 ("test loss", f"{evaluation.loss:.4f}"),

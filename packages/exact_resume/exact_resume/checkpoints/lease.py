@@ -17,7 +17,7 @@ from exact_resume.errors import RunError
 from exact_resume.files import storage, this_process, versioned
 from exact_resume.files.bucket_errors import Replaced
 from exact_resume.files.publication import Fence
-from exact_resume.files.versioned import Version
+from exact_resume.files.versioned import FileVersion
 
 LEASE_FILE = "owner.json"
 HEARTBEAT_SECONDS = 10.0
@@ -57,7 +57,7 @@ class Lease:
         self._directory, self._path = directory, storage.join(directory, LEASE_FILE)
         self._job, self._token = job, uuid.uuid4().hex
         self._pause, self._report = pause, report
-        self._known, self._content, self._beat = Version(), dict[str, Any](), 0
+        self._known, self._content, self._beat = FileVersion(), dict[str, Any](), 0
         self.is_taken = False
         """Whether this process took the lease; it may have lost it since."""
         self._closed, self._lock = threading.Event(), threading.Lock()
@@ -184,7 +184,7 @@ class Lease:
     def _encoded(self) -> bytes:
         return storage.encode_json(seal.sealed({**self._content, "beat": self._beat}))
 
-    def _is_free(self, found: Version) -> bool:
+    def _is_free(self, found: FileVersion) -> bool:
         """Return whether this job may take the lease at once; a damaged lease may belong to a live holder."""
         content = _parse(found)
         process = content.get("process")
@@ -195,7 +195,7 @@ class Lease:
             or (isinstance(process, dict) and this_process.has_ended(process))
         )
 
-    def _lost(self, now: Version) -> NotHolder:
+    def _lost(self, now: FileVersion) -> NotHolder:
         new = "another process" if now.content is None else _describe(now)
         return NotHolder(f"{new} has taken over the run in {self._directory!r}; stopping this one")
 
@@ -228,7 +228,7 @@ def identity_of_holder(directory: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _parse(found: Version) -> dict[str, Any]:
+def _parse(found: FileVersion) -> dict[str, Any]:
     """Return the content of a lease; empty if it is missing or damaged."""
     try:
         content = json.loads(found.content or b"")
@@ -237,7 +237,7 @@ def _parse(found: Version) -> dict[str, Any]:
     return content if isinstance(content, dict) and seal.is_intact(content) else {}
 
 
-def _describe(found: Version) -> str:
+def _describe(found: FileVersion) -> str:
     content = _parse(found)
     process = content.get("process")
     if not isinstance(process, dict):

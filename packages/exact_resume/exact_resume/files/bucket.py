@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from exact_resume.files import bucket_errors, bucket_upload
-from exact_resume.files.bucket_client import TIMEOUT_SECONDS, Patience, client
+from exact_resume.files.bucket_client import TIMEOUT_SECONDS, RetryPolicy, client
 from exact_resume.files.bucket_errors import errors_of
 from exact_resume.files.bucket_upload import send
 from exact_resume.files.overlap import in_order
@@ -45,7 +45,7 @@ def read_range(path: str, start: int, num_bytes: int) -> bytes:
     """
     with _object(path) as blob:
         last = start + num_bytes - 1
-        return bytes(blob.download_as_bytes(start=start, end=last, retry=Patience(), timeout=TIMEOUT_SECONDS))
+        return bytes(blob.download_as_bytes(start=start, end=last, retry=RetryPolicy(), timeout=TIMEOUT_SECONDS))
 
 
 def download(path: str, file: IO[bytes]) -> None:
@@ -60,7 +60,7 @@ def download(path: str, file: IO[bytes]) -> None:
     # Without it, an object of no bytes would be a wrong range.
     options: dict[str, Any] = {"start": start} if start else {}
     with _object(path) as blob, contextlib.suppress(RequestRangeNotSatisfiable):
-        blob.download_to_file(file, retry=Patience(file.tell), timeout=TIMEOUT_SECONDS, **options)
+        blob.download_to_file(file, retry=RetryPolicy(file.tell), timeout=TIMEOUT_SECONDS, **options)
 
 
 def write(path: str, data: bytes) -> None:
@@ -93,7 +93,7 @@ def read_generation(path: str) -> tuple[bytes, int]:
         generation = int(identity(path)["generation"])
         # If the object was replaced between the two requests, read it again.
         with _object(path) as blob, contextlib.suppress(PreconditionFailed):
-            options = {"if_generation_match": generation, "retry": Patience(), "timeout": TIMEOUT_SECONDS}
+            options = {"if_generation_match": generation, "retry": RetryPolicy(), "timeout": TIMEOUT_SECONDS}
             return bytes(blob.download_as_bytes(**options)), generation
 
 
@@ -105,18 +105,18 @@ def replace(path: str, data: bytes, generation: int) -> int:
     """
     from google.api_core.exceptions import PreconditionFailed
 
-    patience = Patience()
+    policy = RetryPolicy()
     with _new_object(path) as blob:
         try:
             blob.upload_from_string(
-                data, if_generation_match=generation, retry=patience, timeout=TIMEOUT_SECONDS, checksum="crc32c"
+                data, if_generation_match=generation, retry=policy, timeout=TIMEOUT_SECONDS, checksum="crc32c"
             )
             return int(blob.generation)
         except PreconditionFailed:
             pass
     # After a failed request, the first attempt may have written the object all the same.
     with contextlib.suppress(FileNotFoundError):
-        content, found = read_generation(path) if patience.num_failures else (None, 0)
+        content, found = read_generation(path) if policy.num_failures else (None, 0)
         if content == data:
             return found
     raise bucket_errors.Replaced(path)
@@ -127,7 +127,7 @@ def remove_generation(path: str, generation: int) -> None:
     from google.api_core.exceptions import NotFound, PreconditionFailed
 
     with _new_object(path) as blob, contextlib.suppress(NotFound, PreconditionFailed):
-        blob.delete(if_generation_match=generation, retry=Patience(), timeout=TIMEOUT_SECONDS)
+        blob.delete(if_generation_match=generation, retry=RetryPolicy(), timeout=TIMEOUT_SECONDS)
 
 
 def exists(path: str) -> bool:
@@ -146,7 +146,7 @@ def size(path: str) -> int:
         FileNotFoundError: The object does not exist.
     """
     with _object(path) as blob:
-        blob.reload(retry=Patience(), timeout=TIMEOUT_SECONDS)
+        blob.reload(retry=RetryPolicy(), timeout=TIMEOUT_SECONDS)
     return int(blob.size)
 
 
@@ -157,7 +157,7 @@ def identity(path: str) -> dict[str, int | str]:
         FileNotFoundError: The object does not exist.
     """
     with _object(path) as blob:
-        blob.reload(retry=Patience(), timeout=TIMEOUT_SECONDS)
+        blob.reload(retry=RetryPolicy(), timeout=TIMEOUT_SECONDS)
         return _identity(blob)
 
 
@@ -204,7 +204,7 @@ def copy(source: Version, path: str) -> None:
                     old,
                     token=token,
                     if_source_generation_match=source.generation,
-                    retry=Patience(),
+                    retry=RetryPolicy(),
                     timeout=TIMEOUT_SECONDS,
                 )
                 if token is None:
@@ -255,13 +255,13 @@ def remove(path: str) -> None:
     Raises:
         FileNotFoundError: The object does not exist.
     """
-    patience = Patience()
+    policy = RetryPolicy()
     try:
         with _object(path) as blob:
-            blob.delete(retry=patience, timeout=TIMEOUT_SECONDS)
+            blob.delete(retry=policy, timeout=TIMEOUT_SECONDS)
     except FileNotFoundError:
         # After a failure it may be the first attempt that has removed it.
-        if not patience.num_failures:
+        if not policy.num_failures:
             raise
 
 
@@ -303,7 +303,7 @@ def _new_object(path: str) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _object(path: str) -> Iterator[Any]:
-    """Yield that of an object that should exist; failures become OSError."""
+    """Yield the blob of an existing object; failures become OSError."""
     from google.api_core.exceptions import NotFound
 
     with _new_object(path) as blob:
@@ -325,7 +325,7 @@ def _check_bucket(path: str) -> None:
 def _pages(directory: str, **options: Any) -> Iterator[Any]:
     """Yield the pages of a listing."""
     bucket, _ = _parts(directory)
-    policy = {"retry": Patience(), "timeout": TIMEOUT_SECONDS, "fields": _NAMES}
+    policy = {"retry": RetryPolicy(), "timeout": TIMEOUT_SECONDS, "fields": _NAMES}
     found = client().list_blobs(bucket, prefix=_prefix(directory), **{**policy, **options})
     return iter(found.pages)
 

@@ -1,4 +1,4 @@
-"""The connection to Cloud Storage: default credentials, or none with an emulator, and the patience of a request."""
+"""The connection to Cloud Storage: default credentials, or none with an emulator, and its retry policy."""
 
 import functools
 import logging
@@ -27,7 +27,7 @@ _MAX_IDLE_CONNECTIONS = 64
 _lock = threading.Lock()
 
 
-class Patience:
+class RetryPolicy:
     """Repeats a call after temporary failures, with growing random pauses, until an attempt or time limit.
 
     Google's own policy limits only the time, and a large transfer that advances would end at that limit. This one
@@ -118,7 +118,7 @@ def _no_credentials() -> Any:
 
 
 def _default_credentials() -> Any:
-    """Return those of the service account, or of the user; no project is needed, so that none is asked for."""
+    """Return the default credentials; no project is needed, so that none is asked for."""
     import google.auth
     from google.cloud.storage import Client
 

@@ -4,7 +4,7 @@ import base64
 import re
 from typing import IO, Any
 
-from exact_resume.files.bucket_client import TIMEOUT_SECONDS, Patience, session
+from exact_resume.files.bucket_client import TIMEOUT_SECONDS, RetryPolicy, session
 
 _RESUMABLE_BYTES = 2**20
 """From this size on, what has arrived is worth a request more."""
@@ -24,11 +24,11 @@ def send(blob: Any, file: IO[bytes], num_bytes: int) -> None:
     file.seek(0)
     if num_bytes < _RESUMABLE_BYTES:
         blob.upload_from_string(
-            file.read(), _CONTENT_TYPE, retry=Patience(), timeout=TIMEOUT_SECONDS, checksum="crc32c"
+            file.read(), _CONTENT_TYPE, retry=RetryPolicy(), timeout=TIMEOUT_SECONDS, checksum="crc32c"
         )
         return
     url = blob.create_resumable_upload_session(
-        _CONTENT_TYPE, size=num_bytes, retry=Patience(), timeout=TIMEOUT_SECONDS, checksum=None
+        _CONTENT_TYPE, size=num_bytes, retry=RetryPolicy(), timeout=TIMEOUT_SECONDS, checksum=None
     )
     _Upload(url, file, num_bytes).run()
 
@@ -46,7 +46,7 @@ class _Upload:
 
     def run(self) -> None:
         """Send the content until all of it has arrived."""
-        Patience(lambda: self._num_arrived)(self._attempt)()
+        RetryPolicy(lambda: self._num_arrived)(self._attempt)()
 
     def _attempt(self) -> None:
         if not self._is_known:

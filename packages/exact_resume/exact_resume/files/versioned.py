@@ -19,7 +19,7 @@ _WITHOUT_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Version:
+class FileVersion:
     """One version of a file."""
 
     content: bytes | None = None
@@ -28,24 +28,24 @@ class Version:
     """Generation on gs://, elsewhere the time of the last change in nanoseconds."""
 
 
-def read(path: str) -> Version:
+def read(path: str) -> FileVersion:
     """Return the current version of a file; it need not exist."""
     with contextlib.suppress(*MISSING):
         if storage.is_remote(path):
             content, generation = bucket.read_generation(path)
-            return Version(content=content, number=generation)
-        return Version(content=storage.read_bytes(path), number=os.stat(path).st_mtime_ns)
-    return Version()
+            return FileVersion(content=content, number=generation)
+        return FileVersion(content=storage.read_bytes(path), number=os.stat(path).st_mtime_ns)
+    return FileVersion()
 
 
-def replace(path: str, data: bytes, known: Version) -> Version:
+def replace(path: str, data: bytes, known: FileVersion) -> FileVersion:
     """Write a file if its version is still the known one; return the new version.
 
     Raises:
         Replaced: The file has another version.
     """
     if storage.is_remote(path):
-        return Version(content=data, number=bucket.replace(path, data, known.number))
+        return FileVersion(content=data, number=bucket.replace(path, data, known.number))
     if storage.is_object_store(path):
         _check(path, known)
         storage.write_bytes(path, data)
@@ -72,7 +72,7 @@ def replace(path: str, data: bytes, known: Version) -> Version:
     return read(path)
 
 
-def renew(path: str, data: bytes, known: Version) -> Version:
+def renew(path: str, data: bytes, known: FileVersion) -> FileVersion:
     """Give a file another version if its version is still the known one; return the new version.
 
     Locally only the time changes, because a full disk has no room for new content.
@@ -89,7 +89,7 @@ def renew(path: str, data: bytes, known: Version) -> Version:
     return read(path)
 
 
-def remove(path: str, known: Version) -> None:
+def remove(path: str, known: FileVersion) -> None:
     """Remove a file if its content is the known one; otherwise do nothing."""
     if storage.is_remote(path):
         bucket.remove_generation(path, known.number)
@@ -98,6 +98,6 @@ def remove(path: str, known: Version) -> None:
             os.unlink(path)
 
 
-def _check(path: str, known: Version) -> None:
+def _check(path: str, known: FileVersion) -> None:
     if read(path) != known:
         raise Replaced(path)

@@ -14,7 +14,7 @@ from typing import Any
 
 from exact_resume.errors import InputError
 from exact_resume.workers.cluster import Cluster
-from exact_resume.workers.patience import POLL_SECONDS, Patience
+from exact_resume.workers.deadline import POLL_SECONDS, Deadline
 
 _MAX_BYTES = 2**20
 _MAX_NAMED = 3
@@ -24,17 +24,17 @@ _CLOSING_SECONDS = 5.0
 _LOOPBACK = ("127.0.0.1", "localhost")
 
 
-def meet(cluster: Cluster, fields: Mapping[str, Any], patience: Patience) -> None:
+def meet(cluster: Cluster, fields: Mapping[str, Any], deadline: Deadline) -> None:
     """Return once all workers have shown equal fields.
 
     Args:
         cluster: The machines, and this process's task.
         fields: JSON values by name; all must be equal on all workers.
-        patience: How long to wait.
+        deadline: How long to wait.
 
     Raises:
         InputError: A field differs; all workers raise it with the same text.
-        GaveUp: Not all have come.
+        TimedOut: Not all have come.
     """
     own = {"task": f"{cluster.task_type} {cluster.task_index}", "fields": json.loads(json.dumps(fields))}
     tasks = {
@@ -42,7 +42,7 @@ def meet(cluster: Cluster, fields: Mapping[str, Any], patience: Patience) -> Non
         for kind in ("chief", "worker")
         for index, address in enumerate(cluster.addresses.get(kind, ()))
     }
-    verdict = _receive_all(own, tasks, patience) if cluster.is_chief else _show(own, tasks, patience)
+    verdict = _receive_all(own, tasks, deadline) if cluster.is_chief else _show(own, tasks, deadline)
     if verdict:
         raise InputError(verdict)
 
@@ -66,10 +66,10 @@ def _some(tasks: Sequence[str]) -> str:
     return ", ".join(tasks[:_MAX_NAMED]) + more
 
 
-def _receive_all(own: dict[str, Any], tasks: Mapping[str, str], patience: Patience) -> str:
+def _receive_all(own: dict[str, Any], tasks: Mapping[str, str], deadline: Deadline) -> str:
     """Wait for all workers as the chief; return the difference, which they get, too."""
     with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
-        listener = stack.enter_context(_listen(tasks[own["task"]], patience))
+        listener = stack.enter_context(_listen(tasks[own["task"]], deadline))
         selector.register(listener, selectors.EVENT_READ)
         texts: dict[socket.socket, bytes] = {}
         stack.callback(_close, texts)
@@ -82,7 +82,7 @@ def _receive_all(own: dict[str, Any], tasks: Mapping[str, str], patience: Patien
                 sent = missing
             if not missing:
                 break
-            patience.check(missing)
+            deadline.check(missing)
             for key, _ in selector.select(POLL_SECONDS):
                 _receive(key.fileobj, listener, selector, texts)
         verdict = difference(fields_of)
@@ -154,18 +154,18 @@ def _wait_until_closed(guests: Mapping[socket.socket, bytes]) -> None:
                     break
 
 
-def _listen(address: str, patience: Patience) -> socket.socket:
+def _listen(address: str, deadline: Deadline) -> socket.socket:
     host, _, port = address.rpartition(":")
     while True:
         try:
             return socket.create_server((host if host in _LOOPBACK else "", int(port)))
         except OSError as error:
             # A predecessor on this machine may still be leaving.
-            patience.check([f"its own address {address} ({error.strerror})"])
+            deadline.check([f"its own address {address} ({error.strerror})"])
             time.sleep(POLL_SECONDS)
 
 
-def _show(own: dict[str, Any], tasks: Mapping[str, str], patience: Patience) -> str:
+def _show(own: dict[str, Any], tasks: Mapping[str, str], deadline: Deadline) -> str:
     """Show the fields to the chief; return its verdict."""
     chief, address = next(iter(tasks.items()))
     host, _, port = address.rpartition(":")
@@ -175,19 +175,19 @@ def _show(own: dict[str, Any], tasks: Mapping[str, str], patience: Patience) -> 
             socket.create_connection((host, int(port)), timeout=POLL_SECONDS) as connection,
         ):
             connection.sendall(json.dumps(own).encode() + b"\n")
-            if (verdict := _await_verdict(connection, f"{chief} ({address})", patience)) is not None:
+            if (verdict := _await_verdict(connection, f"{chief} ({address})", deadline)) is not None:
                 return verdict
         until = time.monotonic() + _PAUSE_SECONDS
         while time.monotonic() < until:
-            patience.check([f"{chief} ({address})"])
+            deadline.check([f"{chief} ({address})"])
             time.sleep(POLL_SECONDS)
 
 
-def _await_verdict(chief: socket.socket, name: str, patience: Patience) -> str | None:
+def _await_verdict(chief: socket.socket, name: str, deadline: Deadline) -> str | None:
     """Return the verdict; None if the chief has gone, or if another program answers, such as TensorFlow."""
     text, missing = b"", [name]
     while len(text) <= _MAX_BYTES:
-        patience.check(missing)
+        deadline.check(missing)
         try:
             if not (piece := chief.recv(65536)):
                 return None

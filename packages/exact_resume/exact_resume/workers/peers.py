@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
-from exact_resume.workers.patience import POLL_SECONDS, Patience
+from exact_resume.workers.deadline import POLL_SECONDS, Deadline
 
 State = Literal["alive", "frozen", "gone"]
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
@@ -56,16 +56,16 @@ class Peer:
         )
 
 
-def wait_for(peers: Sequence[Peer], patience: Patience) -> None:
+def wait_for(peers: Sequence[Peer], deadline: Deadline) -> None:
     """Return when all peers are alive.
 
     Raises:
-        GaveUp: They have not come in time, or a stop was requested.
+        TimedOut: They have not come in time, or a stop was requested.
     """
     for peer in peers:
         # A look takes seconds, and a stop is followed between two of them.
         while not peer.was_alive and peer.look() != "alive":
-            patience.check([each.name for each in peers if not each.was_alive])
+            deadline.check([each.name for each in peers if not each.was_alive])
             time.sleep(POLL_SECONDS)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from exact_resume.errors import InputError
-from exact_resume.workers import patience as patiences
+from exact_resume.workers import deadline as deadlines
 from exact_resume.workers.cluster import Cluster
+from exact_resume.workers.deadline import Deadline, TimedOut
 from exact_resume.workers.meeting import difference, meet
-from exact_resume.workers.patience import GaveUp, Patience
 from exact_resume.workers.signals import StopRequest
 
 SETTINGS_FRAME = bytes([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100])
@@ -38,7 +38,7 @@ class Worker(threading.Thread):
         self.raised: BaseException | None = None
         self.said: list[str] = []
         self.stop = StopRequest()
-        self._meet: Callable[[], None] = lambda: meet(own, fields, Patience(self.stop, seconds, self.said.append))
+        self._meet: Callable[[], None] = lambda: meet(own, fields, Deadline(self.stop, seconds, self.said.append))
         self.start()
 
     def run(self) -> None:
@@ -106,19 +106,19 @@ def test_a_field_that_one_worker_lacks_is_a_difference() -> None:
 
 
 def test_each_says_whom_it_waits_for_and_gives_up(addresses: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patiences, "SECONDS_BETWEEN_REPORTS", 0.1)
+    monkeypatch.setattr(deadlines, "SECONDS_BETWEEN_REPORTS", 0.1)
     alone = Worker(cluster(addresses, "worker", 1), {}, seconds=3.0)
     raised = alone.end()
-    assert isinstance(raised, GaveUp)
+    assert isinstance(raised, TimedOut)
     assert raised.exit_code == 134
-    assert alone.said[0].startswith(f"waiting for chief 0 ({addresses[0]}) since ")
+    assert alone.said[0].startswith(f"waiting for chief 0 ({addresses[0]}) for ")
     assert alone.said[-1].startswith("gave up after ")
     chief = Worker(cluster(addresses, "chief"), {}, seconds=PATIENT)
     worker = Worker(cluster(addresses, "worker"), {}, seconds=PATIENT)
     # Both know from the chief who is missing.
     for waiting in (chief, worker):
         for _ in range(600):
-            if any(line.startswith("waiting for worker 1 (127.0.0.1:1) since") for line in waiting.said):
+            if any(line.startswith("waiting for worker 1 (127.0.0.1:1) for") for line in waiting.said):
                 break
             threading.Event().wait(0.05)
         else:
@@ -126,7 +126,7 @@ def test_each_says_whom_it_waits_for_and_gives_up(addresses: tuple[str, ...], mo
     for waiting in (chief, worker):
         waiting.stop.signal_number = 15
         raised = waiting.end()
-        assert isinstance(raised, GaveUp)
+        assert isinstance(raised, TimedOut)
         assert raised.exit_code == 143
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from exact_resume.workers import peers
-from exact_resume.workers.patience import GaveUp, Patience
+from exact_resume.workers.deadline import Deadline, TimedOut
 from exact_resume.workers.peers import Peer, wait_for, watched
 from exact_resume.workers.signals import StopRequest
 
@@ -91,10 +91,10 @@ def test_a_peer_that_has_not_come_yet_is_not_lost(server: Server) -> None:
     peer = Peer("chief 0", "127.0.0.1:1")
     assert losses(peer, may_return=False) == [""] * 4
     said: list[str] = []
-    with pytest.raises(GaveUp):
-        wait_for([peer], Patience(StopRequest(), 0.1, said.append))
+    with pytest.raises(TimedOut):
+        wait_for([peer], Deadline(StopRequest(), 0.1, said.append))
     assert "still waiting for chief 0 (127.0.0.1:1)" in said[-1]
-    wait_for([Peer("chief 0", server.address)], Patience(StopRequest(), 60, said.append))
+    wait_for([Peer("chief 0", server.address)], Deadline(StopRequest(), 60, said.append))
 
 
 def test_the_watch_reports_a_frozen_peer_and_ends(server: Server, freeze: Callable[[bool], None]) -> None:

@@ -36,7 +36,7 @@ _WAITING, _MAX_WAITING = ("deployModel", "predict", "rawPredict"), 40
 _API, _OPERATIONS_API = "/{api:api}", "/{api:ui}"
 
 
-class Service(Protocol):
+class RequestHandler(Protocol):
     """What answers the requests."""
 
     unserved: str
@@ -91,7 +91,7 @@ class OperationsApi(StringConvertor):
     regex = "v1beta1|v1|ui"
 
 
-def application(service: Service, access: Access, beside: Beside = lambda _: nullcontext()) -> Starlette:
+def application(service: RequestHandler, access: Access, beside: Beside = lambda _: nullcontext()) -> Starlette:
     """Build the application.
 
     Args:
@@ -120,7 +120,7 @@ def application(service: Service, access: Access, beside: Beside = lambda _: nul
     return app
 
 
-def _routes(service: Service) -> list[Route]:
+def _routes(service: RequestHandler) -> list[Route]:
     """Build the routes of all pages and API methods."""
     found = [*service.routes]
     waiting = CapacityLimiter(_MAX_WAITING)

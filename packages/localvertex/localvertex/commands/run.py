@@ -63,11 +63,11 @@ def container_options(options: argparse.Namespace) -> ContainerOptions:
     )
 
 
-def custom_job_options(options: argparse.Namespace) -> jobs.Options:
+def custom_job_options(options: argparse.Namespace) -> jobs.CustomJobOptions:
     """Read the faults and the restart rule of custom jobs."""
     if options.seed is not None and not options.faults:
         raise UserError(f"--seed {options.seed} needs --faults random")
-    return jobs.Options(
+    return jobs.CustomJobOptions(
         restart_rule=jobs.RestartRule(options.restart_rule),
         faults=tuple(faults.parse(text) for text in options.fault),
         random_faults_seed=(options.seed or 0) if options.faults else None,

@@ -14,12 +14,12 @@ from localvertex.console.datasets import Datasets
 from localvertex.console.events.events import Events
 from localvertex.console.jobs.routes import JobRoutes
 from localvertex.console.local_route import routes_of
-from localvertex.console.models.models import Models
+from localvertex.console.models.models import ModelCatalogue
 from localvertex.console.run_files import RunFiles
 from localvertex.console.runs.actions import RunActions
 from localvertex.console.runs.graph import Graphs
 from localvertex.console.runs.listing import RunList
-from localvertex.console.runs.record import Records
+from localvertex.console.runs.record import WatchedRuns
 from localvertex.console.runs.routes import RunRoutes
 from localvertex.console.schedules.routes import ScheduleRoutes
 
@@ -43,8 +43,8 @@ class Console:
         schedules: Schedules,
         deployments: Deployments,
     ) -> None:
-        records, runs = Records(store, jobs.is_here), RunList(store)
-        self.models = Models(store, deployments)
+        records, runs = WatchedRuns(store, jobs.is_here), RunList(store)
+        self.models = ModelCatalogue(store, deployments)
         self._files = RunFiles(store.folder.parent)
         self._parts = (
             Creating(store, jobs),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call:
+class ContainerCommand:
     """One container command, with everything that it may see."""
 
     image: str

@@ -7,7 +7,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Protocol
 
-from localvertex.containers.call import Call, Prepared
+from localvertex.containers.call import ContainerCommand, Prepared
 from localvertex.containers.engine import Engine
 from localvertex.containers.options import ContainerOptions
 from localvertex.containers.sandbox import Sandbox
@@ -42,7 +42,7 @@ class Containers(Protocol):
         """Return whether a command finds this path of this machine."""
         ...
 
-    def prepared(self, call: Call) -> Prepared:
+    def prepared(self, call: ContainerCommand) -> Prepared:
         """Return the process for a call."""
         ...
 
@@ -94,7 +94,7 @@ class _Host:
         """Return whether the path exists."""
         return os.path.exists(path)
 
-    def prepared(self, call: Call) -> Prepared:
+    def prepared(self, call: ContainerCommand) -> Prepared:
         """Return the command as it is."""
         return Prepared(command=[*call.command, *call.arguments], env=dict(call.env))
 
@@ -113,6 +113,6 @@ class _Missing:
         """Return true, so that only the missing sandbox is reported, not the paths that it would hide."""
         return True
 
-    def prepared(self, call: Call) -> Prepared:
+    def prepared(self, call: ContainerCommand) -> Prepared:
         """Fail; the check before the run has already refused."""
         raise RuntimeError(self.problem)

@@ -14,7 +14,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from localvertex.containers import variables
-from localvertex.containers.call import Call, Prepared
+from localvertex.containers.call import ContainerCommand, Prepared
 from localvertex.containers.options import ContainerOptions
 from localvertex.credentials.secrets import is_masked
 from localvertex_base.userinput.errors import UserError
@@ -53,7 +53,7 @@ class Engine:
         """Return true: the content of an image is not known here."""
         return True
 
-    def prepared(self, call: Call) -> Prepared:
+    def prepared(self, call: ContainerCommand) -> Prepared:
         """Return the engine's command line for a call."""
         name = f"localvertex-{uuid4().hex}"
         env = variables.in_image(call)
@@ -95,7 +95,7 @@ class Engine:
         keep_id = ["--userns", "keep-id"] if os.getuid() else []
         return [*own, *keep_id, "--stop-timeout", "0"]
 
-    def _gpus(self, call: Call) -> list[str]:
+    def _gpus(self, call: ContainerCommand) -> list[str]:
         if not call.gpus:
             return []
         if self._name == "docker":
@@ -131,14 +131,14 @@ def _secrets(env: Mapping[str, str]) -> set[str]:
     return found | {name for name in _DESCRIPTIONS if any(text in env.get(name, "") for text in written)}
 
 
-def _limits(call: Call) -> list[str]:
+def _limits(call: ContainerCommand) -> list[str]:
     """Return the limits of the spec; an engine refuses more processors than the machine has."""
     available = float(os.cpu_count() or 1)
     cpus = ["--cpus", f"{max(_MIN_CPUS, min(call.cpus, available)):g}"] if call.cpus else []
     return cpus + (["--memory", f"{call.memory_bytes}b"] if call.memory_bytes else [])
 
 
-def _mounts(call: Call) -> list[str]:
+def _mounts(call: ContainerCommand) -> list[str]:
     """Return the mounts: the run, given paths and /gcs, at the same paths as here."""
     words = []
     for path in call.readable:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from localvertex.containers.call import Call, inside
+from localvertex.containers.call import ContainerCommand, inside
 from localvertex.containers.sandbox import is_of_system
 from localvertex.errors import TaskFailed
 from localvertex.values.buckets import Buckets
@@ -19,7 +19,7 @@ from localvertex_base.userinput.reading import parse_json
 _MAX_OUTPUT_BYTES = 2**26
 
 
-def check(call: Call, output_file: Path | None = None) -> None:
+def check(call: ContainerCommand, output_file: Path | None = None) -> None:
     """Remove links that lead out of what a command may see, and files that are neither files nor folders.
 
     Args:

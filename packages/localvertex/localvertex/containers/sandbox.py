@@ -14,7 +14,7 @@ from glob import glob
 from pathlib import Path
 
 from localvertex.containers import interpreter, variables
-from localvertex.containers.call import Call, Prepared, inside
+from localvertex.containers.call import ContainerCommand, Prepared, inside
 from localvertex.containers.options import ContainerOptions
 from localvertex.processes import in_sandbox
 from localvertex.processes.read_only import STARTER
@@ -52,7 +52,7 @@ class Sandbox:
         """Try the sandbox; return why it cannot be used, or an empty text."""
         with tempfile.TemporaryDirectory(prefix="localvertex-") as name:
             folder = Path(name)
-            call = Call(
+            call = ContainerCommand(
                 image="",
                 command=["true"],
                 arguments=[],
@@ -82,7 +82,7 @@ class Sandbox:
         """Return whether the sandbox shows a path of this machine, before anything of a run is mounted."""
         return os.path.exists(path) and (is_of_system(path) or inside(path, self._python))
 
-    def prepared(self, call: Call) -> Prepared:
+    def prepared(self, call: ContainerCommand) -> Prepared:
         """Return the command line that runs a call in the sandbox."""
         env = variables.in_sandbox(call, has_network=self._has_network)
         if call.credentials is None:
@@ -118,7 +118,7 @@ class Sandbox:
             words += ["--ro-bind-try", names, names]
         return words
 
-    def _mounts(self, call: Call) -> list[str]:
+    def _mounts(self, call: ContainerCommand) -> list[str]:
         """Return the mounts of a call; a later one covers an earlier one."""
         home, temporary = call.temporary / "home", call.temporary / "tmp"
         for each in (home, temporary):

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from localvertex.containers.call import Call
+from localvertex.containers.call import ContainerCommand
 
 OUTPUT_FOLDERS = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}
 """Sub-folders of base_output_directory (CustomJobSpec reference)."""
@@ -39,7 +39,7 @@ def own_environment() -> dict[str, str]:
     return env | {"PATH": path, "PYTHONUNBUFFERED": "1"}
 
 
-def in_sandbox(call: Call, *, has_network: bool) -> dict[str, str]:
+def in_sandbox(call: ContainerCommand, *, has_network: bool) -> dict[str, str]:
     """Return the variables of a command in the sandbox; of the user's, only those that programs need to run.
 
     Variables lead to sockets of agents, sessions and displays, and the names of secrets cannot be listed.
@@ -53,7 +53,7 @@ def in_sandbox(call: Call, *, has_network: bool) -> dict[str, str]:
     }
 
 
-def in_image(call: Call) -> dict[str, str]:
+def in_image(call: ContainerCommand) -> dict[str, str]:
     """Return the variables of a command in its image: those of the pipeline, of the service and of localvertex."""
     return {
         name: text

@@ -39,7 +39,7 @@ _CREDENTIALS = frozenset(
 _CREDENTIALS_PREFIX = "CLOUDSDK_AUTH_"
 
 
-class Credentials(ABC):
+class IsolatedCredentials(ABC):
     """What the processes of a run get of the user's credentials; `close` ends what it has started."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Credentials(ABC):
         """Release everything; no process may run any more."""
 
 
-class UserCredentials(Credentials):
+class UserCredentials(IsolatedCredentials):
     """All of them: `--with-credentials`."""
 
     is_users: ClassVar[bool] = True
@@ -90,7 +90,7 @@ class UserCredentials(Credentials):
         """Do nothing."""
 
 
-class NoCredentials(Credentials):
+class NoCredentials(IsolatedCredentials):
     """None: Google's libraries find no file, no token and a metadata server that has none. Safe for several threads."""
 
     def __init__(self) -> None:

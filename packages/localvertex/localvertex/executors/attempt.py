@@ -10,7 +10,7 @@ from typing import Any
 
 from localvertex.errors import TaskFailed
 from localvertex.executors.context import Context
-from localvertex.jobs import Status
+from localvertex.jobs import JobStatus
 from localvertex.processes import own_packages
 from localvertex.processes.processes import Process
 from localvertex.values.arguments import expand_arguments, present_inputs
@@ -38,7 +38,7 @@ class Attempt:
     context: Context
     report_exit: Callable[[int], None]
     """Receives the exit code of the step's process."""
-    report_custom_job: Callable[[Status], None]
+    report_custom_job: Callable[[JobStatus], None]
     """Receives the status of the step's custom job."""
 
     @property

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from localvertex.containers import leftovers
-from localvertex.containers.call import Call
+from localvertex.containers.call import ContainerCommand
 from localvertex.containers.gpus import visible_gpus
 from localvertex.containers.mounts import artifact_paths, mentioned_paths
 from localvertex.containers.programs import with_bash
@@ -76,7 +76,7 @@ def _run(attempt: Attempt, words: list[str], arguments: list[str], env: dict[str
     inputs += mentioned_paths([*words, *arguments], work_dir=context.work_dir)
     resources = attempt.container.resources
     accelerators = int(resources.get("accelerator", {}).get("count", 0) or 0)
-    call = Call(
+    call = ContainerCommand(
         image=attempt.container.image,
         command=words,
         arguments=arguments,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from localvertex.containers.choice import Choice
 from localvertex.containers.serving.machine import Machine
-from localvertex.credentials.isolation import Credentials
+from localvertex.credentials.isolation import IsolatedCredentials
 from localvertex.executors.steps_api import StepsApi
-from localvertex.jobs import FaultLedger, Options as CustomJobOptions
+from localvertex.jobs import CustomJobOptions, FaultLedger
 from localvertex.processes.forked_steps import ForkServers
 from localvertex.processes.processes import Processes
 from localvertex.store import record
@@ -47,7 +47,7 @@ class Context:
     job: dict[str, str]
     """Values of the job-wide placeholders."""
     processes: Processes
-    credentials: Credentials
+    credentials: IsolatedCredentials
     """What the processes get of the user's credentials."""
     api: StepsApi | None = None
     """What the steps reach of the API."""

@@ -8,24 +8,24 @@ Replicas become processes with the environment that the service gives them, rest
 
 from localvertex.jobs.faults.faults import Fault
 from localvertex.jobs.faults.ledger import FaultLedger
-from localvertex.jobs.faults.options import Options
+from localvertex.jobs.faults.options import CustomJobOptions
 from localvertex.jobs.job import CustomJob, Pool, Replica, read_job
 from localvertex.jobs.restart_rules import RestartRule
 from localvertex.jobs.run import run_job
-from localvertex.jobs.status import JobState, Outcome, ReplicaStatus, Status, Workspace
+from localvertex.jobs.status import JobState, JobStatus, Outcome, ReplicaStatus, Workspace
 
 __all__ = [
     "CustomJob",
+    "CustomJobOptions",
     "Fault",
     "FaultLedger",
     "JobState",
-    "Options",
+    "JobStatus",
     "Outcome",
     "Pool",
     "Replica",
     "ReplicaStatus",
     "RestartRule",
-    "Status",
     "Workspace",
     "read_job",
     "run_job",

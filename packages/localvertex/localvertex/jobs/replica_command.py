@@ -5,13 +5,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from localvertex.containers import leftovers
-from localvertex.containers.call import Call, Prepared
+from localvertex.containers.call import ContainerCommand, Prepared
 from localvertex.containers.choice import Choice
 from localvertex.containers.gpus import VARIABLE
 from localvertex.containers.mounts import mentioned_paths, output_folders
 from localvertex.containers.programs import with_bash
 from localvertex.containers.variables import OUTPUT_FOLDERS, own_environment
-from localvertex.credentials.isolation import Credentials
+from localvertex.credentials.isolation import IsolatedCredentials
 from localvertex.errors import TaskFailed
 from localvertex.jobs import images
 from localvertex.jobs.environment import metadata_environment
@@ -34,13 +34,13 @@ class ReplicaCommands:
         job: CustomJob,
         workspace: Workspace,
         processes: Processes,
-        credentials: Credentials,
+        credentials: IsolatedCredentials,
         containers: Choice,
         holders: ExitStack,
     ) -> None:
         self._job, self._workspace, self._processes = job, workspace, processes
         self._credentials, self._containers, self._holders = credentials, containers, holders
-        self._calls: list[Call] = []
+        self._calls: list[ContainerCommand] = []
         self._foreign = {pool.number for pool in job.pools if images.is_container_command(pool, containers)}
 
     @property
@@ -93,7 +93,9 @@ class ReplicaCommands:
         for call in self._calls if self._foreign and self._containers.how.confines else ():
             leftovers.check(call)
 
-    def _call(self, replica: Replica, env: dict[str, str], declared: frozenset[str], temporary: Path) -> Call:
+    def _call(
+        self, replica: Replica, env: dict[str, str], declared: frozenset[str], temporary: Path
+    ) -> ContainerCommand:
         """Return the container command of a replica.
 
         Raises:
@@ -111,7 +113,7 @@ class ReplicaCommands:
                 f"({work_dir}), outside of other runs; choose a folder there",
                 is_retryable=False,
             )
-        return Call(
+        return ContainerCommand(
             image=pool.image_uri,
             command=[*pool.entry_point] if is_image else with_bash([*pool.command]),
             arguments=[*pool.arguments] if is_image else [],

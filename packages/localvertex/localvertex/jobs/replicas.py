@@ -25,7 +25,7 @@ from localvertex.jobs.goodput.timeline import Mark
 from localvertex.jobs.job import CustomJob
 from localvertex.jobs.replica_process import Exit, ReplicaProcess
 from localvertex.jobs.restart_rules import Decision, Restarts, Verdict
-from localvertex.jobs.status import JobState, Outcome, Status
+from localvertex.jobs.status import JobState, JobStatus, Outcome
 from localvertex.processes import logs
 from localvertex.processes.network.loopback import LoopbackPorts
 
@@ -52,7 +52,7 @@ class JobRun:
         ledger: FaultLedger,
         restarts: Restarts,
         folder: Path,
-        observe: Callable[[Status], None],
+        observe: Callable[[JobStatus], None],
         report: Callable[[str], None],
         cancel: threading.Event,
     ) -> None:
@@ -102,8 +102,8 @@ class JobRun:
         return self._outcome
 
     @property
-    def _status(self) -> Status:
-        return Status(
+    def _status(self) -> JobStatus:
+        return JobStatus(
             state=self._state,
             replicas=tuple(each.status(self._id, self._events) for each in self._replicas),
             num_restarts=self._num_restarts,

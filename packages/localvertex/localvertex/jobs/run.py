@@ -8,14 +8,14 @@ from pathlib import Path
 from uuid import uuid4
 
 from localvertex.containers.choice import Choice
-from localvertex.credentials.isolation import Credentials, NoCredentials
+from localvertex.credentials.isolation import IsolatedCredentials, NoCredentials
 from localvertex.errors import TaskFailed
 from localvertex.jobs import images
 from localvertex.jobs.environment import held_addresses, service_environment
 from localvertex.jobs.faults import faults
 from localvertex.jobs.faults.faults import Fault
 from localvertex.jobs.faults.ledger import FaultLedger
-from localvertex.jobs.faults.options import Options
+from localvertex.jobs.faults.options import CustomJobOptions
 from localvertex.jobs.goodput.event_files import EventFiles
 from localvertex.jobs.gpus import gpu_environments
 from localvertex.jobs.job import CustomJob
@@ -23,7 +23,7 @@ from localvertex.jobs.replica_command import ReplicaCommands
 from localvertex.jobs.replica_process import ReplicaProcess
 from localvertex.jobs.replicas import JobRun
 from localvertex.jobs.restart_rules import Restarts
-from localvertex.jobs.status import Outcome, Status, Workspace
+from localvertex.jobs.status import JobStatus, Outcome, Workspace
 from localvertex.processes.network.metadata_server import MetadataServer
 from localvertex.processes.processes import Processes
 
@@ -33,13 +33,13 @@ def run_job(
     *,
     workspace: Workspace,
     processes: Processes,
-    credentials: Credentials | None = None,
+    credentials: IsolatedCredentials | None = None,
     containers: Choice | None = None,
-    observe: Callable[[Status], None] = lambda _: None,
+    observe: Callable[[JobStatus], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
     report: Callable[[str], None] = lambda _: None,
     cancel: threading.Event | None = None,
-    options: Options | None = None,
+    options: CustomJobOptions | None = None,
     ledger: FaultLedger | None = None,
     gpus: Sequence[str] | None = None,
 ) -> Outcome:
@@ -62,7 +62,7 @@ def run_job(
     Raises:
         TaskFailed: The job could not be started.
     """
-    options, ledger = options or Options(), ledger or FaultLedger()
+    options, ledger = options or CustomJobOptions(), ledger or FaultLedger()
     job = replace(job, base_output_directory=workspace.localised(job.base_output_directory))
     containers = containers or Choice()
     images.check(job, containers)
@@ -135,7 +135,7 @@ def _replicas_of(
     return replicas
 
 
-def _planned_faults(job: CustomJob, options: Options, warn: Callable[[str], None]) -> tuple[Fault, ...]:
+def _planned_faults(job: CustomJob, options: CustomJobOptions, warn: Callable[[str], None]) -> tuple[Fault, ...]:
     """Collect the faults of this job; random ones are reported, so that each can be repeated on its own.
 
     Raises:

@@ -72,7 +72,7 @@ class ReplicaStatus(Progress):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Status:
+class JobStatus:
     """A job at one moment."""
 
     state: JobState = JobState.PENDING
@@ -94,7 +94,7 @@ class Status:
 class Outcome:
     """How a job ended."""
 
-    status: Status
+    status: JobStatus
     error: str = ""
     exit_code: int | None = None
     """The exit code of the replica that decided the outcome."""

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from localvertex.jobs.status import Status
+from localvertex.jobs.status import JobStatus
 from localvertex_base.userinput import atomic_write
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import read_bytes
@@ -21,7 +21,7 @@ class StatusFile:
         self._path, self._without_secrets = folder / _FILE, without_secrets
         self._written: object = None
 
-    def write(self, status: Status) -> None:
+    def write(self, status: JobStatus) -> None:
         """Note the present status; a full disk does not end the job."""
         processes = [(each.is_running, each.num_starts, each.exit_code) for each in status.replicas]
         key = status.state, processes, len(status.marks), bool(status.goodput)

@@ -15,7 +15,7 @@ from localvertex.containers.choice import Choice
 from localvertex.containers.mounts import contains_private
 from localvertex.containers.options import ContainerOptions
 from localvertex.executors.steps_api import StepsApi
-from localvertex.jobs import Options as CustomJobOptions
+from localvertex.jobs import CustomJobOptions
 from localvertex_base.userinput.errors import UserError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")

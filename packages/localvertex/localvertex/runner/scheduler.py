@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 from localvertex.executors.context import Context
 from localvertex.processes import logs
 from localvertex.runner.agenda import Agenda
-from localvertex.runner.step_attempt import Outcome, Progress, run_attempt
+from localvertex.runner.step_attempt import AttemptOutcome, AttemptProgress, run_attempt
 from localvertex.runner.task_inputs import InputError, complete_inputs, explanations, resolve_inputs
 from localvertex.runner.task_tree import collect_dag, collect_loop, iterations, tasks_of
 from localvertex.store import executor_files
@@ -53,7 +53,7 @@ class Scheduler:
         self._agenda = Agenda()
         self._finished = finished
         # SimpleQueue: `put` may be called from a signal handler.
-        self._events: SimpleQueue[Outcome | Progress | Stop] = SimpleQueue()
+        self._events: SimpleQueue[AttemptOutcome | AttemptProgress | Stop] = SimpleQueue()
         self._num_running = 0
         self._starting: list[Task] = []
         self._is_stopping = False
@@ -83,12 +83,12 @@ class Scheduler:
             for event in self.events(min(waits, default=None)):
                 self.handle(event, root)
 
-    def handle(self, event: Outcome | Progress | Stop, root: Task) -> None:
+    def handle(self, event: AttemptOutcome | AttemptProgress | Stop, root: Task) -> None:
         """Handle an event."""
-        if isinstance(event, Progress):
+        if isinstance(event, AttemptProgress):
             event.task.custom_job = event.custom_job
             self._on_progress(event.task)
-        elif isinstance(event, Outcome):
+        elif isinstance(event, AttemptOutcome):
             self._num_running -= 1
             self.accept(event)
         else:
@@ -97,9 +97,9 @@ class Scheduler:
             for task in root.walk():
                 self._agenda.consider(task)
 
-    def events(self, wait_seconds: float | None) -> list[Outcome | Progress | Stop]:
+    def events(self, wait_seconds: float | None) -> list[AttemptOutcome | AttemptProgress | Stop]:
         """Return all pending events; wait for the first one, `wait_seconds` at most."""
-        found: list[Outcome | Progress | Stop] = []
+        found: list[AttemptOutcome | AttemptProgress | Stop] = []
         try:
             found.append(self._events.get(timeout=wait_seconds))
             while True:
@@ -212,7 +212,7 @@ class Scheduler:
         """Run one attempt at a step; called in its own thread."""
         self._events.put(run_attempt(task, executor, self._context, self._events.put))
 
-    def accept(self, outcome: Outcome) -> None:
+    def accept(self, outcome: AttemptOutcome) -> None:
         """Process the outcome of an attempt: the task's final state, or its next attempt."""
         task, policy = outcome.task, outcome.task.spec.retry
         task.exit_code, task.outputs = outcome.exit_code, outcome.outputs

@@ -21,7 +21,7 @@ from localvertex_base.userinput.temporary import temporary_folder
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class AttemptOutcome:
     """The outcome of an attempt."""
 
     task: Task
@@ -33,43 +33,43 @@ class Outcome:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Progress:
+class AttemptProgress:
     """A new status of the custom job of an attempt."""
 
     task: Task
     custom_job: dict[str, Any]
 
 
-Observe = Callable[[Progress], None]
+Observe = Callable[[AttemptProgress], None]
 
 
-def run_attempt(task: Task, executor: Container | Importer, context: Context, observe: Observe) -> Outcome:
+def run_attempt(task: Task, executor: Container | Importer, context: Context, observe: Observe) -> AttemptOutcome:
     """Run a step, or take its outputs from the cache. Never raises: every failure becomes the outcome."""
     exit_codes: list[int] = []
     try:
         _learn_secrets(task, executor, context)
         key = _cache_key(task, executor, context)
         if key and (cached := _cached(task, key, context)) is not None:
-            return Outcome(task=task, state=State.SKIPPED, outputs=cached)
+            return AttemptOutcome(task=task, state=State.SKIPPED, outputs=cached)
         outputs = execute(task, executor, context, exit_codes, observe)
         if key:
             step_cache.keep(
                 context.work_dir, key, outputs, f"{context.run_id}/{task.label}", context.credentials.secrets
             )
-        return Outcome(
+        return AttemptOutcome(
             task=task, state=State.SUCCEEDED, outputs=outputs, exit_code=exit_codes[-1] if exit_codes else None
         )
     except TaskFailed as error:
         code = error.exit_code if error.exit_code is not None else (exit_codes[-1] if exit_codes else None)
         failure, is_retryable = str(error), error.is_retryable
     except Cancelled:
-        return Outcome(task=task, state=State.CANCELLED, outputs=Values(), error="the run was stopped")
+        return AttemptOutcome(task=task, state=State.CANCELLED, outputs=Values(), error="the run was stopped")
     except OSError as error:
         code, failure, is_retryable = None, f"{type(error).__name__}: {error}", True
     except Exception as error:  # a defect of localvertex must end the task, not hang the run
         code, failure, is_retryable = None, f"localvertex failed: {type(error).__name__}: {error}", False
     failure = context.credentials.secrets.removed(failure)
-    return Outcome(
+    return AttemptOutcome(
         task=task, state=State.FAILED, outputs=Values(), error=failure, exit_code=code, is_retryable=is_retryable
     )
 
@@ -161,7 +161,7 @@ def execute(
             log=task.folder / executor_files.LOG,
             context=context,
             report_exit=exit_codes.append,
-            report_custom_job=lambda status: observe(Progress(task=task, custom_job=status.as_json())),
+            report_custom_job=lambda status: observe(AttemptProgress(task=task, custom_job=status.as_json())),
         )
         try:
             runner.execute(attempt)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from localvertex_base.userinput import private_files
+from localvertex_base.userinput import regular_files
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import parse_json
 
@@ -57,10 +57,10 @@ def find() -> StepEndpoint | None:
         return None
     advice = "start the step again with `python -m localvertex run`"
     try:
-        content = parse_json(private_files.read(name, max_bytes=_MAX_BYTES), "its text")
+        content = parse_json(regular_files.read_private(name, max_bytes=_MAX_BYTES), "its text")
     except FileNotFoundError:
         raise UserError(f"{VARIABLE} names {name!r}, which does not exist: the run has ended; {advice}") from None
-    except private_files.Unusable as error:
+    except regular_files.Unusable as error:
         raise UserError(f"{VARIABLE} names {name!r}, which {error}; {advice}") from None
     except UserError:
         content = None

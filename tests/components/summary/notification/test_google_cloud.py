@@ -11,7 +11,7 @@ import pytest
 from google.oauth2.credentials import Credentials
 
 from components.summary.notification import targets
-from components.summary.notification.google_cloud import Endpoints, GoogleCloud
+from components.summary.notification.google_cloud import GoogleCloud, ServiceUrls
 from components.summary.notification.targets import Targets, UserError
 from localvertex.processes import own_pip
 from tests.components.summary.notification.conftest import ERROR, JOB, PATIENT, Ended
@@ -69,7 +69,7 @@ class Google(Receiver):
     @property
     def cloud(self) -> GoogleCloud:
         """The services as the step calls them."""
-        endpoints = Endpoints(vertex=self.url, secret_manager=self.url, pubsub=self.url)
+        endpoints = ServiceUrls(vertex=self.url, secret_manager=self.url, pubsub=self.url)
         return GoogleCloud(PATIENT, endpoints=endpoints, credentials=Credentials(TOKEN))
 
 
@@ -194,7 +194,7 @@ def test_a_name_that_is_not_a_resource_is_refused_without_being_shown(ended: End
 
 
 def test_the_services_are_googles() -> None:
-    assert dataclasses.asdict(Endpoints()) == {
+    assert dataclasses.asdict(ServiceUrls()) == {
         "vertex": "https://{region}-aiplatform.googleapis.com",
         "secret_manager": "https://secretmanager.googleapis.com",
         "pubsub": "https://pubsub.googleapis.com",

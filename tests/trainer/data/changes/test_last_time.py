@@ -108,13 +108,13 @@ def test_a_defect_of_the_comparison_does_not_fail_the_dataset(
 def test_a_dataset_that_a_killed_attempt_published_is_compared_with_the_one_before(
     tmp_path: Path, source: Path
 ) -> None:
-    (pointer,) = (tmp_path / "root").rglob("latest.json")
-    before = json.loads(pointer.read_text())
+    (history,) = (tmp_path / "root").rglob("latest.json")
+    before = json.loads(history.read_text())
     metrics = run(source, tmp_path / "two", pipeline_root=str(tmp_path / "root"))
     assert metrics["images_added"] == 1
     # As it is while the dataset is published.
-    entry, *_ = json.loads(pointer.read_text())
-    pointer.write_text(json.dumps([entry | {"is_published": False}, *before]))
+    entry, *_ = json.loads(history.read_text())
+    history.write_text(json.dumps([entry | {"is_published": False}, *before]))
     assert run(source, tmp_path / "two", pipeline_root=str(tmp_path / "root")) == metrics
 
 

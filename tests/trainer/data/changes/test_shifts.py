@@ -6,7 +6,7 @@ from scipy import stats
 
 from trainer.data.changes import measures, shifts
 from trainer.data.changes.measures import Distributions
-from trainer.data.changes.shifts import ALL, Comparison
+from trainer.data.changes.shifts import ALL, ShiftTest
 
 
 def sampled(values: dict[str, list[int]]) -> Distributions:
@@ -24,7 +24,7 @@ def normal(seed: int, count: int, mean: float = 60.0, deviation: float = 10.0) -
     return [int(value) for value in np.clip(drawn, 0, measures.NUM_BINS - 1)]
 
 
-def of_all(before: Distributions, now: Distributions) -> list[Comparison]:
+def of_all(before: Distributions, now: Distributions) -> list[ShiftTest]:
     """Compare without new images."""
     return shifts.compare(before, now, Distributions())
 

@@ -14,7 +14,7 @@ def test_every_text_is_escaped() -> None:
         title=HOSTILE,
         subtitle=HOSTILE,
         blocks=[
-            page.Figures(figures=[(HOSTILE, HOSTILE)]),
+            page.KeyFigures(figures=[(HOSTILE, HOSTILE)]),
             page.Table(title=HOSTILE, columns=[HOSTILE], rows=[[HOSTILE]], note=HOSTILE, states=["bad"]),
             page.Text(title=HOSTILE, text=HOSTILE),
             page.Gallery(

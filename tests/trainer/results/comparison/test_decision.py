@@ -4,13 +4,13 @@ from math import comb
 
 import pytest
 
-from trainer.results.comparison.decision import ClassResult, Comparison, Table, decide
+from trainer.results.comparison.decision import ClassResult, Comparison, ContingencyTable, decide
 from trainer.results.report import comparison as report
 from vertex_testing.html import Page
 
 
-def table(both: int, only_champion: int, only_challenger: int, neither: int = 0) -> Table:
-    return Table(both=both, only_champion=only_champion, only_challenger=only_challenger, neither=neither)
+def table(both: int, only_champion: int, only_challenger: int, neither: int = 0) -> ContingencyTable:
+    return ContingencyTable(both=both, only_champion=only_champion, only_challenger=only_challenger, neither=neither)
 
 
 def visible(html: str) -> str:
@@ -47,7 +47,7 @@ def test_the_p_value_is_that_of_a_fair_coin(lost: int, gained: int) -> None:
     ],
 )
 def test_the_decision_and_its_reason(
-    found: Table, max_regression: float, must_improve: bool, is_promoted: bool, reason: str
+    found: ContingencyTable, max_regression: float, must_improve: bool, is_promoted: bool, reason: str
 ) -> None:
     decided = decide(found, max_regression=max_regression, must_improve=must_improve)
     assert decided[0] is is_promoted

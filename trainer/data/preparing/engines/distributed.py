@@ -23,7 +23,7 @@ from trainer.data.preparing.engines.beam import Beam
 from trainer.data.preparing.engines.engine import Records
 from trainer.data.preparing.parts import DamagedPart, Part
 from trainer.data.preparing.rows import Row
-from trainer.data.preparing.shards import Shard
+from trainer.data.preparing.shards import PlannedShard
 from trainer.data.sources.source import SourceImage
 from trainer.data.stored.metadata import StoredShard
 
@@ -93,12 +93,12 @@ class Distributed:
         return in_order(_Located.read, self._locate(rows), num_threads=_NUM_CONNECTIONS)
 
     def write_shards(
-        self, directory: str | os.PathLike[str], planned: Iterable[tuple[Shard, Iterable[Row]]], records: Records
+        self, directory: str | os.PathLike[str], planned: Iterable[tuple[PlannedShard, Iterable[Row]]], records: Records
     ) -> Iterator[StoredShard]:
         """Write shards on the workers, except those with images of the previous dataset, which are written here."""
         here = []
 
-        def items() -> Iterator[tuple[Shard, list[_Located]]]:
+        def items() -> Iterator[tuple[PlannedShard, list[_Located]]]:
             for shard, rows in planned:
                 some = list(rows)
                 if any(row.origin for row in some):
@@ -156,7 +156,7 @@ def _make(image_size: int, folder: str, images: Sequence[SourceImage]) -> Part:
     return parts.make(images, image_size, folder)
 
 
-def _write(folder: str, item: tuple[Shard, Sequence[_Located]]) -> StoredShard:
+def _write(folder: str, item: tuple[PlannedShard, Sequence[_Located]]) -> StoredShard:
     shard, located = item
     # In a temporary folder, because another worker may write the same shard at the same time.
     with tempfile.TemporaryDirectory(prefix="shard-") as scratch:

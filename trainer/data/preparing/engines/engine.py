@@ -6,7 +6,7 @@ from typing import Protocol
 
 from exact_resume.files import bucket
 from trainer.data.preparing.rows import Row
-from trainer.data.preparing.shards import Shard
+from trainer.data.preparing.shards import PlannedShard
 from trainer.data.sources.source import SourceImage
 from trainer.data.stored.metadata import StoredShard
 
@@ -41,7 +41,7 @@ class Engine(Protocol):
         ...
 
     def write_shards(
-        self, directory: str | os.PathLike[str], planned: Iterable[tuple[Shard, Iterable[Row]]], records: Records
+        self, directory: str | os.PathLike[str], planned: Iterable[tuple[PlannedShard, Iterable[Row]]], records: Records
     ) -> Iterator[StoredShard]:
         """Write shards and yield what they contain, in any order.
 

@@ -11,7 +11,7 @@ from trainer.data.preparing import parts, shards
 from trainer.data.preparing.engines.engine import Records
 from trainer.data.preparing.read import examined
 from trainer.data.preparing.rows import Row
-from trainer.data.preparing.shards import Shard
+from trainer.data.preparing.shards import PlannedShard
 from trainer.data.sources.source import SourceImage
 from trainer.data.stored.metadata import StoredShard
 
@@ -51,7 +51,7 @@ class Local:
             yield row, self._file.read(row.num_stored_bytes)
 
     def write_shards(
-        self, directory: str | os.PathLike[str], planned: Iterable[tuple[Shard, Iterable[Row]]], records: Records
+        self, directory: str | os.PathLike[str], planned: Iterable[tuple[PlannedShard, Iterable[Row]]], records: Records
     ) -> Iterator[StoredShard]:
         """Write one shard after the other."""
         return (shards.write(directory, shard, records(rows)) for shard, rows in planned)

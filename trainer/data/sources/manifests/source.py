@@ -11,7 +11,7 @@ from trainer.data.sources import opening
 from trainer.data.sources.manifests import addresses, lines
 from trainer.data.sources.manifests.entry import BadLine, OtherTask
 from trainer.data.sources.manifests.files import ManifestFile
-from trainer.data.sources.manifests.table import Line, Table
+from trainer.data.sources.manifests.table import Line, ManifestTable
 from trainer.data.sources.remarks import Remarks, first_names
 from trainer.data.sources.source import Count, SourceImage, uncounted
 
@@ -45,7 +45,7 @@ class ManifestSource:
         self.unreadable: list[tuple[str, str]] = []
         self._source = paths.shown(source)
         self._files, self._is_labelled = files, is_labelled
-        self._table = Table()
+        self._table = ManifestTable()
         for position in range(len(files)):
             self._table.add(self._read(position, count))
         self._unite()

@@ -39,7 +39,7 @@ class Line:
     """Number of the line in its manifest."""
 
 
-class Table:
+class ManifestTable:
     """All lines in the order in which they were added; after `unite`, one line per image."""
 
     def __init__(self) -> None:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from localvertex_base.userinput import atomic_write, private_files
+from localvertex_base.userinput import atomic_write, regular_files
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.private_files import Unusable as Unusable
+from localvertex_base.userinput.regular_files import Unusable as Unusable
 
 _TOKEN, _ADDRESS = Path("api", "token"), Path("api", "address")
 
@@ -60,7 +60,7 @@ def read(work_dir: Path) -> str:
         Unusable: Others may know it, or the file is damaged.
     """
     try:
-        text = private_files.read(path(work_dir), max_bytes=1000).strip()
+        text = regular_files.read_private(path(work_dir), max_bytes=1000).strip()
     except FileNotFoundError:
         return ""
     if not _VALID.fullmatch(text):
@@ -81,7 +81,7 @@ def publish(work_dir: Path, url: str) -> None:
 def address(work_dir: Path) -> str:
     """Return the address of the last server, empty if there was none, or if it is not on this machine."""
     try:
-        text = private_files.read(work_dir / _ADDRESS, max_bytes=1000).strip()
+        text = regular_files.read_private(work_dir / _ADDRESS, max_bytes=1000).strip()
     except (OSError, ValueError, Unusable):
         return ""
     return text if _OF_THIS_MACHINE.fullmatch(text) else ""

@@ -11,9 +11,9 @@ from localvertex.api.rest import errors
 from localvertex.api.rest.errors import rpc_error
 from localvertex.api.steps.reach import Reach
 from localvertex.containers.serving.machine import Machine
-from localvertex.credentials.isolation import Credentials, NoCredentials
+from localvertex.credentials.isolation import IsolatedCredentials, NoCredentials
 from localvertex.errors import TaskFailed
-from localvertex.jobs import CustomJob, JobState, Outcome, Status, Workspace, run_job
+from localvertex.jobs import CustomJob, JobState, JobStatus, Outcome, Workspace, run_job
 from localvertex.jobs.status_file import StatusFile
 from localvertex.processes.processes import Processes
 from localvertex.runner.engine import Options
@@ -108,7 +108,7 @@ class JobThreads:
     ) -> Outcome:
         """Run the processes of a job."""
 
-        def observe(status: Status) -> None:
+        def observe(status: JobStatus) -> None:
             if status.state is JobState.RUNNING:
                 with self._records.lock:
                     if not cancel.is_set():
@@ -140,7 +140,7 @@ class JobThreads:
         return outcome
 
     def _endpoint(
-        self, processes: Processes, credentials: Credentials, warn: Callable[[str], None]
+        self, processes: Processes, credentials: IsolatedCredentials, warn: Callable[[str], None]
     ) -> AbstractContextManager[object]:
         """Return the endpoint that the replicas of a job find."""
         machine = Machine(

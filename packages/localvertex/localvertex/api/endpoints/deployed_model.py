@@ -7,7 +7,7 @@ from uuid import uuid4
 from accelerators.job.finding import sentences
 from accelerators.job.shape import Reading
 from accelerators.rules.prediction import check_resources
-from localvertex.api.endpoints.records import Records
+from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.rest.call import Location
 from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
 from localvertex.api.rest.store import ID
@@ -35,7 +35,7 @@ class NewDeployedModel:
     """What is doubtful about the machines."""
 
 
-def new_deployed_model(records: Records, wanted: Resource, location: Location) -> NewDeployedModel:
+def new_deployed_model(records: EndpointRecords, wanted: Resource, location: Location) -> NewDeployedModel:
     """Check the DeployedModel of a request.
 
     Raises:

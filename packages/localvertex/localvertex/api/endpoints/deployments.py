@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from localvertex.api.endpoints.records import Records
+from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.containers.serving.container import ServingContainer
 from localvertex.containers.serving.machine import Machine
@@ -26,7 +26,7 @@ class Deployments:
     """
 
     def __init__(self, machine: Machine, log: Callable[[str], None] = lambda _: None) -> None:
-        self._machine, self.log, self._records = machine, log, Records(machine.work_dir)
+        self._machine, self.log, self._records = machine, log, EndpointRecords(machine.work_dir)
         self._lock = threading.Lock()
         self._starting: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._running: dict[str, ServingProcess] = {}

@@ -8,7 +8,7 @@ from uuid import uuid4
 from localvertex.api.endpoints import traffic
 from localvertex.api.endpoints.deployed_model import checked_change, new_deployed_model
 from localvertex.api.endpoints.deployments import Deployments
-from localvertex.api.endpoints.records import Records
+from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, invalid, not_found, rpc_error
@@ -40,7 +40,7 @@ class Endpoints:
         deployments: The processes of the models that are deployed to them; closed by its owner.
     """
 
-    def __init__(self, records: Records, operations: Operations, deployments: Deployments) -> None:
+    def __init__(self, records: EndpointRecords, operations: Operations, deployments: Deployments) -> None:
         self.records, self._operations, self._deployments = records, operations, deployments
 
     def create(self, call: Call) -> Resource:

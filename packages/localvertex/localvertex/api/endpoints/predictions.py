@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from localvertex.api.endpoints import traffic
 from localvertex.api.endpoints.deployments import Deployments
-from localvertex.api.endpoints.records import Records
+from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, invalid
 from localvertex.containers.serving.process import Answer, NotServing, ServingProcess
@@ -46,7 +46,7 @@ class Predictions:
         deployments: The processes of their models.
     """
 
-    def __init__(self, records: Records, deployments: Deployments) -> None:
+    def __init__(self, records: EndpointRecords, deployments: Deployments) -> None:
         self._records, self._deployments = records, deployments
 
     def predict(self, call: Call) -> Resource:

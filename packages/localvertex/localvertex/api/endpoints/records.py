@@ -20,7 +20,7 @@ from localvertex_base.userinput import atomic_write
 Resource = dict[str, Any]
 
 
-class Records:
+class EndpointRecords:
     """The endpoints of a work directory, as Endpoint messages in the API's JSON."""
 
     def __init__(self, work_dir: Path) -> None:

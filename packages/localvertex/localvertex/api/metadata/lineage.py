@@ -4,7 +4,7 @@ from collections import defaultdict
 from typing import Any
 
 from localvertex.api.metadata.nodes import ARTIFACT, ARTIFACTS, CONTEXT, EVENTS, EXECUTION, EXECUTIONS, Nodes, shown
-from localvertex.api.metadata.stores import Place
+from localvertex.api.metadata.stores import MetadataStore
 from localvertex.api.rest import filters, messages
 from localvertex.api.rest.call import Call
 
@@ -46,7 +46,7 @@ class Lineage:
         graph["events"] = [each for each in graph["events"] if each["artifact"] in names]
         return graph
 
-    def _subgraph(self, place: Place, executions: list[dict[str, Any]], names: set[str]) -> Subgraph:
+    def _subgraph(self, place: MetadataStore, executions: list[dict[str, Any]], names: set[str]) -> Subgraph:
         artifacts = self._nodes.named(place, ARTIFACT, sorted(names))
         kept = {each["name"] for each in artifacts}
         events = [

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from localvertex.api.metadata.lineage import Lineage
-from localvertex.api.metadata.nodes import ARTIFACT, CONTEXT, EXECUTION, Kind, Nodes
+from localvertex.api.metadata.nodes import ARTIFACT, CONTEXT, EXECUTION, NodeKind, Nodes
 from localvertex.api.metadata.pipeline_runs import PipelineRuns
 from localvertex.api.metadata.queries import list_nodes
 from localvertex.api.metadata.relations import Relations
@@ -67,7 +67,7 @@ class Metadata:
 
         return refreshed
 
-    def _methods_of(self, kind: Kind) -> dict[str, tuple[str, str, Method]]:
+    def _methods_of(self, kind: NodeKind) -> dict[str, tuple[str, str, Method]]:
         return {
             "create": ("POST", "", partial(self.nodes.create, kind=kind)),
             "get": ("GET", "/{id:id}", partial(self.nodes.get, kind=kind)),
@@ -76,7 +76,7 @@ class Metadata:
             "delete": ("DELETE", "/{id:id}", partial(self._delete, kind=kind)),
         }
 
-    def _delete(self, call: Call, kind: Kind) -> dict[str, Any]:
+    def _delete(self, call: Call, kind: NodeKind) -> dict[str, Any]:
         self.nodes.delete(call, kind)
         return self._operations.done(call, "DeleteOperationMetadata")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from localvertex.api.metadata.stores import MetadataStores, Place
+from localvertex.api.metadata.stores import MetadataStore, MetadataStores
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
@@ -31,7 +31,7 @@ _ETAG = re.compile(r"[0-9]{1,30}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class NodeKind:
     """One of the three kinds."""
 
     collection: str
@@ -44,11 +44,13 @@ class Kind:
 
 _FIELDS = ("displayName", "labels", "metadata", "description")
 
-CONTEXT = Kind(collection="contexts", message="Context", id_field="contextId", fields=_FIELDS)
+CONTEXT = NodeKind(collection="contexts", message="Context", id_field="contextId", fields=_FIELDS)
 
-EXECUTION = Kind(collection="executions", message="Execution", id_field="executionId", fields=(*_FIELDS, "state"))
+EXECUTION = NodeKind(collection="executions", message="Execution", id_field="executionId", fields=(*_FIELDS, "state"))
 
-ARTIFACT = Kind(collection="artifacts", message="Artifact", id_field="artifactId", fields=(*_FIELDS, "state", "uri"))
+ARTIFACT = NodeKind(
+    collection="artifacts", message="Artifact", id_field="artifactId", fields=(*_FIELDS, "state", "uri")
+)
 
 KINDS = (CONTEXT, EXECUTION, ARTIFACT)
 
@@ -62,11 +64,11 @@ class Nodes:
         for kind in KINDS:
             store.expect(kind.collection, _check)
 
-    def place_of(self, call: Call) -> Place:
+    def place_of(self, call: Call) -> MetadataStore:
         """Return the metadata store of a request, see `MetadataStores.place_of`."""
         return self._stores.place_of(call)
 
-    def read(self, place: Place, kind: Kind, node_id: str) -> dict[str, Any] | None:
+    def read(self, place: MetadataStore, kind: NodeKind, node_id: str) -> dict[str, Any] | None:
         """Return a record, None when it does not exist.
 
         Raises:
@@ -77,7 +79,7 @@ class Nodes:
         except Damaged as error:
             raise error.api_error(place.child(kind.collection, node_id)) from None
 
-    def find(self, place: Place, kind: Kind, node_id: str) -> dict[str, Any]:
+    def find(self, place: MetadataStore, kind: NodeKind, node_id: str) -> dict[str, Any]:
         """Return a record.
 
         Raises:
@@ -88,7 +90,7 @@ class Nodes:
             raise not_found(place.child(kind.collection, node_id))
         return node
 
-    def named(self, place: Place, kind: Kind, names: Iterable[str]) -> list[dict[str, Any]]:
+    def named(self, place: MetadataStore, kind: NodeKind, names: Iterable[str]) -> list[dict[str, Any]]:
         """Return the records with these names, without those that do not exist or are damaged."""
         found = []
         for name in dict.fromkeys(names):
@@ -99,7 +101,7 @@ class Nodes:
             found += [node] if node else []
         return found
 
-    def members(self, place: Place, context: dict[str, Any], field: str) -> list[str]:
+    def members(self, place: MetadataStore, context: dict[str, Any], field: str) -> list[str]:
         """Return the names of the artifacts or executions of a context; a pipeline has those of its runs, too."""
         found = list(context.get(field, []))
         if context.get("schemaTitle") == PIPELINE:
@@ -107,11 +109,11 @@ class Nodes:
                 found += each.get(field, []) if context["name"] in each.get("parentContexts", []) else []
         return found
 
-    def survey(self, place: Place, kind: Kind) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    def survey(self, place: MetadataStore, kind: NodeKind) -> tuple[list[dict[str, Any]], dict[str, str]]:
         """Return all records of a kind, and the ids of the damaged ones with the reason."""
         return self._store.survey(place.records(kind.collection))
 
-    def write(self, place: Place, kind: Kind, node: dict[str, Any]) -> None:
+    def write(self, place: MetadataStore, kind: NodeKind, node: dict[str, Any]) -> None:
         """Create or replace a record.
 
         Raises:
@@ -119,7 +121,7 @@ class Nodes:
         """
         self._store.write(place.records(kind.collection), node["name"].rpartition("/")[2], node)
 
-    def create(self, call: Call, kind: Kind) -> dict[str, Any]:
+    def create(self, call: Call, kind: NodeKind) -> dict[str, Any]:
         """Create a node."""
         place = self.place_of(call)
         body = messages.checked(call.version, kind.message, call.body)
@@ -131,7 +133,7 @@ class Nodes:
                 raise ApiError(Status.ALREADY_EXISTS, f"{place.child(kind.collection, node_id)} already exists")
             return self._add(place, kind, node_id, body)
 
-    def patch(self, call: Call, kind: Kind) -> dict[str, Any]:
+    def patch(self, call: Call, kind: NodeKind) -> dict[str, Any]:
         """Change the fields that the mask names, without a mask those that the request contains."""
         place = self.place_of(call)
         body = messages.checked(call.version, kind.message, call.body)
@@ -149,11 +151,11 @@ class Nodes:
             self.write(place, kind, node)
         return shown(node)
 
-    def get(self, call: Call, kind: Kind) -> dict[str, Any]:
+    def get(self, call: Call, kind: NodeKind) -> dict[str, Any]:
         """Return a node."""
         return shown(self.find(self.place_of(call), kind, call.resource_id))
 
-    def delete(self, call: Call, kind: Kind) -> None:
+    def delete(self, call: Call, kind: NodeKind) -> None:
         """Delete a node with all relations to it, so that a later one of the same name does not get them."""
         place = self.place_of(call)
         name = place.child(kind.collection, call.resource_id)
@@ -172,14 +174,14 @@ class Nodes:
                         self.write(place, other, without)
             self._store.remove(place.records(kind.collection), call.resource_id)
 
-    def _add(self, place: Place, kind: Kind, node_id: str, body: dict[str, Any]) -> dict[str, Any]:
+    def _add(self, place: MetadataStore, kind: NodeKind, node_id: str, body: dict[str, Any]) -> dict[str, Any]:
         given = {key: body[key] for key in (*kind.fields, "schemaTitle", "schemaVersion") if key in body}
         node = new_node(place, kind, node_id, given)
         self.write(place, kind, node)
         return shown(node)
 
 
-def new_node(place: Place, kind: Kind, node_id: str, given: dict[str, Any]) -> dict[str, Any]:
+def new_node(place: MetadataStore, kind: NodeKind, node_id: str, given: dict[str, Any]) -> dict[str, Any]:
     """Build the record of a new node."""
     version = {"schemaVersion": _SCHEMA_VERSION} if given.get("schemaTitle") else {}
     node = {"name": place.child(kind.collection, node_id), "createTime": record.now()}
@@ -197,7 +199,7 @@ def shown(node: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in node.items() if not key.startswith("_")}
 
 
-def _check_etag(kind: Kind, node: dict[str, Any], etag: str) -> None:
+def _check_etag(kind: NodeKind, node: dict[str, Any], etag: str) -> None:
     """Check that the client has seen the latest state; the SDK reads both numbers in the text.
 
     Raises:
@@ -209,7 +211,7 @@ def _check_etag(kind: Kind, node: dict[str, Any], etag: str) -> None:
         raise ApiError(Status.ABORTED, text)
 
 
-def _masked_fields(mask: str, kind: Kind, body: dict[str, Any]) -> list[str]:
+def _masked_fields(mask: str, kind: NodeKind, body: dict[str, Any]) -> list[str]:
     """Return the fields to change.
 
     Raises:

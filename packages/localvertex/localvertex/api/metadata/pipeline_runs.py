@@ -19,14 +19,14 @@ from localvertex.api.metadata.nodes import (
     EXECUTION,
     EXECUTIONS,
     PIPELINE,
-    Kind,
+    NodeKind,
     Nodes,
     changed,
     new_node,
     shown,
 )
 from localvertex.api.metadata.relations import with_events
-from localvertex.api.metadata.stores import MetadataStores, Place
+from localvertex.api.metadata.stores import MetadataStore, MetadataStores
 from localvertex.api.pipeline_jobs.pipeline_jobs import COLLECTION as JOBS
 from localvertex.api.pipeline_jobs.view import pipeline_job, pipeline_name
 from localvertex.api.rest.call import Location
@@ -106,7 +106,7 @@ class PipelineRuns:
 
     def find_artifact(self, location: Location, artifact_id: str) -> dict[str, Any] | None:
         """Return an artifact of the default metadata store of a location, None when it does not exist."""
-        return self._nodes.read(Place(location=location), ARTIFACT, artifact_id)
+        return self._nodes.read(MetadataStore(location=location), ARTIFACT, artifact_id)
 
     def _refresh_one(self, job_id: str, run_dir: Path) -> None:
         if job_id in self._complete:
@@ -131,7 +131,7 @@ class PipelineRuns:
             self._store.write(place.records(_MARKERS), job_id, marker)
         self._complete[job_id] = job["createTime"]
 
-    def _was_added(self, place: Place, job_id: str, create_time: str) -> bool:
+    def _was_added(self, place: MetadataStore, job_id: str, create_time: str) -> bool:
         """Return whether this run, and not an earlier one of the same id, was added when it had ended."""
         try:
             marker = self._store.read(place.records(_MARKERS), job_id)
@@ -139,7 +139,7 @@ class PipelineRuns:
             return True
         return marker is not None and marker["jobCreateTime"] == create_time
 
-    def _add(self, place: Place, job: dict[str, Any], details: list[dict[str, Any]]) -> None:
+    def _add(self, place: MetadataStore, job: dict[str, Any], details: list[dict[str, Any]]) -> None:
         """Write the nodes of a run; nodes refer only to what is written before."""
         artifacts: dict[str, dict[str, Any]] = {}
         events: dict[str, list[dict[str, Any]]] = {}
@@ -158,7 +158,7 @@ class PipelineRuns:
         self._write(place, CONTEXT, pipeline)
         self._write(place, CONTEXT, run | {ARTIFACTS: [*artifacts], EXECUTIONS: executions})
 
-    def _execution(self, place: Place, task: dict[str, Any], events: list[dict[str, Any]]) -> str:
+    def _execution(self, place: MetadataStore, task: dict[str, Any], events: list[dict[str, Any]]) -> str:
         """Write the execution of a task and return its name."""
         given = task["execution"] | {"state": _state(task)}
         given |= {"createTime": task["createTime"]} if "createTime" in task else {}
@@ -168,12 +168,12 @@ class PipelineRuns:
         self._write(place, EXECUTION, node)
         return str(node["name"])
 
-    def _write(self, place: Place, kind: Kind, node: dict[str, Any]) -> None:
+    def _write(self, place: MetadataStore, kind: NodeKind, node: dict[str, Any]) -> None:
         """Write a record unless it is the same already."""
         if self._nodes.read(place, kind, _id(node["name"])) != node:
             self._nodes.write(place, kind, changed(node))
 
-    def _contexts(self, place: Place, job: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _contexts(self, place: MetadataStore, job: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the records of the contexts of a pipeline and of its run, written or not."""
         given = {"createTime": job["createTime"]}
         pipeline = self._context(place, pipeline_name(job["pipelineSpec"]), given | {"schemaTitle": PIPELINE})
@@ -181,7 +181,7 @@ class PipelineRuns:
         parents = dict.fromkeys([pipeline["name"], *run.get("parentContexts", [])])
         return pipeline, run | {"parentContexts": [*parents]}
 
-    def _context(self, place: Place, wanted: str, given: dict[str, Any]) -> dict[str, Any]:
+    def _context(self, place: MetadataStore, wanted: str, given: dict[str, Any]) -> dict[str, Any]:
         """Return the record of a context, or a new one; contexts of users keep their names."""
         title = given["schemaTitle"]
         context_id = re.sub("[^A-Za-z0-9_-]+", "-", wanted).strip("-_")[:128] or "pipeline"
@@ -192,9 +192,9 @@ class PipelineRuns:
         return present or new_node(place, CONTEXT, context_id, {"displayName": wanted} | given)
 
 
-def _place(job: dict[str, Any]) -> Place:
+def _place(job: dict[str, Any]) -> MetadataStore:
     _, project, _, region, *_ = job["name"].split("/")
-    return Place(location=Location(project=project, region=region))
+    return MetadataStore(location=Location(project=project, region=region))
 
 
 def _id(name: str) -> str:
@@ -206,7 +206,7 @@ def _state(task: dict[str, Any]) -> str:
     return str(_STATES.get(task["state"], task["state"]))
 
 
-def _artifacts(place: Place, task: dict[str, Any], side: str) -> dict[str, dict[str, Any]]:
+def _artifacts(place: MetadataStore, task: dict[str, Any], side: str) -> dict[str, dict[str, Any]]:
     """Return the fields of the artifacts of a task's inputs or outputs by their names in this metadata store."""
     found = {}
     for key, each in task.get(side, {}).items():

@@ -8,8 +8,8 @@ import re
 from collections import defaultdict
 from typing import Any
 
-from localvertex.api.metadata.nodes import ARTIFACT, ARTIFACTS, CONTEXT, EXECUTIONS, Kind, Nodes, shown
-from localvertex.api.metadata.stores import Place
+from localvertex.api.metadata.nodes import ARTIFACT, ARTIFACTS, CONTEXT, EXECUTIONS, NodeKind, Nodes, shown
+from localvertex.api.metadata.stores import MetadataStore
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.listing import page
@@ -27,7 +27,7 @@ _FILTER_FIELDS = {"inContext", "childContexts"}
 _DAMAGED = "its record is damaged ({reason}); delete it"
 
 
-def list_nodes(nodes: Nodes, call: Call, kind: Kind) -> dict[str, Any]:
+def list_nodes(nodes: Nodes, call: Call, kind: NodeKind) -> dict[str, Any]:
     """Build a page of the nodes of a kind."""
     place = nodes.place_of(call)
     text = call.query.get("filter", "")
@@ -44,7 +44,7 @@ def list_nodes(nodes: Nodes, call: Call, kind: Kind) -> dict[str, Any]:
     return page(call, kind.collection, found, fields=fields | _FILTER_FIELDS, searchable=searchable)
 
 
-def _candidates(nodes: Nodes, place: Place, kind: Kind, text: str) -> list[dict[str, Any]]:
+def _candidates(nodes: Nodes, place: MetadataStore, kind: NodeKind, text: str) -> list[dict[str, Any]]:
     """Return the nodes that may pass a filter; of the damaged ones a stand-in."""
     match = _NARROW.fullmatch(text.strip())
     if match and kind is not CONTEXT:
@@ -65,7 +65,7 @@ def _candidates(nodes: Nodes, place: Place, kind: Kind, text: str) -> list[dict[
     return [*map(shown, found), *stand_ins]
 
 
-def _contexts_of(nodes: Nodes, place: Place, kind: Kind, text: str) -> dict[str, list[str]]:
+def _contexts_of(nodes: Nodes, place: MetadataStore, kind: NodeKind, text: str) -> dict[str, list[str]]:
     """Return for each node the contexts that a filter asks for: those it is in, or the children of a context."""
     found = defaultdict(list)
     if kind is CONTEXT:

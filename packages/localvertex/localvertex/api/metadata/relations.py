@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from localvertex.api.metadata.nodes import ARTIFACT, ARTIFACTS, CONTEXT, EVENTS, EXECUTION, EXECUTIONS, Kind, Nodes
-from localvertex.api.metadata.stores import Place
+from localvertex.api.metadata.nodes import ARTIFACT, ARTIFACTS, CONTEXT, EVENTS, EXECUTION, EXECUTIONS, NodeKind, Nodes
+from localvertex.api.metadata.stores import MetadataStore
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import invalid
@@ -74,12 +74,12 @@ class Relations:
             self._nodes.write(place, EXECUTION, execution | {EVENTS: events})
         return {}
 
-    def _children(self, call: Call, message: str) -> tuple[Place, str, list[str]]:
+    def _children(self, call: Call, message: str) -> tuple[MetadataStore, str, list[str]]:
         body = messages.normalised(call.version, message, call.body)
         place = self._nodes.place_of(call)
         return place, place.child(CONTEXT.collection, call.resource_id), body.get("childContexts", [])
 
-    def _existing(self, place: Place, kind: Kind, names: list[str]) -> list[str]:
+    def _existing(self, place: MetadataStore, kind: NodeKind, names: list[str]) -> list[str]:
         """Check that nodes exist, and return their names.
 
         Raises:
@@ -87,7 +87,7 @@ class Relations:
         """
         return [self._nodes.find(place, kind, place.id_of(each, kind.collection))["name"] for each in names]
 
-    def _ancestors(self, place: Place, name: str) -> set[str]:
+    def _ancestors(self, place: MetadataStore, name: str) -> set[str]:
         """Return a context's name and the names of all above it."""
         found, border = {name}, [name]
         while border:

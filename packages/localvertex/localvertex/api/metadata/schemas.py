@@ -4,7 +4,7 @@ import re
 from typing import Any
 from uuid import uuid4
 
-from localvertex.api.metadata.stores import MetadataStores, Place
+from localvertex.api.metadata.stores import MetadataStore, MetadataStores
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
@@ -98,7 +98,7 @@ class MetadataSchemas:
         return page(call, _COLLECTION, found, fields=messages.field_names(call.version, "MetadataSchema"))
 
 
-def _google(place: Place) -> dict[str, dict[str, Any]]:
+def _google(place: MetadataStore) -> dict[str, dict[str, Any]]:
     """Return the schemas of Google by id, with the title only."""
     found = {}
     for kind, titles in _TITLES.items():

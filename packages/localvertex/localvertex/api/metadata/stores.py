@@ -21,7 +21,7 @@ _INPUT_FIELDS = ("description", "encryptionSpec", "dataplexConfig")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class MetadataStore:
     """One metadata store."""
 
     location: Location
@@ -64,7 +64,7 @@ class MetadataStores:
         store_id = call.query.get("metadataStoreId", "") or str(uuid4())
         if not ID.fullmatch(store_id):
             raise invalid(f"metadataStoreId {store_id[:100]!r}: expected letters, digits, '-' and '_'")
-        place = Place(location=call.location, store_id=store_id)
+        place = MetadataStore(location=call.location, store_id=store_id)
         given = {name: body[name] for name in _INPUT_FIELDS if name in body}
         with self._store.lock:
             if self.exists(place):
@@ -75,7 +75,7 @@ class MetadataStores:
 
     def get(self, call: Call) -> dict[str, Any]:
         """Return one metadata store."""
-        place = Place(location=call.location, store_id=call.resource_id)
+        place = MetadataStore(location=call.location, store_id=call.resource_id)
         try:
             found = self._store.read(_records(place.location), place.store_id)
         except Damaged as error:
@@ -87,44 +87,46 @@ class MetadataStores:
     def list_all(self, call: Call) -> dict[str, Any]:
         """List the metadata stores of a location."""
         found, damaged = self._store.survey(_records(call.location))
-        found += [_damaged(Place(location=call.location, store_id=each), text) for each, text in damaged.items()]
+        found += [
+            _damaged(MetadataStore(location=call.location, store_id=each), text) for each, text in damaged.items()
+        ]
         return page(call, COLLECTION, found, fields=messages.field_names(call.version, "MetadataStore"))
 
-    def exists(self, place: Place) -> bool:
+    def exists(self, place: MetadataStore) -> bool:
         """Return whether a metadata store exists; the contents of one whose record is damaged are still used."""
         return exists(self._store, place)
 
-    def place_of(self, call: Call) -> Place:
+    def place_of(self, call: Call) -> MetadataStore:
         """Return the metadata store in the path of a request.
 
         Raises:
             ApiError: It does not exist.
         """
-        place = Place(location=call.location, store_id=call.parents["store"])
+        place = MetadataStore(location=call.location, store_id=call.parents["store"])
         if not self.exists(place):
             raise not_found(place.name)
         return place
 
-    def ensure(self, location: Location) -> Place:
+    def ensure(self, location: Location) -> MetadataStore:
         """Create the default metadata store of a location unless it exists.
 
         Raises:
             OSError: It cannot be created.
         """
-        place = Place(location=location)
+        place = MetadataStore(location=location)
         with self._store.lock:
             if not self.exists(place):
                 self._write(place, {})
         return place
 
-    def _write(self, place: Place, given: dict[str, Any]) -> dict[str, Any]:
+    def _write(self, place: MetadataStore, given: dict[str, Any]) -> dict[str, Any]:
         now = record.now()
         content = {"name": place.name, "createTime": now, "updateTime": now, "state": {}} | given
         self._store.write(_records(place.location), place.store_id, content)
         return content
 
 
-def exists(store: Store, place: Place) -> bool:
+def exists(store: Store, place: MetadataStore) -> bool:
     """Return whether a metadata store exists in the records of a server."""
     return store.path(_records(place.location), place.store_id).is_file()
 
@@ -134,5 +136,5 @@ def _records(location: Location) -> str:
     return f"metadata/{location.project}/{location.region}/{COLLECTION}"
 
 
-def _damaged(place: Place, reason: str) -> dict[str, Any]:
+def _damaged(place: MetadataStore, reason: str) -> dict[str, Any]:
     return {"name": place.name, "description": f"its record is damaged ({reason})"}

@@ -68,7 +68,7 @@ def first_instant(schedule: Schedule, now: datetime) -> datetime:
     return schedule.cron.after(now if start <= now else start - timedelta(microseconds=1))
 
 
-class Progress(Enum):
+class FiringReport(Enum):
     """What `fire` has done."""
 
     IDLE = auto()
@@ -104,7 +104,7 @@ def settle(schedule: Schedule, now: datetime, runs: Runs) -> bool:
     return bool(name)
 
 
-def fire(schedule: Schedule, now: datetime, runs: Runs) -> Progress:
+def fire(schedule: Schedule, now: datetime, runs: Runs) -> FiringReport:
     """Handle the next instant if it is due, or end the schedule after its last one.
 
     Args:
@@ -119,14 +119,14 @@ def fire(schedule: Schedule, now: datetime, runs: Runs) -> Progress:
         schedule.content["state"] = "COMPLETED"
         schedule.content.pop("nextRunTime")
     elif schedule.next_run > now:
-        return Progress.IDLE
+        return FiringReport.IDLE
     elif not settle(schedule, now, runs):
         reason = why_full(schedule, runs)
         if reason and schedule.may_wait:
-            return Progress.WAITS
+            return FiringReport.WAITS
         started = (False, f"SKIPPED: {reason}") if reason else runs.start(schedule, schedule.next_run)
         _note(schedule, now, is_started=started[0], response=started[1])
-    return Progress.HANDLED
+    return FiringReport.HANDLED
 
 
 def why_full(schedule: Schedule, runs: Runs) -> str:

@@ -18,7 +18,7 @@ from localvertex.api.rest.store import Damaged, Store
 from localvertex.api.schedules import firing
 from localvertex.api.schedules.checks import INPUT_FIELDS, check, check_record
 from localvertex.api.schedules.clock import RETRY_SECONDS, Clock, Waker
-from localvertex.api.schedules.firing import Progress, Schedule, time_text
+from localvertex.api.schedules.firing import FiringReport, Schedule, time_text
 from localvertex.api.schedules.scheduled_runs import ScheduledRuns, location_of
 from localvertex_base.userinput.spelling import camel
 
@@ -164,9 +164,9 @@ class Schedules:
                 if schedule is None:
                     return None
                 progress = firing.fire(schedule, self.clock.now(), self._runs)
-                if progress is Progress.IDLE:
+                if progress is FiringReport.IDLE:
                     return schedule.next_run
-                if progress is Progress.WAITS:
+                if progress is FiringReport.WAITS:
                     return None
                 # If this fails, the next attempt finds the run.
                 self._write(schedule.content, wake=False)

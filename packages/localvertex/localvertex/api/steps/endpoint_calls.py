@@ -6,7 +6,7 @@ from typing import Any
 
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.endpoints.endpoints import Endpoints
-from localvertex.api.endpoints.records import Records
+from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.rest.call import Call, Location
 from localvertex.api.rest.errors import ApiError
 from localvertex.api.rest.operations import Operations
@@ -26,7 +26,7 @@ def local_endpoints(machine: Machine, log: Callable[[str], None]) -> Iterator[st
         Cancelled: The run was stopped.
     """
     deployments = Deployments(machine, log)
-    endpoints = Endpoints(Records(machine.work_dir), Operations(Store(machine.work_dir)), deployments)
+    endpoints = Endpoints(EndpointRecords(machine.work_dir), Operations(Store(machine.work_dir)), deployments)
 
     def answer(call: EndpointCall) -> dict[str, Any]:
         location = Location(project=call.project, region=call.region)

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.endpoints.endpoints import Endpoints
 from localvertex.api.endpoints.predictions import Predictions
-from localvertex.api.endpoints.records import Records
+from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.models.evaluations import Evaluations
 from localvertex.api.models.models import Models, OnDelete
 from localvertex.api.rest.call import Call
@@ -40,7 +40,7 @@ class Offered:
     ) -> None:
         self.operations, self._deployments = operations, deployments
         self.models, self._evaluations = Models(store, operations, on_delete), Evaluations(store)
-        records = Records(store.folder.parent)
+        records = EndpointRecords(store.folder.parent)
         self.endpoints = Endpoints(records, operations, deployments)
         self._predictions = Predictions(records, deployments)
 

@@ -62,13 +62,13 @@ class OwnEndpoint:
 
     def _new_server(self) -> _Server:
         try:
-            from localvertex.api.steps.server import Server
+            from localvertex.api.steps.server import StepServer
         except ImportError as error:
             from localvertex.api.steps.missing import MissingServer
 
             advice = extras.install("serve")
             return MissingServer(f"the endpoint of `localvertex run` needs {error.name}; {advice}")
-        return Server(self._machine, self.access, self._log)
+        return StepServer(self._machine, self.access, self._log)
 
     def close(self) -> None:
         """Close the socket; a call that runs gets no answer."""

@@ -56,7 +56,7 @@ class _Service:
         self._held.close()
 
 
-class Server:
+class StepServer:
     """The server of one run.
 
     Args:

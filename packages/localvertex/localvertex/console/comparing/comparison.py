@@ -9,7 +9,7 @@ from localvertex.api.rest.errors import invalid
 from localvertex.console.comparing import curves, predictions, tables
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs.folders import find_run
-from localvertex.console.runs.record import Records
+from localvertex.console.runs.record import WatchedRuns
 from localvertex.store import run_folder
 from localvertex_base.compiled.load import documents_of
 from localvertex_base.userinput import reading
@@ -25,7 +25,7 @@ class Comparisons:
         records: The runs.
     """
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: WatchedRuns) -> None:
         self._records, self._work_dir = records, records.work_dir
 
     @local_route("GET", "/local/compare")

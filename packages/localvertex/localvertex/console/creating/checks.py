@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from accelerators.pipeline.check import examine_pipeline
-from localvertex.api.metadata.stores import Place, exists
+from localvertex.api.metadata.stores import MetadataStore, exists
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.api.rest.call import Location
 from localvertex.api.rest.errors import ApiError, Status
@@ -106,7 +106,7 @@ class Checks:
         return request.pipeline_job(self.source, filled.values, ids, filled.settings)
 
     def _has_store(self) -> bool:
-        return exists(self.store, Place(location=self.location))
+        return exists(self.store, MetadataStore(location=self.location))
 
     def _schema_titles(self) -> dict[str, str]:
         return {name: each.schema_title for name, each in self.source.pipeline.root.input_artifacts.items()}

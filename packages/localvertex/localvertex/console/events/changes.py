@@ -8,14 +8,14 @@ from localvertex.api.rest.store import UNUSABLE
 from localvertex.console.events.stream import LAST, Event
 from localvertex.console.runs import logs
 from localvertex.console.runs.folders import step_folder
-from localvertex.console.runs.record import Reading, Records
+from localvertex.console.runs.record import Reading, WatchedRuns
 from localvertex.store.executor_files import LOG
 
 
 class RunChanges:
     """Changes of a run's record: `run`, `problem` when it cannot be read, `end` when it was deleted."""
 
-    def __init__(self, records: Records, run_dir: Path) -> None:
+    def __init__(self, records: WatchedRuns, run_dir: Path) -> None:
         self._records, self._run_dir = records, run_dir
         self._watched = records.watched(run_dir)
         self._seen: Reading | None = None

@@ -15,7 +15,7 @@ from localvertex.console.events.stream import LAST, Event, EventStream, Streams
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs.folders import find_run, step_folder
 from localvertex.console.runs.listing import RunList
-from localvertex.console.runs.record import Records
+from localvertex.console.runs.record import WatchedRuns
 
 Source = Callable[[], Iterator[Event]]
 
@@ -29,7 +29,7 @@ class Events:
         custom_jobs: The custom jobs of the API.
     """
 
-    def __init__(self, records: Records, runs: RunList, custom_jobs: CustomJobs) -> None:
+    def __init__(self, records: WatchedRuns, runs: RunList, custom_jobs: CustomJobs) -> None:
         self._runs, self._custom_jobs = runs, custom_jobs
         self._records, self._work_dir = records, records.work_dir
         self._streams = Streams()

@@ -8,7 +8,7 @@ from localvertex.api.custom_jobs.custom_jobs import CustomJobs
 from localvertex.api.rest.errors import ApiError
 from localvertex.console.events.stream import LAST
 from localvertex.console.jobs.live import LiveJob, Message
-from localvertex.console.runs.record import Records
+from localvertex.console.runs.record import WatchedRuns
 from localvertex.jobs import status_file
 from localvertex.jobs.status import FINAL_STATES
 from localvertex.store.task import State
@@ -23,7 +23,7 @@ class JobChanges:
         task: The path of the step.
     """
 
-    def __init__(self, records: Records, run_dir: Path, task: str) -> None:
+    def __init__(self, records: WatchedRuns, run_dir: Path, task: str) -> None:
         self._watched, self._task, self._live = records.watched(run_dir), task, LiveJob(task)
 
     def __call__(self) -> Iterator[Message]:

@@ -11,10 +11,10 @@ from localvertex.console.jobs.live import LiveJob
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs import log_search, logs, shape
 from localvertex.console.runs.folders import find_run, step_folder
-from localvertex.console.runs.record import Records
+from localvertex.console.runs.record import WatchedRuns
 from localvertex.jobs import status_file
 from localvertex.jobs.faults import requests
-from localvertex.jobs.faults.requests import Refused
+from localvertex.jobs.faults.requests import FaultRefused
 from localvertex.jobs.status import FINAL_STATES
 from localvertex.store.task import State
 
@@ -27,7 +27,7 @@ class JobRoutes:
         custom_jobs: The custom jobs of the API.
     """
 
-    def __init__(self, records: Records, custom_jobs: CustomJobs) -> None:
+    def __init__(self, records: WatchedRuns, custom_jobs: CustomJobs) -> None:
         self._records, self._custom_jobs = records, custom_jobs
 
     @local_route("GET", "/local/runs/{id:id}/job")
@@ -109,7 +109,7 @@ def _request(folder: Path, status: dict[str, Any] | None, call: LocalCall) -> di
         if status and not shape.is_custom_job(status):
             raise _refused("the status of the job is damaged")
         requests.write(folder, status or {}, {name: value for name, value in call.body.items() if name != "task"})
-    except Refused as error:
+    except FaultRefused as error:
         raise ApiError(Status.INVALID_ARGUMENT if error.is_wrong else Status.FAILED_PRECONDITION, str(error)) from None
     return {}
 

@@ -10,14 +10,14 @@ from typing import Any
 
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.endpoints.predictions import check_size, request_of
-from localvertex.api.endpoints.records import Records
+from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.models.registered import Registered
 from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
 from localvertex.api.rest.store import ID, UNUSABLE, Store
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.models import measures
 from localvertex.console.models.origins import Origins
-from localvertex.console.models.trial import Trial
+from localvertex.console.models.trial import ModelTrial
 from localvertex.console.runs.outputs import Content
 from localvertex.store.model_versions import UPDATED, ModelVersions
 from localvertex.store.models.reading import CHAMPION, DEFAULT, FILES, MODEL, object_in
@@ -30,7 +30,7 @@ _CLASSES = ("assets.extra", "model.json")
 _MAX_CLASSES_BYTES = 4 << 20
 
 
-class Models:
+class ModelCatalogue:
     """The models of a work directory.
 
     Args:
@@ -41,7 +41,7 @@ class Models:
     def __init__(self, store: Store, deployments: Deployments) -> None:
         self._store, self._deployments = store, deployments
         self._registered = Registered(store.folder.parent)
-        self.trial = Trial(Records(store.folder.parent), deployments)
+        self.trial = ModelTrial(EndpointRecords(store.folder.parent), deployments)
 
     @local_route("GET", "/local/models")
     def list_all(self, _: LocalCall) -> dict[str, Any]:

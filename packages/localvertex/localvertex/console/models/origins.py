@@ -4,7 +4,7 @@ from collections import defaultdict
 from contextlib import suppress
 from typing import Any
 
-from localvertex.api.endpoints.records import Records
+from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.rest.store import Damaged, Store
 from localvertex.console.runs.outputs import Content, RunOutputs, place_in
 from localvertex.store.models.reading import SOURCE, UPLOADED_BY
@@ -31,7 +31,7 @@ class Origins:
         for name in sorted(self.runs, key=lambda each: str(self.runs[each]["create_time"]), reverse=True):
             # Later runs may have read a version that an earlier one registered.
             self._by_model |= {resource.rpartition("/")[2]: name for resource in self.runs[name]["models"]}
-        self.endpoints = _endpoints(Records(self._work_dir))
+        self.endpoints = _endpoints(EndpointRecords(self._work_dir))
         """Where each version is deployed, by the id of the model and its number."""
 
     def run_of(self, model_id: str, number: str, content: Content) -> str:
@@ -61,7 +61,7 @@ class Origins:
         return [*dict.fromkeys(every)][:_MAX_DATASETS]
 
 
-def _endpoints(records: Records) -> dict[tuple[str, str], list[Content]]:
+def _endpoints(records: EndpointRecords) -> dict[tuple[str, str], list[Content]]:
     """Return the endpoints by model and version; a damaged record counts for none."""
     found: defaultdict[tuple[str, str], list[Content]] = defaultdict(list)
     for endpoint_id in records.ids:

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.endpoints.predictions import ask, predictions_of
-from localvertex.api.endpoints.records import Records
+from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.containers.serving.process import ServingProcess
 from localvertex.processes import logs
@@ -41,7 +41,7 @@ class _Tried:
     """Cancelled, or replaced by another version."""
 
 
-class Trial:
+class ModelTrial:
     """The predictions of models that are tried; at most one process is started on demand.
 
     Args:
@@ -50,7 +50,7 @@ class Trial:
         idle_seconds: After which time without a request the process ends.
     """
 
-    def __init__(self, records: Records, deployments: Deployments, idle_seconds: float = _IDLE_SECONDS) -> None:
+    def __init__(self, records: EndpointRecords, deployments: Deployments, idle_seconds: float = _IDLE_SECONDS) -> None:
         self._records, self._deployments, self._idle_seconds = records, deployments, idle_seconds
         self._lock = threading.Lock()
         self._tried: _Tried | None = None

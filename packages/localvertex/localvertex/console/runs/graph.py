@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from localvertex.api.rest.errors import ApiError, Status, invalid
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs import folders
-from localvertex.console.runs.record import Records
+from localvertex.console.runs.record import WatchedRuns
 from localvertex.runner.checks.refusals import circles
 from localvertex.show.page import graph
 from localvertex.store import run_folder
@@ -22,7 +22,7 @@ _FILE = "the file"
 class Graphs:
     """The graphs of one work directory."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: WatchedRuns) -> None:
         self._records, self._work_dir = records, records.work_dir
 
     @local_route("GET", "/local/runs/{id:id}/graph")

@@ -90,7 +90,7 @@ class Watched:
             return Reading(content={}, problem=f"the record of {self.run_dir.name} cannot be read: {error}")
 
 
-class Records:
+class WatchedRuns:
     """The runs that are being watched.
 
     Args:

@@ -9,7 +9,7 @@ from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs import commands, log_search, logs
 from localvertex.console.runs.artifacts import ArtifactOf
 from localvertex.console.runs.folders import find_run
-from localvertex.console.runs.record import Records
+from localvertex.console.runs.record import WatchedRuns
 
 
 class RunRoutes:
@@ -19,7 +19,7 @@ class RunRoutes:
         records: The runs.
     """
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: WatchedRuns) -> None:
         self._records, self._work_dir = records, records.work_dir
 
     @local_route("GET", "/local/runs/{id:id}")

@@ -31,7 +31,7 @@ _INVALID, _INTERNAL = 3, 13
 """Numbers of google.rpc.Code."""
 
 
-class Model(Protocol):
+class Predictor(Protocol):
     """What answers the requests."""
 
     def predict(self, body: bytes, content_type: str, *, seconds: float) -> Answer:
@@ -58,7 +58,7 @@ class Counts:
 
 
 def predict(
-    job: BatchJob, model: Model, sources: list[Path], folder: Path, check_stopped: Callable[[], None] = lambda: None
+    job: BatchJob, model: Predictor, sources: list[Path], folder: Path, check_stopped: Callable[[], None] = lambda: None
 ) -> Counts:
     """Write one file of predictions, and one of errors, for each source.
 
@@ -129,7 +129,7 @@ def _batches(lines: Iterator[Line], size: int) -> Iterator[list[Line]]:
         yield batch
 
 
-def _predict_batch(batch: list[Line], job: BatchJob, model: Model, output: _Output) -> None:
+def _predict_batch(batch: list[Line], job: BatchJob, model: Predictor, output: _Output) -> None:
     """Predict a batch; when the container refuses it, each of its instances alone."""
     answer = _answer([line.instance for line in batch], job, model)
     predictions = _predictions(answer, len(batch))
@@ -144,7 +144,7 @@ def _predict_batch(batch: list[Line], job: BatchJob, model: Model, output: _Outp
         output.fail(batch[0].output, code, _reason(answer))
 
 
-def _answer(instances: list[Any], job: BatchJob, model: Model) -> Answer:
+def _answer(instances: list[Any], job: BatchJob, model: Predictor) -> Answer:
     """Send one request; again while the container is busy."""
     body = json.dumps(
         {"instances": instances} | ({} if job.parameters is None else {"parameters": job.parameters})

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localvertex.containers.choice import Choice
-from localvertex.credentials.isolation import Credentials
+from localvertex.credentials.isolation import IsolatedCredentials
 from localvertex.processes.processes import Processes
 from localvertex.values.buckets import Buckets
 
@@ -17,7 +17,7 @@ class Machine:
     work_dir: Path
     """Absolute; it has the registry and the endpoints."""
     processes: Processes
-    credentials: Credentials
+    credentials: IsolatedCredentials
     choice: Choice
     command_prefixes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Local commands in place of container images, by image."""

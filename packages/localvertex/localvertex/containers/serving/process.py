@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localvertex.containers import gpus
-from localvertex.containers.call import Call, Prepared
+from localvertex.containers.call import ContainerCommand, Prepared
 from localvertex.containers.mounts import contains_private
 from localvertex.containers.programs import with_bash
 from localvertex.containers.serving.container import ServingContainer, expanded
@@ -250,7 +250,9 @@ class ServingProcess:
             return Prepared(command=words, env={"AIP_HTTP_HOST": "127.0.0.1", **env})
         return machine.choice.how.prepared(self._call(command, arguments, env, frozenset((*service, *own))))
 
-    def _call(self, command: list[str], arguments: list[str], env: dict[str, str], declared: frozenset[str]) -> Call:
+    def _call(
+        self, command: list[str], arguments: list[str], env: dict[str, str], declared: frozenset[str]
+    ) -> ContainerCommand:
         """Return the container command."""
         machine, artifact = self._machine, self.serving.artifact
         is_local = bool(artifact) and "://" not in artifact and Path(artifact).exists()
@@ -262,7 +264,7 @@ class ServingProcess:
             command, arguments = with_bash([*command, *arguments]), []
         if self._has_relay:
             command = [sys.executable, "-I", "-S", relay.__file__, str(self._socket), str(self.port), *command]
-        return Call(
+        return ContainerCommand(
             image=self.serving.container.image,
             command=command,
             arguments=arguments,

@@ -8,7 +8,7 @@ from localvertex.jobs.restart_rules import RestartRule
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class CustomJobOptions:
     """How to run a job; none of it is part of the job itself."""
 
     restart_rule: RestartRule = RestartRule.SERVICE

@@ -30,7 +30,7 @@ _MAX_BYTES = 64 << 10
 _MAX_WARNINGS = 5
 
 
-class Refused(UserError):
+class FaultRefused(UserError):
     """A request that cannot be met; `is_wrong`: it never could be."""
 
     def __init__(self, text: str, *, is_wrong: bool = False) -> None:
@@ -55,20 +55,22 @@ class Request:
         """
         unknown = content.keys() - {"replica", "action", "grace_seconds"}
         if unknown:
-            raise Refused(f"{min(map(str, unknown))}: expected replica, action and grace_seconds only", is_wrong=True)
+            raise FaultRefused(
+                f"{min(map(str, unknown))}: expected replica, action and grace_seconds only", is_wrong=True
+            )
         name, replica = content.get("action"), content.get("replica")
         if not isinstance(replica, str) or not replica:
-            raise Refused("replica is missing; name one, like workerpool1-0", is_wrong=True)
+            raise FaultRefused("replica is missing; name one, like workerpool1-0", is_wrong=True)
         if not isinstance(name, str) or name not in _ACTIONS:
-            raise Refused(f"action {name!r}: expected {', '.join(_ACTIONS)}", is_wrong=True)
+            raise FaultRefused(f"action {name!r}: expected {', '.join(_ACTIONS)}", is_wrong=True)
         action = _ACTIONS[name]
         grace = content.get("grace_seconds")
         if grace is None:
             grace = DEFAULT_GRACE_SECONDS.get(action, 0.0)
         elif action not in DEFAULT_GRACE_SECONDS:
-            raise Refused(f"grace_seconds: {name} has no grace time; leave it out", is_wrong=True)
+            raise FaultRefused(f"grace_seconds: {name} has no grace time; leave it out", is_wrong=True)
         if isinstance(grace, bool) or not isinstance(grace, int | float) or not 0 <= grace <= _MAX_GRACE_SECONDS:
-            raise Refused(f"grace_seconds {grace!r}: expected 0 to {_MAX_GRACE_SECONDS:g}", is_wrong=True)
+            raise FaultRefused(f"grace_seconds {grace!r}: expected 0 to {_MAX_GRACE_SECONDS:g}", is_wrong=True)
         return cls(replica=replica, action=action, grace_seconds=float(grace))
 
     def fault(self, seconds: float) -> Fault:
@@ -93,16 +95,16 @@ def write(folder: Path, status: Mapping[str, Any], content: Mapping[str, Any]) -
     request = Request.of(content)
     if request.replica not in replicas:
         names = ", ".join(replicas) or "no replica yet"
-        raise Refused(f"the job has no {request.replica[:100]}; it has {names}", is_wrong=True)
+        raise FaultRefused(f"the job has no {request.replica[:100]}; it has {names}", is_wrong=True)
     if not replicas[request.replica]["is_running"]:
-        raise Refused(f"{request.replica} has no running process at the moment")
+        raise FaultRefused(f"{request.replica} has no running process at the moment")
     # The replicas of a trial are in its own folder.
     trial, _, own_name = request.replica.rpartition("/")
     job_id = replicas[request.replica].get("job_id")
     place = (folder / trial).resolve()
     # Replicas of a job of the API can write its status.
     if not job_id or place != folder.resolve() / trial or not place.is_relative_to(folder.resolve()):
-        raise Refused(f"{request.replica} was not started by this version of localvertex")
+        raise FaultRefused(f"{request.replica} was not started by this version of localvertex")
     _append(folder / trial / FILE, json.dumps({"job": job_id, **content, "replica": own_name}).encode())
 
 
@@ -147,7 +149,7 @@ class Requests:
                 content = json.loads(line)
                 job_id = content.pop("job")
                 request = Request.of(content)
-            except (ValueError, AttributeError, KeyError, TypeError, RecursionError, Refused):
+            except (ValueError, AttributeError, KeyError, TypeError, RecursionError, FaultRefused):
                 self._ignore(line)
                 continue
             if job_id == self._job_id and request.replica in self._names:

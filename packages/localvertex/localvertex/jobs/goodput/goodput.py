@@ -7,7 +7,7 @@ from typing import Any
 
 from localvertex.jobs.goodput.event_files import EventFiles
 from localvertex.jobs.goodput.progress import Event, finite
-from localvertex.jobs.goodput.timeline import Kind, Mark, Span, Timeline, coarsened, timeline
+from localvertex.jobs.goodput.timeline import Mark, SegmentKind, Span, Timeline, coarsened, timeline
 
 _NUM_DRAWN = 1000
 """Segments shorter than the job's time divided by this are merged with their neighbours."""
@@ -32,12 +32,14 @@ def goodput(
     total = max(end - start, 1e-3)
     timelines = {name: timeline(own, events.of(name), end) for name, own in spans.items()}
     own = timelines[primary]
-    seconds = {kind: sum(each.seconds for each in own.segments if each.kind is kind) for kind in Kind}
+    seconds = {kind: sum(each.seconds for each in own.segments if each.kind is kind) for kind in SegmentKind}
     # When the clock was set back, there may be no time in which the steps were trained.
     has_steps = own.num_steps + own.num_lost_steps > 0 and end > start
     return {
-        "fraction": round(seconds[Kind.PRODUCTIVE] / total, 4) if has_steps else None,
-        "seconds": {str(kind): round(value, 3) for kind, value in seconds.items() if value or kind is not Kind.RUNNING},
+        "fraction": round(seconds[SegmentKind.PRODUCTIVE] / total, 4) if has_steps else None,
+        "seconds": {
+            str(kind): round(value, 3) for kind, value in seconds.items() if value or kind is not SegmentKind.RUNNING
+        },
         "total_seconds": round(total, 3),
         "num_steps": own.num_steps,
         "num_lost_steps": own.num_lost_steps,
@@ -59,11 +61,11 @@ def added(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     # A user may have edited the sum in a record.
     sums = {name: round(sum(each.get(name, 0) for each in parts), 3) for name in names}
     every = [each.get("seconds", {}) for each in parts]
-    seconds = {str(kind): round(sum(each.get(kind, 0.0) for each in every), 3) for kind in Kind}
+    seconds = {str(kind): round(sum(each.get(kind, 0.0) for each in every), 3) for kind in SegmentKind}
     has_steps = any(each.get("fraction") is not None for each in parts) and sums["total_seconds"] > 0
     return {
         "num_trials": sum(each.get("num_trials", 1) for each in parts),
-        "fraction": round(seconds[Kind.PRODUCTIVE] / sums["total_seconds"], 4) if has_steps else None,
+        "fraction": round(seconds[SegmentKind.PRODUCTIVE] / sums["total_seconds"], 4) if has_steps else None,
         "seconds": {kind: value for kind, value in seconds.items() if any(kind in each for each in every)},
         **sums,
         **checkpointing([], num_failures=sums["num_failures"], total_seconds=sums["total_seconds"]),

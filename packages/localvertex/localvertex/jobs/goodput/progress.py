@@ -4,10 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-Event = dict[str, Any]
+from localvertex_base.userinput.shape import LARGEST
 
-LARGEST = 1e15
-"""Of times, sizes and counts."""
+Event = dict[str, Any]
 
 LARGEST_FIGURE = 1e100
 """Of finite figures. Their sums and products are finite; an event with a larger figure is not read."""

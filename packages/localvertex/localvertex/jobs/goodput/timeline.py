@@ -22,7 +22,7 @@ Mark = tuple[float, str]
 """Something that happened: seconds since the epoch, and a line of text."""
 
 
-class Kind(StrEnum):
+class SegmentKind(StrEnum):
     """How a segment of time was spent."""
 
     PRODUCTIVE = "productive"
@@ -40,14 +40,14 @@ class Kind(StrEnum):
     """A program that trains no steps, or logs none."""
 
 
-_KIND_OF_EVENT = {"save": Kind.SAVING, "restore": Kind.RESTORING, "evaluate": Kind.EVALUATING}
+_KIND_OF_EVENT = {"save": SegmentKind.SAVING, "restore": SegmentKind.RESTORING, "evaluate": SegmentKind.EVALUATING}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:
     """A segment of time, in seconds since the epoch."""
 
-    kind: Kind
+    kind: SegmentKind
     start: float
     end: float
 
@@ -106,7 +106,7 @@ class _ProcessPart:
     def segments(self) -> list[Segment]:
         """Build its segments, in order and without gaps."""
         now, segments = self._span.start, []
-        between = Kind.STARTING if self._trains else Kind.RUNNING
+        between = SegmentKind.STARTING if self._trains else SegmentKind.RUNNING
         for event in self._events:
             seconds = finite(event, "seconds")
             if event["event"] not in ("steps", *_KIND_OF_EVENT) or seconds is None:
@@ -116,13 +116,13 @@ class _ProcessPart:
             segments.append(Segment(kind=between, start=now, end=start))
             if event["event"] == "steps":
                 segments += self._steps(event, start, event_end)
-                between = Kind.WAITING
+                between = SegmentKind.WAITING
             else:
                 segments.append(Segment(kind=_KIND_OF_EVENT[event["event"]], start=start, end=event_end))
             now = event_end
         # Of a process that still runs, it is not known yet.
-        was_training = between is Kind.WAITING and self._span.end is not None and self._span.exit_code != 0
-        last = Kind.LOST if was_training else between
+        was_training = between is SegmentKind.WAITING and self._span.end is not None and self._span.exit_code != 0
+        last = SegmentKind.LOST if was_training else between
         return [each for each in [*segments, Segment(kind=last, start=now, end=self._end)] if each.seconds > 0]
 
     def _steps(self, event: Event, start: float, end: float) -> list[Segment]:
@@ -133,8 +133,8 @@ class _ProcessPart:
         self.num_steps, self.num_lost_steps = self.num_steps + num_kept, self.num_lost_steps + num_all - num_kept
         turn = start + (end - start) * num_kept / num_all
         return [
-            Segment(kind=Kind.PRODUCTIVE, start=start, end=turn),
-            Segment(kind=Kind.LOST, start=turn, end=end),
+            Segment(kind=SegmentKind.PRODUCTIVE, start=start, end=turn),
+            Segment(kind=SegmentKind.LOST, start=turn, end=end),
         ]
 
 
@@ -142,12 +142,12 @@ def _without_gaps(segments: list[Segment], end: float) -> tuple[Segment, ...]:
     """Fill the gaps between segments, and up to the end, with waiting."""
     if not segments:
         return ()
-    last = Segment(kind=Kind.WAITING, start=end, end=end)
+    last = Segment(kind=SegmentKind.WAITING, start=end, end=end)
     filled = []
     for segment, following in pairwise([*segments, last]):
         filled.append(segment)
         if following.start > segment.end:
-            filled.append(Segment(kind=Kind.WAITING, start=segment.end, end=following.start))
+            filled.append(Segment(kind=SegmentKind.WAITING, start=segment.end, end=following.start))
     return tuple(filled)
 
 

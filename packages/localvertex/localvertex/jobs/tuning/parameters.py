@@ -17,7 +17,7 @@ _SAME = 1e-10
 """Values of a DISCRETE parameter closer than this count as equal."""
 
 
-class Kind(StrEnum):
+class ValueKind(StrEnum):
     """The kind of a parameter's values; each value names the field with its feasible space."""
 
     DOUBLE = "double_value_spec"
@@ -27,9 +27,9 @@ class Kind(StrEnum):
 
 
 _CONDITIONS = {
-    "parent_int_values": Kind.INTEGER,
-    "parent_categorical_values": Kind.CATEGORICAL,
-    "parent_discrete_values": Kind.DISCRETE,
+    "parent_int_values": ValueKind.INTEGER,
+    "parent_categorical_values": ValueKind.CATEGORICAL,
+    "parent_discrete_values": ValueKind.DISCRETE,
 }
 """The field with the parent's values, by the parent's kind."""
 
@@ -65,7 +65,7 @@ class Parameter:
     """A parameter to tune."""
 
     name: str
-    kind: Kind
+    kind: ValueKind
     path: str
     """Where it is in the message."""
     minimum: float = 0
@@ -82,7 +82,7 @@ class Parameter:
 
     def allows(self, value: Value) -> bool:
         """Return whether a value is in the feasible space."""
-        if self.kind is Kind.INTEGER:
+        if self.kind is ValueKind.INTEGER:
             return isinstance(value, int) and self.minimum <= value <= self.maximum
         return any(_is_same(value, each) for each in self.values)
 
@@ -99,29 +99,29 @@ def read_parameter(value: Any, path: str) -> Parameter:
     Raises:
         UserError: It breaks a rule of the API; the error names the field.
     """
-    message = Message(value, path, ("parameter_id", "scale_type", "conditional_parameter_specs", *Kind))
+    message = Message(value, path, ("parameter_id", "scale_type", "conditional_parameter_specs", *ValueKind))
     name = message.identifier("parameter_id")
-    kinds = [kind for kind in Kind if message.has(kind)]
+    kinds = [kind for kind in ValueKind if message.has(kind)]
     if len(kinds) != 1:
-        raise UserError(f"{path} ({name}): expected one of {listed(Kind)}, found {listed(kinds, 'and') or 'none'}")
+        raise UserError(f"{path} ({name}): expected one of {listed(ValueKind)}, found {listed(kinds, 'and') or 'none'}")
     kind, scale = kinds[0], message.enumeration("scale_type", Scale)
     space_path = f"{message.name_of(kind)} ({name})"
-    is_range = kind in (Kind.DOUBLE, Kind.INTEGER)
+    is_range = kind in (ValueKind.DOUBLE, ValueKind.INTEGER)
     fields = ("min_value", "max_value") if is_range else ("values",)
     space = Message(message.value(kind, {}), space_path, (*fields, "default_value"))
     if space.has("default_value"):
         raise UserError(f"{space_path}.default_value: hyperparameter tuning jobs do not support it; remove it")
     parameter = Parameter(name=name, kind=kind, path=path, scale=scale, **_feasible_space(space, kind))
-    if kind is Kind.CATEGORICAL and scale is not Scale.SCALE_TYPE_UNSPECIFIED:
+    if kind is ValueKind.CATEGORICAL and scale is not Scale.SCALE_TYPE_UNSPECIFIED:
         raise UserError(f"{message.name_of('scale_type')} ({name}): leave it unset for a categorical parameter")
     if scale.is_logarithmic and (low := min([parameter.minimum] if is_range else map(float, parameter.values))) <= 0:
         raise UserError(f"{space_path}: {scale.name} needs values above 0, found {low:g}")
     return _with_conditionals(parameter, message)
 
 
-def _feasible_space(space: Message, kind: Kind) -> dict[str, Any]:
-    if kind in (Kind.DOUBLE, Kind.INTEGER):
-        read = space.number if kind is Kind.DOUBLE else space.int64
+def _feasible_space(space: Message, kind: ValueKind) -> dict[str, Any]:
+    if kind in (ValueKind.DOUBLE, ValueKind.INTEGER):
+        read = space.number if kind is ValueKind.DOUBLE else space.int64
         minimum, maximum = read("min_value"), read("max_value")
         if minimum > maximum:
             raise UserError(f"{space.path}: min_value {minimum:g} is above max_value {maximum:g}")
@@ -129,7 +129,7 @@ def _feasible_space(space: Message, kind: Kind) -> dict[str, Any]:
     values = _values(space.items("values"), kind, space.name_of("values"))
     if not values:
         raise UserError(f"{space.path}: the list of values is empty")
-    if kind is Kind.DISCRETE and len(values) > _MAX_DISCRETE_VALUES:
+    if kind is ValueKind.DISCRETE and len(values) > _MAX_DISCRETE_VALUES:
         raise UserError(f"{space.path}: at most {_MAX_DISCRETE_VALUES} values are possible, found {len(values)}")
     for position, value in enumerate(values):
         if any(_is_same(value, each) for each in values[:position]):
@@ -137,9 +137,9 @@ def _feasible_space(space: Message, kind: Kind) -> dict[str, Any]:
     return {"values": values}
 
 
-def _values(values: list[Any], kind: Kind, path: str) -> tuple[Value, ...]:
-    if kind is not Kind.CATEGORICAL:
-        checked = checked_int64 if kind is Kind.INTEGER else checked_number
+def _values(values: list[Any], kind: ValueKind, path: str) -> tuple[Value, ...]:
+    if kind is not ValueKind.CATEGORICAL:
+        checked = checked_int64 if kind is ValueKind.INTEGER else checked_number
         return tuple(checked(each, path) for each in values)
     for each in values:
         if not isinstance(each, str):

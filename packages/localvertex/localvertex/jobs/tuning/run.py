@@ -13,7 +13,7 @@ from typing import Any
 
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.jobs.goodput.goodput import added
-from localvertex.jobs.status import JobState, Outcome, Status
+from localvertex.jobs.status import JobState, JobStatus, Outcome
 from localvertex.jobs.tuning.job import METRIC_FILE, TuningJob
 from localvertex.jobs.tuning.suggestions import suggestions
 from localvertex.jobs.tuning.trial import Trial
@@ -40,7 +40,7 @@ class TuningRun:
         folder: Path,
         run_job: RunJob,
         stopped: threading.Event,
-        observe: Callable[[Status], None],
+        observe: Callable[[JobStatus], None],
         warn: Callable[[str], None],
         report: Callable[[str], None],
     ) -> None:
@@ -64,7 +64,7 @@ class TuningRun:
         self._started: list[TrialRun] = []
         self._running: list[TrialRun] = []
         self._num_failed = 0
-        self._shown: Status | None = None
+        self._shown: JobStatus | None = None
 
     def execute(self) -> list[Trial]:
         """Run all trials and return them.
@@ -220,7 +220,7 @@ class TuningRun:
         """
         running = [(each.trial.id, each.status) for each in self._running]
         ended = [each.status.goodput for each in self._started if each.status.goodput and each not in self._running]
-        status = Status(
+        status = JobStatus(
             state=state,
             replicas=tuple(
                 replica.renamed(f"{TRIALS}/{trial_id}/{replica.name}")

@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Any
 
 from localvertex.jobs.tuning.message import Message
-from localvertex.jobs.tuning.parameters import Kind, Parameter, read_parameter
+from localvertex.jobs.tuning.parameters import Parameter, ValueKind, read_parameter
 from localvertex_base.userinput.errors import UserError
 
 
@@ -80,7 +80,7 @@ def read_study(value: Any) -> Study:
     _check_unique(parameters)
     algorithm = message.enumeration("algorithm", Algorithm)
     every = [each for parameter in parameters for each in parameter.walk()]
-    if algorithm is Algorithm.GRID_SEARCH and (double := next((e for e in every if e.kind is Kind.DOUBLE), None)):
+    if algorithm is Algorithm.GRID_SEARCH and (double := next((e for e in every if e.kind is ValueKind.DOUBLE), None)):
         raise UserError(
             f"{double.path}: GRID_SEARCH takes no double_value_spec ({double.name}); give discrete values, or use "
             "RANDOM_SEARCH"

@@ -8,7 +8,7 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 
-from localvertex.jobs.tuning.parameters import Kind, Parameter, Scale, Value
+from localvertex.jobs.tuning.parameters import Parameter, Scale, Value, ValueKind
 from localvertex.jobs.tuning.study import Algorithm, Study
 
 SEED = 0
@@ -42,7 +42,7 @@ def _grid(parameters: Sequence[Parameter]) -> Iterator[Point]:
 
 
 def _every_value(parameter: Parameter) -> Sequence[Value]:
-    if parameter.kind is Kind.INTEGER:
+    if parameter.kind is ValueKind.INTEGER:
         return range(int(parameter.minimum), int(parameter.maximum) + 1)
     return parameter.values
 
@@ -59,10 +59,10 @@ def _random_point(parameters: Sequence[Parameter], number: int) -> Point:
 
 
 def _random_value(parameter: Parameter, chosen: random.Random) -> Value:
-    if parameter.kind in (Kind.CATEGORICAL, Kind.DISCRETE):
+    if parameter.kind in (ValueKind.CATEGORICAL, ValueKind.DISCRETE):
         return chosen.choice(parameter.values)
     low, high = parameter.minimum, parameter.maximum
-    if parameter.kind is Kind.DOUBLE:
+    if parameter.kind is ValueKind.DOUBLE:
         return min(max(_scaled(low, high, parameter.scale, chosen), low), high)
     # Each integer stands for the interval from itself to the next one.
     if not parameter.scale.is_logarithmic:

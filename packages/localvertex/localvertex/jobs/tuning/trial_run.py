@@ -9,7 +9,7 @@ from localvertex.containers.gpus import visible_gpus
 from localvertex.errors import TaskFailed
 from localvertex.jobs.gpus import num_gpus_of
 from localvertex.jobs.job import CustomJob
-from localvertex.jobs.status import Outcome, Status
+from localvertex.jobs.status import JobStatus, Outcome
 from localvertex.jobs.tuning.job import METRIC_FILE, TuningJob
 from localvertex.jobs.tuning.measurements import MetricFile
 from localvertex.jobs.tuning.trial import Trial
@@ -25,7 +25,7 @@ class TrialRun:
     """Set to cancel its job."""
     gpus: list[str] | None = None
     """The GPUs of this machine that it may use; None: all."""
-    status: Status = field(default_factory=Status)
+    status: JobStatus = field(default_factory=JobStatus)
     outcome: Outcome | TaskFailed | None = None
     thread: threading.Thread | None = None
     metrics: MetricFile = field(init=False)
@@ -38,7 +38,7 @@ class TrialRun:
         """The number of the trial."""
         return self.trial.id
 
-    def observe(self, status: Status) -> None:
+    def observe(self, status: JobStatus) -> None:
         """Record the status of its job."""
         self.status = status
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from localvertex.api.endpoints.records import Records
+from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.models import registered
 from localvertex.api.models.registered import Registered
 from localvertex.api.rest.errors import ApiError, Status
@@ -33,7 +33,7 @@ def test_a_change_of_an_endpoint_gives_up_too(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(registered, "_WAIT_SECONDS", 0.0)
 
     def change() -> None:
-        with Records(tmp_path).locked():
+        with EndpointRecords(tmp_path).locked():
             pass
 
     with ThreadPoolExecutor(1) as pool:

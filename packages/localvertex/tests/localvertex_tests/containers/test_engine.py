@@ -11,14 +11,14 @@ from kfp import dsl
 from localvertex_tests.containers.conftest import install_engine
 
 import localvertex
-from localvertex.containers.call import Call, Prepared
+from localvertex.containers.call import ContainerCommand, Prepared
 from localvertex.containers.engine import Engine
 from localvertex.containers.options import ContainerOptions
 from localvertex_base.userinput.errors import UserError
 from vertex_testing.runs import Command, Compile, Execute, FindTask
 
 
-def call(tmp_path: Path, **changes: Any) -> Call:
+def call(tmp_path: Path, **changes: Any) -> ContainerCommand:
     """Build a call with every field set."""
     fields: dict[str, Any] = {
         "image": "gcr.io/x/tool:1",
@@ -36,7 +36,7 @@ def call(tmp_path: Path, **changes: Any) -> Call:
         "memory_bytes": 2**30,
         "gpus": "0,2",
     }
-    return Call(**fields | changes)
+    return ContainerCommand(**fields | changes)
 
 
 def prepared(

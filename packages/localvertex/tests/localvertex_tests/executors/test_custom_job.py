@@ -270,7 +270,7 @@ def trainers(num_workers: int, patience: Path) -> list[dict]:
 def test_a_job_of_several_machines_survives_faults_and_the_page_shows_its_goodput(
     execute: Execute, task: FindTask, tmp_path: Path, work_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    how = jobs.Options(faults=(parse("SIGKILL workerpool1-1 at step 12"),))
+    how = jobs.CustomJobOptions(faults=(parse("SIGKILL workerpool1-1 at step 12"),))
     parameters = {"pools": trainers(2, tmp_path / "patience"), "base": f"{tmp_path}/out", "restart": True}
     record = execute(job, parameters, custom_jobs=how, run_id="machines")
     assert record["state"] == "SUCCEEDED", record["error"]

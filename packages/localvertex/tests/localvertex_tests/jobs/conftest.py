@@ -52,7 +52,7 @@ def run(workspace: jobs.Workspace) -> Callable[..., jobs.Outcome]:
         message: Message,
         *,
         cancel: threading.Event | None = None,
-        observe: Callable[[jobs.Status], None] = lambda status: None,
+        observe: Callable[[jobs.JobStatus], None] = lambda status: None,
         report: Callable[[str], None] = lambda text: None,
         **options: Any,
     ) -> jobs.Outcome:
@@ -63,7 +63,7 @@ def run(workspace: jobs.Workspace) -> Callable[..., jobs.Outcome]:
             observe=observe,
             report=report,
             cancel=cancel,
-            options=jobs.Options(**options),
+            options=jobs.CustomJobOptions(**options),
         )
 
     return run_

@@ -8,7 +8,7 @@ from typing import Any
 import psutil
 import pytest
 
-from localvertex.jobs import JobState, Outcome, Status
+from localvertex.jobs import JobState, JobStatus, Outcome
 from localvertex.jobs.restart_rules import RestartRule
 
 # Every start adds a line to a file of the replica; `count` is the number of lines.
@@ -150,7 +150,7 @@ def test_cancelling_ends_every_process_and_can_be_observed(message: Messages, ru
     cancel = threading.Event()
     seen: list[JobState] = []
 
-    def observe(status: Status) -> None:
+    def observe(status: JobStatus) -> None:
         seen.append(status.state)
         if status.state is JobState.RUNNING:
             cancel.set()

@@ -15,7 +15,7 @@ import localvertex
 from localvertex.api.rest.store import Store
 from localvertex.console.local_route import LocalCall
 from localvertex.console.runs.listing import RunList
-from localvertex.console.runs.record import Records
+from localvertex.console.runs.record import WatchedRuns
 from localvertex.runner.engine import Options
 from localvertex.store import journal, record
 from localvertex.store.task import State, Task
@@ -68,7 +68,7 @@ def test_a_night_between_a_failure_and_its_retry_is_not_part_of_the_duration(com
     assert {
         name: row[name] for name in ("seconds", "idle_seconds", "start_time", "end_time")
     }.items() <= content.items()
-    page = Records(store).answer(work_dir / "slept")
+    page = WatchedRuns(store).answer(work_dir / "slept")
     assert (page["seconds"], page["idle_seconds"]) == (content["seconds"], content["idle_seconds"])
     assert f"after {content['seconds']:.1f} s" in " ".join((work_dir / "slept" / record.PAGE).read_text().split())
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from localvertex.containers.options import ContainerOptions
-from localvertex.jobs import Options as JobOptions, RestartRule
+from localvertex.jobs import CustomJobOptions, RestartRule
 from localvertex.jobs.faults import faults
 from localvertex.runner.options import Options
 from localvertex.runner.repeated_options import repeated, words
@@ -21,7 +21,7 @@ def test_options_without_further_rights_are_those_of_the_run(tmp_path: Path) -> 
         max_backoff_seconds=0.5,
         grace_seconds=3.0,
         gcs_root=tmp_path,
-        custom_jobs=JobOptions(restart_rule=RestartRule.LENIENT),
+        custom_jobs=CustomJobOptions(restart_rule=RestartRule.LENIENT),
     )
     options, missing = repeated(Options(), words(given))
     assert missing == []
@@ -47,9 +47,9 @@ def test_further_rights_are_named_unless_the_process_has_them(given: dict[str, A
 
 def test_faults_do_not_happen_again() -> None:
     options = Options(
-        custom_jobs=JobOptions(faults=(faults.parse("SIGKILL workerpool0-0 at step 3"),), random_faults_seed=3)
+        custom_jobs=CustomJobOptions(faults=(faults.parse("SIGKILL workerpool0-0 at step 3"),), random_faults_seed=3)
     )
-    assert repeated(options, [])[0].custom_jobs == JobOptions()
+    assert repeated(options, [])[0].custom_jobs == CustomJobOptions()
 
 
 @pytest.mark.parametrize(

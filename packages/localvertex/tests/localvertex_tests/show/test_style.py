@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from localvertex.jobs.goodput.timeline import Kind
+from localvertex.jobs.goodput.timeline import SegmentKind
 from localvertex.show import job_report
 from localvertex.show.jinja import templates
 from localvertex.store.task import State
@@ -79,4 +79,4 @@ def test_what_replicas_do_differs_in_brightness(dark: bool) -> None:
 
 
 def test_every_kind_of_a_timeline_has_a_meaning() -> None:
-    assert {str(each) for each in Kind} == set(job_report.MEANING)
+    assert {str(each) for each in SegmentKind} == set(job_report.MEANING)

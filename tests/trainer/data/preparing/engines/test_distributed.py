@@ -42,7 +42,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(parts, "MAX_IMAGES", 7)
     monkeypatch.setattr("trainer.data.preparing.prefixes.TARGET_BYTES", 8000)
     # The files were written just now, and could change again at the same time of the clock.
-    monkeypatch.setattr("trainer.data.preparing.earlier.known.SETTLING_NS", -(10**9))
+    monkeypatch.setattr("trainer.data.preparing.previous.rows.SETTLING_NS", -(10**9))
     folder = add_images(tmp_path / "source", range(40))
     (folder / "class-0" / "again.png").write_bytes((folder / "class-0" / "0.png").read_bytes())
     (folder / "class-0" / "none.png").write_bytes(b"none")

@@ -123,7 +123,7 @@ def foreign(file: Path) -> None:
         (damaged, "does not contain a token"),
         (unreadable_text, "does not contain a token"),
         (a_link, "cannot be read"),
-        (a_pipe, "is not a file"),
+        (a_pipe, "cannot be read"),
         pytest.param(foreign, "belongs to another user", marks=as_root),
     ],
 )

@@ -14,7 +14,7 @@ from localvertex.api.rest.store import Store
 from localvertex.console.comparing import curves, tables
 from localvertex.console.comparing.comparison import Comparisons
 from localvertex.console.local_route import LocalCall
-from localvertex.console.runs.record import Records
+from localvertex.console.runs.record import WatchedRuns
 
 PNG = b"\x89PNG\r\n\x1a\n0000"
 
@@ -59,7 +59,7 @@ def test_runs_of_one_pipeline_with_other_names_and_values_are_not_called_differe
         runs.add(name)
         if content is not None:
             (runs.work_dir / name / "pipeline.json").write_text(json.dumps(content))
-    found = Comparisons(Records(Store(runs.work_dir))).compare(LocalCall(query={"runs": ",".join(files)}))["runs"]
+    found = Comparisons(WatchedRuns(Store(runs.work_dir))).compare(LocalCall(query={"runs": ",".join(files)}))["runs"]
     specs = {each["id"]: each["spec"] for each in found}
     assert specs["named"] == specs["again"] == specs["plain"] != specs["other"]
     assert all(specs[name] for name in ("named", "other"))
@@ -186,4 +186,4 @@ def test_wrong_requests_are_refused_in_one_line(runs: Runs, asked: str, reason: 
     runs.add("damaged")
     (runs.work_dir / "damaged" / "run.json").write_text("[]")
     with pytest.raises(ApiError, match=reason):
-        Comparisons(Records(Store(runs.work_dir))).compare(LocalCall(query={"runs": asked}))
+        Comparisons(WatchedRuns(Store(runs.work_dir))).compare(LocalCall(query={"runs": asked}))

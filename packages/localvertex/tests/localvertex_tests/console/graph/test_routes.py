@@ -14,7 +14,7 @@ from localvertex.api.rest.errors import ApiError
 from localvertex.api.rest.store import Store
 from localvertex.console.local_route import LocalCall
 from localvertex.console.runs.graph import Graphs
-from localvertex.console.runs.record import Records
+from localvertex.console.runs.record import WatchedRuns
 from localvertex_base.userinput.errors import UserError
 
 TIME = "2026-01-01T00:00:00.000Z"
@@ -25,7 +25,7 @@ def graphs(tmp_path: Path) -> Graphs:
     """Return the graphs of a work directory with a run, which has not begun."""
     write(tmp_path / "nested" / "run.json", run_record(tmp_path, "nested", TIME, tasks=[]))
     write(tmp_path / "nested" / "pipeline.json", (FOLDER / "nested_loops.json").read_text())
-    return Graphs(Records(Store(tmp_path)))
+    return Graphs(WatchedRuns(Store(tmp_path)))
 
 
 def ids(box: dict[str, Any]) -> set[str]:

@@ -14,7 +14,7 @@ from localvertex.api.rest.operations import Operations
 from localvertex.api.rest.store import Store
 from localvertex.console.jobs.routes import JobRoutes
 from localvertex.console.local_route import LocalCall
-from localvertex.console.runs.record import Records
+from localvertex.console.runs.record import WatchedRuns
 from localvertex.jobs.faults import requests
 from localvertex.runner.engine import Options
 from localvertex.store import run_folder
@@ -40,7 +40,7 @@ def routes(tmp_path: Path) -> Iterator[JobRoutes]:
         if state == "RUNNING":
             holds.append(run_folder.lock(tmp_path / name))
     store = Store(tmp_path)
-    yield JobRoutes(Records(store), CustomJobs(store, Operations(store), print, Options(work_dir=tmp_path)))
+    yield JobRoutes(WatchedRuns(store), CustomJobs(store, Operations(store), print, Options(work_dir=tmp_path)))
     for each in holds:
         each.close()
 

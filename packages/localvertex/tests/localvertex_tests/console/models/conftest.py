@@ -9,10 +9,10 @@ import pytest
 from localvertex_tests.support import serving
 
 from localvertex.api.endpoints.deployments import Deployments
-from localvertex.api.endpoints.records import Records
+from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.rest.store import Store
 from localvertex.console.local_route import LocalCall
-from localvertex.console.models.models import Models
+from localvertex.console.models.models import ModelCatalogue
 from localvertex.containers.serving.machine import Machine
 from localvertex.credentials.isolation import NoCredentials
 from localvertex.processes.processes import Processes
@@ -35,7 +35,7 @@ class Room:
         )
         self.deployments = Deployments(machine, self.log.append)
         self.store = Store(work_dir, self.log.append)
-        self.models = Models(self.store, self.deployments)
+        self.models = ModelCatalogue(self.store, self.deployments)
         self.trial = self.models.trial
         self._credentials = credentials
 
@@ -81,7 +81,7 @@ class Room:
                 }
             ],
         }
-        Records(self.work_dir).write(endpoint, content)
+        EndpointRecords(self.work_dir).write(endpoint, content)
 
     def close(self) -> None:
         """End what runs."""

@@ -10,10 +10,10 @@ from typing import Any
 import psutil
 import pytest
 
-from localvertex.api.endpoints.records import Records
+from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.rest.errors import ApiError, Status
 from localvertex.console.local_route import LocalCall
-from localvertex.console.models.trial import Trial
+from localvertex.console.models.trial import ModelTrial
 from vertex_testing.processes import command_line, has_ended
 from vertex_testing.server import wait_until
 
@@ -45,7 +45,7 @@ def test_an_image_is_sent_as_vertex_does_and_other_instances_as_they_are(room: A
     assert state(room) == "ready"
     assert room.models.trial_state(call())["line"] == "serving started"
     # A trial is no endpoint.
-    assert Records(room.work_dir).ids == []
+    assert EndpointRecords(room.work_dir).ids == []
     with pytest.raises(ApiError, match="an instance is bad") as refused:
         room.predict(instances=["bad"])
     assert refused.value.status is Status.INVALID_ARGUMENT
@@ -106,7 +106,7 @@ def test_a_cancelled_start_ends_whenever_it_is_cancelled(room: Any, tmp_path: Pa
 
 def test_an_idle_process_ends_and_one_in_use_does_not(room: Any, tmp_path: Path) -> None:
     room.add()
-    room.models.trial = trial = Trial(Records(room.work_dir), room.deployments, idle_seconds=0.2)
+    room.models.trial = trial = ModelTrial(EndpointRecords(room.work_dir), room.deployments, idle_seconds=0.2)
     wanted = tmp_path / "wanted"
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(room.predict, instances=[f"until {wanted}"])

@@ -12,7 +12,7 @@ from localvertex_tests.support import run_records
 from localvertex.api.rest.store import Store
 from localvertex.console.events.changes import LogChanges, RunChanges
 from localvertex.console.runs import log_text, logs, record as runs_record
-from localvertex.console.runs.record import Records
+from localvertex.console.runs.record import WatchedRuns
 from localvertex.store import record, run_folder
 from localvertex.store.journal import Journal
 
@@ -28,7 +28,7 @@ def rewrite(work_dir: Path, **fields: Any) -> dict[str, Any]:
 
 def changes_of(work_dir: Path) -> RunChanges:
     """Watch the run."""
-    return RunChanges(Records(Store(work_dir)), work_dir / NAME)
+    return RunChanges(WatchedRuns(Store(work_dir)), work_dir / NAME)
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_a_run_that_is_deleted_ends_the_stream(tmp_path: Path) -> None:
 
 def test_streams_of_one_run_share_its_record_and_nothing_is_kept_after_them(tmp_path: Path) -> None:
     rewrite(tmp_path)
-    records = Records(Store(tmp_path))
+    records = WatchedRuns(Store(tmp_path))
     first, second = (records.watched(tmp_path / NAME) for _ in range(2))
     assert first.read() is second.read()
     del first, second
@@ -227,13 +227,13 @@ def test_a_large_record_is_not_read_again_at_once(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(runs_record, "_LARGE_SECONDS", -1.0)
     monkeypatch.setattr(runs_record, "_PAUSE", 1e9)
     rewrite(tmp_path, state="FAILED")
-    records = Records(Store(tmp_path))
+    records = WatchedRuns(Store(tmp_path))
     watched = records.watched(tmp_path / NAME)
     first = watched.read()
     rewrite(tmp_path, state="SUCCEEDED")
     assert watched.read() is first
     monkeypatch.setattr(runs_record, "_PAUSE", 0)
-    watched = Records(Store(tmp_path)).watched(tmp_path / NAME)
+    watched = WatchedRuns(Store(tmp_path)).watched(tmp_path / NAME)
     assert watched.read().content["state"] == "SUCCEEDED"
     rewrite(tmp_path, state="CANCELLED", tasks=[])
     assert watched.read().content["state"] == "CANCELLED"

@@ -23,7 +23,7 @@ from localvertex.console.local_route import LocalCall
 from localvertex.console.runs import shape
 from localvertex.console.runs.graph import Graphs
 from localvertex.console.runs.listing import RunList
-from localvertex.console.runs.record import Records
+from localvertex.console.runs.record import WatchedRuns
 from localvertex.console.runs.routes import RunRoutes
 from localvertex.runner.engine import Options
 from localvertex.store import record, run_folder
@@ -99,7 +99,7 @@ def test_a_damaged_entry_is_a_sentence_on_every_route(tmp_path: Path, place: tup
     run_dir = write(tmp_path, place, value)
     write(tmp_path, name="other")
     store = Store(tmp_path)
-    records = Records(store)
+    records = WatchedRuns(store)
     ((name, event),) = RunChanges(records, run_dir)()
     assert (name, event["text"].count("\n")) == ("problem", 0)
     assert f"the record of {NAME} cannot be read: " in event["text"]
@@ -113,7 +113,7 @@ def test_a_damaged_entry_is_a_sentence_on_every_route(tmp_path: Path, place: tup
 
 
 def test_a_sound_record_is_no_problem(tmp_path: Path) -> None:
-    ((name, _),) = RunChanges(Records(Store(tmp_path)), write(tmp_path))()
+    ((name, _),) = RunChanges(WatchedRuns(Store(tmp_path)), write(tmp_path))()
     assert name == "run"
     assert shape.is_custom_job(JOB)
 
@@ -147,7 +147,7 @@ def test_a_step_of_a_killed_run_is_not_shown_as_running(tmp_path: Path, monkeypa
     monkeypatch.setattr("localvertex.console.runs.record._LOCK_SECONDS", 0.0)
     running = run_records.TASK | {"state": "RUNNING", "end_time": None}
     run_dir = write(tmp_path, state="RUNNING", tasks=[running])
-    records = Records(Store(tmp_path))
+    records = WatchedRuns(Store(tmp_path))
     changes = RunChanges(records, run_dir)
     with run_folder.lock(run_dir):
         assert next(changes())[1]["tasks"][0]["state"] == "RUNNING"
@@ -161,7 +161,7 @@ def test_a_resumed_run_that_is_killed_before_the_next_look_at_its_lock_fails(
 ) -> None:
     monkeypatch.setattr("localvertex.console.runs.record._LOCK_SECONDS", 0.0)
     run_dir = write(tmp_path, state="FAILED")
-    changes = RunChanges(Records(Store(tmp_path)), run_dir)
+    changes = RunChanges(WatchedRuns(Store(tmp_path)), run_dir)
     assert next(changes())[1]["run"]["state"] == "FAILED"
     with run_folder.lock(run_dir):
         write(tmp_path, state="RUNNING")
@@ -195,6 +195,6 @@ def test_the_page_shows_the_state_that_the_list_and_the_api_show(
     run_records.write(tmp_path / "api" / "pipelineJobs" / f"{run_id}.json", job)
     store = Store(tmp_path)
     (row,) = RunList(store).page(LocalCall())["runs"]
-    ((_, event),) = RunChanges(Records(store), tmp_path / run_id)()
+    ((_, event),) = RunChanges(WatchedRuns(store), tmp_path / run_id)()
     assert (row["state"], event["run"]["state"]) == (shown, shown)
     assert row["error"] == event["run"]["error"]

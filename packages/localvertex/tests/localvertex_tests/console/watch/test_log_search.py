@@ -17,7 +17,7 @@ from localvertex.api.rest.store import Store
 from localvertex.console.jobs.routes import JobRoutes
 from localvertex.console.local_route import LocalCall
 from localvertex.console.runs import log_search, logs
-from localvertex.console.runs.record import Records
+from localvertex.console.runs.record import WatchedRuns
 from localvertex.console.runs.routes import RunRoutes
 from localvertex.runner.engine import Options
 
@@ -207,7 +207,7 @@ def test_the_routes_of_runs_and_of_jobs_of_the_api_search_and_download(tmp_path:
     content = run_records.run_record(tmp_path, NAME, "2026-01-01T00:01:00.000Z")
     run_records.write(tmp_path / NAME / "run.json", content)
     folder = jobs.find("7")[1]
-    run, job = RunRoutes(Records(store)), JobRoutes(Records(store), jobs)
+    run, job = RunRoutes(WatchedRuns(store)), JobRoutes(WatchedRuns(store), jobs)
     of_run, of_job = (
         (run.log, run.log_search, run.log_file),
         (job.log_of_api, job.log_search_of_api, job.log_file_of_api),

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from localvertex import jobs
-from localvertex.jobs import Outcome, Status
+from localvertex.jobs import JobStatus, Outcome
 from localvertex.jobs.faults import requests
-from localvertex.jobs.faults.requests import Refused, Requests
+from localvertex.jobs.faults.requests import FaultRefused, Requests
 from vertex_testing.server import wait_until
 
 Messages = Callable[..., dict[str, Any]]
@@ -68,7 +68,7 @@ def test_a_request_is_a_fault_of_this_moment(asked: Requests, tmp_path: Path, wa
 def test_a_request_that_cannot_be_met_is_refused_in_one_line(
     tmp_path: Path, content: dict[str, Any], text: str
 ) -> None:
-    with pytest.raises(Refused) as raised:
+    with pytest.raises(FaultRefused) as raised:
         requests.write(tmp_path, STATUS, content)
     assert text in str(raised.value)
     assert "\n" not in str(raised.value)
@@ -82,7 +82,7 @@ def test_requests_to_another_job_or_an_earlier_attempt_do_nothing(
     requests.write(tmp_path, {"replicas": [RUNNING | {"name": "workerpool3-0"}]}, KILL | {"replica": "workerpool3-0"})
     assert asked.new(1.0) == []
     assert warnings == []
-    with pytest.raises(Refused, match="not started by this version"):
+    with pytest.raises(FaultRefused, match="not started by this version"):
         requests.write(tmp_path, {"replicas": [RUNNING | {"job_id": ""}]}, KILL)
 
 
@@ -152,7 +152,7 @@ def test_a_linked_folder_of_a_trial_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "job" / "trials" / "1").symlink_to(tmp_path / "other")
     status = {"replicas": [RUNNING | {"name": "trials/1/workerpool0-0"}]}
-    with pytest.raises(Refused):
+    with pytest.raises(FaultRefused):
         requests.write(tmp_path / "job", status, KILL | {"replica": "trials/1/workerpool0-0"})
     assert not any((tmp_path / "other").iterdir())
 
@@ -162,7 +162,7 @@ def test_a_replica_that_names_another_folder_is_refused(tmp_path: Path) -> None:
         (tmp_path / each).mkdir()
     for name in (f"{tmp_path}/other/workerpool0-0", "../other/workerpool0-0"):
         status = {"replicas": [RUNNING | {"name": name}]}
-        with pytest.raises(Refused, match="was not started by this version"):
+        with pytest.raises(FaultRefused, match="was not started by this version"):
             requests.write(tmp_path / "job", status, KILL | {"replica": name})
     assert [*(tmp_path / "other").iterdir()] == []
 
@@ -171,7 +171,7 @@ def test_a_running_job_notes_it_like_a_fault_of_the_command_line(
     message: Messages, run: Callable[..., Outcome], workspace: jobs.Workspace, log: Callable[..., str]
 ) -> None:
     program = "import pathlib, sys, time; path = pathlib.Path(sys.argv[1], 'again')\nif path.exists(): sys.exit()\n"
-    seen: list[Status] = []
+    seen: list[JobStatus] = []
     outcomes: list[Outcome] = []
     made = message((program + "path.touch(); time.sleep(600)", 1))
     # Only its second process ends, so that it must have been restarted.

@@ -8,7 +8,7 @@ import pytest
 
 from localvertex.jobs.goodput.goodput import added, checkpointing
 from localvertex.jobs.goodput.thinning import thinned
-from localvertex.jobs.goodput.timeline import Kind, Span, Timeline, coarsened, timeline
+from localvertex.jobs.goodput.timeline import SegmentKind, Span, Timeline, coarsened, timeline
 
 Event = dict[str, Any]
 
@@ -25,8 +25,8 @@ def plain(line: Timeline) -> list[tuple[str, float, float]]:
     return [(str(each.kind), each.start, each.end) for each in line.segments]
 
 
-def seconds(line: Timeline) -> dict[Kind, float]:
-    return {kind: sum(each.seconds for each in line.segments if each.kind is kind) for kind in Kind}
+def seconds(line: Timeline) -> dict[SegmentKind, float]:
+    return {kind: sum(each.seconds for each in line.segments if each.kind is kind) for kind in SegmentKind}
 
 
 def test_a_run_without_failures() -> None:
@@ -78,7 +78,7 @@ def test_a_process_that_dies_before_its_first_step_only_starts_and_discards_noth
     spans = [Span(start=0, end=5, exit_code=9), Span(start=5, end=6, exit_code=1), Span(start=6, end=10, exit_code=0)]
     line = timeline(spans, [steps(4, 1, 10, 2), event("start", 5.5), steps(9, 11, 20, 2)], 10)
     assert (line.num_steps, line.num_lost_steps) == (20, 0)
-    assert seconds(line)[Kind.STARTING] == 2 + 1 + 1
+    assert seconds(line)[SegmentKind.STARTING] == 2 + 1 + 1
 
 
 def test_a_fallback_to_an_older_checkpoint_discards_steps_of_two_processes() -> None:

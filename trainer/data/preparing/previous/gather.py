@@ -1,4 +1,4 @@
-"""Collects the rows of all images: known ones from the previous dataset and from parts, the others are read."""
+"""Collects the rows of all images: previous_rows ones from the previous dataset and from parts, the others are read."""
 
 import contextlib
 import dataclasses
@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from exact_resume.files.overlap import begun, in_order
 from trainer.data.preparing import parts
-from trainer.data.preparing.earlier.known import Known
-from trainer.data.preparing.earlier.reuse import NoPreviousDataset
 from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.parts import DamagedPart
+from trainer.data.preparing.previous.dataset import NoPreviousDataset
+from trainer.data.preparing.previous.rows import PreviousRows
 from trainer.data.preparing.rows import Rows
 from trainer.data.sources.source import Identity, SourceImage
 from trainer.files.progress import Progress
@@ -49,14 +49,14 @@ def gather(
         parts_folder: Where parts of an earlier attempt are found; empty for none.
         progress: Advances with the images.
     """
-    known = Known(rows)
+    previous_rows = PreviousRows(rows)
     with begun(lambda: parts.names(parts_folder) if parts_folder else []) as find_parts:
         if previous.entry:
-            known.add_previous(previous.rows(), began_ns=previous.entry.began_ns, is_trusted=is_trusted)
-        _add_parts(known, find_parts(), engine)
+            previous_rows.add_previous(previous.rows(), began_ns=previous.entry.began_ns, is_trusted=is_trusted)
+        _add_parts(previous_rows, find_parts(), engine)
     if parts_folder or (previous.entry and is_trusted):
-        known.sort()
-        images = _unknown(images, known, progress)
+        previous_rows.sort()
+        images = _unknown(images, previous_rows, progress)
     num_read = 0
     for some in engine.read(images, image_size):
         rows.add(some)
@@ -65,20 +65,20 @@ def gather(
     return num_read
 
 
-def _add_parts(known: Known, names: Sequence[str], engine: Engine) -> None:
+def _add_parts(previous_rows: PreviousRows, names: Sequence[str], engine: Engine) -> None:
     """Add the rows of parts."""
     for name in names:
         # A killed attempt left a damaged one, or someone changed it: its images are read.
         with contextlib.suppress(DamagedPart):
             own, began_ns = engine.take_part(name)
-            known.add_part(own, began_ns=began_ns)
+            previous_rows.add_part(own, began_ns=began_ns)
 
 
-def _unknown(images: Iterable[SourceImage], known: Known, progress: Progress) -> Iterator[SourceImage]:
+def _unknown(images: Iterable[SourceImage], previous_rows: PreviousRows, progress: Progress) -> Iterator[SourceImage]:
     """Yield the images that have to be read, and add the rows of the others."""
     identified = _identified(images)
     while some := list(itertools.islice(identified, _TOGETHER)):
-        unknown = known.take(some)
+        unknown = previous_rows.take(some)
         num_known = len(some) - len(unknown)
         progress.advance(num_known, num_known=num_known)
         for image, identity in unknown:

@@ -4,8 +4,8 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from trainer.data.preparing import shards
-from trainer.data.preparing.earlier.reuse import NoPreviousDataset
 from trainer.data.preparing.engines.engine import Engine
+from trainer.data.preparing.previous.dataset import NoPreviousDataset
 from trainer.data.preparing.rows import Row
 
 _TOGETHER = 256

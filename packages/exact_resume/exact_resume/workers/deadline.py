@@ -1,4 +1,4 @@
-"""Waiting for other machines: says whom it waits for, follows a stop request at once, and gives up in the end."""
+"""Waiting for other machines: reports which are missing, ends at a stop request, and gives up at the deadline."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -11,38 +11,38 @@ POLL_SECONDS = 0.2
 SECONDS_BETWEEN_REPORTS = 30.0
 
 
-class GaveUp(Exception):
-    """The waiting ended without the others; `exit_code` is that of the process."""
+class TimedOut(Exception):
+    """Gave up waiting for the other workers; the process exits with `exit_code`."""
 
     def __init__(self, exit_code: int) -> None:
         super().__init__(f"exit code {exit_code}")
         self.exit_code = exit_code
 
 
-class Patience:
-    """The time that one wait for other machines may take."""
+class Deadline:
+    """The time limit of one wait for other machines."""
 
     def __init__(self, stop: StopRequest, timeout_seconds: float, report: Callable[[str], None]) -> None:
         self._stop, self._timeout_seconds, self._report = stop, timeout_seconds, report
         self._started = self._reported = time.monotonic()
 
     def check(self, missing: Sequence[str]) -> None:
-        """Go on waiting for the named machines.
+        """Continue to wait for the named machines.
 
         Raises:
-            GaveUp: A stop was requested, or the time is over.
+            TimedOut: A stop was requested, or the time is over.
         """
         now = time.monotonic()
         waited = now - self._started
         if self._stop.is_set:
             self._report(f"{self._stop.signal_name}: stopped while waiting for {', '.join(missing)}")
-            raise GaveUp(self._stop.exit_code)
+            raise TimedOut(self._stop.exit_code)
         if waited > self._timeout_seconds:
             self._report(
                 f"gave up after {waited:.0f} s (--peer-timeout-seconds), still waiting for {', '.join(missing)}"
                 f"; exiting with {EXIT_LOST_PEER}, safe to retry"
             )
-            raise GaveUp(EXIT_LOST_PEER)
+            raise TimedOut(EXIT_LOST_PEER)
         if now - self._reported >= SECONDS_BETWEEN_REPORTS:
             self._reported = now
-            self._report(f"waiting for {', '.join(missing)} since {waited:.0f} s")
+            self._report(f"waiting for {', '.join(missing)} for {waited:.0f} s")

@@ -1,4 +1,4 @@
-"""What is known of images already, from the previous dataset and from parts of a killed attempt, on disk."""
+"""Rows of images that need not be read again, from the previous dataset and parts of a killed attempt, on disk."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ Found = tuple[tuple[str | int | None, ...], Identity]
 """What a row contains, as `to_values` returns it, and the identity of its image."""
 
 
-class Known:
+class PreviousRows:
     """Rows by the name and the identity of their image."""
 
     def __init__(self, rows: Rows) -> None:
@@ -55,7 +55,7 @@ class Known:
         self._add("listed", rows, began_ns)
         self._database.execute(_SPLITS)
         if is_trusted:
-            # Records lie in this order, so that the number finds one without a search.
+            # Records are in this order, so that the number finds one without a search.
             self._database.execute(_NUMBERED)
 
     def add_part(self, rows: Iterable[Row], *, began_ns: int) -> None:
@@ -72,7 +72,7 @@ class Known:
         self._database.execute("CREATE INDEX by_name ON known (name, identity)")
 
     def take(self, images: Sequence[tuple[SourceImage, Identity]]) -> list[tuple[SourceImage, Identity]]:
-        """Copy the rows of images, each with its label and split of today, and return those that have none."""
+        """Copy the rows of images, each with its current label and split, and return the images that have no row."""
         self._database.executemany(
             _FIND,
             (

@@ -13,8 +13,8 @@ import pytest
 
 from localvertex_base.userinput.errors import UserError
 from tests.support.growing import InBucket, Local, content, fill, png, run
-from trainer.data.preparing.earlier import known, pointer
-from trainer.data.preparing.earlier.reuse import previous_of
+from trainer.data.preparing.previous import history, rows
+from trainer.data.preparing.previous.dataset import previous_of
 from trainer.data.preparing.quality import signatures
 from vertex_testing.cloud_storage.server import CloudStorage
 
@@ -24,7 +24,7 @@ _NOBODY = 65534
 @pytest.fixture
 def local(monkeypatch: pytest.MonkeyPatch) -> Iterator[Local]:
     """A source and its dataset in a folder that any user can write; the one of temporary files may be root's alone."""
-    monkeypatch.setattr(known, "SETTLING_NS", 0)
+    monkeypatch.setattr(rows, "SETTLING_NS", 0)
     monkeypatch.setattr(tempfile, "tempdir", "/dev/shm")
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         os.chmod(folder, 0o777)
@@ -48,18 +48,18 @@ def without_privileges() -> Iterator[None]:
         os.seteuid(0 if is_root else os.geteuid())
 
 
-def pointer_file(local: Local) -> pathlib.Path:
+def history_file(local: Local) -> pathlib.Path:
     (found,) = (local.folder / "root").rglob("latest.json")
     return found
 
 
-def test_a_pointer_that_names_no_path_is_damaged(local: Local) -> None:
-    (entry,) = json.loads(pointer_file(local).read_text())
-    opened = pointer.Pointer(str(pointer_file(local).parent))
+def test_a_history_that_names_no_path_is_damaged(local: Local) -> None:
+    (entry,) = json.loads(history_file(local).read_text())
+    opened = history.History(str(history_file(local).parent))
     assert opened.read()
     for wrong in ("", "\0", "\ud800", "http://host/dataset", "/" + 5000 * "a"):
-        pointer_file(local).write_text(json.dumps([entry | {"dataset": wrong}]))
-        with pytest.raises(pointer.Unusable, match="is damaged"):
+        history_file(local).write_text(json.dumps([entry | {"dataset": wrong}]))
+        with pytest.raises(history.Unusable, match="is damaged"):
             opened.read()
 
 
@@ -84,21 +84,21 @@ def test_after_the_newest_dataset_is_lost_the_one_before_gives_images_and_splits
 
 
 def test_a_previous_dataset_without_permission_is_like_a_missing_one(local: Local) -> None:
-    opened, scratch = pointer.Pointer(str(pointer_file(local).parent)), local.folder / "scratch"
-    for path in (pointer_file(local).parent.parent, pointer_file(local).parent, pointer_file(local)):
+    opened, scratch = history.History(str(history_file(local).parent)), local.folder / "scratch"
+    for path in (history_file(local).parent.parent, history_file(local).parent, history_file(local)):
         path.chmod(0o755)
     scratch.mkdir()
     scratch.chmod(0o777)
     for hidden in (local.folder / "one", local.folder / "one/dataset.json"):
         hidden.chmod(0)
         message = "one/dataset.json cannot be read: permission denied"
-        with without_privileges(), pytest.raises(pointer.Unusable, match=message):
+        with without_privileges(), pytest.raises(history.Unusable, match=message):
             previous_of(opened, scratch, image_size=16, is_remote=False)
         hidden.chmod(0o755)
 
 
 def test_a_folder_that_cannot_be_used_is_refused_before_all_work(local: Local) -> None:
-    state = pointer_file(local).parent
+    state = history_file(local).parent
     (state / "parts").touch()
     with pytest.raises(UserError, match=rf"pipeline root=.*{state}/parts is not a folder"):
         run(local, "two")
@@ -110,8 +110,8 @@ def test_a_folder_that_cannot_be_used_is_refused_before_all_work(local: Local) -
 
 
 @pytest.mark.slow
-def test_a_pointer_of_another_image_size_is_not_believed(local: Local, capsys: pytest.CaptureFixture[str]) -> None:
-    first = pointer_file(local)
+def test_a_history_of_another_image_size_is_not_believed(local: Local, capsys: pytest.CaptureFixture[str]) -> None:
+    first = history_file(local)
     run(local, "small", image_size=8)
     (second,) = set((local.folder / "root").rglob("latest.json")) - {first}
     expected = content(local, "small")
@@ -122,11 +122,11 @@ def test_a_pointer_of_another_image_size_is_not_believed(local: Local, capsys: p
     assert content(local, "again") == expected
 
 
-def test_all_code_that_decides_about_an_image_has_a_pointer_of_its_own(
+def test_all_code_that_decides_about_an_image_has_a_history_of_its_own(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def folder() -> str:
-        return pointer.of(str(tmp_path), source="digits", image_size=16, max_examples=0).folder
+        return history.of(str(tmp_path), source="digits", image_size=16, max_examples=0).folder
 
     before = folder()
     other = tmp_path / "signatures.py"
@@ -138,13 +138,13 @@ def test_all_code_that_decides_about_an_image_has_a_pointer_of_its_own(
 @pytest.mark.parametrize(("ctime_ns", "is_settled"), [(8 * 10**9, False), (8 * 10**9 + 1, True), (7 * 10**9, True)])
 def test_times_of_whole_seconds_may_hide_a_change_for_longer(ctime_ns: int, is_settled: bool) -> None:
     identity: dict[str, Any] = {"size": 1, "ctime_ns": ctime_ns}
-    assert bool(known._key(identity, 9 * 10**9 + 5 * 10**8)) == is_settled
+    assert bool(rows._key(identity, 9 * 10**9 + 5 * 10**8)) == is_settled
 
 
 def test_other_files_are_not_taken_for_a_dataset_that_was_never_published(local: Local) -> None:
-    (entry,) = json.loads(pointer_file(local).read_text())
+    (entry,) = json.loads(history_file(local).read_text())
     killed = entry | {"dataset": f"{local.folder}/two", "is_published": False}
-    pointer_file(local).write_text(json.dumps([killed, entry]))
+    history_file(local).write_text(json.dumps([killed, entry]))
     local.write("two/other.txt", b"of the user")
     with pytest.raises(UserError, match="exists and is not empty"):
         run(local, "two")

@@ -18,9 +18,9 @@ from localvertex_base.userinput.errors import UserError
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list, prefixes, shards
-from trainer.data.preparing.earlier.pointer import Entry, Unpersisted, Unusable
+from trainer.data.preparing.previous.history import HistoryEntry, NoHistory, Unusable
 from trainer.data.preparing.rows import Row, Rows
-from trainer.data.preparing.shards import Shard
+from trainer.data.preparing.shards import PlannedShard
 from trainer.data.sources.source import Identity
 from trainer.data.splits import SPLITS
 from trainer.data.stored.metadata import StoredShard
@@ -31,7 +31,7 @@ from trainer.data.stored.shards import DamagedShard, Shards
 class NoPreviousDataset:
     """There is no previous dataset."""
 
-    entry: Entry | None = None
+    entry: HistoryEntry | None = None
     folder = ""
     """On this machine, with its metadata and its list of images."""
 
@@ -53,11 +53,11 @@ class NoPreviousDataset:
         """Yield the record of each row, all of which it has, as it is to be stored."""
         return iter(())
 
-    def is_unchanged(self, shard: Shard, rows: Rows) -> bool:
+    def is_unchanged(self, shard: PlannedShard, rows: Rows) -> bool:
         """Return whether a shard exists with the same records."""
         return False
 
-    def shard(self, shard: Shard, is_unchanged: bool, directory: str | os.PathLike[str]) -> StoredShard | None:
+    def shard(self, shard: PlannedShard, is_unchanged: bool, directory: str | os.PathLike[str]) -> StoredShard | None:
         """Put a shard that is unchanged into a folder."""
         return None
 
@@ -65,10 +65,10 @@ class NoPreviousDataset:
         """Close the shards."""
 
 
-class Previous(NoPreviousDataset):
+class PreviousDataset(NoPreviousDataset):
     """The previous dataset. Everything taken of it is checked; `Unusable` is raised where it was changed or removed."""
 
-    def __init__(self, entry: Entry, scratch: pathlib.Path, *, image_size: int, is_remote: bool) -> None:
+    def __init__(self, entry: HistoryEntry, scratch: pathlib.Path, *, image_size: int, is_remote: bool) -> None:
         """Check that all files are there, and the metadata and the list of images.
 
         Args:
@@ -82,13 +82,13 @@ class Previous(NoPreviousDataset):
             OSError: The bucket cannot be read.
         """
         super().__init__()
-        self.entry: Entry = entry
+        self.entry: HistoryEntry = entry
         self.folder = str(scratch)
         self._is_remote = is_remote
         self._is_elsewhere = storage.is_remote(entry.dataset)
         self._dataset = self._checked(scratch)
         if self._dataset.image_size != image_size:
-            # The pointer was copied from another folder.
+            # The history was copied from another folder.
             raise Unusable(f"{entry.dataset} has images of {self._dataset.image_size} pixels")
         self._shards = {(split, shard.prefix): shard for split in SPLITS for shard in self._dataset.shards[split]}
         self._ends = {
@@ -153,13 +153,13 @@ class Previous(NoPreviousDataset):
                 raise Unusable(f"{self.entry.dataset} has another image for {row.name}")
             yield record
 
-    def is_unchanged(self, shard: Shard, rows: Rows) -> bool:
+    def is_unchanged(self, shard: PlannedShard, rows: Rows) -> bool:
         """Return whether a shard exists with the same records."""
         old = self._shards.get((shard.split, shard.prefix))
         num, num_unchanged = rows.num_unchanged(shard.split, *prefixes.bounds(shard.prefix))
         return old is not None and num == num_unchanged == old.num_records
 
-    def shard(self, shard: Shard, is_unchanged: bool, directory: str | os.PathLike[str]) -> StoredShard | None:
+    def shard(self, shard: PlannedShard, is_unchanged: bool, directory: str | os.PathLike[str]) -> StoredShard | None:
         """Put a shard into a folder, or note it for a copy in the bucket; if it changes, get ready to read it.
 
         Several threads may call it.
@@ -256,11 +256,11 @@ class Previous(NoPreviousDataset):
         return path
 
 
-def previous_of(pointer: Unpersisted, scratch: pathlib.Path, *, image_size: int, is_remote: bool) -> NoPreviousDataset:
+def previous_of(history: NoHistory, scratch: pathlib.Path, *, image_size: int, is_remote: bool) -> NoPreviousDataset:
     """Open the previous dataset, if there is one; the one before, if the newest is lost.
 
     Args:
-        pointer: Names it.
+        history: Names it.
         scratch: A folder on this machine for copies; the caller removes it.
         image_size: That of the next dataset.
         is_remote: Whether the next dataset will be on gs://.
@@ -269,9 +269,9 @@ def previous_of(pointer: Unpersisted, scratch: pathlib.Path, *, image_size: int,
         Unusable: Both are missing or were changed.
     """
     lost: Unusable | None = None
-    for entry in pointer.read():
+    for entry in history.read():
         try:
-            found = Previous(entry, scratch, image_size=image_size, is_remote=is_remote)
+            found = PreviousDataset(entry, scratch, image_size=image_size, is_remote=is_remote)
         except Unusable as error:
             # Otherwise its attempt was killed before it published it.
             if entry.is_published:
@@ -285,7 +285,7 @@ def previous_of(pointer: Unpersisted, scratch: pathlib.Path, *, image_size: int,
     return NoPreviousDataset()
 
 
-def entry_of(directory: pathlib.Path, address: str, *, began_ns: int) -> Entry:
+def entry_of(directory: pathlib.Path, address: str, *, began_ns: int) -> HistoryEntry:
     """Return the entry of a dataset that is not published yet.
 
     Args:
@@ -293,7 +293,7 @@ def entry_of(directory: pathlib.Path, address: str, *, began_ns: int) -> Entry:
         address: Where it will be.
         began_ns: Time before the first image was read, in nanoseconds.
     """
-    return Entry(
+    return HistoryEntry(
         dataset=address,
         metadata_sha256=_sha256(directory / dataset.METADATA_FILE),
         list_sha256=_sha256(directory / image_list.FILE),

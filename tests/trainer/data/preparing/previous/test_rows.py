@@ -1,9 +1,9 @@
-"""Known rows: found by an index, so that many images cost little more per image than few."""
+"""PreviousRows rows: found by an index, so that many images cost little more per image than few."""
 
 import pytest
 
 from trainer.data.preparing import rows, shards
-from trainer.data.preparing.earlier.known import Known
+from trainer.data.preparing.previous.rows import PreviousRows
 from trainer.data.preparing.rows import Row
 from trainer.data.sources.source import Identity, SourceImage
 from trainer.data.splits import SPLITS, Splits
@@ -42,7 +42,7 @@ def _num_steps(number: int, *, is_previous: bool) -> int:
 
     with rows.opened() as opened:
         opened.database.set_progress_handler(count, 100)
-        known = Known(opened)
+        known = PreviousRows(opened)
         if is_previous:
             known.add_previous(
                 ((rows.to_values(row), row.identity) for row in map(_row, range(number))),

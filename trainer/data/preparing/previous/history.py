@@ -21,7 +21,7 @@ class Unusable(Exception):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Entry:
+class HistoryEntry:
     """A dataset as it was when `prepare` made it."""
 
     dataset: str
@@ -35,25 +35,25 @@ class Entry:
     is_published: bool
     """Whether it is certain that the dataset was published."""
 
-    def is_equal(self, other: "Entry") -> bool:
+    def is_equal(self, other: "HistoryEntry") -> bool:
         """Return whether another dataset, anywhere, has the same bytes."""
         return (self.metadata_sha256, self.list_sha256) == (other.metadata_sha256, other.list_sha256)
 
 
-class Unpersisted:
+class NoHistory:
     """Without a pipeline root, nothing is kept."""
 
     folder = ""
     parts = ""
 
-    def read(self) -> list[Entry]:
+    def read(self) -> list[HistoryEntry]:
         """Return nothing."""
         return []
 
-    def write(self, *entries: Entry) -> None:
+    def write(self, *entries: HistoryEntry) -> None:
         """Do nothing."""
 
-    def unfinished(self, address: str) -> Entry | None:
+    def unfinished(self, address: str) -> HistoryEntry | None:
         """Return the entry of a dataset whose attempt was killed while, or after, it published it there."""
         try:
             entries = self.read()
@@ -62,18 +62,18 @@ class Unpersisted:
         return next((entry for entry in entries[:1] if entry.dataset == address and not entry.is_published), None)
 
 
-class ReadOnly(Unpersisted):
-    """A pointer that stays as it is."""
+class ReadOnlyHistory(NoHistory):
+    """A history that stays as it is."""
 
-    def __init__(self, pointer: Unpersisted) -> None:
-        self._pointer = pointer
+    def __init__(self, history: NoHistory) -> None:
+        self._history = history
 
-    def read(self) -> list[Entry]:
-        """Return what the pointer has."""
-        return self._pointer.read()
+    def read(self) -> list[HistoryEntry]:
+        """Return what the history has."""
+        return self._history.read()
 
 
-class Pointer(Unpersisted):
+class History(NoHistory):
     """The folder of one source, image size and so on."""
 
     def __init__(self, folder: str) -> None:
@@ -82,7 +82,7 @@ class Pointer(Unpersisted):
         """Folder of the parts."""
         self._path = storage.join(folder, _FILE)
 
-    def read(self) -> list[Entry]:
+    def read(self) -> list[HistoryEntry]:
         """Return the newest datasets, the best one first; none before the first run.
 
         Raises:
@@ -96,13 +96,13 @@ class Pointer(Unpersisted):
         except (TypeError, ValueError, UserError):
             raise Unusable(f"{self._path} is damaged") from None
 
-    def write(self, *entries: Entry) -> None:
+    def write(self, *entries: HistoryEntry) -> None:
         """Replace the file."""
         storage.write_json(self._path, [dataclasses.asdict(entry) for entry in entries])
 
 
-def of(pipeline_root: str, *, source: str, image_size: int, max_examples: int) -> Unpersisted:
-    """Return the pointer for what would be prepared; any other version of the decoders or of the code has another.
+def of(pipeline_root: str, *, source: str, image_size: int, max_examples: int) -> NoHistory:
+    """Return the history for what would be prepared; any other version of the decoders or of the code has another.
 
     Args:
         pipeline_root: Local or gs://; empty for none.
@@ -111,20 +111,20 @@ def of(pipeline_root: str, *, source: str, image_size: int, max_examples: int) -
         max_examples: Size of the sample, or 0.
     """
     if not pipeline_root:
-        return Unpersisted()
+        return NoHistory()
     key = {
         "source": source,
-        # A relative one is another one in another folder.
+        # The same relative path is another folder elsewhere.
         "path": source if "://" in source else os.path.abspath(source),
         "image_size": image_size,
         "max_examples": max_examples,
         **versions.used(),
     }
-    return Pointer(storage.join(pipeline_root, "prepared", versions.digest(key)))
+    return History(storage.join(pipeline_root, "prepared", versions.digest(key)))
 
 
-def _entry(value: dict[str, Any]) -> Entry:
-    entry = Entry(**value)
+def _entry(value: dict[str, Any]) -> HistoryEntry:
+    entry = HistoryEntry(**value)
     is_valid = (
         all(isinstance(text, str) for text in (entry.dataset, entry.metadata_sha256, entry.list_sha256))
         and isinstance(entry.began_ns, int)

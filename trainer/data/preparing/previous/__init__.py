@@ -1,0 +1,1 @@
+"""What previous runs left: the history of datasets, the newest of them, and parts of killed attempts."""
