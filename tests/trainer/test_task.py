@@ -184,7 +184,7 @@ def test_the_events_describe_the_run(trained_directory: Path) -> None:
 def test_the_wait_for_other_machines_is_as_long_as_the_pages_say(repository: Path) -> None:
     seconds = trainer_task.parser().get_default("peer_timeout_seconds")
     minutes = f"{seconds / 60:g} minutes while the job starts"
-    dialog = "packages/localvertex/localvertex/console/page/jobs/fault_buttons.js"
+    dialog = "packages/localvertex/localvertex/console/page/jobs/replicas.js"
     assert minutes in (repository / dialog).read_text()
     assert minutes in (repository / "packages/localvertex/docs/console.md").read_text()
     assert minutes in (repository / "packages/localvertex/docs/faults.md").read_text()
