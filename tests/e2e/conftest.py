@@ -74,7 +74,7 @@ class Run:
 Runner = Callable[..., Run]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def command(python: str, compiled_training: pathlib.Path) -> Callable[..., list[str]]:
     """The command line of a run in a work directory."""
 
@@ -88,7 +88,7 @@ def command(python: str, compiled_training: pathlib.Path) -> Callable[..., list[
     return make
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def run(command: Callable[..., list[str]]) -> Runner:
     """Run the compiled file to its end."""
 
