@@ -9,6 +9,7 @@ lifeline: one byte when the step has been forked, another with its exit code. En
 Standard library only, no import of this package: the step's modules must be those of a new interpreter.
 """
 
+import ctypes  # noqa: F401 - once here, and not in each supervisor
 import gc
 import importlib.util
 import json
@@ -44,7 +45,7 @@ def _serve(connection: socket.socket) -> dict[str, Any]:
     module = importlib.import_module(_MODULE)
     # A new interpreter runs the module as `__main__`, so all but the module itself stays imported.
     del sys.modules[_MODULE], sys.modules[module.__package__ or ""].executor_main
-    if len(os.listdir("/proc/self/task")) > 1:
+    if supervisor.linux.num_threads() > 1:
         # Something that Python loads by itself has started a thread, which a fork would not copy.
         os._exit(1)
     # Supervisors are reaped automatically.
@@ -95,7 +96,7 @@ def _supervise_step(supervisor: ModuleType, request: dict[str, Any], fds: list[i
 
 def _close_all_but(kept: list[int]) -> None:
     """Close every file descriptor except the three standard ones and these."""
-    for name in os.listdir("/proc/self/fd"):
+    for name in os.listdir("/dev/fd"):
         fd = int(name)
         if fd > 2 and fd not in kept:
             try:

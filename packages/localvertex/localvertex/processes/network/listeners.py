@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from localvertex.processes.network import sockets
+from localvertex_base import linux
 
 _EVERYWHERE = ("00000000", "00000000000000000000000000000000")
 """0.0.0.0 and ::."""
@@ -38,7 +39,7 @@ def listening() -> Iterator[Listener]:
 
 def are_own(port: int) -> bool:
     """Return whether a connection to a port of this machine reaches a process of this user; True if unknown."""
-    if not sockets.are_listed():
+    if not linux.tcp_tables():
         return True
     reached = (*_EVERYWHERE, *_LOOPBACK)
     return {each.user for each in listening() if each.port == port and each.address in reached} == {os.geteuid()}

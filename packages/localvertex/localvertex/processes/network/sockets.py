@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-"""One socket per line: number, local address, remote address, state, three columns, user id, time, inode; proc(5)."""
+from localvertex_base import linux
 
 LISTENING, ESTABLISHED = "0A", "01"
 
@@ -21,7 +20,7 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Socket:
-    """One line of a table; addresses are in hexadecimal, with the port after a colon."""
+    """One line of a table, see proc(5); addresses are in hexadecimal, with the port after a colon."""
 
     local: str
     remote: str
@@ -29,16 +28,11 @@ class Socket:
     inode: int
 
 
-def are_listed() -> bool:
-    """Return whether this system has the tables."""
-    return _TABLES[0].exists()
-
-
 def table(state: str) -> Iterator[Socket]:
     """Yield all sockets in a state; none on systems without the tables."""
-    for each in _TABLES:
-        lines = each.read_text().splitlines()[1:] if each.exists() else []
-        for columns in map(str.split, lines):
+    for each in linux.tcp_tables():
+        # Number, local address, remote address, state, three columns, user id, time, inode.
+        for columns in map(str.split, Path(each).read_text().splitlines()[1:]):
             if columns[3] == state:
                 yield Socket(local=columns[1], remote=columns[2], user=int(columns[7]), inode=int(columns[9]))
 
@@ -48,7 +42,7 @@ def is_from_own_user(client: Address | None, server: Address | None) -> bool:
 
     A socket that its process has closed belongs to user 0 in the table, and has no inode. Hence it does not count.
     """
-    if not are_listed():
+    if not linux.tcp_tables():
         return True
     if client is None or server is None:
         return False
