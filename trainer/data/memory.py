@@ -17,5 +17,4 @@ def available_bytes() -> int:
     except (OSError, RuntimeError):
         # Not the user's mistake: some sandboxes hide it.
         return 0
-    in_container = linux.container_bytes()
-    return available if in_container is None else min(available, in_container)
+    return min(available, linux.container_bytes())

@@ -23,13 +23,16 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _SIGKILL = 1, 36, 9
 """From linux/prctl.h and signal.h."""
 
 _PIDFD_GETFD = 438
-"""Number of the system call, the same on all architectures; Linux 5.6."""
+"""Number of the system call that copies a file descriptor of a process, the same on all architectures; Linux 5.6."""
 
 _TCP_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 
 _CGROUP = "/sys/fs/cgroup"
-_CGROUPS = (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"))
-"""Limit and usage of a container, in versions 2 and 1 of Linux control groups."""
+_CGROUPS = (
+    ("memory.max", "memory.current", "memory.stat"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"),
+)
+"""Limit, usage and statistics of a container, in versions 2 and 1 of Linux control groups."""
 
 
 def is_used() -> bool:
@@ -56,10 +59,8 @@ def _prctl(option: int, value: int) -> None:
 
 def descendants(parent: int) -> list[int]:
     """Return the process ids of all descendants, including those in other process groups."""
-    found: list[int] = []
-    for child in map(int, _text(f"/proc/{parent}/task/{parent}/children").split()):
-        found += [child, *descendants(child)]
-    return found
+    children = map(int, _text(f"/proc/{parent}/task/{parent}/children").split())
+    return [pid for child in children for pid in (child, *descendants(child))]
 
 
 def num_threads() -> int:
@@ -78,6 +79,8 @@ def bind_to_loopback(inode: int) -> bool:
     Raises:
         OSError: The system does not permit it.
     """
+    import ctypes
+    import socket
     from glob import iglob
 
     for link in iglob("/proc/[0-9]*/fd/*"):
@@ -87,25 +90,14 @@ def bind_to_loopback(inode: int) -> bool:
             process = os.pidfd_open(int(link.split("/")[2]))
         except (FileNotFoundError, PermissionError, ProcessLookupError):  # it has ended, or is another user's
             continue
-        try:
-            _bind(process, int(link.split("/")[4]))
-        finally:
-            os.close(process)
+        copy = ctypes.CDLL(None, use_errno=True).syscall(_PIDFD_GETFD, process, int(link.split("/")[4]), 0)
+        os.close(process)
+        if copy < 0:
+            raise OSError(number := ctypes.get_errno(), os.strerror(number))
+        with socket.socket(fileno=copy) as same:
+            same.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo\0")
         return True
     return False
-
-
-def _bind(process: int, descriptor: int) -> None:
-    """Copy a socket of a process, pidfd_getfd(2), and bind it."""
-    import ctypes
-    import socket
-
-    copy = ctypes.CDLL(None, use_errno=True).syscall(_PIDFD_GETFD, process, descriptor, 0)
-    if copy < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
-    with socket.socket(fileno=copy) as same:
-        same.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo\0")
 
 
 def bubblewrap() -> str | None:
@@ -122,8 +114,10 @@ def has_no_screen() -> bool:
 
 def cpu_name() -> str:
     """Return the model of this machine's CPU; empty if it is not known."""
-    models = (line.partition(":") for line in _text("/proc/cpuinfo").splitlines())
-    return next((text.strip() for name, _, text in models if name.strip() == "model name"), "")
+    import re
+
+    found = re.search(r"^model name\s*:\s*(.+)$", _text("/proc/cpuinfo"), re.MULTILINE)
+    return found[1].strip() if found else ""
 
 
 def num_cores() -> int:
@@ -131,26 +125,27 @@ def num_cores() -> int:
     return len(os.sched_getaffinity(0)) if is_used() else 0
 
 
-def container_bytes() -> int | None:
-    """Return the memory that this process's container has left; None without a container or a limit.
+def container_bytes() -> int:
+    """Return the memory that this process's container has left; the largest number without a container or a limit.
 
     Source: the Linux kernel's cgroup-v2 and cgroup-v1 memory documentation.
     """
-    found = []
-    for limit, usage in _CGROUPS:
+    found = [sys.maxsize]
+    for names in _CGROUPS:
+        limit, usage, statistics = (_text(f"{_CGROUP}/{name}") for name in names)
         try:
-            left = int(_text(f"{_CGROUP}/{limit}")) - int(_text(f"{_CGROUP}/{usage}"))
+            left = int(limit) - int(usage)
         except ValueError:
             # There is no such file, or it contains "max": there is no limit.
             continue
         # Cached file pages count as used, but the kernel reclaims them before it refuses memory.
-        found.append(max(0, left + _inactive_file_bytes(f"{_CGROUP}/{os.path.dirname(usage)}/memory.stat")))
-    return min(found, default=None)
+        found.append(max(0, left + _inactive_file_bytes(statistics)))
+    return min(found)
 
 
 def _inactive_file_bytes(statistics: str) -> int:
     try:
-        values = {name: int(value) for name, value in map(str.split, _text(statistics).splitlines())}
+        values = {name: int(value) for name, value in map(str.split, statistics.splitlines())}
     except ValueError:
         return 0
     return values.get("total_inactive_file", values.get("inactive_file", 0))

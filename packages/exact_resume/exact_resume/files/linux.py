@@ -9,6 +9,7 @@
 
 import ctypes
 import os
+import pathlib
 import signal
 import sys
 
@@ -29,8 +30,8 @@ def machine() -> dict[str, str]:
     Raises:
         OSError: The system hides them.
     """
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return {"boot": file.read().strip(), "namespace": os.readlink("/proc/self/ns/pid")}
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return {"boot": boot, "namespace": os.readlink("/proc/self/ns/pid")}
 
 
 def state(pid: int) -> tuple[str, str]:
@@ -39,8 +40,7 @@ def state(pid: int) -> tuple[str, str]:
     Raises:
         OSError: It has ended, or belongs to another user.
     """
-    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-        fields = file.read().rpartition(")")[2].split()
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return fields[0], fields[19]
 
 
@@ -59,7 +59,6 @@ def end_with(parent: int) -> None:
 def product_name() -> str:
     """Return what the firmware calls this machine; empty if it is not known."""
     try:
-        with open(_PRODUCT_NAME if is_used() else os.devnull, encoding="utf-8") as file:
-            return file.read().strip()
+        return pathlib.Path(_PRODUCT_NAME if is_used() else os.devnull).read_text().strip()
     except OSError:
         return ""

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.error import URLError
 
 from localvertex.api.access import session, token_file
-from localvertex.processes.network import listeners
+from localvertex.processes.network import sockets
 from localvertex.store import record
 from localvertex_base import linux
 from localvertex_base.userinput import atomic_write
@@ -84,7 +84,7 @@ def open_in_browser(work_dir: Path, url: str) -> threading.Thread | None:
 
 def _answers(url: str, token: str) -> bool:
     """Return whether a server of this user answers to a token."""
-    if not listeners.are_own(int(url.rpartition(":")[2])):
+    if not sockets.are_own(int(url.rpartition(":")[2])):
         return False
     request = urllib.request.Request(url + _QUESTION, headers={"Authorization": f"Bearer {token}"})  # noqa: S310
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))

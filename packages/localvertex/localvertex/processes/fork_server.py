@@ -11,13 +11,14 @@ Standard library only, no import of this package: the step's modules must be tho
 
 import ctypes  # noqa: F401 - once here, and not in each supervisor
 import gc
-import importlib.util
+import importlib
 import json
 import os
 import runpy
 import signal
 import socket
 import sys
+from importlib.machinery import SourceFileLoader
 from types import ModuleType
 from typing import Any
 
@@ -30,12 +31,9 @@ _MAX_FDS = 3
 
 def _load_supervisor() -> ModuleType:
     """Load supervisor.py from this folder, without an entry in `sys.modules` that a step would find."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "supervisor.py")
-    spec = importlib.util.spec_from_file_location("supervisor", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = ModuleType("supervisor")
+    module.__file__ = os.path.abspath(f"{__file__}/../supervisor.py")
+    SourceFileLoader(module.__name__, module.__file__).exec_module(module)
     return module
 
 

@@ -27,8 +27,8 @@ else:
 
     # By its path, and without an entry in `sys.modules` that a step would find.
     linux = type(os)("linux")
-    _PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    SourceFileLoader("linux", os.path.join(_PACKAGES, "localvertex_base", "linux.py")).exec_module(linux)
+    _FILE = os.path.abspath(f"{__file__}/../../../localvertex_base/linux.py")
+    SourceFileLoader("linux", _FILE).exec_module(linux)
 
 _STOP = b"\0"
 
@@ -81,13 +81,11 @@ def execute(command: list[str]) -> None:
 
 
 def _are_left(group: int) -> bool:
-    """Return whether the command has left processes: descendants on Linux, elsewhere members of its process group."""
-    if linux.is_used():
-        return bool(linux.descendants(os.getpid()))
+    """Return whether the command has left processes: in its process group and, on Linux, outside of it."""
     try:
         os.killpg(group, 0)
     except (ProcessLookupError, PermissionError):
-        return False
+        return bool(linux.descendants(os.getpid()))
     return True
 
 

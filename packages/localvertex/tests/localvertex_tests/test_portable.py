@@ -13,7 +13,7 @@ from kfp import dsl
 
 from localvertex.containers.choice import Choice
 from localvertex.processes.forked_steps import ForkServers
-from localvertex.processes.network import listeners, loopback, sockets
+from localvertex.processes.network import loopback, sockets
 from localvertex.processes.processes import Processes
 from localvertex_base import linux
 from vertex_testing.processes import have_ended
@@ -110,7 +110,7 @@ def test_there_is_no_sandbox_and_no_fork_server(tmp_path: Path) -> None:
 
 
 def test_the_owner_of_a_connection_is_unknown_and_open_ports_are_reported_once() -> None:
-    assert listeners.are_own(1)
+    assert sockets.are_own(1)
     assert sockets.is_from_own_user(None, None)
     reported: list[str] = []
     with socket.create_server(("", 0)) as server:
@@ -127,7 +127,12 @@ def test_the_owner_of_a_connection_is_unknown_and_open_ports_are_reported_once()
 def test_nothing_of_linux_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr("builtins.open", lambda path, **_: opened.append(path) or (_ for _ in ()).throw(OSError))
-    assert (linux.descendants(1), linux.cpu_name(), linux.num_cores(), linux.container_bytes()) == ([], "", 0, None)
+    assert (linux.descendants(1), linux.cpu_name(), linux.num_cores(), linux.container_bytes()) == (
+        [],
+        "",
+        0,
+        sys.maxsize,
+    )
     assert set(opened) == {os.devnull}
 
 

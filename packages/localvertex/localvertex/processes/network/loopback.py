@@ -7,7 +7,7 @@ program copy a socket of another process of the same user, pidfd_getfd(2), and b
 import os
 from collections.abc import Callable, Iterable
 
-from localvertex.processes.network import listeners
+from localvertex.processes.network import sockets
 from localvertex_base import linux
 
 _WARNING = (
@@ -37,8 +37,8 @@ class LoopbackPorts:
             return
         found = {
             each.inode: each.port
-            for each in listeners.listening()
-            if each.port in self._ports and each.user == os.geteuid() and not each.is_loopback
+            for each in sockets.listening()
+            if each.port in self._ports and each.user == os.geteuid() and each.address not in sockets.LOOPBACK
         }
         # A number may be used again.
         self._handled &= set(found)
