@@ -1,10 +1,12 @@
-"""All that only Linux offers; EXACT_RESUME_PORTABLE=1 makes this package behave there as on any other system.
+"""All that only Linux offers, and what happens elsewhere.
 
 | function | on Linux | elsewhere |
 |---|---|---|
 | `machine`, `state` | prove that the holder of a lease has ended | another job watches the heartbeat first |
 | `end_with` | the kernel ends a child with its parent | a child whose parent is killed ends by itself |
 | `product_name` | recognises Compute Engine, which sends notices | notices need GCE_METADATA_HOST |
+
+EXACT_RESUME_PORTABLE=1 makes this package behave on Linux as elsewhere.
 """
 
 import ctypes
