@@ -1,11 +1,11 @@
 """The properties of the training devices on which the bits of a result depend."""
 
 import os
-import pathlib
 import platform
-import re
 
 import tensorflow as tf
+
+from localvertex_base import linux
 
 
 def kind() -> str:
@@ -15,14 +15,5 @@ def kind() -> str:
     if names:
         return " and ".join(sorted(names))
     # Eigen splits the sums of a matrix product by the sizes of the caches and by the number of threads.
-    num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return f"CPU ({_cpu_name()}, {num_cores} core{'s' if num_cores > 1 else ''})"
-
-
-def _cpu_name() -> str:
-    try:
-        text = pathlib.Path("/proc/cpuinfo").read_text()
-    except OSError:
-        text = ""
-    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return found.group(1).strip() if found else platform.machine()
+    num_cores = linux.num_cores() or os.cpu_count() or 1
+    return f"CPU ({linux.cpu_name() or platform.machine()}, {num_cores} core{'s' if num_cores > 1 else ''})"

@@ -24,21 +24,35 @@ def start(program: str, directory: Path) -> "subprocess.Popen[str]":
 
 
 def interrupt(program: str, directory: Path, number: int, after: str) -> tuple[int, str]:
-    """Send a signal after a line; return the exit code and the lines from there on."""
+    """Send a signal after a line; return the exit code and all lines."""
     process = start(program, directory)
     assert process.stdout
-    assert after in iter(process.stdout.readline, ""), process.communicate()
+    before = [process.stdout.readline()]
+    while before[-1] not in (after, ""):
+        before.append(process.stdout.readline())
+    assert before[-1], process.communicate()
     process.send_signal(number)
     stdout, _ = process.communicate(timeout=300)
-    return process.returncode, stdout
+    return process.returncode, "".join(before) + stdout
 
 
-def test_the_quick_start_ends_as_without_interruption(program: str, tmp_path: Path) -> None:
+SHORT_WATCH = "from exact_resume.checkpoints import lease\nlease.WATCH_SECONDS = 2\n"
+
+
+@pytest.mark.parametrize("is_portable", [False, True])
+def test_the_quick_start_ends_as_without_interruption(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_portable: bool
+) -> None:
+    """Elsewhere than on Linux, a restart first watches the heartbeat of the killed process."""
     whole, _ = start(program, tmp_path / "whole").communicate(timeout=300)
     assert whole.startswith("starting at step 0\n")
+    if is_portable:
+        monkeypatch.setenv("EXACT_RESUME_PORTABLE", "1")
+        Path(program).write_text(SHORT_WATCH + Path(program).read_text())
     folder = tmp_path / "interrupted"
     assert interrupt(program, folder, signal.SIGKILL, "step 60\n")[0] == -signal.SIGKILL
     code, stdout = interrupt(program, folder, signal.SIGTERM, "step 100\n")
+    assert ("the heartbeat of another process" in stdout) is is_portable
     assert (code, "after step 1" in stdout) == (143, True)
     process = start(program, folder)
     stdout, stderr = process.communicate(timeout=300)

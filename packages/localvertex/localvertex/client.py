@@ -9,7 +9,7 @@ from google.auth import credentials, exceptions
 from requests.utils import get_environ_proxies
 
 from localvertex.api.access import token_file
-from localvertex.processes.network import listeners
+from localvertex.processes.network import sockets
 from localvertex_base.userinput import step_endpoint
 from localvertex_base.userinput.errors import UserError
 
@@ -93,7 +93,7 @@ class Credentials(credentials.Credentials):
         if (parts.hostname or "").endswith(_GOOGLES):
             text = "the SDK sends this call to Google, not to the local server; nothing was sent: "
             raise exceptions.RefreshError(f"{text}{url[:200]}")  # type: ignore[no-untyped-call]
-        if parts.hostname in ("127.0.0.1", "localhost", "::1") and listeners.are_own(parts.port or 0):
+        if parts.hostname in ("127.0.0.1", "localhost", "::1") and sockets.are_own(parts.port or 0):
             if get_environ_proxies(url):
                 text = "a proxy would get the token; add 127.0.0.1 and localhost to the variable NO_PROXY"
                 raise exceptions.RefreshError(text)  # type: ignore[no-untyped-call]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from exact_resume.files import linux
 from exact_resume.workers import notices
 from localvertex.processes.network.metadata_server import MAINTENANCE_EVENT, PREEMPTED, MetadataServer
 from vertex_testing.cloud_storage.server import CloudStorage
@@ -84,12 +85,15 @@ def test_without_a_metadata_server_there_are_no_notices_and_nothing_waits() -> N
 
 def test_outside_of_compute_engine_no_server_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     name = tmp_path / "product_name"
-    monkeypatch.setattr(notices, "_PRODUCT_NAME", str(name))
+    monkeypatch.setattr(linux, "_PRODUCT_NAME", str(name))
     assert isinstance(notices.watch({}), notices.NoMetadataServer)
     name.write_text("Standard PC\n")
     assert isinstance(notices.watch({}), notices.NoMetadataServer)
     name.write_text("Google Compute Engine\n")
-    assert notices._is_on_compute_engine()
+    monkeypatch.setattr(notices, "MetadataWatcher", str)
+    assert notices.watch({}) == notices._HOST
+    monkeypatch.setenv("EXACT_RESUME_PORTABLE", "1")
+    assert isinstance(notices.watch({}), notices.NoMetadataServer)
 
 
 def test_a_server_with_only_these_two_values_does_not_break_gs(

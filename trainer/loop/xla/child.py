@@ -7,7 +7,7 @@ import signal
 import sys
 from typing import Any
 
-from exact_resume.workers.parent import end_with
+from exact_resume.files.linux import end_with
 from trainer.config import TrainConfig
 from trainer.learner import libraries
 from trainer.loop.xla.trial import Outcome

@@ -3,7 +3,7 @@
 import runpy
 import sys
 
-from exact_resume.workers.parent import end_with
+from exact_resume.files.linux import end_with
 
 if __name__ == "__main__":
     end_with(int(sys.argv.pop(1)))

@@ -11,6 +11,8 @@ import time
 from collections.abc import Mapping
 from typing import Literal, Protocol
 
+from exact_resume.files import linux
+
 Kind = Literal["preempted", "maintenance"]
 _KEYS: dict[str, tuple[Kind, str]] = {
     "instance/preempted": ("preempted", "FALSE"),
@@ -18,11 +20,8 @@ _KEYS: dict[str, tuple[Kind, str]] = {
 }
 """Watched key -> kind of notice, and the value of the key when there is none."""
 _HOST = "metadata.google.internal"
-_PRODUCT_NAME = "/sys/class/dmi/id/product_name"
-"""Contains "Google Compute Engine" there, inside containers too, so that other machines need not wait for a timeout.
-
-Only Linux has this file. Elsewhere notices are received only with GCE_METADATA_HOST.
-"""
+_PRODUCTS = ("Google", "Google Compute Engine")
+"""What Compute Engine calls its machines, so that other machines need not wait for a timeout."""
 _WAIT_SECONDS = 60
 """The server answers after this time, even if nothing has changed."""
 _LONGEST_PAUSE_SECONDS = 30.0
@@ -129,14 +128,6 @@ def watch(environment: Mapping[str, str]) -> Watcher:
     """Listen to the metadata server at GCE_METADATA_HOST, or to Google's own on Compute Engine."""
     if host := environment.get("GCE_METADATA_HOST", "").strip():
         return MetadataWatcher(host)
-    if environment.get("NO_GCE_CHECK", "").lower() in ("true", "1") or not _is_on_compute_engine():
+    if environment.get("NO_GCE_CHECK", "").lower() in ("true", "1") or linux.product_name() not in _PRODUCTS:
         return NoMetadataServer()
     return MetadataWatcher(_HOST)
-
-
-def _is_on_compute_engine() -> bool:
-    try:
-        with open(_PRODUCT_NAME, encoding="utf-8") as file:
-            return file.read().strip() in ("Google", "Google Compute Engine")
-    except OSError:
-        return False

@@ -106,6 +106,21 @@ def test_a_live_holder_in_a_bucket_is_left_alone(server: CloudStorage) -> None:
         Lease("gs://b/run", "second").watch()
 
 
+def test_without_linux_a_live_holder_is_left_alone_and_a_killed_one_replaced_after_the_watch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EXACT_RESUME_PORTABLE", "1")
+    assert this_process.describe().keys() == {"host", "pid"}
+    said: list[str] = []
+    with holder(str(tmp_path), "first") as process:
+        with pytest.raises(NotHolder, match="its heartbeat continues"):
+            Lease(str(tmp_path), "second").take({})
+        process.kill()
+        process.wait()
+        Lease(str(tmp_path), "second", report=said.append).take({})
+    assert [text.split("; ")[-1].split(" ")[0] for text in said] == ["watching", "taking"]
+
+
 def test_a_restart_of_the_same_job_takes_over_at_once(directory: str) -> None:
     said: list[str] = []
     with holder(directory, "job"):

@@ -1,8 +1,6 @@
 """`localvertex console`: find the running server of a work directory, and open its address in the browser."""
 
 import html
-import os
-import sys
 import threading
 import time
 import urllib.request
@@ -11,8 +9,9 @@ from pathlib import Path
 from urllib.error import URLError
 
 from localvertex.api.access import session, token_file
-from localvertex.processes.network import listeners
+from localvertex.processes.network import sockets
 from localvertex.store import record
+from localvertex_base import linux
 from localvertex_base.userinput import atomic_write
 from localvertex_base.userinput.errors import UserError
 
@@ -73,8 +72,7 @@ def open_in_browser(work_dir: Path, url: str) -> threading.Thread | None:
         work_dir: The work directory of the server.
         url: Its address.
     """
-    if sys.platform == "linux" and not any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))):
-        # Without a screen there are only browsers that would take this terminal.
+    if linux.has_no_screen():
         return None
     page = work_dir.absolute() / "api" / "console.html"
     address = session.address(url, _token(work_dir))
@@ -86,7 +84,7 @@ def open_in_browser(work_dir: Path, url: str) -> threading.Thread | None:
 
 def _answers(url: str, token: str) -> bool:
     """Return whether a server of this user answers to a token."""
-    if not listeners.are_own(int(url.rpartition(":")[2])):
+    if not sockets.are_own(int(url.rpartition(":")[2])):
         return False
     request = urllib.request.Request(url + _QUESTION, headers={"Authorization": f"Bearer {token}"})  # noqa: S310
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))

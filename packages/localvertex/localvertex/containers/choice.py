@@ -1,7 +1,6 @@
 """How a run executes container commands: decided once, when the first one is found."""
 
 import os
-import shutil
 from collections.abc import Collection
 from functools import cache, cached_property
 from pathlib import Path
@@ -11,6 +10,7 @@ from localvertex.containers.call import ContainerCommand, Prepared
 from localvertex.containers.engine import Engine
 from localvertex.containers.options import ContainerOptions
 from localvertex.containers.sandbox import Sandbox
+from localvertex_base import linux
 
 _ADVICE = "add --engine docker, --engine podman or --allow-host-commands"
 
@@ -66,7 +66,9 @@ class Choice:
             return Engine(self.options)
         if self.options.allow_host_commands:
             return _Host()
-        program = shutil.which("bwrap")
+        if not linux.is_used():
+            return _Missing(_ADVICE)
+        program = linux.bubblewrap()
         if program is None:
             return _Missing(f"install bubblewrap (for example: apt install bubblewrap), or {_ADVICE}")
         if problem := _problem_of_sandbox(program):

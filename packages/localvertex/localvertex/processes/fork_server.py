@@ -9,14 +9,16 @@ lifeline: one byte when the step has been forked, another with its exit code. En
 Standard library only, no import of this package: the step's modules must be those of a new interpreter.
 """
 
+import ctypes  # noqa: F401 - once here, and not in each supervisor
 import gc
-import importlib.util
+import importlib
 import json
 import os
 import runpy
 import signal
 import socket
 import sys
+from importlib.machinery import SourceFileLoader
 from types import ModuleType
 from typing import Any
 
@@ -29,12 +31,9 @@ _MAX_FDS = 3
 
 def _load_supervisor() -> ModuleType:
     """Load supervisor.py from this folder, without an entry in `sys.modules` that a step would find."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "supervisor.py")
-    spec = importlib.util.spec_from_file_location("supervisor", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = ModuleType("supervisor")
+    module.__file__ = os.path.abspath(f"{__file__}/../supervisor.py")
+    SourceFileLoader(module.__name__, module.__file__).exec_module(module)
     return module
 
 
@@ -44,7 +43,7 @@ def _serve(connection: socket.socket) -> dict[str, Any]:
     module = importlib.import_module(_MODULE)
     # A new interpreter runs the module as `__main__`, so all but the module itself stays imported.
     del sys.modules[_MODULE], sys.modules[module.__package__ or ""].executor_main
-    if len(os.listdir("/proc/self/task")) > 1:
+    if supervisor.linux.num_threads() > 1:
         # Something that Python loads by itself has started a thread, which a fork would not copy.
         os._exit(1)
     # Supervisors are reaped automatically.
@@ -95,7 +94,7 @@ def _supervise_step(supervisor: ModuleType, request: dict[str, Any], fds: list[i
 
 def _close_all_but(kept: list[int]) -> None:
     """Close every file descriptor except the three standard ones and these."""
-    for name in os.listdir("/proc/self/fd"):
+    for name in os.listdir("/dev/fd"):
         fd = int(name)
         if fd > 2 and fd not in kept:
             try:

@@ -5,7 +5,6 @@ import os
 import re
 import socket
 import subprocess
-import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from localvertex.processes import sinks
 from localvertex.processes.processes import Process
+from localvertex_base import linux
 
 SERVER = str(Path(__file__).with_name("fork_server.py"))
 
@@ -143,7 +143,7 @@ class ForkServers:
 
         The words of `view` start it in another view of this machine, see read_only.py.
         """
-        if sys.platform != "linux" or depends_on_folder(env.get("PYTHONPATH", "")):
+        if not linux.is_used() or depends_on_folder(env.get("PYTHONPATH", "")):
             return None
         with self._lock:
             if self._is_closed:

@@ -4,7 +4,6 @@ It is for steps and replicas with their own environment, which install packages 
 outside: bubblewrap only mounts these folders read-only.
 """
 
-import shutil
 import site
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from localvertex.processes import in_sandbox
+from localvertex_base import linux
 
 STARTER = ("sh", "-c", 'trap "" TERM INT HUP; exec "$@"', "sh")
 """Starts bubblewrap so that signals do not end it: the command inside decides within its grace time."""
@@ -22,7 +22,7 @@ _MAX_PROBE_SECONDS = 30
 @cache
 def view() -> tuple[str, ...]:
     """Return the words that start a command in this view; empty where bubblewrap cannot run."""
-    program = shutil.which("bwrap")
+    program = linux.bubblewrap()
     if program is None:
         return ()
     words = (program, "--dev-bind", "/", "/", *(word for path in _folders() for word in ("--ro-bind", path, path)))

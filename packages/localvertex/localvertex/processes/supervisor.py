@@ -5,10 +5,9 @@ CLEAN_UP are a command that runs after COMMAND, however that ended; N may be 0. 
 descriptor LIFELINE is the number of a signal for the command's process group. 0 and end of file mean stop: SIGTERM
 first, SIGKILL after the grace time. A parent that dies, in any way, closes the lifeline too, so no process outlives
 it. The file descriptor HELD is only kept open until the end.
-Exits with the command's code, or 128 + signal as a container does. Standard library only, no import of this package.
+Exits with the command's code, or 128 + signal as a container does. Standard library and linux.py only.
 """
 
-import ctypes
 import os
 import select
 import sys
@@ -19,25 +18,27 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     import signal
+
+    from localvertex_base import linux
 else:
     # Importing `signal`, whose names are enumerations, takes as long as the start of the interpreter.
     import _signal as signal
+    from importlib.machinery import SourceFileLoader
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
+    # By its path, and without an entry in `sys.modules` that a step would find.
+    linux = type(os)("linux")
+    _FILE = os.path.abspath(f"{__file__}/../../../localvertex_base/linux.py")
+    SourceFileLoader("linux", _FILE).exec_module(linux)
 
 _STOP = b"\0"
 
 _MAX_CLEAN_UP_SECONDS = 30.0
 
+_POLL_SECONDS = 0.1
+"""How often a stop looks for processes that are left; only Linux reports the end of those of others."""
+
 _DEFAULTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD)
 """Signals that the command finds with their default handling."""
-
-
-def _prctl(option: int, value: int) -> None:
-    """Call prctl on Linux; other systems end only the process group."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def fork_command(lifeline: int) -> int:
@@ -53,7 +54,7 @@ def fork_command(lifeline: int) -> int:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return child
     os.setpgid(0, 0)
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    linux.end_with_parent()
     os.close(lifeline)
     signal.set_wakeup_fd(-1)
     for number in _DEFAULTS:
@@ -79,17 +80,13 @@ def execute(command: list[str]) -> None:
     os._exit(127)
 
 
-def _descendants(parent: int) -> list[int]:
-    """Return the process ids of all descendants of `parent`, including those in other process groups."""
-    found: list[int] = []
+def _are_left(group: int) -> bool:
+    """Return whether the command has left processes: in its process group and, on Linux, outside of it."""
     try:
-        with open(f"/proc/{parent}/task/{parent}/children") as file:
-            children = [int(pid) for pid in file.read().split()]
-    except OSError:
-        return found
-    for child in children:
-        found += [child, *_descendants(child)]
-    return found
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):
+        return bool(linux.descendants(os.getpid()))
+    return True
 
 
 def _signal_all(group: int, number: int) -> None:
@@ -98,7 +95,7 @@ def _signal_all(group: int, number: int) -> None:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
         pass
-    for pid in _descendants(os.getpid()):
+    for pid in linux.descendants(os.getpid()):
         try:
             if os.getpgid(pid) != group:
                 os.kill(pid, number)
@@ -138,14 +135,14 @@ def supervise(child: int, lifeline: int, grace_seconds: float, wakeup: int) -> i
     kill_at: float | None = None
     code: int | None = None
     while True:
-        timeout = None if kill_at is None else max(0.0, kill_at - time.monotonic())
+        timeout = None if kill_at is None else max(0.0, min(_POLL_SECONDS, kill_at - time.monotonic()))
         ready, _, _ = select.select(waiting, [], [], timeout)
         if wakeup in ready:
             os.read(wakeup, 4096)
         ended = _reap(child)
         code = code if ended is None else ended
         is_stopped = kill_at is not None and code == 128 + signal.SIGTERM
-        if code is not None and not (is_stopped and _descendants(os.getpid())):
+        if code is not None and not (is_stopped and _are_left(child)):
             return code
         if lifeline in ready:
             numbers = _received(lifeline)
@@ -159,12 +156,15 @@ def supervise(child: int, lifeline: int, grace_seconds: float, wakeup: int) -> i
                 _signal_all(child, signal.SIGCONT)
         if kill_at is not None and time.monotonic() >= kill_at:
             _signal_all(child, signal.SIGKILL)
+            if code is not None and not linux.is_used():
+                # Processes that nobody reaps are members of the group, too.
+                return code
             kill_at = time.monotonic() + 1.0
 
 
 def prepare() -> int:
     """Make this process a supervisor; return the file descriptor that becomes readable when a child has ended."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    linux.adopt_orphans()
     wakeup, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer)
@@ -177,7 +177,7 @@ def prepare() -> int:
 def clean_up(child: int) -> None:
     """End the command's background processes, which would end with its container."""
     for _ in range(100):
-        if not _descendants(os.getpid()):
+        if not _are_left(child):
             break
         _signal_all(child, signal.SIGKILL)
         _reap(child)

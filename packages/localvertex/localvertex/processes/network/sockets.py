@@ -1,4 +1,4 @@
-"""The kernel's tables of TCP sockets: which user has the other end of a connection."""
+"""The kernel's tables of TCP sockets: which user listens at a port, and which has the other end of a connection."""
 
 import os
 import socket
@@ -7,10 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-"""One socket per line: number, local address, remote address, state, three columns, user id, time, inode; proc(5)."""
+from localvertex_base import linux
 
-LISTENING, ESTABLISHED = "0A", "01"
+_LISTENING, _ESTABLISHED = "0A", "01"
+
+_EVERYWHERE = ("00000000", "00000000000000000000000000000000")
+"""0.0.0.0 and ::."""
+
+LOOPBACK = ("0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F")
+"""127.0.0.1, ::1 and ::ffff:127.0.0.1, in the byte order of the machine."""
 
 _MAPPED = "0000000000000000FFFF0000"
 """The start of an IPv4 address in the table of IPv6, in little endian."""
@@ -21,26 +26,45 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Socket:
-    """One line of a table; addresses are in hexadecimal, with the port after a colon."""
+    """One line of a table, see proc(5)."""
 
     local: str
+    """Address and port in hexadecimal, with a colon between them."""
     remote: str
+    """Like `local`."""
     user: int
     inode: int
 
+    @property
+    def port(self) -> int:
+        """The port at this end."""
+        return int(self.local.partition(":")[2], 16)
 
-def are_listed() -> bool:
-    """Return whether this system has the tables."""
-    return _TABLES[0].exists()
+    @property
+    def address(self) -> str:
+        """The address at this end."""
+        return self.local.partition(":")[0]
 
 
-def table(state: str) -> Iterator[Socket]:
-    """Yield all sockets in a state; none on systems without the tables."""
-    for each in _TABLES:
-        lines = each.read_text().splitlines()[1:] if each.exists() else []
-        for columns in map(str.split, lines):
+def listening() -> Iterator[Socket]:
+    """Yield all sockets that listen; none on systems without the tables."""
+    return _table(_LISTENING)
+
+
+def _table(state: str) -> Iterator[Socket]:
+    for each in linux.tcp_tables():
+        # Number, local address, remote address, state, three columns, user id, time, inode.
+        for columns in map(str.split, Path(each).read_text().splitlines()[1:]):
             if columns[3] == state:
                 yield Socket(local=columns[1], remote=columns[2], user=int(columns[7]), inode=int(columns[9]))
+
+
+def are_own(port: int) -> bool:
+    """Return whether a connection to a port of this machine reaches a process of this user; True if unknown."""
+    if not linux.tcp_tables():
+        return True
+    reached = (*_EVERYWHERE, *LOOPBACK)
+    return {each.user for each in listening() if each.port == port and each.address in reached} == {os.geteuid()}
 
 
 def is_from_own_user(client: Address | None, server: Address | None) -> bool:
@@ -48,12 +72,12 @@ def is_from_own_user(client: Address | None, server: Address | None) -> bool:
 
     A socket that its process has closed belongs to user 0 in the table, and has no inode. Hence it does not count.
     """
-    if not are_listed():
+    if not linux.tcp_tables():
         return True
     if client is None or server is None:
         return False
     ends = [(start + _text(client), start + _text(server)) for start in ("", _MAPPED)]
-    users = {each.user for each in table(ESTABLISHED) if each.inode and (each.local, each.remote) in ends}
+    users = {each.user for each in _table(_ESTABLISHED) if each.inode and (each.local, each.remote) in ends}
     return bool(users) and users <= {0, os.geteuid()}
 
 

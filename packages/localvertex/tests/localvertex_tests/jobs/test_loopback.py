@@ -8,6 +8,7 @@ import pytest
 
 from localvertex.jobs import JobState, Outcome
 from localvertex.processes.network import loopback
+from localvertex_base import linux
 
 # Listens on all interfaces at the replica's address, and waits until its socket is bound to the loopback device.
 LISTEN = """
@@ -84,7 +85,7 @@ def test_the_port_of_tensorflow_is_confined(
 
 
 def test_what_the_system_does_not_permit_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loopback, "_PIDFD_GETFD", 9999)  # as on a kernel that lacks it
+    monkeypatch.setattr(linux, "_PIDFD_GETFD", 9999)  # as on a kernel that lacks it
     reported: list[str] = []
     with socket.create_server(("", 0)) as server, socket.create_server(("127.0.0.1", 0)) as local:
         ports = [each.getsockname()[1] for each in (server, local)]

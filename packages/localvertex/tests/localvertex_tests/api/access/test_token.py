@@ -15,7 +15,7 @@ from google.auth.exceptions import RefreshError
 from localvertex.api.access import token_file
 from localvertex.api.access.access import Access
 from localvertex.client import Credentials
-from localvertex.processes.network import listeners
+from localvertex.processes.network import sockets
 
 NOBODY = 65534
 
@@ -230,5 +230,5 @@ def test_the_server_of_another_user_gets_no_token(work_dir: Path) -> None:
         os.seteuid(0)
     with server:
         port = server.getsockname()[1]
-        assert not listeners.are_own(port)
+        assert not sockets.are_own(port)
         assert sent(work_dir, f"http://127.0.0.1:{port}/") == ""

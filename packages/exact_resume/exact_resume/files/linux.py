@@ -1,0 +1,66 @@
+"""All that only Linux offers, and what happens elsewhere.
+
+| function | on Linux | elsewhere |
+|---|---|---|
+| `machine`, `state` | prove that the holder of a lease has ended | another job watches the heartbeat first |
+| `end_with` | the kernel ends a child with its parent | a child whose parent is killed ends by itself |
+| `product_name` | recognises Compute Engine, which sends notices | notices need GCE_METADATA_HOST |
+
+EXACT_RESUME_PORTABLE=1 makes this package behave on Linux as elsewhere.
+"""
+
+import ctypes
+import os
+import pathlib
+import signal
+import sys
+
+_PR_SET_PDEATHSIG = 1
+"""From linux/prctl.h."""
+_PRODUCT_NAME = "/sys/class/dmi/id/product_name"
+"""Readable inside containers, too."""
+
+
+def is_used() -> bool:
+    """Return whether this is Linux, and its own calls are not switched off."""
+    return sys.platform == "linux" and not os.environ.get("EXACT_RESUME_PORTABLE")
+
+
+def machine() -> dict[str, str]:
+    """Return the boot and the namespace in which process ids are comparable; a container has its own namespace.
+
+    Raises:
+        OSError: The system hides them.
+    """
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return {"boot": boot, "namespace": os.readlink("/proc/self/ns/pid")}
+
+
+def state(pid: int) -> tuple[str, str]:
+    """Return a process's state and start time, which follow its name; only the last bracket ends a name.
+
+    Raises:
+        OSError: It has ended, or belongs to another user.
+    """
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return fields[0], fields[19]
+
+
+def end_with(parent: int) -> None:
+    """Let the kernel end this process with its parent, whose restart would find the GPUs taken.
+
+    Args:
+        parent: Its process id, from the parent itself, which may have ended before this call.
+    """
+    if is_used():
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            sys.exit("the parent has ended")
+
+
+def product_name() -> str:
+    """Return what the firmware calls this machine; empty if it is not known."""
+    try:
+        return pathlib.Path(_PRODUCT_NAME if is_used() else os.devnull).read_text().strip()
+    except OSError:
+        return ""
