@@ -12,6 +12,7 @@ BENCHMARKS = sorted(
     [path.stem for path in FOLDER.glob("*.py") if "parse(" in path.read_text() and path.stem != "measuring"]
     + [path.parent.name for path in FOLDER.glob("*/__main__.py")]
 )
+ONLY_WITH_A_GPU = "error: TensorFlow sees no GPU here; --smoke tries the benchmark on the CPU\n"
 
 
 def run(repository: pathlib.Path, name: str, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -29,9 +30,22 @@ def test_every_benchmark_of_the_page_can_be_tried(repository: pathlib.Path) -> N
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", [name for name in BENCHMARKS if name != "soak"])
-def test_a_benchmark_with_tiny_sizes_prints_the_machine_and_processor_time(repository: pathlib.Path, name: str) -> None:
-    done = run(repository, name, "--smoke")
+def test_a_benchmark_with_tiny_sizes_prints_the_machine_and_processor_time(
+    repository: pathlib.Path, tmp_path: pathlib.Path, name: str
+) -> None:
+    words = [f"--output-dir={tmp_path}"] if name == "gpu" else []
+    done = run(repository, name, "--smoke", *words)
     assert done.returncode == 0, done.stdout + done.stderr
     machine, *lines = done.stdout.splitlines()
     assert "load average" in machine
     assert any("processor" in line for line in lines)
+    if words:
+        [table] = tmp_path.glob("*.md")
+        assert "smoke" in table.read_text()
+
+
+@pytest.mark.slow
+def test_without_a_gpu_its_benchmark_is_refused_in_a_line(repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    done = run(repository, "gpu", f"--output-dir={tmp_path}")
+    assert (done.returncode, done.stderr) == (2, ONLY_WITH_A_GPU)
+    assert not list(tmp_path.iterdir())
