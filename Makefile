@@ -9,6 +9,8 @@ BASE_PYTHON = $(shell PYTHON='$(PYTHON)' sh requirements/find-python.sh)
 # Exported, not pasted into the recipe: a folder name may contain spaces and quotes.
 export SOURCE ?= digits
 export WORK_DIR ?= runs
+# Of `make soak`.
+SEED ?= 0
 # Number of test processes; more pay off on more cores.
 TEST_PROCESSES ?= 2
 # PACKAGE=localvertex runs the tests of one package.
@@ -56,10 +58,8 @@ test-slow: .venv/ready $(if $(PACKAGE),,.venv-beam/ready) ## Run the slow tests:
 test-alone: .venv/ready ## Run the tests of each package in an environment with its own dependencies alone
 	@$(PY) packages/testing/alone.py $(or $(PACKAGE),exact_resume localvertex)
 
-soak: .venv/ready ## Run the seeded proofs that take hours: prepare, training and releases with faults; not in CI
-	@$(PY) -m benchmarks.soak
-	@$(PY) -m benchmarks.soak training
-	@$(PY) -m benchmarks.soak release
+soak: .venv/ready ## Run the seeded proofs that take hours, not in CI; after a kill it resumes; SEED=1
+	@$(PY) -m benchmarks.soak --seed=$(SEED)
 
 check: .venv/ready ## Check lint, format and types
 	@$(PY) -m ruff check .

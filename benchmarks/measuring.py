@@ -6,6 +6,7 @@ import platform
 import re
 import resource
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -64,12 +65,28 @@ def parse(parser: argparse.ArgumentParser, **smoke: Any) -> argparse.Namespace:
     if "--smoke" in sys.argv:
         parser.set_defaults(**smoke)
     options = parser.parse_args()
+    print(f"{machine()}; load average {load()}", flush=True)
+    return options
+
+
+def machine() -> str:
+    """Describe the processor, the system and Python."""
     processors = Path("/proc/cpuinfo")
     model = re.search(r"model name\s*: (.*)", processors.read_text()) if processors.exists() else None
-    load = " ".join(f"{each:.1f}" for each in os.getloadavg())
-    print(
+    return (
         f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores, {platform.system()}, Python"
-        f" {platform.python_version()}; load average {load}",
-        flush=True,
+        f" {platform.python_version()}"
     )
-    return options
+
+
+def load() -> str:
+    """Return the load averages of 1, 5 and 15 minutes."""
+    return " ".join(f"{each:.1f}" for each in os.getloadavg())
+
+
+def num_gpus() -> int:
+    """Return the number of GPUs that TensorFlow sees, from a separate process that frees their memory."""
+    code = "import tensorflow as tf; print(len(tf.config.list_physical_devices('GPU')))"
+    environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    return int(done.stdout.split()[-1])

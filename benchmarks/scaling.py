@@ -8,25 +8,15 @@ into logical devices that share its cores: the figures then show the cost of the
 import argparse
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.measuring import Clock, Took, median, parse
+from benchmarks.measuring import Clock, Took, median, num_gpus, parse
 from benchmarks.train import trainer_rate
 from trainer.prepare import prepare
 
 _ONE_DEVICE = "--distribution-strategy=one-device"
 _MIRRORED = "--distribution-strategy=mirrored"
-
-
-def _num_gpus() -> int:
-    """Return the number of GPUs that TensorFlow sees, from a separate process that frees their memory."""
-    code = "import tensorflow as tf; print(len(tf.config.list_physical_devices('GPU')))"
-    environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    return int(done.stdout.split()[-1])
 
 
 def main() -> None:
@@ -39,7 +29,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=15.0, help="duration of each measurement, without warm-up")
     options = parse(parser, repeats=1, seconds=0.1)
-    gpus = _num_gpus()
+    gpus = num_gpus()
     num_devices = gpus or options.devices
     several = [_MIRRORED] if gpus > 1 else [_MIRRORED, f"--logical-cpu-devices={num_devices}"]
     kind = "GPUs" if gpus > 1 else f"logical devices share {os.cpu_count()} CPU cores: no gain is possible"

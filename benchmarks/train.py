@@ -1,10 +1,13 @@
-"""Steps per second of the trainer, compared with Keras' `fit`: same network, data, batch and machine.
+"""Steps per second of the trainer, compared with Keras' `fit` and a bare loop: same network, data, batch and machine.
 
 Run it as `python -m benchmarks.train`. On one device the baseline is Keras 3's `fit`. With two workers on this machine
 it is tf-keras' `fit` under MultiWorkerMirroredStrategy, because Keras 3's does not work there. That needs
 `python -m pip install --no-deps tf-keras==2.21.0` (it depends on tensorflow, but works with tensorflow-cpu).
 
-Both sides take turns in separate processes, and the figures are medians. The trainer's figure is from the event log of
+The bare loop is the limit: a `tf.function` on data in memory that does nothing but train, with two workers under
+MultiWorkerMirroredStrategy, and with XLA if that is faster. See benchmarks/baselines.py for both baselines.
+
+The sides take turns in separate processes, and the figures are medians. The trainer's figure is from the event log of
 `python -m trainer.task` after the warm-up, with XLA if its trial chose it.
 """
 
@@ -23,24 +26,24 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measuring import Clock, Took, median, parse
+from benchmarks.measuring import Clock, Took, load, median, parse
 from trainer.prepare import prepare
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Case:
-    """What both sides train, and the ratio that the trainer has to reach."""
+    """What all sides train, and the ratio that the trainer has to reach."""
 
     model: str
     image_size: int
     steps_per_epoch: int
-    """Steps per epoch of `fit`."""
+    """Steps per epoch of `fit`, and per graph call of the bare loop."""
     target: float
     """Lowest ratio of the trainer's steps per second to those of `fit`."""
     batch_size: int = 64
     num_workers: int = 1
-    num_epochs: int = 0
-    """Epochs of `fit` with several workers, none of which may stop by its own clock; 0 on one device."""
+    num_calls: int = 0
+    """Epochs or graph calls of the baselines with several workers, none of which may stop by its own clock."""
 
     @property
     def title(self) -> str:
@@ -53,8 +56,9 @@ _CASES = {
     "convnet": Case(model="convnet", image_size=32, steps_per_epoch=100, target=1.5),
     "mnist-cnn": Case(model="mnist-cnn", image_size=28, steps_per_epoch=10, target=0.97),
     "resnet50": Case(model="resnet50", image_size=96, batch_size=16, steps_per_epoch=4, target=0.97),
-    "two-workers": Case(model="convnet", image_size=16, steps_per_epoch=50, num_workers=2, num_epochs=12, target=2.0),
+    "two-workers": Case(model="convnet", image_size=16, steps_per_epoch=50, num_workers=2, num_calls=12, target=2.0),
 }
+_SIDES = ("fit", "trainer", "bare")
 _TRAINER = "-m trainer.task --weights=none --augment=none --epochs=100000 --checkpoint-every-seconds=0"
 _MAX_SECONDS = 600.0
 
@@ -130,17 +134,14 @@ def _calls_at_full_speed(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [event for event in events[last_notice:] if event["event"] == "steps"][2:]
 
 
-def _fit_rate(
-    dataset: Path, name: str, batch_size: int, steps_per_epoch: int, amount: float, num_workers: int
-) -> float:
-    """Measure the steps per second of `fit`; the amount is seconds on one device, epochs on several workers."""
+def baseline_rate(num_workers: int, **order: Any) -> float:
+    """Measure the steps per second of a baseline; the fields are those of `benchmarks.baselines.Order`."""
     with tempfile.TemporaryDirectory() as folder:
-        words = [str(dataset), name, str(batch_size), str(steps_per_epoch), str(amount)]
-        script = str(Path(__file__).parent / "keras_fit.py")
+        arguments = ["-m", "benchmarks.baselines", json.dumps(order)]
         logs = [Path(folder) / f"log-{index}" for index in range(num_workers)]
-        processes = [start([script, *words], *pair) for pair in zip(_clusters(num_workers), logs, strict=True)]
+        processes = [start(arguments, *pair) for pair in zip(_clusters(num_workers), logs, strict=True)]
         if any([process.wait(timeout=_MAX_SECONDS) for process in processes]):
-            raise RuntimeError(f"fit failed: {[log.read_text()[-1000:] for log in logs]}")
+            raise RuntimeError(f"{order['side']} failed: {[log.read_text()[-1000:] for log in logs]}")
         return float(json.loads(logs[0].read_text().splitlines()[-1])["steps_per_second"])
 
 
@@ -151,26 +152,36 @@ def _prepared(directory: Path, image_size: int) -> Path:
     return directory
 
 
-def _turn(case: Case, data: Path, seconds: float) -> tuple[tuple[float, Took], tuple[float, Took]]:
-    """Return the steps per second of the trainer and of `fit`, each with the cost of its processes."""
+def _measure(side: str, case: Case, data: Path, seconds: float) -> tuple[float, Took]:
+    """Return the steps per second of a side, and the cost of its processes."""
     clock = Clock()
-    trainer = trainer_rate(data, case.model, case.batch_size, seconds, case.num_workers), clock.took()
-    amount, clock = case.num_epochs or seconds, Clock()
-    fit = _fit_rate(data, case.model, case.batch_size, case.steps_per_epoch, amount, case.num_workers)
-    return trainer, (fit, clock.took())
+    if side == "trainer":
+        rate = trainer_rate(data, case.model, case.batch_size, seconds, case.num_workers)
+    else:
+        rate = baseline_rate(
+            case.num_workers,
+            side=side,
+            dataset=str(data),
+            model=case.model,
+            batch_size=case.batch_size,
+            steps_per_call=case.steps_per_epoch,
+            seconds=seconds,
+            num_calls=case.num_calls,
+        )
+    return rate, clock.took()
 
 
-def _compare(title: str, turns: list[tuple[tuple[float, Took], tuple[float, Took]]], target: float) -> bool:
-    """Print a line for turns of trainer and `fit`; return whether the trainer reaches the target."""
-    (trainer, of_trainer), (fit, of_fit) = (
-        (statistics.median(rate for rate, _ in side), median(cost for _, cost in side))
-        for side in zip(*turns, strict=True)
-    )
-    ratio = trainer / fit
-    verdict = "reached" if ratio >= target else "NOT REACHED"
-    print(f"{title:<34} {fit:8.2f} {trainer:8.2f}   {ratio:5.2f} times; at least {target:g}: {verdict}")
-    print(f"  processes, imports included: fit{of_fit}, trainer{of_trainer}", flush=True)
-    return bool(ratio >= target)
+def _compare(case: Case, turns: list[dict[str, tuple[float, Took]]]) -> bool:
+    """Print the lines of a case; return whether the trainer reaches the target."""
+    rates = {side: statistics.median(turn[side][0] for turn in turns) for side in _SIDES}
+    ratio, share = rates["trainer"] / rates["fit"], rates["trainer"] / rates["bare"]
+    verdict = "reached" if ratio >= case.target else "NOT REACHED"
+    columns = " ".join(f"{rates[side]:8.2f}" for side in _SIDES)
+    print(f"{case.title:<34} {columns} {ratio:6.2f} {share:7.0%}   at least {case.target:g} times fit: {verdict}")
+    print(f"  load average {load()}; processes, imports included:")
+    for side in _SIDES:
+        print(f"  {side:<8} {median(turn[side][1] for turn in turns)}", flush=True)
+    return ratio >= case.target
 
 
 def main() -> int:
@@ -182,14 +193,20 @@ def main() -> int:
     options = parse(parser, repeats=1, seconds=0.1, only="convnet")
     if options.only in ("", "two-workers") and importlib.util.find_spec("tf_keras") is None:
         parser.error("tf-keras is missing: python -m pip install --no-deps tf-keras==2.21.0, or give --only")
-    print(f"steps/s, medians of {options.repeats} rounds{'':<10} {'fit':>8} {'trainer':>8}", flush=True)
+    columns = " ".join(f"{side:>8}" for side in _SIDES)
+    print(f"steps/s, medians of {options.repeats} rounds{'':<10} {columns} {'to fit':>6} {'of bare':>7}", flush=True)
     reached = []
     with tempfile.TemporaryDirectory() as folder:
         for name, case in _CASES.items():
             if options.only in ("", name):
+                if options.smoke:
+                    case = dataclasses.replace(case, steps_per_epoch=5)
                 data = _prepared(Path(folder) / name, case.image_size)
-                turns = [_turn(case, data, options.seconds) for _ in range(options.repeats)]
-                reached.append(_compare(case.title, turns, case.target))
+                turns = [
+                    {side: _measure(side, case, data, options.seconds) for side in _SIDES}
+                    for _ in range(options.repeats)
+                ]
+                reached.append(_compare(case, turns))
     return 0 if all(reached) else 1
 
 

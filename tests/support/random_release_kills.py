@@ -19,7 +19,7 @@ class RandomKills:
         max_seconds: The latest moment of a kill, after the start of an attempt.
     """
 
-    def __init__(self, release: KilledRelease, *, seed: int, max_seconds: float) -> None:
+    def __init__(self, release: KilledRelease, *, seed: int | str, max_seconds: float) -> None:
         self._release, self._draw, self._max_seconds = release, random.Random(seed), max_seconds
         self.num_kills = self.num_completed = 0
         self.victims: Counter[str] = Counter()

@@ -1,30 +1,24 @@
-"""Kills `prepare` at random moments and starts it again, a given number of times.
+"""Kills `prepare` at random moments: `python -m benchmarks.soak.prepare --num-images 200000 --num-faults 30`.
 
-    python -m benchmarks.soak --num-images 200000 --num-kills 30
-    python -m benchmarks.soak release --num-kills 40  # kills a release instead, see soak_release.py
-    python -m benchmarks.soak training --num-faults 100  # disturbs training jobs instead, see soak_training.py
-
-Each dataset that comes out has the bytes of one that was made without a kill, report included. When a run finishes
-before its kill, the next one begins with nothing. Prints what each attempt read, the peak memory, the disk's use and
-what is left at the end; the exit code is 1 if bytes differ or anything is left.
+Each part makes a dataset, with one to three kills before. It has the bytes of one that was made without a kill, report
+included, and nothing else is left. Prints what each attempt read, the peak memory and the disk's use.
 """
 
-import argparse
 import dataclasses
 import filecmp
+import functools
 import os
 import random
 import re
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import soak_release, soak_training
+from benchmarks.soak.record import Fault, Soak, options
 from tests.support import tiny_images
 
 _IMAGE_SIZE = 8
@@ -54,7 +48,7 @@ class _Place:
         """Run `prepare` to its end, or kill it after some time.
 
         Raises:
-            SystemExit: It fails by itself.
+            RuntimeError: It fails by itself.
         """
         for name in ("outputs", "root", "tmp"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
@@ -75,7 +69,7 @@ class _Place:
             printed.seek(0)
             text = printed.read()
         if process.returncode not in (0, -signal.SIGKILL):
-            raise SystemExit(f"prepare failed with {process.returncode}: {text}")
+            raise RuntimeError(f"prepare failed with {process.returncode}: {text}")
         read = re.search(r"^num_read: (\d+)$", text, re.MULTILINE)
         return _Attempt(
             # A kill after this mark hits a process that only takes itself down.
@@ -116,53 +110,52 @@ class _Place:
         ]
 
 
-def main() -> int:
-    """Print a line per attempt and a summary; return 1 if a dataset differs or something is left."""
-    if sys.argv[1:2] == ["release"]:
-        return soak_release.main(sys.argv[2:])
-    if sys.argv[1:2] == ["training"]:
-        return soak_training.main(sys.argv[2:])
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--num-images", type=int, default=200_000)
-    parser.add_argument("--num-kills", type=int, default=30)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="soak-") as folder:
-        source = Path(folder) / "source"
-        tiny_images.write(source, options.num_images)
-        undisturbed = _Place(folder=Path(folder) / "undisturbed", source=source)
-        whole = undisturbed.attempt()
-        print(f"without a kill: {_described(whole)}", flush=True)
-        return _soak(_Place(folder=Path(folder) / "killed", source=source), undisturbed, whole, options)
+class _Proof:
+    """Datasets with kills."""
 
+    def __init__(self, soak: Soak, *, seed: int, num_images: int) -> None:
+        self._soak, self._seed, self._num_images = soak, seed, num_images
+        self._source = soak.folder / "source"
+        self._seconds = 0.0
 
-def _soak(place: _Place, undisturbed: _Place, whole: _Attempt, options: argparse.Namespace) -> int:
-    rng = random.Random(options.seed)
-    attempts: list[_Attempt] = []
-    faults: list[str] = []
-    num_kills = num_datasets = 0
-    while num_kills < options.num_kills or attempts[-1].is_killed:
-        is_last = num_kills == options.num_kills
-        attempts.append(place.attempt(None if is_last else rng.uniform(0, whole.seconds)))
-        num_bytes = place.num_bytes()
-        print(f"attempt {len(attempts)}: {_described(attempts[-1])}, {num_bytes / 2**20:.1f} MiB on disk", flush=True)
-        if attempts[-1].is_killed:
-            num_kills += 1
-            continue
-        num_datasets += 1
-        faults += [f"differs: {name}" for name in place.differences(undisturbed)]
-        faults += [f"left: {name}" for name in place.left()]
+    def disturb(self, number: int) -> list[Fault]:
+        """Make a dataset with kills, and compare it."""
+        undisturbed = self._undisturbed
+        draw = random.Random(f"{self._seed}-{number}")
+        place = _Place(folder=self._soak.folder / f"part-{number}", source=self._source)
+        faults: list[Fault] = []
+        for moment in [*(draw.uniform(0, self._seconds) for _ in range(draw.randint(1, 3))), None]:
+            attempt = place.attempt(moment)
+            print(f"  {_described(attempt)}, {place.num_bytes() / 2**20:.1f} MiB on disk", flush=True)
+            if not attempt.is_killed:
+                # The first one of all has to read the program from the disk.
+                self._seconds = min(self._seconds, attempt.seconds) if not faults else self._seconds
+                break
+            faults.append(Fault("SIGKILL of prepare", "resumed"))
+        wrong = [f"differs: {name}" for name in place.differences(undisturbed)]
+        wrong += [f"left: {name}" for name in place.left()]
+        if wrong:
+            self._soak.keep(place.folder, number)
         shutil.rmtree(place.folder)
-    for fault in faults:
-        print(fault)
-    finished = [attempt for attempt in attempts if not attempt.is_killed]
-    print(
-        f"{num_kills} kills, {num_datasets} datasets with {len(faults)} faults; attempts that finished read"
-        f" {statistics.median(attempt.num_read for attempt in finished):,.0f} of {options.num_images:,} images"
-        f" (median) in {statistics.median(attempt.seconds for attempt in finished):.1f} s; peak memory"
-        f" {max(attempt.peak_mib for attempt in attempts):.0f} MiB, without a kill {whole.peak_mib:.0f} MiB"
-    )
-    return int(bool(faults))
+        assert not wrong, wrong
+        return faults
+
+    @functools.cached_property
+    def _undisturbed(self) -> _Place:
+        """Return the dataset that was made without a kill, and note how long that took."""
+        tiny_images.write(self._source, self._num_images)
+        place = _Place(folder=self._soak.folder / "undisturbed", source=self._source)
+        whole = place.attempt()
+        print(f"without a kill: {_described(whole)}", flush=True)
+        self._seconds = whole.seconds
+        return place
+
+
+def main() -> int:
+    """Make datasets with kills; return 1 if one differs or something is left."""
+    given = options("prepare", __doc__, num_faults=30, smoke_values={"num_faults": 4, "num_images": 300})
+    soak = Soak("prepare", given)
+    return soak.run(_Proof(soak, seed=given.seed, num_images=given.num_images).disturb)
 
 
 def _described(attempt: _Attempt) -> str:
