@@ -46,7 +46,7 @@ def _parser() -> cli.Parser:
         "--cpu-image",
         default=default.cpu_image,
         help="container image of the steps without GPUs and of the server; for Dataflow, the one with Apache Beam"
-        " (that of --image)",
+        " (default: as --image)",
     )
     parser.add_argument("--region", default=default.region, help="check the machines for this region (%(default)s)")
     parser.add_argument(

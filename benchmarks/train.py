@@ -29,14 +29,14 @@ from trainer.prepare import prepare
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Case:
-    """What both sides train, and the ratio that the trainer has to reach."""
+    """The workload of both sides, and the ratio that the trainer has to reach."""
 
     model: str
     image_size: int
     steps_per_epoch: int
     """Steps per epoch of `fit`."""
     target: float
-    """Lowest ratio of the trainer's steps per second to those of `fit`."""
+    """Lowest accepted ratio of steps per second, trainer to `fit`."""
     batch_size: int = 64
     num_workers: int = 1
     num_epochs: int = 0

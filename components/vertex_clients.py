@@ -97,7 +97,7 @@ def make(name: str, *, url: str, credentials: Any) -> Any:
     Args:
         name: Its class, e.g. `ModelServiceClient`.
         url: The service's, also a local one.
-        credentials: Those of google-auth.
+        credentials: Credentials of google-auth.
     """
     # Google's packages log deprecations and attempts to find a metadata server, which a user cannot act on.
     logging.getLogger("google").addHandler(logging.NullHandler())
@@ -115,7 +115,7 @@ def call(method: Callable[..., Any], request: Any, *, what: str, is_repeatable: 
     Args:
         method: The method.
         request: Its request, as a message or a dict.
-        what: What the call does, which begins the message of an error, e.g. `the models cannot be listed`.
+        what: Beginning of an error's message, e.g. `the models cannot be listed`.
         is_repeatable: Whether a second call does no harm after the answer to the first one was lost.
 
     Raises:
@@ -177,7 +177,7 @@ def google_credentials() -> tuple[Any, str | None]:
     """Return the default credentials of Google Cloud, and the project that they name.
 
     Raises:
-        UserError: There are none.
+        UserError: No credentials were found.
     """
     import google.auth
 

@@ -20,7 +20,7 @@ def calls(location: Location, *, if_lost: str = "") -> AbstractContextManager[No
 
     Args:
         location: Location of the calls.
-        if_lost: What may exist, and how to look, if the request may have arrived and its answer was lost.
+        if_lost: Advice if the answer was lost and the request may have arrived: what may exist, and how to look.
     """
 
     def failed(error: GoogleError) -> CallFailed:

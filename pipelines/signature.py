@@ -14,7 +14,7 @@ def declared(
     Args:
         own: Its signature and docstring declare the first parameters.
         fields: The others: fields of dataclasses with a help text in their metadata.
-        defaults: Defaults that replace those of the fields.
+        defaults: Defaults that replace the fields' own.
     """
     others = [
         inspect.Parameter(

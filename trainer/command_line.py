@@ -52,7 +52,7 @@ def run(main: Callable[[], int]) -> int:
 
 @contextlib.contextmanager
 def _own_errors() -> Iterator[None]:
-    """Turn the refusals of exact_resume into those of the trainer, with the same text.
+    """Turn the errors of exact_resume into the trainer's, with the same text.
 
     Raises:
         UserError: The block raised InputError.

@@ -38,7 +38,7 @@ def _hyperparameter(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """What is trained and how. Two runs with equal configurations and equal data are the same run.
+    """Configuration of a training. Two runs with equal configurations and equal data are the same run.
 
     Raises:
         UserError: A field has the wrong type, is out of its range or not one of its choices.
@@ -56,7 +56,7 @@ class TrainConfig:
     )
     trainable: str = _hyperparameter(
         "default",
-        "What is trained: head (a pretrained base stays frozen), all, or default (head where the base starts from"
+        "Trained part: head (a pretrained base stays frozen), all, or default (head where the base starts from"
         " pretrained weights, else all).",
         choices=models.TRAINABLE,
     )

@@ -131,7 +131,7 @@ def prepare(
 
 def _made(wanted: PrepareRequest, history: NoHistory, *, reread: bool = False) -> PreparedResult:
     if reread:
-        # Without parts, because those of a killed attempt would not be read again.
+        # Without parts, because the parts of a killed attempt would not be read again.
         return attempt(wanted, history, is_trusted=False, parts_folder="")
     try:
         return attempt(wanted, history, is_trusted=True, parts_folder=history.parts)

@@ -43,7 +43,7 @@ def compare(
         checkpoint_directory: Folder with the checkpoints of the training job.
         source: The source of the images; read again if the champion has another image size.
         model_name: Display name in the Model Registry.
-        serving_image: Prediction container image that the model is to be registered with.
+        serving_image: Prediction container image to register the model with.
         region: Region of the Model Registry.
         pipeline_root: Folder or gs:// prefix of the run.
         max_regression: Largest accepted loss of test score (0 to 1) against the champion.

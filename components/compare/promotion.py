@@ -79,10 +79,10 @@ def compare(
         checkpoint_directory: Of the run.
         source: Source of the dataset, read again if the champion has another image size.
         model_name: Display name in the Model Registry.
-        serving_image: Container image that the model is to be registered with; with another one it is a new version.
+        serving_image: Container image to register the model with; another image makes a new version.
         region: Region of the Model Registry.
         pipeline_root: Folder or gs:// prefix of the run.
-        deploy_endpoint: Display name of the endpoint that a promoted model is to be deployed to; empty for none.
+        deploy_endpoint: Display name of the endpoint for a promoted model; empty: it is not deployed.
         **criteria: Fields of `Criteria`.
 
     Raises:

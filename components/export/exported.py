@@ -1,4 +1,4 @@
-"""What `export` gives to the upload: the model's metadata, labels and serving container, and the parent model."""
+"""Outputs of `export` for the upload: the model's metadata, labels and serving container, and the parent model."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""What became of a finished run, and whether anything is left to do: read from its notes and from the registry."""
+"""Read from notes and registry how a finished run ended, and whether anything is left to do."""
 
 import dataclasses
 import re
@@ -19,7 +19,7 @@ _VERSION = re.compile(r"projects/[^/]+/locations/(?P<region>[^/]+)/models/[^/@]+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Release:
-    """What the pipeline's parameters ask for, after the training."""
+    """Steps after the training that the pipeline's parameters request."""
 
     model_name: str
     """Display name in the Model Registry."""
@@ -38,7 +38,7 @@ def conclusion(checkpoint_directory: str, release: Release, registry: Callable[[
 
     Args:
         checkpoint_directory: Checkpoint directory of a run that `result_file.is_finished`.
-        release: What is asked for.
+        release: Requested steps.
         registry: Connects to the registry; called only if a note is about one of its versions.
 
     Raises:
@@ -71,7 +71,7 @@ def _is_of(registration: Any, release: Release) -> bool:
 
 
 def _registered(noted: Notes, release: Release, registry: Registry, checkpoint: str) -> str:
-    """Return what became of a registered version; empty if it was deleted, or is to be deployed.
+    """Return the state of a registered version; empty if it was deleted or has yet to be deployed.
 
     After the deletion of a whole model, another one may have its name, so the label of the checkpoint counts, too.
     """
@@ -118,7 +118,7 @@ def _not_deployed(noted: Notes, endpoint: str, version: Version, versions: list[
 
 
 def _refused(comparison: Any, release: Release, registry: Callable[[], Registry]) -> str:
-    """Return why the model is not registered; empty if it is to be compared (again)."""
+    """Return why the model is not registered; empty if a comparison is due."""
     if comparison.get("is_promoted") is not False or comparison.get("criteria") != release.criteria.noted():
         return ""
     champion = str(comparison.get("champion"))

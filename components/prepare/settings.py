@@ -11,7 +11,7 @@ _PREFIX = "dataflow_"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PrepareSettings:
-    """What is refused in the images, and the Dataflow workers that may read them."""
+    """Limits for the images, and the Dataflow workers that may read them."""
 
     max_bad_fraction: float = setting("Fraction of unreadable images (0 to 1) above which the run fails.", default=0.1)
     strict: str = setting("Warnings about the images that are errors, e.g. leaks,label-conflicts.", default="")

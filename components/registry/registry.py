@@ -107,7 +107,7 @@ class Registry:
         """Add labels to a model, or replace their values.
 
         The service returns a model's labels together with those of its default version. Only the former are kept: a
-        version without a run would otherwise get that of the default version.
+        version without a run would otherwise get the default version's label.
         """
         kept = {key: value for key, value in self._labels(model).items() if key not in VERSION_KEYS}
         self._update({"name": model, "labels": kept | dict(labels)}, "labels")
@@ -138,7 +138,7 @@ class Registry:
         return str(call(self._client.import_model_evaluation, request, what=what, is_repeatable=False).name)
 
     def get(self, name: str) -> Version:
-        """Return a version by its resource name, the default version by that of its model.
+        """Return a version by its resource name, or the default version by its model's name.
 
         Raises:
             NotFoundError: It does not exist.

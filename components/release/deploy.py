@@ -21,7 +21,7 @@ def deploy(
     deploy_accelerator_count: int,
     service_account: str = "",
 ) -> str:
-    """Deploy with all traffic, compare live answers with those of `evaluate`, and undeploy the old version.
+    """Deploy with all traffic, compare live predictions with `evaluate`'s, and undeploy the old version.
 
     Args:
         registered_version: Resource name of the version, projects/P/locations/R/models/ID@NUMBER.

@@ -1,4 +1,4 @@
-"""What the step `deploy` does: a version gets the traffic of an endpoint, and keeps it if its answers are right."""
+"""The step `deploy`: give a version the traffic of an endpoint, and keep it there if its predictions are right."""
 
 import time
 from collections.abc import Sequence

@@ -202,7 +202,7 @@ class Endpoints:
             # A list of values is not accepted in a request that is a dict.
             return client.predict(endpoint=endpoint, instances=values, **options)
 
-        response = call(predict, None, what=f"{endpoint} cannot be asked for a prediction")
+        response = call(predict, None, what=f"{endpoint}: prediction request failed")
         content = json_format.MessageToDict(type(response).pb(response))
         return str(response.deployed_model_id), list(content.get("predictions", []))
 

@@ -1,4 +1,4 @@
-"""The live prediction: test images are sent to the endpoint, whose answers must be those of `evaluate`."""
+"""The live prediction: test images are sent to the endpoint, whose answers must equal `evaluate`'s predictions."""
 
 import base64
 import json
@@ -69,7 +69,7 @@ def expected_answers(dataset_directory: str, predictions_path: str) -> list[Expe
 
 
 def check(expected: Sequence[Expected], answers: Sequence[Any]) -> float:
-    """Compare the answers of an endpoint with those of `evaluate`; return the largest difference of a probability.
+    """Compare an endpoint's predictions with `evaluate`'s; return the largest difference of a probability.
 
     Args:
         expected: The images that were sent.

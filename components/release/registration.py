@@ -1,4 +1,4 @@
-"""What `record` does after the upload: aliases, labels, description, evaluation and note; and the labels to upload."""
+"""The step `record`: set aliases, labels, description, evaluation and note after the upload."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The end of a run: printed, and sent if that was asked for; sending never changes how the run ends."""
+"""Print the end of a run, and send it if requested; a failure to send never changes how the run ends."""
 
 import threading
 from collections.abc import Callable

@@ -18,12 +18,12 @@ from trainer.models import references
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Start:
-    """What a training starts from, besides its configuration."""
+    """Inputs that a training starts from, besides its configuration."""
 
     flags: tuple[str, ...] = ()
     """Flags of the trainer."""
     description: str = ""
-    """What is taken from other weights; empty: the configuration names none."""
+    """Source of the weights to start from; empty: the configuration names none."""
 
 
 def resolve(config: TrainConfig, data: Dataset, *, training: str, region: str) -> tuple[TrainConfig, Start]:

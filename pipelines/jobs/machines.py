@@ -31,7 +31,7 @@ class _TrainingStep:
 
 @dataclass(frozen=True, kw_only=True)
 class _StepRequest:
-    """What an ordinary step asks for; the pipelines choose the machine."""
+    """Resources that an ordinary step requests; the pipelines choose the machine."""
 
     limits: tuple[str, ...] = ()
     kind: str = ""
@@ -78,7 +78,7 @@ def _step_lines(steps: list[Step], location: Location, catalogue: Catalogue) -> 
 
 
 def _step_request(step: Step) -> _StepRequest:
-    """Return what the file says; a value that is known only at run time is left out."""
+    """Return the values in the file, without those known only at run time."""
     resources = step.container.resources
     limits = [(resources.get("cpuLimit"), "CPUs"), (resources.get("memoryLimit"), "GB")]
     accelerator = mapping(resources.get("accelerator"))

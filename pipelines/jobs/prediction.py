@@ -1,4 +1,4 @@
-"""What a pipeline will deploy or predict with, and that it costs money."""
+"""Describe the deployments and predictions of a pipeline, which cost money."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -32,7 +32,7 @@ class _Removal:
 
 @dataclass(frozen=True, kw_only=True)
 class _Plan:
-    """What `down` removes, in this order, and what it keeps."""
+    """Resources that `down` removes, in this order, and those that it keeps."""
 
     removals: list[_Removal] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)

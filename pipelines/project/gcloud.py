@@ -15,7 +15,7 @@ _SHOWN = 600
 _MISSING = re.compile(
     r"^ERROR: \(gcloud[\w.-]*\) (NOT_FOUND: |gs://\S+ not found: 404|Image not found\.)", re.MULTILINE
 )
-"""What gcloud 528 prints if the resource of a `describe` does not exist; any other failure proves nothing."""
+"""Message of gcloud 528 if the resource of a `describe` does not exist; any other failure proves nothing."""
 _INCOMPLETE = re.compile(r"^WARNING: (Failed to list .*)", re.MULTILINE)
 """If a region answers 503, gcloud 528 omits its resources, prints this line, and exits with 0."""
 _DENIED = re.compile(r"PERMISSION_DENIED|does not have permission")

@@ -1,4 +1,4 @@
-"""What identifies a training run, and its result in a sentence. Needs no TensorFlow for local paths."""
+"""The identity of a training run, and its result in a sentence. Needs no TensorFlow for local paths."""
 
 import dataclasses
 from typing import Any

@@ -1,4 +1,4 @@
-"""The images that a model has seen: those of its training and validation, and of all models that it started from.
+"""The images that a model has seen in training and validation, or that a model it started from has seen.
 
 The file has the first 8 bytes of each image's SHA-256, as sorted big-endian numbers. It outlives the dataset.
 """

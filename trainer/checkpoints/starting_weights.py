@@ -1,4 +1,4 @@
-"""Weights that a training starts from: those of a finished run or of an exported model, known by their SHA-256.
+"""Starting weights from a finished run or an exported model, identified by their SHA-256.
 
 A name such as run:ID is resolved once. From then on the configuration has the SHA-256 of the weights and their class
 names. Their copy has the format of a checkpoint of step 0, so that the named run may be deleted. Needs no TensorFlow

@@ -1,4 +1,4 @@
-"""Fits the weights of a trained network to other classes: rows of known classes are kept, those of new ones are new.
+"""Fit the weights of a trained network to other classes: keep the rows of known classes, initialise the others.
 
 Legend: K classes of the new network, L classes of the trained one. A row is the part of a variable that belongs to one
 class, along the axis of length K.

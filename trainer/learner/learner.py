@@ -45,7 +45,7 @@ class Score:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Steps:
-    """What a graph call did; one entry per step."""
+    """Results of a graph call; one entry per step."""
 
     losses: npt.NDArray[np.float32]
     """float32 [step]: mean cross-entropy of the global batch, plus the model's penalties if it has any."""

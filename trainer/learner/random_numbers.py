@@ -15,7 +15,7 @@ import tensorflow as tf
 from localvertex_base.userinput.errors import UserError
 
 _STATEFUL = re.compile(r"Rng|Stateful(?!PartitionedCall)")
-"""Beginning of operations that draw from a variable, such as that of tf.random.Generator."""
+"""Prefix of operations that draw from a variable, for example a tf.random.Generator's."""
 _REPLICA = re.compile(r"(?<![^/])replica_\d+/")
 _LOOPS = ("While", "StatelessWhile")
 _ADVICE = (

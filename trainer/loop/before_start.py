@@ -1,4 +1,4 @@
-"""What a single machine refuses before TensorFlow is imported; several machines meet first and refuse it together."""
+"""Refuse bad input before TensorFlow is imported; several machines meet first and refuse it together."""
 
 from typing import Any
 

@@ -34,11 +34,11 @@ _Digests = list[npt.NDArray[np.uint64]]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run:
-    """What stays fixed during a run."""
+    """The fixed part of a run."""
 
     run_id: str
     identity: dict[str, Any]
-    """What the run computes, from `trainer.checkpoints.identity.identity`."""
+    """Identity of the run, from `trainer.checkpoints.identity.identity`."""
     checkpoint_directory: str
     num_steps: int
     """Planned length of the whole run."""
@@ -72,8 +72,8 @@ def train(
     """Train to the end, from the newest checkpoint. Each of several workers calls this.
 
     Args:
-        run: What stays fixed.
-        learner: What changes.
+        run: The fixed part.
+        learner: The changing part.
         training: The training split.
         validation: The validation split.
         sampler: Order of the training examples.

@@ -86,7 +86,7 @@ def restore(
 
 def _find(directory: str, empty: Checkpoint, log_event: Observer) -> tuple[Checkpoint, list[int]]:
     """Return the newest intact checkpoint of this run, and the steps of the newer ones."""
-    # Compared again, because another run may have begun in the meantime.
+    # Compared again, because another run may have started in the meantime.
     found_identity = occupant.identity_in(directory) or empty.identity
     occupant.refuse_other_run(found_identity, empty.identity, directory, defaults=identity.DEFAULTS)
     # Before the selection, so that a former holder that wakes up can no longer commit a newer checkpoint.

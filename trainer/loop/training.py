@@ -232,7 +232,7 @@ class Training:
         )
 
     def load(self, split: str, log_event: Observer) -> Examples:
-        """Load the examples of a split; those of training are cropped at random if the configuration says so.
+        """Load the examples of a split; training examples are cropped at random if configured.
 
         A stop request ends the process immediately: copying may take long, and there is nothing to save.
         """
@@ -269,7 +269,7 @@ class Training:
         directory = self.options.tensorboard_directory
         if directory:
             storage.make_directory(directory)
-        # Vertex AI has set it: if it cannot be used, the logs are missing, but the run goes on.
+        # Vertex AI has set it: if it cannot be used, the logs are missing, but the run continues.
         directory = directory or os.environ.get("AIP_TENSORBOARD_LOG_DIR", "")
         name = run_name(self.options.run_label, self.config.model)
         folder = storage.join(directory or storage.join(self.directory, "tensorboard"), name)

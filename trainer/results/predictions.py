@@ -27,7 +27,7 @@ _MAX_IMAGES, _MAX_IMAGE_BYTES = 200, 48 << 10
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions:
-    """What a model predicts for the images of a split, in the stored order."""
+    """Predictions of a model for the images of a split, in the stored order."""
 
     split: str
     labels: npt.NDArray[np.int32]
@@ -57,7 +57,7 @@ def predict(model: "keras.Model", dataset: Dataset, split: str) -> Predictions:
 
 
 def check_path(name: str, path: str, report_path: str) -> None:
-    """Refuse a file that cannot be written, or that is the report's; an empty path is none.
+    """Refuse a file that cannot be written, or that is the report's; an empty path means no file.
 
     Args:
         name: The flag or parameter, which begins the message.

@@ -174,7 +174,7 @@ def started(*, command: Sequence[str] = _COMMAND, seconds: float = _LIMIT_SECOND
             yield TrialServer(process, (stdout, stderr), seconds)
         finally:
             process.kill()
-            # What could not be written to a process that has ended is of no use.
+            # A request to a process that has ended is of no use.
             with contextlib.suppress(BrokenPipeError):
                 process.communicate()
 

@@ -1,4 +1,4 @@
-"""What the notification asks of Google Cloud: the failed steps, the webhook's address, and a Pub/Sub message.
+"""Google Cloud calls of the notification: the failed steps, the webhook's address, and a Pub/Sub message.
 
 Secret Manager and Pub/Sub are called by their REST APIs, with the session of google-auth, a dependency of
 google-cloud-aiplatform: their own client libraries would be two more dependencies of the image.
@@ -34,7 +34,7 @@ class GoogleCloud:
     Args:
         limits: Limits of time and number.
         endpoints: URLs of the services.
-        credentials: Credentials; None for those of the step's machine, which are looked for at the first call.
+        credentials: Credentials; None: the machine's, looked up at the first call.
     """
 
     def __init__(self, limits: Limits, *, endpoints: ServiceUrls | None = None, credentials: Any = None) -> None:

@@ -9,4 +9,4 @@ class InputError(ValueError):
 
 
 class RunError(RuntimeError):
-    """The input was fine and the run still cannot go on, for example because another job has taken it over."""
+    """The input was fine and the run still cannot continue, for example because another job has taken it over."""

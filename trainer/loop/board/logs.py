@@ -1,4 +1,4 @@
-"""What the TensorBoard logs of a run contain besides its curves: hyperparameters, images and a profile."""
+"""Write TensorBoard logs besides the curves: hyperparameters, images and a profile."""
 
 import dataclasses
 from typing import Any
@@ -48,6 +48,6 @@ class Logs:
         self.board.attempt(show)
 
     def profiler(self, log_event: Observer) -> Profiler:
-        """Make what profiles the steps that were asked for, on the chief."""
+        """Make the profiler of the requested steps, on the chief."""
         folder = self.board.folder(TRAIN)
         return Profiler(parse(self.profile_steps), folder, submit=self.board.submit, log_event=log_event)

@@ -14,7 +14,7 @@ from trainer.results.batch.instances import KEY_FIELD
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Answer:
-    """What the model predicts for one image."""
+    """Prediction of the model for one image."""
 
     probability: float
     """Of the predicted class."""
@@ -30,7 +30,7 @@ def read(directory: str) -> Iterator[Answer]:
         directory: The folder that the service made, with `prediction.results-...` or `predictions_...`.
 
     Raises:
-        TrainingError: There is none, or a line is not what this project's models answer.
+        TrainingError: There is no answer, or a line has another form than this project's models return.
     """
     names = [name for name in storage.names(directory) if name.startswith("prediction") and "error" not in name]
     if not names:

@@ -24,7 +24,7 @@ _NUM_THREADS = 2 * (os.cpu_count() or 1)
 
 
 class Instances(NamedTuple):
-    """What was written; the outputs of the step `write-instances`."""
+    """Outputs of the step `write-instances`."""
 
     uris: list[str]
     """Addresses of the files, for the service."""

@@ -130,7 +130,7 @@ def _labels(outputs: dict[str, Any]) -> tuple[str, str]:
     """Return the output with the class names, and the one with their scores, or "" if each image has one name.
 
     Raises:
-        NotComparable: There are none.
+        NotComparable: The model has no class names.
     """
     texts = {name: spec.shape.rank or 1 for name, spec in outputs.items() if spec.dtype == tf.string}
     scores = [name for name, spec in outputs.items() if spec.dtype.is_floating and spec.shape.rank == 2]

@@ -15,7 +15,7 @@ _MAX_LISTED = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Classes:
-    """The classes of the champion, and those of the dataset and therefore of the new model."""
+    """The classes of the champion and of the dataset, which the new model shares."""
 
     common: tuple[str, ...]
     """Sorted; the comparison uses only their images."""

@@ -122,7 +122,7 @@ def _answers_of(
 ) -> tuple[Labels, Labels, Labels]:
     """Return the true class and both answers of each image.
 
-    All are int32 [N]: indices into the common classes, then the champion's, then the challenger's. -1 stands for an
+    All are int32 [N]: indices into the common classes, then the champion's, then the challenger's. -1 means an
     image that the model cannot decode.
     """
     known = (*classes.common, *classes.only_champion, *classes.only_challenger)

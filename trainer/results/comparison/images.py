@@ -75,7 +75,7 @@ def originals(data: Dataset, wanted: Unseen, source: str) -> Iterator[Image]:
     Args:
         data: The dataset; the shards of its test split are read for the classes, because `prepare` decided about them.
         wanted: The images.
-        source: What `prepare` read.
+        source: Source that `prepare` read.
 
     Raises:
         NotComparable: An image is gone, or is another one than at `prepare`.

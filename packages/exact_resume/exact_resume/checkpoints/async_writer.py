@@ -32,7 +32,7 @@ def best_interval(pause_seconds: float | None, seconds_between_failures: float =
 
 
 class Checkpointing(Protocol):
-    """What the training loop needs to save: an implementation writes, or on most workers does nothing."""
+    """Interface through which the training loop saves; on most workers it does nothing."""
 
     best: Best
     """Best of the newest committed checkpoint: what a restart would know."""

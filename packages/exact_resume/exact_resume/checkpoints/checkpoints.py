@@ -82,7 +82,7 @@ def save(directory: str, checkpoint: Checkpoint, fence: Fence = UNFENCED) -> str
 
     Args:
         directory: Checkpoint directory.
-        checkpoint: What to write.
+        checkpoint: Content to write.
         fence: Refuses the commit if another process has replaced this one.
 
     Returns:

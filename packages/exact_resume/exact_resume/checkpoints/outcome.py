@@ -26,7 +26,7 @@ _DEPLOYMENT_FILE = "deployment.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Notes:
-    """What is known about the best checkpoint of a finished run; an empty mapping where there is no note."""
+    """Notes on the best checkpoint of a finished run; an empty mapping where there is no note."""
 
     evaluation: Mapping[str, Any]
     """metric, score (on the test split, 0 to 1), verdict and reason."""
@@ -125,7 +125,7 @@ def note_comparison(
             comparison with it may have another result.
         is_promoted: Whether it is to take the champion's place.
         reason: One sentence for users.
-        criteria: What decided; a run with others compares again.
+        criteria: Criteria of the decision; a run with others compares again.
         promotion: The version's label: why it is promoted, or registered without promotion; empty: not registered.
     """
     noted = {"champion": champion, "is_promoted": is_promoted, "reason": reason, "criteria": dict(criteria)}

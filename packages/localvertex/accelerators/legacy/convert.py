@@ -25,7 +25,7 @@ class Conversion:
         job: The fields of a CustomJob or HyperparameterTuningJob.
         settings: The machines as settings for this project's compile.py, if these were requested.
         region: Region of the job; empty if the input has none.
-        report: What was changed or dropped, and what the user has to decide.
+        report: Changed and dropped fields, and decisions left to the user.
         findings: The findings of `check` for the job.
     """
 

@@ -105,7 +105,7 @@ def _roles_in_tf_config(training: dict[str, Any], spec: dict[str, Any], report: 
 
 
 def is_filled_in(text: str) -> bool:
-    """Return whether a text is a value, and not a variable or placeholder that stands for one."""
+    """Return whether a text is a value, and not a variable or placeholder for one."""
     return _UNFILLED.search(text) is None
 
 

@@ -21,7 +21,7 @@ _PREDICTION = {
     "DeployModel": ("deployed_model.dedicated_resources", prediction.ONLINE),
     "BatchPredictionJob": ("dedicated_resources", prediction.BATCH),
 }
-"""What a launcher sends -> the path of the machines in it, and their message."""
+"""Payload of a launcher -> the path of the machines in it, and their message."""
 
 _TUNING = ("HyperparameterTuningJob", "HyperparameterTuningJobWithMetrics")
 
@@ -31,13 +31,13 @@ _JUDGED = ("worker_pool_specs", "scheduling", "location", "dedicated_resources")
 
 @dataclass(kw_only=True)
 class Examination:
-    """What was found in a file, and what else the user should know."""
+    """Findings in a file, and further remarks for the user."""
 
     findings: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What was checked with defaults, or not at all; one line each."""
+    """Parts that were checked with defaults, or not at all; one line each."""
     what: str = ""
-    """What the file is, e.g. "compiled pipeline"."""
+    """Kind of the file, e.g. "compiled pipeline"."""
 
 
 def check_pipeline(
@@ -56,7 +56,7 @@ def check_pipeline(
         today: The day for end-of-support dates; None for the real one.
 
     Returns:
-        What is wrong; an empty list when nothing is.
+        Findings; an empty list when nothing is wrong.
 
     Raises:
         UserError: Its dags unfold to too many tasks, or a component contains itself.

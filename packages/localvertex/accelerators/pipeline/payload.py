@@ -14,7 +14,7 @@ _LAST = re.compile(r"(^|\.)[^.\[]+$|\[\d+\]$")
 _LOCATION = "{{$.pipeline_google_cloud_location}}"
 
 MACHINE_FIELDS = ("machine_type", "accelerator_type", "accelerator_count")
-"""What decides about a machine; a step with an input of such a name is assumed to plan the machines."""
+"""Inputs that determine a machine; a step with one of them is assumed to plan the machines."""
 
 
 @dataclass(kw_only=True)

@@ -56,7 +56,7 @@ class Job:
     names: str = ""
     """Display name and labels, as a hint to what the author meant."""
     purpose: str = "custom training"
-    """What the machines are for, `custom training` or `prediction`."""
+    """Purpose of the machines: `custom training` or `prediction`."""
     component: bool = False
     """Whether the launcher of a Google Cloud component creates the job; it drops empty pools."""
     catalogue: Catalogue

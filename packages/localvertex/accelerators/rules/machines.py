@@ -1,4 +1,4 @@
-"""Rules about the machine of a pool: its type, its accelerators and their number; those of TPUs are in tpus.py."""
+"""Rules about the machine of a pool: its type, its accelerators and their number; rules about TPUs are in tpus.py."""
 
 import re
 

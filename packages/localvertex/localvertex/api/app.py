@@ -37,7 +37,7 @@ _API, _OPERATIONS_API = "/{api:api}", "/{api:ui}"
 
 
 class RequestHandler(Protocol):
-    """What answers the requests."""
+    """The services that answer the requests."""
 
     unserved: str
     """The answer to a call of Vertex AI that it does not have; `{name}` is the method."""
@@ -95,7 +95,7 @@ def application(service: RequestHandler, access: Access, beside: Beside = lambda
     """Build the application.
 
     Args:
-        service: What answers the requests.
+        service: The services that answer the requests.
         access: Who may call.
         beside: Entered with the application while the service is open.
     """

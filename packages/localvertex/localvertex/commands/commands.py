@@ -1,4 +1,4 @@
-"""What each command does; `run` is in run.py."""
+"""The commands; `run` is in run.py."""
 
 import argparse
 import shutil
@@ -77,7 +77,7 @@ def _clean_command(options: argparse.Namespace) -> int:
         raise UserError("clean asks for confirmation and found no terminal; add --yes to remove, or --dry-run to list")
     every = find_all(options.work_dir)
     named = {each.run_dir: each for each in (find(options.work_dir, name) for name in options.runs)}
-    # A damaged record may belong to another program; only its name says that it is meant.
+    # A damaged record may belong to another program; only its name identifies it.
     wanted = list(named.values()) or [each for each in every if not each.problem]
     planned = removal.plan(options.work_dir, wanted, every)
     if named and planned.kept:

@@ -9,7 +9,7 @@ from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs.outputs import Content, RunOutputs, exists
 
 _MAX_DATASETS, _MAX_RUNS = 100, 20
-"""What is shown of one name or source: its newest datasets, and of each its newest runs."""
+"""Most rows per name or source: its newest datasets, and the newest runs of each."""
 
 
 class Datasets:

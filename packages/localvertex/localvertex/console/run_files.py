@@ -30,7 +30,7 @@ _TYPES = {
     ".gif": "image/gif",
     ".webp": "image/webp",
 }
-"""What browsers may show as more than text, under the policy of the sandbox."""
+"""Content types that browsers may render, under the policy of the sandbox."""
 
 
 class RunFiles:

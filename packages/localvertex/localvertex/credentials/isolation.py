@@ -40,7 +40,7 @@ _CREDENTIALS_PREFIX = "CLOUDSDK_AUTH_"
 
 
 class IsolatedCredentials(ABC):
-    """What the processes of a run get of the user's credentials; `close` ends what it has started."""
+    """Credentials that the processes of a run get; `close` ends the processes that it started."""
 
     def __init__(self) -> None:
         self.secrets = Secrets()
@@ -56,7 +56,7 @@ class IsolatedCredentials(ABC):
         """Return the variables for a process.
 
         Args:
-            env: All variables that it would have, those of the user's own environment included.
+            env: All variables that it would have, including the user's own environment.
             declared: Names of those that the pipeline sets itself, which it gets even if they look like secrets.
         """
 

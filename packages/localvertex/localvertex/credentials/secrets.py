@@ -27,12 +27,12 @@ _ADDRESSES = frozenset(("WEBHOOK", "WEBHOOKS"))
 
 
 def looks_like_secret(name: str) -> bool:
-    """Return whether a variable's name says that its value is a secret, e.g. `HF_TOKEN` or `db-password`."""
+    """Return whether a variable's name marks its value as a secret, e.g. `HF_TOKEN` or `db-password`."""
     return name.upper() not in _NOT_SECRET and not _WORDS.isdisjoint(_words(name))
 
 
 def is_secret_address(name: str) -> bool:
-    """Return whether a variable's name says that its value is the address of a webhook, e.g. `TEAM_WEBHOOK_URL`.
+    """Return whether a variable's name marks its value as a webhook's address, e.g. `TEAM_WEBHOOK_URL`.
 
     Who knows the address can post there. A step needs it to send, but no file needs it.
     """
@@ -101,7 +101,7 @@ class Secrets:
         """Return what `hashed` was given.
 
         Raises:
-            ValueError: A secret in it is not among those of this run.
+            ValueError: It names a secret that this run does not have.
         """
         text = json.dumps(value)
         if _HASHED.search(text) is None:

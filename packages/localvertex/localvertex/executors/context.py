@@ -1,4 +1,4 @@
-"""What all attempts of a run share."""
+"""State shared by all attempts of a run."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -48,9 +48,9 @@ class Context:
     """Values of the job-wide placeholders."""
     processes: Processes
     credentials: IsolatedCredentials
-    """What the processes get of the user's credentials."""
+    """Credentials for the processes."""
     api: StepsApi | None = None
-    """What the steps reach of the API."""
+    """The API for the steps."""
     allow_cloud_launchers: bool = False
     fork_servers: ForkServers = field(default_factory=ForkServers)
     warnings: Warnings

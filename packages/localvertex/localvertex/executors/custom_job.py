@@ -70,7 +70,7 @@ def read(payload: dict[str, Any], attempt: Attempt, location: str) -> CustomJob:
 
 
 def run(job: CustomJob, attempt: Attempt, project: str, trial: TrialRun | None = None) -> Outcome:
-    """Run a job in the task's folder, or that of a trial, and report its events under the task's name."""
+    """Run a job in the folder of the task or trial, and report its events under the task's name."""
     context, name = attempt.context, attempt.scope.task["pipeline_task_name"]
     folder = trial.folder if trial else attempt.folder
     return run_job(

@@ -1,4 +1,4 @@
-"""What the steps of a run reach of the API. `api` implements it, and whoever starts a run hands it in."""
+"""Interface of the API for the steps of a run. `api` implements it, and the caller of a run provides it."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager

@@ -34,7 +34,7 @@ class Pool:
     num_replicas: int
     image_uri: str
     entry_point: tuple[str, ...]
-    """Empty: that of the image, which only a container engine knows."""
+    """Empty: the image's own, which only a container engine knows."""
     arguments: tuple[str, ...]
     env: dict[str, str]
     num_gpus: int = 0
@@ -98,7 +98,7 @@ class Scheduling:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialVariables:
-    """What the replicas of a tuning job's trial find in their environment, besides that of any custom job."""
+    """Variables of the replicas of a tuning job's trial, besides those that any custom job has."""
 
     id: str
     metric_file: Path

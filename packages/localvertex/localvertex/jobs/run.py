@@ -46,10 +46,10 @@ def run_job(
     """Run a job to its end.
 
     Args:
-        job: What `read` returned.
+        job: The result of `read`.
         workspace: Its folders, and the project that replicas see.
         processes: Holds the job's processes; stopping it cancels the job.
-        credentials: What the replicas get of the user's credentials; None: nothing.
+        credentials: Credentials for the replicas; None: they get none.
         containers: How container commands run; None: in the sandbox.
         observe: Called with the status after every change, in the caller's thread.
         warn: Called with each difference from the service.

@@ -81,7 +81,7 @@ class JobStatus:
     """Starts after the first, of single replicas or of the whole job."""
     num_preemptions: int = 0
     marks: tuple[Mark, ...] = ()
-    """What happened: faults, exit codes, restarts."""
+    """Incidents: faults, exit codes, restarts."""
     goodput: dict[str, Any] = field(default_factory=dict)
     """How the time was spent; empty until the job has ended."""
 

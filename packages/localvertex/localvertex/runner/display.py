@@ -1,4 +1,4 @@
-"""What a listener receives of the progress of a run."""
+"""Interface of a listener to the progress of a run."""
 
 from pathlib import Path
 from typing import Any

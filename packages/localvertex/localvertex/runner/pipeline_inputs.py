@@ -32,7 +32,7 @@ def inputs_of(file: PipelineFile, given: Values) -> Values:
 
 
 def buckets_of(options: Options, earlier: dict[str, Any]) -> Buckets:
-    """Return the folders of the buckets: those of the options, or those of an earlier run that is resumed."""
+    """Return the folders of the buckets, from the options or from the run that is resumed."""
     return Buckets(root=options.gcs_root.absolute()) if options.gcs_root else Buckets.of_record(earlier)
 
 

@@ -177,7 +177,7 @@ class PipelineRun:
             self._display.warned(text)
 
     def _remove_page(self) -> None:
-        """Remove a page that shows another result: that of an earlier start, or a part of this one's."""
+        """Remove a page that shows another result: of an earlier start, or a part of this one's."""
         with suppress(OSError):
             (self.run_dir / record.PAGE).unlink()
 
@@ -198,7 +198,7 @@ class PipelineRun:
         return content
 
     def _changed(self, task: Task) -> None:
-        # What was shown must not be lost, however this process ends.
+        # The printed log must not be lost, however this process ends.
         self._record.changed(task)
         self._display.changed(task)
 

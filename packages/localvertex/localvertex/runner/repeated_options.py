@@ -48,7 +48,7 @@ def words(options: Options) -> list[str]:
 
 
 def repeated(options: Options, given: Sequence[str]) -> tuple[Options, list[str]]:
-    """Return the options with those of an earlier run, and its words that these options do not allow.
+    """Return the options merged with an earlier run's, and its words that these options do not allow.
 
     Args:
         options: The options of the process that resumes the run.

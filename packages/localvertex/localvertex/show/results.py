@@ -1,4 +1,4 @@
-"""What a run computed, in words for the terminal and the page: its main metric, its models, or that nothing was new."""
+"""Results of a run, in words for the terminal and the page: its main metric, its models, or that nothing was new."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +65,7 @@ def _computed(task: dict[str, Any], path: str, identity: str) -> bool:
 def main_metric(content: dict[str, Any]) -> str:
     """Return the accuracy of a run, otherwise its first metric, e.g. `accuracy 0.99`; empty when it has none.
 
-    The baseline stands next to it, if the run has one: `accuracy 0.99 (baseline 0.9)`.
+    The baseline follows it, if the run has one: `accuracy 0.99 (baseline 0.9)`.
     """
     numbers = [each for each in content["metrics"] if isinstance(each["value"], int | float)]
     chosen = next((each for each in numbers if _PREFERRED in each["name"].lower()), next(iter(numbers), None))

@@ -105,7 +105,7 @@ class ModelVersions(ModelRecords):
             _write(self.folder / ALIASES, merged(self.assigned, self.number(name), aliases))
 
     def change(self, number: str, fields: dict[str, Any]) -> None:
-        """Replace fields of a version; None removes a field. Labels become those of this version only."""
+        """Replace fields of a version; None removes a field. Labels apply to this version only."""
         if "labels" in fields:
             fields = {**fields, VERSION_LABELS: fields["labels"] or {}}
             del fields["labels"]

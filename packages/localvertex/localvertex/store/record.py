@@ -1,6 +1,6 @@
 """The record of a run: `run.json`, a snapshot that is replaced as a whole, with the changes of the journal since then.
 
-The format is in docs/localvertex.md, that of the journal in docs/journal.md.
+Formats: docs/localvertex.md; of the journal, docs/journal.md.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ PRIVATE = ".localvertex"
 FORMAT = 1
 
 MAX_BYTES = 2 << 30
-"""Of a snapshot: four times that of a run with 100,000 tasks, and less than the memory of a laptop."""
+"""Of a snapshot: four times a run with 100,000 tasks, and less than the memory of a laptop."""
 
 UNRESTORED = "unrestored"
 """The field with the finished steps that a resumed run has not reached again."""
@@ -160,7 +160,7 @@ def metrics(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def models(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the models that steps wrote, and registered ones with their resource name.
 
-    The parent of a version, which an upload takes as an artifact, is not a model of its own; without a name it is none.
+    The parent of a version, an artifact of an upload, is not a model of its own; without a name it is ignored.
     """
     found = _artifacts_of_type(tasks, "system.Model", "google.VertexModel")
     every = [

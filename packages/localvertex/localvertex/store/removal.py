@@ -13,20 +13,20 @@ from localvertex.store.runs import Found
 from localvertex_base.userinput.errors import UserError
 
 _OWN_FILES = ("run.*", "journal*", "pipeline.json", "pipeline.yaml", ".*.partial", record.LOCK)
-"""What localvertex writes into the folder of a run, besides the folders of tasks."""
+"""Files that localvertex writes into the folder of a run, besides the folders of tasks."""
 
 _PREPARED = "prepared"
 _PREPARED_NAME = re.compile(r"[0-9a-f]{32}")
 _PREPARED_FILE = re.compile(
     r"latest\.json|\.latest\.json\.[0-9a-f]{8}\.partial|parts/\.?[0-9a-f]{64}\.(rows|bytes)(\.[0-9a-f]{8}\.partial)?"
 )
-"""What preparing steps write there: the address of the newest dataset, and finished work of killed attempts."""
+"""Files that preparing steps write there: the address of the newest dataset, and finished work of killed attempts."""
 _TEXTS = (".json", ".jsonl", ".yaml")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Removal:
-    """What `clean` does."""
+    """A removal by `clean`."""
 
     removed: tuple[Path, ...]
     """The folders of runs."""

@@ -30,7 +30,7 @@ MARGIN_SECONDS = 10.0
 
 
 class NotBegun(UserError):
-    """The first record of a run, or that of its resume, cannot be written."""
+    """The first record of a run, or of its resume, cannot be written."""
 
     def __init__(self, message: str, reason: OSError) -> None:
         super().__init__(message)

@@ -45,7 +45,7 @@ def addresses(value: Any) -> Iterator[str]:
 
 
 def is_mounted(address: str) -> bool:
-    """Return whether an address is that of a mounted bucket, /gcs/bucket/x."""
+    """Return whether a path is in a mounted bucket, /gcs/bucket/x."""
     return _MOUNT in address and _SCHEME not in address
 
 

@@ -43,7 +43,7 @@ class Unresolvable(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """What placeholders can refer to: the job, the task, and its executor input (empty until it exists)."""
+    """Values that placeholders can refer to: the job, the task, and its executor input (empty until it exists)."""
 
     job: dict[str, str]
     """Values of JOB_FIELDS."""

@@ -20,7 +20,7 @@ class Fields:
 
     Attributes:
         path: Path in the file, e.g. "root.dag"; empty for the whole document.
-        problems: What is wrong, one line each; shared by all objects of a file.
+        problems: Errors, one line each; shared by all objects of a file.
     """
 
     def __init__(self, value: Any, path: str, problems: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The message around a compiled pipeline, a PipelineJob: what it says about the run of the pipeline."""
+"""The message around a compiled pipeline, a PipelineJob: settings for the run of the pipeline."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _POLICIES = ("", "PIPELINE_FAILURE_POLICY_UNSPECIFIED", "PIPELINE_FAILURE_POLICY
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class JobSettings:
-    """What a PipelineJob says about its run; a file with the pipeline alone says nothing."""
+    """Settings of a PipelineJob for its run; all unset for a file with the pipeline alone."""
 
     parameters: dict[str, Any] = field(default_factory=dict)
     """Values of the pipeline's parameters."""
@@ -83,7 +83,7 @@ def _persistent_resource(fields: Fields, ignored: list[str]) -> str:
 
 
 def _parameters(config: Fields) -> dict[str, Any]:
-    """Return the values of `parameterValues`, and those of `parameters` as kfp 1.8 writes them."""
+    """Return the values of `parameterValues`, or of `parameters` as kfp 1.8 writes them."""
     older = {name: read_value(inner) for name, inner in config.objects("parameters")}
     values = config.take("parameterValues", dict, {})
     for name in older.keys() & values.keys():

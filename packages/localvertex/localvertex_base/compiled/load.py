@@ -28,7 +28,7 @@ def load(path: Path) -> PipelineFile:
     Raises:
         UserError: The file is missing, too large, broken, or not a pipeline without problems.
     """
-    # Unlike those of Path, these functions take names that are too long.
+    # Unlike Path's methods, these functions accept names that are too long.
     if not os.path.exists(path):
         raise UserError(f"{reading.shown(path)} does not exist; compile the pipeline first")
     if not os.path.isfile(path) and not os.path.isdir(path):

@@ -144,7 +144,7 @@ def _read_dag(fields: Fields) -> Dag:
 
 
 def _read_parameter_output(fields: Fields) -> tuple[OutputSource, ...]:
-    """Return the sources of a DagOutputParameterSpec: one selector, or those of a OneOf."""
+    """Return the sources of a DagOutputParameterSpec: one selector, or the several of a OneOf."""
     if fields.has("valueFromOneof"):
         one_of = fields.object("valueFromOneof")
         selectors = one_of.list_of_objects("parameterSelectors")

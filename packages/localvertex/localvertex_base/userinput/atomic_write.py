@@ -1,6 +1,6 @@
 """Small files and folders that are replaced as a whole: readers see the old content or the new one, never a part.
 
-What is being written is a temporary neighbour, locked while in use, so that those of killed processes are found.
+Content is written to a locked temporary file beside its target; an unlocked one was left by a killed process.
 """
 
 import errno

@@ -1,4 +1,4 @@
-"""Failed calls of Google's clients, told by code and message: none of Google's packages is imported to read an error.
+"""Failed calls of Google's clients, recognised by code and message without importing Google's packages.
 
 A client raises errors of google.api_core (the service's answer), google.auth (the credentials), requests (the
 connection) and protobuf (an answer that does not come from the API).
@@ -24,7 +24,7 @@ class GoogleError:
     code: int
     """HTTP status code; 0 without an answer of the API."""
     message: str
-    """What the service says, or what is known without its answer, on one line."""
+    """The service's message, or a description without it, on one line."""
     may_have_arrived: bool
     """Whether the service may have executed the request without a confirmed answer."""
 
@@ -40,7 +40,7 @@ class GoogleError:
 
 
 def google_error(error: Any) -> GoogleError | None:
-    """Return what the error of a call says, or None for an error of something else."""
+    """Return the failure of a call, or None for an error of something else."""
     names = {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(error).__mro__}
     if "google.RetryError" in names and error.cause:
         return google_error(error.cause)

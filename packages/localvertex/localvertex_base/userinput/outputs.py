@@ -20,7 +20,7 @@ _DEVICES = ("/dev/null", "/dev/full", "/dev/tty")
 def write(contents: Mapping[Path, bytes | memoryview]) -> None:
     """Write files, replacing the regular ones as a whole, and make their folders.
 
-    What killed processes left beside them is removed.
+    Temporary files of killed processes beside them are removed.
 
     Raises:
         OSError: A file cannot be written.
@@ -97,7 +97,7 @@ def _reason_against_folder(folder: Path) -> str:
 
 
 def _stream(path: Path) -> int | None:
-    """Return the standard stream that a path such as /dev/stdout is; None if it is none of them."""
+    """Return the standard stream that a path such as /dev/stdout means, or None."""
     try:
         return next((each for each in _STREAMS if os.path.samestat(path.stat(), os.fstat(each))), None)
     except OSError:

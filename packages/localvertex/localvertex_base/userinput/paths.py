@@ -25,7 +25,7 @@ def check(name: str, path: str | Path, *, is_local: bool = False, expected: str 
         name: The flag or parameter, which begins the message.
         path: As the user wrote it.
         is_local: Refuse gs:// too.
-        expected: What the message says is expected, where it is more than a path.
+        expected: Expectation in the message, where it is more than a path.
 
     Raises:
         UserError: It is blank, too long, not UTF-8, or of another scheme than gs://, or it names no bucket.

@@ -91,7 +91,7 @@ def credentials(endpoint: StepEndpoint) -> Any:
         """The token of a run."""
 
         def refresh(self, request: Any) -> None:
-            """Do nothing: the token is that of the run."""
+            """Do nothing: the token belongs to the run."""
 
         def before_request(self, request: Any, method: str, url: str, headers: Any) -> None:
             """Add the token to a request to the endpoint."""

@@ -25,14 +25,14 @@ Resource = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class NewDeployedModel:
-    """What a request deploys."""
+    """A model as a request deploys it."""
 
     message: Resource
     """The DeployedModel."""
     content: Resource
     """The version of the model, as the registry has it."""
     warnings: list[str]
-    """What is doubtful about the machines."""
+    """Warnings about the machines."""
 
 
 def new_deployed_model(records: EndpointRecords, wanted: Resource, location: Location) -> NewDeployedModel:

@@ -102,7 +102,7 @@ class Nodes:
         return found
 
     def members(self, place: MetadataStore, context: dict[str, Any], field: str) -> list[str]:
-        """Return the names of the artifacts or executions of a context; a pipeline has those of its runs, too."""
+        """Return the names of the artifacts or executions of a context; a pipeline also has its runs' names."""
         found = list(context.get(field, []))
         if context.get("schemaTitle") == PIPELINE:
             for each in self.survey(place, CONTEXT)[0]:

@@ -1,4 +1,4 @@
-"""What pipeline runs are in the metadata: contexts, executions, artifacts and events.
+"""How pipeline runs appear in the metadata: contexts, executions, artifacts and events.
 
 It is read from the runs' own records when a run has ended and at each request for metadata, so no run depends on it. A
 run that has ended is added once; what a user deletes or changes afterwards stays so.
@@ -70,7 +70,7 @@ class PipelineRuns:
                 self.add(job_id)
 
     def add(self, job_id: str) -> None:
-        """Add a run as far as it has come; one that cannot be added is reported and hurts no other."""
+        """Add a run as far as it has come; a failure is reported and does not affect other runs."""
         run_dir = self._work_dir / job_id
         if not (run_dir / record.FILE).is_file():
             return

@@ -13,7 +13,7 @@ _MAX_PARENTS = 10
 
 
 class Relations:
-    """The methods that connect nodes. They leave the etags as they are, so that clients can go on updating."""
+    """The methods that connect nodes. They leave the etags as they are, so that clients can keep updating."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -102,7 +102,7 @@ class Relations:
 def with_events(
     present: list[dict[str, Any]], added: list[dict[str, Any]], event_time: str | None = None
 ) -> list[dict[str, Any]]:
-    """Return the events of an execution with further ones; those of the same artifact and type are skipped.
+    """Return the events of an execution with further ones; duplicates by artifact and type are skipped.
 
     Args:
         present: The events of the record.

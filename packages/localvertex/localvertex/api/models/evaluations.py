@@ -16,7 +16,7 @@ _MESSAGE = "ModelEvaluation"
 
 
 class Evaluations:
-    """The evaluations of the API; those of `models/ID` are those of its default version."""
+    """The evaluations of the API; `models/ID` means the default version."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

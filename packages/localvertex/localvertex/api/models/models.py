@@ -33,7 +33,7 @@ _FILTER_FIELDS = {"model", "baseModelName"}
 """Fields that exist in filters only."""
 
 _DEPLOYABLE = {"supportedDeploymentResourcesTypes": ["DEDICATED_RESOURCES"]}
-"""What a model with a serving container can be deployed to."""
+"""Resources that a model with a serving container can be deployed to."""
 
 _OWN_FIELDS = ("model_id", "version", "create_time", UPDATED, SOURCE)
 """Fields of the registry that the Model message does not have, or in another form."""
@@ -231,7 +231,7 @@ def _searchable(model: dict[str, Any]) -> dict[str, Any]:
 
 
 def _view(call: Call, versions: ModelVersions, number: str, *, is_version: bool = False) -> dict[str, Any]:
-    """Build the Model resource of a version, whose name contains the number if a version was asked for."""
+    """Build the Model resource of a version, whose name contains the number if the request names a version."""
     content = versions.content(number)
     message = {key: value for key, value in content.items() if key not in _OWN_FIELDS}
     try:

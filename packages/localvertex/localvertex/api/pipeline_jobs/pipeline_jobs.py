@@ -31,7 +31,7 @@ COLLECTION = "pipelineJobs"
 
 
 class RunMetadata(Protocol):
-    """What the metadata of the API has of runs."""
+    """How the API's metadata represents runs."""
 
     def find_artifact(self, location: Location, artifact_id: str) -> dict[str, Any] | None:
         """Return an artifact of the default metadata store of a location, None when it does not exist."""
@@ -210,7 +210,7 @@ class PipelineJobs:
             return notes_of(file, inputs, buckets_of(options, {}))
 
     def was_begun(self, job_id: str, schedule_name: str) -> bool:
-        """Return whether the start of this run of a schedule was begun."""
+        """Return whether this run of a schedule was already started."""
         try:
             job = self._store.read(COLLECTION, job_id)
         except Damaged:

@@ -15,7 +15,7 @@ from localvertex.store import journal, record
 _LARGE_FIELDS = frozenset({"pipelineSpec", "runtimeConfig", "jobDetail"})
 
 _SHOWN = ("state", "seconds", "idle_seconds", "create_time", "start_time", "end_time", "pipeline_name", "error")
-"""What lists show of a run."""
+"""Fields of a run in lists."""
 
 
 def job_records(

@@ -1,4 +1,4 @@
-"""What a retry of a run needs: that it ended without success, and that this server has the options it was run with."""
+"""Check that a run can be retried: it did not succeed, and this server has the options it was run with."""
 
 from pathlib import Path
 from typing import Any

@@ -61,7 +61,7 @@ def state_and_error(job: dict[str, Any], content: dict[str, Any], run_id: str) -
     state, text = content["state"], content.get("error")
     if not content.get("end_time") and "error" in job:
         text = job["error"]["message"]
-    # What a server wanted has no effect on a later start in a terminal.
+    # A server's options have no effect on a later start in a terminal.
     wanted = job.get("state", "") if was_started_here(job, content) else ""
     if wanted == "PIPELINE_STATE_FAILED" and state == State.CANCELLED:
         return State.FAILED, _STOPPED.format(run_id=run_id)

@@ -36,7 +36,7 @@ _decode = json.JSONDecoder().raw_decode
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 
 Signature = tuple[str, int]
-"""What changes with the files of a record, and the time of their last change in nanoseconds."""
+"""Signature of the files of a record, and the time of their last change in nanoseconds."""
 
 AT_REST = "at rest"
 """The live state of a record that nothing is changing."""
@@ -50,14 +50,14 @@ Entry = tuple[str, str, str, dict[str, Any] | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What filters and orders use of a resource."""
+    """Fields of a resource that filters and orders use."""
 
     content: dict[str, Any] | None
     """None: there is a record, but lists do not contain it."""
     damaged: str = ""
     """Why the record cannot be used; empty if it can."""
     live: str | None = ""
-    """What the content depends on besides the files of the signature; None: it is read again each time."""
+    """Dependencies of the content besides the files of the signature; None: it is read again each time."""
 
     @classmethod
     def of(cls, content: dict[str, Any] | None, *, live: str, is_final: bool) -> "Summary":

@@ -68,10 +68,10 @@ def page_of(call: Call, records: StoredRecords, *, fields: set[str]) -> dict[str
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """What a list method is asked for."""
+    """Parsed list parameters."""
 
     prefix: str
-    """What the names of all resources of the location begin with."""
+    """Prefix of the names of all resources of the location."""
     test: filters.Test
     order: tuple[tuple[str, bool], ...]
     """The fields, and whether the order is descending."""

@@ -46,7 +46,7 @@ class Operations:
             "done": True,
             "response": response,
         }
-        # What the operation reports has been done already.
+        # The reported work has been done already.
         self._store.keep(_COLLECTION, number, operation)
         return operation
 

@@ -32,7 +32,7 @@ ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 """Ids become file names, so they contain no dot and no slash."""
 
 UNUSABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, ApiError)
-"""What code raises when a record has other content than it expects."""
+"""Errors that code raises when a record has unexpected content."""
 
 Check = Callable[[dict[str, Any]], object]
 

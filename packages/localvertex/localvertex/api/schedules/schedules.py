@@ -145,7 +145,7 @@ class Schedules:
         return min((each for each in moments if each is not None), default=None)
 
     def begin(self) -> None:
-        """At the server's start, skip missed instants unless they are to be queued; then start firing."""
+        """At the server's start, skip missed instants unless the schedule queues them; then start firing."""
         for content in self._store.all(COLLECTION):
             self.clock.begin_at(datetime.fromisoformat(content["updateTime"]))
         for number in self._store.ids(COLLECTION):
@@ -172,7 +172,7 @@ class Schedules:
                 self._write(schedule.content, wake=False)
 
     def _skip_missed(self, number: str) -> None:
-        """Skip the instants at which no server ran; a run that had been begun is started, or noted if it exists."""
+        """Skip the instants at which no server ran; start or note a run whose start was interrupted."""
         with self._lock_of(number):
             schedule, now = self._active(number), self.clock.now()
             if schedule is None or schedule.may_wait or schedule.next_run > now:
@@ -184,12 +184,12 @@ class Schedules:
             self._store.keep(COLLECTION, number, schedule.content)
 
     def _guarded(self, handle: Callable[[str], datetime | None], number: str) -> datetime | None:
-        """Handle a schedule; a failure is recorded on it and tried again, and hurts no other schedule."""
+        """Handle a schedule; a failure is recorded on it, retried, and does not affect other schedules."""
         try:
             return handle(number)
         except Damaged:
             return None
-        except Exception as error:  # whatever it is, the other schedules go on
+        except Exception as error:  # the other schedules continue after any failure
             reason = not_written(error) if isinstance(error, OSError) else error
             status = reason.status.name if isinstance(reason, ApiError) else f"INTERNAL: {type(error).__name__}"
             self._record_failure(number, f"{status}: {reason}; the run is tried again")
@@ -217,7 +217,7 @@ class Schedules:
             self._waker.wake()
 
     def _settled(self, call: Call, now: datetime) -> dict[str, Any]:
-        """Return a schedule that is to be changed, with every run that was started noted on it."""
+        """Return a schedule to change, with every run that was started noted on it."""
         try:
             schedule = Schedule(self._store.find(call, COLLECTION))
         except Damaged as error:

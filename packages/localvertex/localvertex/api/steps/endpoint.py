@@ -1,4 +1,4 @@
-"""What the steps of one run get: the endpoint of the server that started the run, or else one of its own."""
+"""The endpoint for the steps of one run: of the server that started the run, or else the run's own."""
 
 from collections.abc import Callable
 from contextlib import ExitStack

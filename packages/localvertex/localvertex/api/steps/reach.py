@@ -1,4 +1,4 @@
-"""The API of the steps of a run, which the run gets from whoever starts it.
+"""The API of the steps of a run, which the run gets from its caller.
 
 Its methods are imported only by the steps that need them.
 """

@@ -33,7 +33,7 @@ _UNSERVED = (
 
 
 class _Service:
-    """What the endpoint offers; its operations end with the run."""
+    """The services of the endpoint; their operations end with the run."""
 
     unserved = _UNSERVED
     routes: tuple[Route, ...] = ()

@@ -1,4 +1,4 @@
-"""What tensorboards, experiments, runs and time series have in common: create, get, list and delete."""
+"""Create, get, list and delete tensorboards, experiments, runs and time series."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""What the records of runs have in common and what differs: parameters, metrics, and states of steps."""
+"""Equal and different parts of the records of runs: parameters, metrics, and states of steps."""
 
 import json
 import math

@@ -74,7 +74,7 @@ class Checks:
         """Check a whole form: return what is wrong with it as `errors`, or else what depends on the values.
 
         Raises:
-            ApiError: The run is to be started with `is_start`, and fields are wrong, each named in the details.
+            ApiError: With `is_start`, if fields are wrong; the details name each.
         """
         filled, details = self._filled(body)
         if details:

@@ -20,7 +20,7 @@ class Creating:
 
     Args:
         store: The records of the server.
-        pipeline_jobs: What starts them, and checks them in the same way.
+        pipeline_jobs: The service that checks and starts runs.
     """
 
     def __init__(self, store: Store, pipeline_jobs: PipelineJobs) -> None:
@@ -58,7 +58,7 @@ class Creating:
 
 
 def _region(given: Any, earlier: str) -> str:
-    """Return the region of a request, or else that of the earlier run, which may be any text.
+    """Return the region of a request, or else of the earlier run, which may be any text.
 
     Raises:
         ApiError: The catalogue does not have the region of the request.

@@ -41,13 +41,13 @@ class Source:
     documents: list[dict[str, Any]]
     pipeline: Pipeline
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    """The values with which the form begins: those of the earlier run, or of a PipelineJob."""
+    """Initial values of the form, from the earlier run or a PipelineJob."""
     artifacts: Mapping[str, str] = field(default_factory=dict)
     """The files of the earlier run's input artifacts."""
     region: str = ""
     """The region of the earlier run."""
     warnings: tuple[str, ...] = ()
-    """What the form cannot take over from the earlier run."""
+    """Settings that the form cannot take over from the earlier run."""
 
     @property
     def is_job(self) -> bool:

@@ -1,4 +1,4 @@
-"""What an event stream contains about custom jobs: `job` and `steps`, from the functions in `live`."""
+"""Events of a stream about custom jobs: `job` and `steps`, from the functions in `live`."""
 
 from collections.abc import Iterator
 from pathlib import Path

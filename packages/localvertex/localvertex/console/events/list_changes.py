@@ -30,7 +30,7 @@ class ListChanges:
             is_first = self._seen is None
             # A run that begins while the rows are read is not among them: the next look finds other files than these.
             self._unfinished = self._runs.unfinished()
-            # What changes from here on is seen by the client, which reads after this event, or by the next look.
+            # Later changes are seen by the client, which reads after this event, or by the next poll.
             self._seen = files, self._runs.live(self._unfinished)
             yield "runs", {"is_first": is_first}
         self._next = time.monotonic() + _PAUSE * (time.thread_time() - begun)

@@ -43,7 +43,7 @@ _HEARTBEAT: Event = ("alive", {})
 
 
 class Streams:
-    """What the streams of a server share."""
+    """State shared by the streams of a server."""
 
     def __init__(self) -> None:
         self.threads = CapacityLimiter(_NUM_THREADS)
@@ -55,7 +55,7 @@ class EventStream(Response):
 
     Args:
         poll: Returns the events since its last call; called in a thread.
-        streams: What this stream shares with all others.
+        streams: State shared by all streams.
     """
 
     media_type = "text/event-stream"

@@ -1,4 +1,4 @@
-"""The routes of custom jobs: those of a run's steps, and those of the API."""
+"""The routes of custom jobs, of a run's steps and of the API."""
 
 from pathlib import Path
 from typing import Any

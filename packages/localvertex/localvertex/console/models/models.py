@@ -107,7 +107,7 @@ class ModelCatalogue:
         """Return the versions of the model that a request names, and the number of the version.
 
         Raises:
-            ApiError: There is none.
+            ApiError: The model has no such version.
         """
         versions, name = self._registered.versions(call.path["id"]), call.path["version"]
         try:

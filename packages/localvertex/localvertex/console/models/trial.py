@@ -106,7 +106,7 @@ class ModelTrial:
             self._give_up(tried)
 
     def _chosen(self, model_id: str, number: str) -> _Tried:
-        """Return the version that has the process from now on; end that of another one."""
+        """Return the version that has the process from now on; end another version's process."""
         with self._lock:
             before = self._tried
             if before is not None and (before.model_id, before.number) == (model_id, number):

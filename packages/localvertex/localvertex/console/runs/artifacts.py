@@ -1,4 +1,4 @@
-"""The artifacts of a step: what the page shows of each, and its files, which are those of the work directory only."""
+"""The artifacts of a step: what the page shows of each, and its files, only within the work directory."""
 
 import codecs
 import itertools

@@ -21,7 +21,7 @@ from localvertex_base.userinput.reading import read_bytes
 def of_step(run_dir: Path, content: dict[str, Any], task: str) -> dict[str, Any]:
     """Return image and command of a step; empty for one that has none, or has not been started.
 
-    What cannot be resolved is shown as it is in the compiled file.
+    Values that cannot be resolved are shown as they are in the compiled file.
     """
     none: dict[str, Any] = {"image": "", "command": []}
     try:

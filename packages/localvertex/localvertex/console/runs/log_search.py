@@ -42,7 +42,7 @@ class _Block:
 def answer(run_dir: Path, task: str, query: Any) -> dict[str, Any]:
     """Return the offsets of the matches in a part of a log: before an offset, after one, or by default before the end.
 
-    The search continues before `begin` and after `end`; `is_last` is whether nothing more is to be read.
+    The search continues before `begin` and after `end`; `is_last` is whether nothing is left to read.
 
     Raises:
         ApiError: The step, the text or an offset is wrong.

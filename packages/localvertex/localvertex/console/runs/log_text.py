@@ -18,7 +18,7 @@ _HIDDEN = re.compile(f"{_ESCAPES}|({_INVISIBLE})")
 
 _WRITTEN = {code: f"\\u{code:04x}" for code in range(0x2070) if _CHARACTERS.match(chr(code))}
 _WRITTEN[ord(_INVALID)] = "\N{REPLACEMENT CHARACTER}"
-"""What is shown in place of each character that would hide or reorder others."""
+"""Replacement of each character that would hide or reorder others."""
 
 
 def _substitute(error: UnicodeError) -> tuple[str, int]:

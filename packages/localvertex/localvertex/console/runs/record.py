@@ -120,7 +120,7 @@ class WatchedRuns:
         return reading.content
 
     def fields(self, run_dir: Path, content: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of a run itself: those of its record, and what the console shows besides."""
+        """Return the fields of a run: its record, and the console's additions."""
         resource = self._resource(run_dir.name)
         known = {name: value for name, value in content.items() if name not in ("tasks", record.UNRESTORED)}
         is_running = not State(content["state"]).is_final

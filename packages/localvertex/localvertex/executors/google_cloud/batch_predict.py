@@ -170,7 +170,7 @@ def _serving(attempt: Attempt, model: Message, message: Message, machine: Machin
 
 
 def _folder_name(model: Message) -> str:
-    """Return the name of the output folder, which is that of the service."""
+    """Return the name of the output folder, as the service forms it."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     name = str(model.get("display_name") or "unmanaged").replace("/", "_")
     return f"prediction-{name}-{now.replace('-', '_').replace(':', '_').replace('.', '_')}"

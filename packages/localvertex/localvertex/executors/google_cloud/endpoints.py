@@ -1,4 +1,4 @@
-"""What the operations of endpoints share: the local endpoints, called as their launchers call the service."""
+"""The local endpoints, called as the launchers call the service."""
 
 import re
 from contextlib import AbstractContextManager

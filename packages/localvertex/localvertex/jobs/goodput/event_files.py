@@ -28,7 +28,7 @@ class EventLog:
 
 
 class EventFiles:
-    """The events of each replica of one job; those of a long training are thinned out.
+    """The events of each replica of one job; thinned out if the training is long.
 
     Args:
         logs: Where the events of each replica are; None for one whose events cannot be read.

@@ -18,13 +18,13 @@ def goodput(
 ) -> dict[str, Any]:
     """Compute the goodput of a job until `end`, as in run.json (docs/faults.md). Times count from its start.
 
-    The seconds are those of the primary replica, because synchronous training stops when it does.
+    The seconds are the primary replica's, because synchronous training stops when it does.
 
     Args:
         spans: The processes of all replicas, the primary first; each has been started.
         events: The events that they wrote.
         num_failures: Restarts of replicas or of the job.
-        marks: What happened during the job.
+        marks: Incidents during the job.
         end: The end of the job, or the present, in seconds since the epoch.
     """
     primary = next(iter(spans))
@@ -53,7 +53,7 @@ def goodput(
 def added(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Add up the goodput of the trials of a tuning job, or of sums of trials; empty without a trial.
 
-    The seconds are those of all trials together. They have no common timeline.
+    The seconds are a sum over all trials, which have no common timeline.
     """
     if not parts:
         return {}

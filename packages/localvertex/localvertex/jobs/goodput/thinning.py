@@ -38,7 +38,7 @@ def joined(first: Event, second: Event) -> Event:
 
 
 def _follows(first: Event, second: Event) -> bool:
-    """Return whether the steps of the second event come directly after those of the first."""
+    """Return whether the second event's steps directly follow the first one's."""
     if second["event"] != "steps" or any(finite(first, name) is None for name in ("first_step", "last_step")):
         return False
     last = number(first, "last_step")

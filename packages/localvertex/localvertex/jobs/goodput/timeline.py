@@ -1,4 +1,4 @@
-"""What a replica did and when, from the lifetimes of its processes and their event logs (docs/events.md)."""
+"""The timeline of a replica, from the lifetimes of its processes and their event logs (docs/events.md)."""
 
 import math
 from collections.abc import Sequence

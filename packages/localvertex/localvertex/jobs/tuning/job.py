@@ -17,7 +17,7 @@ from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quoted
 
 METRIC_FILE = "output.metrics"
-"""In the folder of a trial; the name is that of cloudml-hypertune's default path."""
+"""In the folder of a trial; cloudml-hypertune's default name."""
 
 COUNTS = {"max_trial_count": 1, "parallel_trial_count": 1, "max_failed_trial_count": 0}
 """The counts of a job, and the minimum of each."""
@@ -41,7 +41,7 @@ class TuningJob:
     max_failed_trials: int
     """0: `TuningRun` decides."""
     custom_job: CustomJob
-    """What each trial runs, without its parameters."""
+    """The job of each trial, without its parameters."""
     digest: str
     """Hash of everything that determines what each trial computes."""
 

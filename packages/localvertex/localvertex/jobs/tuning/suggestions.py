@@ -64,7 +64,7 @@ def _random_value(parameter: Parameter, chosen: random.Random) -> Value:
     low, high = parameter.minimum, parameter.maximum
     if parameter.kind is ValueKind.DOUBLE:
         return min(max(_scaled(low, high, parameter.scale, chosen), low), high)
-    # Each integer stands for the interval from itself to the next one.
+    # Each integer represents the interval from itself to the next one.
     if not parameter.scale.is_logarithmic:
         return chosen.randint(int(low), int(high))
     return min(int(_scaled(low, high + 1, parameter.scale, chosen)), int(high))

@@ -25,7 +25,7 @@ def warnings(pipeline: Pipeline, components: Iterable[Component], choice: Choice
         pipeline: The pipeline.
         components: Those that can run, root first.
         choice: How container commands run.
-        shown: What they see besides the system.
+        shown: Paths that they see besides the system.
     """
     components = list(components)
     found = [pair for component in components for pair in _imported(component, pipeline)]

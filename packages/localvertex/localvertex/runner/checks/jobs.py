@@ -1,6 +1,6 @@
 """Custom and tuning jobs, deployments and batch predictions, checked as far as they are known.
 
-What depends on the run itself is checked when the job starts.
+Values that depend on the run itself are checked when the job starts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The templates of all pages. What a run contains is not trusted: every value is escaped when it is printed."""
+"""The templates of all pages. The content of a run is not trusted: every value is escaped."""
 
 import base64
 import hashlib

@@ -38,7 +38,7 @@ class Row:
     task: dict[str, Any]
     """Its entry in the record."""
     item: dict[str, Any]
-    """What distinguishes this iteration of a loop: parameters by name, and URIs of artifacts."""
+    """Distinction of this iteration of a loop: parameters by name, and URIs of artifacts."""
     left: float
     """Start on the timeline, in percent of the run."""
     width: float
@@ -48,7 +48,7 @@ class Row:
     """Paths of its logs, relative to the page, by their names in the folder of the step."""
     rows: list["Row"]
     more: str
-    """What the rows leave out; empty if nothing."""
+    """Note on omitted rows; empty if there are none."""
     is_open: bool
 
     @property

@@ -20,7 +20,7 @@ _MAX_VALUE = 60
 
 
 def show(records: list[dict[str, Any]]) -> None:
-    """Print the runs, each with its main metric and the parameters that differ from those of the others."""
+    """Print the runs, each with its main metric and the parameters that differ between them."""
     out = console()
     width = out.size.width if out.is_terminal else None
     parameters = _differing(records)

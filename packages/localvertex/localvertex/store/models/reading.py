@@ -1,4 +1,4 @@
-"""What the records of a model contain: its versions, their aliases in `aliases.json`, and their fields."""
+"""Read the records of a model: its versions, their aliases in `aliases.json`, and their fields."""
 
 import json
 import os
@@ -23,7 +23,7 @@ SOURCE = "source_uri"
 """The field of model.json with the URI that the files were copied from."""
 
 SHARED = "shared.json"
-"""A file next to the versions, with the fields that belong to the model; without it they are those of version 1."""
+"""A file next to the versions, with the fields that belong to the model; without it, version 1 has them."""
 
 _SHARED_FIELDS = ("display_name", "description", "labels")
 
@@ -31,7 +31,7 @@ NEWEST = "newest_version"
 """The field of shared.json with the highest number so far: as on Vertex AI, no number is given twice."""
 
 VERSION_LABELS = "version_labels"
-"""The field of model.json with the labels of this version only; without it those of the upload, except of version 1."""
+"""Field of model.json with the labels of this version only; default: the upload's labels, except of version 1."""
 
 UPLOADED_BY = "uploaded_by"
 """The field of model.json with the step that uploaded the version, by the unique number of its run."""

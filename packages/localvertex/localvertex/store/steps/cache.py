@@ -37,7 +37,7 @@ def key_of(
     Args:
         pipeline_name: Name of its pipeline.
         component: Its signature.
-        container: What it runs.
+        container: Its container.
         inputs: Its inputs, as its program receives them.
         own_key: The author's key, from `set_caching_options(cache_key=...)`.
         buckets: Where gs:// is.

@@ -29,7 +29,7 @@ _OBJECT, _UPLOADS = "/storage/v1/b/{bucket}/o/{name:path}", "/upload/storage/v1/
 _RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18}|\*)")
 
 _BOUNDARY = re.compile(r"""boundary="?([\w'()+,./:=?-]{1,70})"?""")
-"""What separates the parts of a body."""
+"""Separator of the parts of a body."""
 
 _MAX_UPLOADS = 100
 """Resumable uploads that are not complete; the oldest one is given up for a new one."""
@@ -201,7 +201,7 @@ def _name_in(described: bytes) -> str:
     """Return the name in the description of an object.
 
     Raises:
-        ApiError: There is none.
+        ApiError: No object has this name.
     """
     try:
         content = parse_json(described.decode(), "the description of the object")
