@@ -20,7 +20,7 @@ from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import did_you_mean
 from pipelines.batch_prediction import batch_prediction
 from pipelines.image_training import image_training
-from pipelines.settings import Settings, described, read_settings
+from pipelines.settings import Settings, describe, read_settings
 from pipelines.steps import check_steps
 
 _BUILD = "gcloud builds submit --tag REGION-docker.pkg.dev/PROJECT/REPOSITORY/image-training-python ."
@@ -33,7 +33,7 @@ def _parser() -> cli.Parser:
     parser = cli.Parser(
         "python compile.py",
         description="Compile the pipelines for Vertex AI Pipelines.",
-        epilog=f"keys of the settings file, with their defaults:\n{described()}",
+        epilog=f"keys of the settings file, with their defaults:\n{describe()}",
     )
     parser.add_argument(
         "names", metavar="NAME", nargs="*", help=f"pipelines to compile: {', '.join(_PIPELINES)} (default: all)"
@@ -151,8 +151,8 @@ def _compile(options: argparse.Namespace) -> int:
         print(f"warning: {finding.message}", file=sys.stderr)
     paths = [directory / f"{name}.json" for name in names]
     written = [f"Wrote {path} and {path.with_suffix('.yaml')}." for path in paths]
-    described = _description(settings) if "image_training" in names else _of_batch(settings)
-    print(*described, "", *written, *_next_commands(settings, paths[0]), sep="\n")
+    description = _description(settings) if "image_training" in names else _of_batch(settings)
+    print(*description, "", *written, *_next_commands(settings, paths[0]), sep="\n")
     return cli.DONE
 
 

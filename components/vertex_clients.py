@@ -128,10 +128,10 @@ def call(method: Callable[..., Any], request: Any, *, what: str, is_repeatable: 
         answer = method(request=request, timeout=_SECONDS, retry=None)
         return list(answer) if hasattr(answer, "pages") else answer
 
-    return _retried(once, what=what, is_repeatable=is_repeatable)
+    return _retry(once, what=what, is_repeatable=is_repeatable)
 
 
-def finished(operation: Any, *, what: str, seconds: float) -> Any:
+def wait_for(operation: Any, *, what: str, seconds: float) -> Any:
     """Wait for a long-running operation and return its response; see `call`.
 
     Raises:
@@ -140,7 +140,7 @@ def finished(operation: Any, *, what: str, seconds: float) -> Any:
     from concurrent.futures import TimeoutError as Late
 
     try:
-        return _retried(partial(operation.result, timeout=seconds), what=what, is_repeatable=True)
+        return _retry(partial(operation.result, timeout=seconds), what=what, is_repeatable=True)
     except Late:
         name = operation.operation.name
         raise TrainingError(f"{what}: it takes longer than {seconds:g} s; look at the operation {name}") from None
@@ -186,13 +186,13 @@ def google_credentials() -> tuple[Any, str | None]:
         return google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
 
 
-def _retried(once: Callable[[], T], *, what: str, is_repeatable: bool) -> T:
-    def explained(error: GoogleError) -> Exception:
+def _retry(once: Callable[[], T], *, what: str, is_repeatable: bool) -> T:
+    def explain(error: GoogleError) -> Exception:
         kind = NotFoundError if error.code == 404 else TrainingError if error.is_temporary else UserError
         later = "; run the pipeline again later" if error.is_temporary else ""
         return kind(f"{what}: {error.line()}{_ADVICE.get(error.code, later)}")
 
-    with google_errors(explained):
+    with google_errors(explain):
         for pause in _PAUSES_SECONDS:
             try:
                 return once()

@@ -25,7 +25,7 @@ def calls(location: Location, *, if_lost: str = "") -> AbstractContextManager[No
 
     def failed(error: GoogleError) -> CallFailed:
         lost = f"; {if_lost}" if if_lost and error.may_have_arrived else ""
-        return CallFailed(f"{_explained(error, location)}{lost}")
+        return CallFailed(f"{_explain(error, location)}{lost}")
 
     return google_errors(failed)
 
@@ -41,7 +41,7 @@ def created_name(created: Any, location: Location, *, if_lost: str) -> str:
     raise CallFailed(f"{location.url} is not available ({not_json('other JSON')}); {if_lost}")
 
 
-def _explained(error: GoogleError, location: Location) -> str:
+def _explain(error: GoogleError, location: Location) -> str:
     """Return the line for an error, with what to do."""
     text = error.message
     if (error.code == 403 and "has not been used" in text) or "SERVICE_DISABLED" in text:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 
-def declared(
+def declare(
     own: Callable[..., None], fields: Iterable[dataclasses.Field[Any]], defaults: Mapping[str, Any]
 ) -> Callable[[Callable[[dict[str, Any]], None]], Callable[..., None]]:
     """Return a decorator for a graph that takes its parameters by name, as one mapping.

@@ -21,7 +21,7 @@ from exact_resume.workers.cluster import Cluster
 from exact_resume.workers.signals import StopRequest
 from localvertex_base.userinput import cli, paths
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 from trainer import command_line, config
 from trainer.checkpoints import identity, starting_weights
 from trainer.config import TrainConfig
@@ -64,12 +64,12 @@ def main(arguments: list[str] | None = None) -> int:
     if options.exact:
         # oneDNN's kernels may sum in another order from run to run. TensorFlow reads this when it is imported.
         os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
-    with _ended_by(stop, options.dataset, directory):
+    with _end_on_signal(stop, options.dataset, directory):
         data = dataset.load(options.dataset)
         data.check_shards("train", "validation")
         if options.batch_size_per_replica:
             train_config = _per_replica(options, train_config, cluster)
-        train_config, options.starting_weights = starting_weights.resolved(
+        train_config, options.starting_weights = starting_weights.resolve(
             train_config, options.starting_weights, directory
         )
         run_identity = identity.identity(train_config, data.fingerprint, options.run_label, exact=options.exact)
@@ -97,7 +97,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
 
 
-def _ended_by(stop: StopRequest, *paths: str) -> contextlib.AbstractContextManager[None]:
+def _end_on_signal(stop: StopRequest, *paths: str) -> contextlib.AbstractContextManager[None]:
     """Let a stop request end the process immediately while a bucket is read, which may not answer for minutes."""
 
     def leave() -> NoReturn:
@@ -201,9 +201,9 @@ def _check(options: argparse.Namespace) -> None:
         value, flag = getattr(options, name), f"--{name.replace('_', '-')}"
         # Also false for NaN.
         if value is not None and not value >= lowest:
-            raise UserError(f"{flag}={quoted(value)} is too small; expected at least {lowest}")
+            raise UserError(f"{flag}={quote(value)} is too small; expected at least {lowest}")
         if value is not None and value > highest:
-            raise UserError(f"{flag}={quoted(value)} is too large; expected at most {highest}")
+            raise UserError(f"{flag}={quote(value)} is too large; expected at most {highest}")
     for name in _PATHS:
         if path := os.environ.get(name, ""):
             paths.check(name, path)

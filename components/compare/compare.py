@@ -56,9 +56,9 @@ def compare(
         The next step (`export`, `record` or none), and whether the model is promoted, with its aliases and endpoint.
         The model's version if it is already registered, and the champion.
     """
-    from components.compare.promotion import compare as compare_models, reported
+    from components.compare.promotion import compare as compare_models, report_errors
 
-    return reported(compare_models)(
+    return report_errors(compare_models)(
         dataset_directory=dataset.path,
         page_path=comparison.path,
         metrics=metrics.metadata,

@@ -28,6 +28,6 @@ class Criteria:
         if not isinstance(self.min_compared_images, int) or self.min_compared_images < 1:
             raise UserError(f"min_compared_images is {self.min_compared_images}; expected a whole number from 1")
 
-    def noted(self) -> dict[str, Any]:
+    def as_note(self) -> dict[str, Any]:
         """Return the criteria for `outcome.note_comparison`: others make another comparison."""
         return dataclasses.asdict(self)

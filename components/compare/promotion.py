@@ -13,7 +13,7 @@ from localvertex_base.userinput.errors import UserError
 from trainer import command_line
 from trainer.checkpoints import best
 from trainer.checkpoints.best import BestCheckpoint
-from trainer.command_line import reported as reported  # a component imports `reported` from here
+from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.files import outputs
@@ -128,7 +128,7 @@ def compare(
         champion=result.champion if result.is_final else "",
         is_promoted=result.is_promoted,
         reason=result.reason,
-        criteria=wanted.noted(),
+        criteria=wanted.as_note(),
         promotion=result.promotion,
     )
     if deploy_endpoint and result.promotion == labels.UNDECIDED and not result.is_promoted:

@@ -6,7 +6,7 @@ from typing import Any
 from components.registry.registry import Registry
 from components.release.registration import labels_at_upload
 from localvertex_base.userinput.errors import UserError
-from trainer.command_line import reported as reported  # a component imports `reported` from here
+from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.export import export as export_model
 
 

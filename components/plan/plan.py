@@ -73,6 +73,6 @@ def plan(
         Fields of the training job, whether the run is finished, and whether nothing is left to do.
     """
     inputs = dict(locals())
-    from components.plan.training_plan import plan as plan_training, reported
+    from components.plan.training_plan import plan as plan_training, report_errors
 
-    return reported(plan_training)(**settings | inputs | {"dataset": dataset.path, "report": report.path})
+    return report_errors(plan_training)(**settings | inputs | {"dataset": dataset.path, "report": report.path})

@@ -18,7 +18,7 @@ from exact_resume.checkpoints.result_file import is_finished
 from localvertex_base.userinput import paths
 from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints.identity import run_id
-from trainer.command_line import reported as reported  # a component imports `reported` from here
+from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.config import TrainConfig
 from trainer.data.dataset import load
 from trainer.loop.board import profile

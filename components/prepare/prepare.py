@@ -48,10 +48,10 @@ def prepare(
         reread: Read all images, also those that have not changed.
         settings: Values of other steps by name; wrong ones end this step before it reads an image.
     """
-    from components.prepare.dataset import prepare as prepare_dataset, reported
+    from components.prepare.dataset import prepare as prepare_dataset, report_errors
 
     dataset.metadata.update(
-        reported(prepare_dataset)(
+        report_errors(prepare_dataset)(
             settings=settings,
             dataflow={
                 "project": project,

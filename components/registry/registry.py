@@ -54,7 +54,7 @@ class Registry:
             UserError: There are several.
         """
         key, value = PROJECT_LABEL
-        found = [each.name for each in self._named(display_name) if each.labels.get(key) == value]
+        found = [each.name for each in self._parse_name(display_name) if each.labels.get(key) == value]
         if len(found) > 1:
             raise UserError(
                 f"{len(found)} models in {self._region} have the name {display_name!r} and the label {key}={value}: "
@@ -175,7 +175,7 @@ class Registry:
                 return self.get(f"{model}@{version}")
             except NotFoundError:
                 pass
-        found = self._named(name)
+        found = self._parse_name(name)
         if len(found) != 1:
             ids = ", ".join(each.name.rpartition("/")[2] for each in found[:5])
             hint = f"; give one of their ids: {ids}" if found else f", or it has no version {version!r}"
@@ -186,7 +186,7 @@ class Registry:
             known = [name for each in self.versions(found[0].name) for name in (each.number, *each.aliases)]
             raise NotFoundError(f"it has no version {version!r}; it has {', '.join(known)}") from None
 
-    def _named(self, display_name: str) -> list[Any]:
+    def _parse_name(self, display_name: str) -> list[Any]:
         request = {"parent": self._parent, "filter": display_name_filter(display_name)}
         found: list[Any] = call(self._client.list_models, request, what="the registered models cannot be listed")
         return [each for each in found if each.display_name == display_name]

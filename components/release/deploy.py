@@ -41,9 +41,9 @@ def deploy(
     Returns:
         Resource name of the endpoint.
     """
-    from components.release.deployment import deploy as deploy_version, reported
+    from components.release.deployment import deploy as deploy_version, report_errors
 
-    return reported(deploy_version)(
+    return report_errors(deploy_version)(
         registered_version=registered_version,
         checkpoint_directory=checkpoint_directory,
         dataset_directory=dataset.path,

@@ -14,7 +14,7 @@ from exact_resume.checkpoints import outcome
 from exact_resume.errors import InputError
 from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
-from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
+from trainer.command_line import TrainingError, report_errors as report_errors  # a component imports it from here
 
 _ALL = 100
 _PAUSES_SECONDS = (1.0, 4.0, 16.0, 60.0)
@@ -64,7 +64,7 @@ def deploy(
         raise UserError(f"{version.name} is not deployed: it is not promoted; force_promotion=true promotes it")
     _refuse_replaced(registry, version.name)
     endpoint = service.find_or_create(endpoint_name)
-    before = service.deployed(endpoint)
+    before = service.deployed_models(endpoint)
     _refuse_strangers(before, version.model, endpoint)
 
     def note(*, is_live: bool) -> None:
@@ -89,7 +89,7 @@ def deploy(
             service, registry, endpoint, version.name, before=before, error=error, directory=checkpoint_directory
         )
         raise
-    for old in service.deployed(endpoint):
+    for old in service.deployed_models(endpoint):
         if old.id != new.id:
             service.undeploy(endpoint, old, {new.id: _ALL})
     note(is_live=True)
@@ -132,7 +132,7 @@ def _find(deployed: Sequence[Deployed], version: str) -> Deployed | None:
 
 def _with_all_traffic(service: Endpoints, endpoint: str, version: str) -> Deployed:
     """Return the deployed version, which has all traffic: a killed attempt may have left it without."""
-    new = _find(service.deployed(endpoint), version)
+    new = _find(service.deployed_models(endpoint), version)
     if new is None:
         raise TrainingError(f"{version} is not on {endpoint} after its deployment; run the pipeline again")
     if new.traffic != _ALL:
@@ -167,7 +167,7 @@ def _give_back(
     """Give traffic and aliases to the version that served before, and undeploy the new one, which would cost money."""
     print(f"the deployment of {version} failed; giving the traffic back")
     try:
-        now = service.deployed(endpoint)
+        now = service.deployed_models(endpoint)
         new = _find(now, version)
         others = [each for each in now if new is None or each.id != new.id]
         # The old version was undeployed after the new one had answered correctly: the service may be unavailable now.

@@ -8,8 +8,8 @@ from components.registry.registry import Registry, Version
 from exact_resume.checkpoints import outcome
 from exact_resume.checkpoints.result_file import read_result
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quoted
-from trainer.command_line import reported as reported  # a component imports `reported` from here
+from localvertex_base.userinput.spelling import quote
+from trainer.command_line import report_errors as report_errors  # a component imports it from here
 
 _SCHEMA = "gs://google-cloud-aiplatform/schema/modelevaluation/classification_metrics_1.0.0.yaml"
 _EVALUATION = "test split"
@@ -106,9 +106,7 @@ def description(metrics: Mapping[str, Any]) -> str:
 
 def _with_baseline(name: str, metrics: Mapping[str, Any]) -> str:
     baseline = metrics.get(f"baseline_{name}")
-    always = (
-        f" ({baseline:.4f} by always answering {quoted(metrics['baseline_class'])})" if baseline is not None else ""
-    )
+    always = f" ({baseline:.4f} by always answering {quote(metrics['baseline_class'])})" if baseline is not None else ""
     return f"{name} {metrics[name]:.4f}{always}"
 
 

@@ -62,7 +62,7 @@ def read(path: storage.Path) -> Hashes | None:
     return hashes if bool((hashes[1:] > hashes[:-1]).all()) else None
 
 
-def _united(*several: Hashes | None) -> Hashes | None:
+def _union(*several: Hashes | None) -> Hashes | None:
     """Return the images of several sets; None, which is unknown, if one of them is."""
     known = [each for each in several if each is not None]
     return np.unique(np.concatenate(known)) if len(known) == len(several) else None
@@ -85,7 +85,7 @@ def record(checkpoint_directory: str, data: Dataset, sources: list[str]) -> str:
         return ""
     try:
         own = of_dataset(data)
-        known = _united(own, *map(read, sources)) if len(own) else None
+        known = _union(own, *map(read, sources)) if len(own) else None
         reason = "" if known is not None else "the starting weights come without the images that they have seen"
         if not len(own):
             reason = f"the dataset's {image_list.FILE} lists no image of its training split"

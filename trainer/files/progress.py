@@ -60,7 +60,7 @@ class Progress:
 
 
 @contextlib.contextmanager
-def shown(activity: str, unit: str, total: int | None = None) -> Iterator[Progress]:
+def progress_bar(activity: str, unit: str, total: int | None = None) -> Iterator[Progress]:
     """Yield progress that is shown until the block ends.
 
     Args:

@@ -164,7 +164,7 @@ def train(
             _write_result(run, run.lease, learner, best, kept, digests, restored.devices)
             finishing()
         if sync.value_of_chief(int(kept != best)):
-            message = result_file.lost_best(best.step)
+            message = result_file.lost_best_message(best.step)
             log_event("notice", message=message)
             raise TrainingError(message)
         if not is_finished:
@@ -253,7 +253,7 @@ def _write_result(
         weights_sha256=checkpoints.digest(variables.values(learner.variables())),
         batch_digests=np.concatenate(digests),
         num_devices=learner.num_replicas,
-        model=run.warm_start.described(learner),
+        model=run.warm_start.describe(learner),
         fence=lease.fence,
         devices=devices,
         started_from=starting_weights.start_of(run.checkpoint_directory, run.identity),

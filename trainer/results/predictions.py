@@ -71,7 +71,7 @@ def check_path(name: str, path: str, report_path: str) -> None:
         outputs.check_file(name, path)
         real = {each if storage.is_remote(each) else os.path.realpath(each) for each in (path, report_path)}
         if len(real) == 1 and real != {os.devnull}:
-            raise UserError(f"{name}={paths.shown(path)} is the file of the report; give another file")
+            raise UserError(f"{name}={paths.display(path)} is the file of the report; give another file")
 
 
 def lines(dataset: Dataset, predictions: Sequence[Predictions], errors: Collection[int] | None) -> Iterator[str]:

@@ -11,7 +11,13 @@ from functools import cached_property
 from typing import Any
 
 from components import vertex_clients
-from components.summary.notification.delivery import Limits, NotSentError, TemporaryError, check_status, retried
+from components.summary.notification.delivery import (
+    Limits,
+    NotSentError,
+    TemporaryError,
+    call_with_retries,
+    check_status,
+)
 from components.summary.notification.failures import failed_tasks
 from components.summary.notification.message import FailedStep
 from localvertex_base.userinput.errors import UserError
@@ -76,7 +82,7 @@ class GoogleCloud:
 
     def _call(self, method: str, url: str, what: str, body: Any = None) -> Any:
         try:
-            return retried(lambda: self._call_once(method, url, body), self._limits)
+            return call_with_retries(lambda: self._call_once(method, url, body), self._limits)
         except NotSentError as error:
             raise NotSentError(f"{what}: {error}") from None
 

@@ -250,8 +250,8 @@ def test_a_local_run_asks_no_one_with_the_users_credentials(tmp_path: Path) -> N
         json.dumps({"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r"})
     )
     program = (
-        "import sys; from trainer.command_line import reported; from components.registry.registry import Registry;"
-        "reported(Registry(region='us-central1', pipeline_root='gs://bucket/root').folder)('pets', 'champion')"
+        "import sys; from trainer.command_line import report_errors; from components.registry.registry import Registry;"
+        "report_errors(Registry(region='us-central1', pipeline_root='gs://bucket/root').folder)('pets', 'champion')"
     )
     held = NoCredentials()
     try:

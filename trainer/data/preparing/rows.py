@@ -169,7 +169,7 @@ class Rows:
         """Yield all rows, rejected ones too, in the order of their names: the same for every order of the source."""
         return map(from_values, self._query(f"{_SELECT} ORDER BY name, label, content_hash"))
 
-    def used(self, split: str, first: str, last: str) -> Iterator[Row]:
+    def used_rows(self, split: str, first: str, last: str) -> Iterator[Row]:
         """Yield the rows of a split from one content hash to another, by content hash, label and name."""
         where = "WHERE final = ? AND content_hash BETWEEN ? AND ? ORDER BY content_hash, label, name"
         return map(from_values, self._query(f"{_SELECT} {where}", split, first, last))
@@ -249,7 +249,7 @@ class Rows:
 
 
 @contextlib.contextmanager
-def opened() -> Iterator[Rows]:
+def open_rows() -> Iterator[Rows]:
     """Make rows and remove them at the end.
 
     Raises:

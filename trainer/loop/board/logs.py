@@ -34,7 +34,7 @@ class Logs:
             shown = hyperparameters.summary(self.identity, self.run_id, exact=self.exact)
             self.board.add_once(VALIDATION, "hparams", lambda: shown, step=0)
             taken = images.training_images(examples, sampler, self.augment)
-            self.board.add_once(TRAIN, "images", lambda: images.labelled(*taken, self.class_names), step=0)
+            self.board.add_once(TRAIN, "images", lambda: images.labelled_grid(*taken, self.class_names), step=0)
 
         self.board.attempt(show)
 
@@ -43,7 +43,7 @@ class Logs:
 
         def show() -> None:
             found = images.predictions(learner.model, validation)
-            self.board.add(VALIDATION, lambda: images.predicted(*found, self.class_names), step=learner.step)
+            self.board.add(VALIDATION, lambda: images.prediction_grid(*found, self.class_names), step=learner.step)
 
         self.board.attempt(show)
 

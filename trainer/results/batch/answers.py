@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from exact_resume.files import storage
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 from trainer.command_line import TrainingError
 from trainer.results.batch.instances import KEY_FIELD
 
@@ -61,7 +61,7 @@ def _answer(line: bytes, where: str) -> Answer:
             raise ValueError("no label or no probabilities")
     except (ValueError, KeyError, TypeError, IndexError):
         raise TrainingError(
-            f"{where} is {quoted(line, 200)}; expected a key, and a prediction with label and probabilities: the"
+            f"{where} is {quote(line, 200)}; expected a key, and a prediction with label and probabilities: the"
             " model was not exported by this project"
         ) from None
     return Answer(file_name=str(key), label=label, probability=max(probabilities))

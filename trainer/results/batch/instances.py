@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple
 from exact_resume.files import overlap, storage
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import on_one_line
-from trainer.command_line import reported as reported  # a component imports `reported` from here
+from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.data import images
 from trainer.data.sources.source import Source, SourceImage
 from trainer.data.sources.unlabelled import open_unlabelled

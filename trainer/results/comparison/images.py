@@ -58,7 +58,7 @@ def unseen(data: Dataset, *known: seen.Hashes) -> Unseen:
     return Unseen(content_hashes=kept, num_left_out=int(is_seen.sum()), class_names=classes)
 
 
-def stored(data: Dataset, wanted: Unseen) -> Iterator[Image]:
+def prepared_images(data: Dataset, wanted: Unseen) -> Iterator[Image]:
     """Yield the images as `prepare` stored them.
 
     Raises:

@@ -192,7 +192,7 @@ class CheckpointWriter:
         found = checkpoints.steps(self._directory)
         damaged = [step for step in found if step in self._passed_over]
         intact = [step for step in found if step not in self._passed_over]
-        needed = checkpoints.needed(self._directory, intact, self._pending.best.step)
+        needed = checkpoints.needed_steps(self._directory, intact, self._pending.best.step)
         spared = {self.saved_step, self.best.step, self._pending.step, *needed}
         candidates = [step for step in (*damaged, *reversed(found)) if step not in spared]
         if not candidates:

@@ -244,7 +244,7 @@ def best_step(directory: str) -> int:
     return last.best.step
 
 
-def needed(directory: str, present: Sequence[int], best_step: int) -> set[int]:
+def needed_steps(directory: str, present: Sequence[int], best_step: int) -> set[int]:
     """Return the step of the best checkpoint and, if that is lost, the step from which the next start resumes.
 
     Args:
@@ -271,9 +271,9 @@ def _named_best_step(directory: str, step: int) -> int:
 
 
 def prune(directory: str, *, keep: int, best_step: int) -> None:
-    """Remove the remains of removals, and all but the newest `keep` checkpoints and those in `needed`."""
+    """Remove the remains of removals, and all but the newest `keep` checkpoints and those in `needed_steps`."""
     present = steps(directory)
-    kept = {*present[:keep], *needed(directory, present, best_step)}
+    kept = {*present[:keep], *needed_steps(directory, present, best_step)}
     remove(directory, {step for step in _all_steps(directory) if step < max(kept)} - kept)
 
 

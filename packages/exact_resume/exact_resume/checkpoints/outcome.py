@@ -87,7 +87,9 @@ def write_result(
         "started_from": started_from,
         "batch_digests": [f"{int(digest):016x}" for digest in batch_digests],
     }
-    fence.write(storage.join(checkpoint_directory, result_file.RESULT_FILE), storage.encode_json(seal.sealed(content)))
+    fence.write(
+        storage.join(checkpoint_directory, result_file.RESULT_FILE), storage.encode_json(seal.add_seal(content))
+    )
 
 
 def note_evaluation(
@@ -104,7 +106,7 @@ def note_evaluation(
         reason: The reason of the verdict, one sentence.
     """
     noted = {"step": step, "metric": metric, "score": score, "verdict": verdict, "reason": reason}
-    content = seal.sealed({"checkpoint_sha256": _digest(checkpoint_directory, step)} | noted)
+    content = seal.add_seal({"checkpoint_sha256": _digest(checkpoint_directory, step)} | noted)
     storage.write_json(storage.join(checkpoint_directory, _EVALUATION_FILE), content)
 
 

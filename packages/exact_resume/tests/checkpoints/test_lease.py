@@ -67,7 +67,7 @@ def as_on_another_machine(directory: str) -> None:
     """Change the lease so that nothing is known about its process here."""
     path = storage.join(directory, LEASE_FILE)
     found = seal.without(storage.read_json(path))
-    storage.write_json(path, seal.sealed({**found, "process": {**found["process"], "boot": "another"}}))
+    storage.write_json(path, seal.add_seal({**found, "process": {**found["process"], "boot": "another"}}))
 
 
 def checkpoint(step: int) -> Checkpoint:

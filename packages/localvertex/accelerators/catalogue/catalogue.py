@@ -76,7 +76,7 @@ class Catalogue:
         """Return the machine types that support this accelerator, in the order of the table."""
         return [machine for machine, accelerator in self.counts if accelerator == accelerator_type]
 
-    def carried_by(self, machine_type: str) -> list[str]:
+    def accelerators_of(self, machine_type: str) -> list[str]:
         """Return the accelerators that this machine type supports, in the order of the table."""
         return [accelerator for machine, accelerator in self.counts if machine == machine_type]
 

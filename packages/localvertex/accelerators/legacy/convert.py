@@ -66,7 +66,7 @@ def convert(
         LegacyInputError: The input has mistakes; it names them all.
     """
     notes = report or Report()
-    job = _merged(document, command, notes)
+    job = _merge(document, command, notes)
     training = job.get("trainingInput", {})
     region = _region(training, notes)
     tables, day = catalogue or load_catalogue(), today or date.today()
@@ -88,7 +88,7 @@ def convert(
     return Conversion(job=made, settings=settings, region=region, report=notes, findings=findings)
 
 
-def _merged(document: Any, command: Command | None, report: Report) -> dict[str, Any]:
+def _merge(document: Any, command: Command | None, report: Report) -> dict[str, Any]:
     """Return the Job of the file and the command line."""
     if document is None and command is None:
         raise LegacyInputError(["nothing to convert: give a config.yaml, a command line after ' -- ', or both"])

@@ -15,7 +15,7 @@ from accelerators.pipeline.rules import check_images, check_launcher, check_loca
 from accelerators.rules import prediction
 from accelerators.rules.rules import check_job, check_spec
 from localvertex_base.compiled.reader import read_pipeline
-from localvertex_base.userinput.spelling import listed, quoted, snake
+from localvertex_base.userinput.spelling import join_or, quote, snake
 
 _PREDICTION = {
     "DeployModel": ("deployed_model.dedicated_resources", prediction.ONLINE),
@@ -148,7 +148,7 @@ def _check_job(payload: Payload, kind: str, seen: Examination, region: str, cata
 def _in_pipeline(finding: Finding, payload: Payload, reading: Reading) -> Finding:
     in_job = "location" if finding.path == "region" else finding.path
     names = [repr(name) for name in payload.defaults(in_job)]
-    noted = f" (checked with the default of {listed(names, 'and')})" if names else ""
+    noted = f" (checked with the default of {join_or(names, 'and')})" if names else ""
     path = reading.as_written(payload.path_in_file(in_job))
     return replace(finding, path=path, message=finding.message + noted)
 
@@ -169,7 +169,7 @@ def _artifacts(payload: Payload) -> list[Finding]:
 
 
 def _origin(value: object) -> str:
-    return value.origin if isinstance(value, RuntimeValue) else quoted(value)
+    return value.origin if isinstance(value, RuntimeValue) else quote(value)
 
 
 def _not_checked(payload: Payload, path: str, spec: dict[str, Any]) -> Iterator[Finding]:
@@ -212,5 +212,5 @@ def _note_defaults(payload: Payload, seen: Examination) -> None:
         if not isinstance(value.value, (list, dict)) and any(part in at for part in _JUDGED)
     }
     if used:
-        values = ", ".join(f"{name}={quoted(value, 40)}" for name, value in used.items())
+        values = ", ".join(f"{name}={quote(value, 40)}" for name, value in used.items())
         seen.notes.append(f"step {payload.step.name!r}: checked with the defaults of the parameters {values}")

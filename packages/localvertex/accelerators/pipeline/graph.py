@@ -55,7 +55,7 @@ class Step:
         names = (name for word in self.container.command for name in _MODULE.findall(word))
         return any(_LAUNCHER in name.partition(_LAUNCHERS)[2][1:] for name in names)
 
-    def filled(self, text: Any) -> Any:
+    def fill(self, text: Any) -> Any:
         """Return the value of a field that may be the placeholder of an input."""
         if not isinstance(text, str) or "{{$" not in text:
             return text

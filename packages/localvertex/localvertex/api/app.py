@@ -21,7 +21,7 @@ from localvertex.api.rest import known_methods
 from localvertex.api.rest.call import Call, Location, content_of
 from localvertex.api.rest.errors import error_body
 from localvertex.api.rest.guard import Guard
-from localvertex.api.rest.json_response import JsonResponse, answered
+from localvertex.api.rest.json_response import JsonResponse, response_of
 from localvertex.api.rest.known_methods import KnownMethod
 
 Method = Callable[[Call], dict[str, Any] | Response]
@@ -139,7 +139,7 @@ def _endpoint(method: Method, limiter: CapacityLimiter | None = None) -> Endpoin
     async def respond(request: Request) -> Response:
         body = await request.body()
         # A large body is parsed and answered in a thread, so that other requests do not wait for it.
-        return await to_thread.run_sync(answered, lambda: method(_call_of(request, body)), limiter=limiter)
+        return await to_thread.run_sync(response_of, lambda: method(_call_of(request, body)), limiter=limiter)
 
     return respond
 

@@ -86,12 +86,14 @@ def _clean_command(options: argparse.Namespace) -> int:
     kept = planned.kept | {each.run_dir: "its record cannot be read" for each in every if each.problem and not named}
     for run_dir, reason in kept.items():
         print(f"keeping {run_dir}: {reason}")
-    caches = _unused([options.work_dir / record.PRIVATE], options.work_dir, every) if options.cache else []
-    prepared = _unused(removal.prepared_folders(options.work_dir), options.work_dir, every) if options.prepared else []
+    caches = _unused_folders([options.work_dir / record.PRIVATE], options.work_dir, every) if options.cache else []
+    prepared = (
+        _unused_folders(removal.prepared_folders(options.work_dir), options.work_dir, every) if options.prepared else []
+    )
     return _remove_all([*planned.removed], caches, prepared, options)
 
 
-def _unused(found: list[Path], work_dir: Path, every: list[Found]) -> list[Path]:
+def _unused_folders(found: list[Path], work_dir: Path, every: list[Found]) -> list[Path]:
     """Return the folders that exist, unless a run or the endpoint may use them."""
     found = [path for path in found if path.is_dir()]
     if not any(map(record.is_running, [work_dir / "api", *(each.run_dir for each in every)])):

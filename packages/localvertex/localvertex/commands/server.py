@@ -71,7 +71,7 @@ def serve(
     with _listen(port) as listener:
         rpc = RpcServer(work_dir / "api" / "grpc", log, seconds=REQUEST_SECONDS, allows=access.allows)
         config = uvicorn.Config(
-            application(service, access, rpc.serving),
+            application(service, access, rpc.serve),
             http=Connection,
             backlog=BACKLOG,
             lifespan="on",
@@ -85,7 +85,7 @@ def serve(
         token_file.publish(work_dir, url)
         steps.listens_at(url)
         started = _STARTED.format(
-            work_dir=str(options.work_dir), url=url, page=session.printed(url, token, options.work_dir)
+            work_dir=str(options.work_dir), url=url, page=session.printed_address(url, token, options.work_dir)
         )
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             clients = runner.run(rpc.bind(grpc_port, rest_port=port or 0))

@@ -51,7 +51,7 @@ class Service:
         self.pipeline_jobs = PipelineJobs(self._store, self.operations, log, options, self.metadata.runs)
         self.custom_jobs = CustomJobs(self._store, self.operations, log, options)
         self._credentials = NoCredentials()
-        self._processes = Processes(grace_seconds=_GRACE_SECONDS, secrets=self._credentials.secrets.known)
+        self._processes = Processes(grace_seconds=_GRACE_SECONDS, secrets=self._credentials.secrets.spellings)
         deployments = self._deployments(options, log)
         self.schedules = Schedules(
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log

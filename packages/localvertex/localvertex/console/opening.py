@@ -39,7 +39,7 @@ def use_running(work_dir: Path, *, opens_browser: bool) -> bool:
     url = _running(work_dir)
     if url:
         print(f"a running server uses {work_dir}; the options of this command have no effect on it")
-        print(f"  in a browser: {session.printed(url, _token(work_dir), work_dir)}", flush=True)
+        print(f"  in a browser: {session.printed_address(url, _token(work_dir), work_dir)}", flush=True)
         thread = open_in_browser(work_dir, url) if opens_browser else None
         if thread is not None:
             thread.join()

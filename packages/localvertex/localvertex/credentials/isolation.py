@@ -78,7 +78,7 @@ class UserCredentials(IsolatedCredentials):
     def environment(self, env: Mapping[str, str], *, declared: Collection[str] = ()) -> dict[str, str]:
         """Return the variables unchanged."""
         self.secrets.learn(env)
-        return self.step_file.added_to(env)
+        return self.step_file.add_to(env)
 
     @property
     def files(self) -> list[Path] | None:
@@ -109,7 +109,7 @@ class NoCredentials(IsolatedCredentials):
         if _is_emulated(env) and _TESTING_TOKEN in env:
             kept[_TESTING_TOKEN] = env[_TESTING_TOKEN]
         folder, server = self._start()
-        return self.step_file.added_to(kept) | {
+        return self.step_file.add_to(kept) | {
             "CLOUDSDK_CONFIG": folder,
             "BOTO_CONFIG": os.devnull,
             "GCE_METADATA_HOST": server.address,

@@ -43,11 +43,11 @@ class StepFile:
         """The file that processes in a sandbox must find."""
         return (self._folder / _CONFINED,) if self._folder else ()
 
-    def confined(self, env: Mapping[str, str]) -> dict[str, str]:
+    def sandbox_variables(self, env: Mapping[str, str]) -> dict[str, str]:
         """Return the variables of a process in a sandbox."""
         return dict(env) | ({VARIABLE: str(self._folder / _CONFINED)} if self._folder else {})
 
-    def added_to(self, env: Mapping[str, str]) -> dict[str, str]:
+    def add_to(self, env: Mapping[str, str]) -> dict[str, str]:
         """Add the endpoint-file variable, never the one that localvertex itself has received."""
         kept = {name: text for name, text in env.items() if name != VARIABLE}
         if self._folder:

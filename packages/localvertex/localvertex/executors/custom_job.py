@@ -60,7 +60,7 @@ def read(payload: dict[str, Any], attempt: Attempt, location: str) -> CustomJob:
         TaskFailed: It cannot run.
     """
     return read_job(
-        launched(payload, attempt.container),
+        launcher_job(payload, attempt.container),
         region=location,
         warn=attempt.context.warnings.add,
         through_launcher=True,
@@ -95,7 +95,7 @@ def run(job: CustomJob, attempt: Attempt, project: str, trial: TrialRun | None =
     )
 
 
-def launched(payload: dict[str, Any], container: Container) -> dict[str, Any]:
+def launcher_job(payload: dict[str, Any], container: Container) -> dict[str, Any]:
     """Return the job that Google's launcher sends for this payload.
 
     Raises:

@@ -60,7 +60,7 @@ class PythonStepExecutor:
         if any(_MODULE_1_8 in part for part in command):
             executor_files.add_typed_values(attempt.executor_input)
         folder, command = _own_environment(command, attempt, bin_folder())
-        resolved = attempt.context.buckets.mounted([attempt.resolve(part) for part in command])
+        resolved = attempt.context.buckets.mount([attempt.resolve(part) for part in command])
         code = run(resolved, attempt, folder)
         attempt.report_exit(code)
         if code != 0:

@@ -26,7 +26,7 @@ Endpoints = Callable[[EndpointCall], dict[str, Any]]
 class StepsApi(Protocol):
     """The API of a run's steps."""
 
-    def opened(self, machine: Machine, warn: Callable[[str], None]) -> AbstractContextManager[object]:
+    def open_endpoint(self, machine: Machine, warn: Callable[[str], None]) -> AbstractContextManager[object]:
         """Let the processes of a machine call the API.
 
         Args:

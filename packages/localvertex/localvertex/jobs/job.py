@@ -7,7 +7,7 @@ from typing import Any
 
 from accelerators import Finding, check_custom_job, custom_job_fields
 from localvertex.errors import TaskFailed
-from localvertex_base.compiled.launchers import started_module
+from localvertex_base.compiled.launchers import launcher_of
 
 ROLES = ("chief", "worker", "ps", "evaluator")
 """TensorFlow's names for the tasks of pools 0, 1, 2 and 3."""
@@ -208,7 +208,7 @@ def _pool_of(
     entry_point = (*prefix, *entry_point)
     if not package and (problem := missing_command(fields, command_prefixes, has_images=has_images)):
         raise TaskFailed(f"worker_pool_specs[{number}].container_spec: {problem}", is_retryable=False)
-    if module := started_module(entry_point, container.get("args", ())):
+    if module := launcher_of(entry_point, container.get("args", ())):
         raise TaskFailed(
             f"worker_pool_specs[{number}]: the command starts Google's {module}, which does not run here; remove it",
             is_retryable=False,

@@ -163,7 +163,7 @@ class JobRun:
             self._follow_up(replica, decision, reason=logs.failure_text(ended.code, replica.log))
 
     def _ended(self, ended: Exit) -> None:
-        ended.replica.ended(ended.code)
+        ended.replica.note_end(ended.code)
         self._log(f"{ended.replica.name}: exit code {ended.code}")
 
     def _follow_up(self, replica: ReplicaProcess, decision: Decision, *, reason: str) -> None:

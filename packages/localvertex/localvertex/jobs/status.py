@@ -39,7 +39,7 @@ class Workspace:
     buckets: Path | None = None
     """A folder with one folder per bucket; None where gs:// means Cloud Storage itself."""
 
-    def localised(self, uri: str) -> str:
+    def to_local_path(self, uri: str) -> str:
         """Return the URI, or the path of a bucket's object where buckets are folders.
 
         Raises:
@@ -66,7 +66,7 @@ class ReplicaStatus(Progress):
     event_log: EventLog | None = None
     """Where the events of this job begin; None where they cannot be read."""
 
-    def renamed(self, name: str) -> "ReplicaStatus":
+    def rename(self, name: str) -> "ReplicaStatus":
         """Return the same status under another name."""
         return replace(self, name=name)
 

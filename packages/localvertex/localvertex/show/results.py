@@ -45,7 +45,7 @@ def nothing_new(content: dict[str, Any]) -> NothingNew | None:
         if not each.problem
         and each.content["pipeline_name"] == content["pipeline_name"]
         and each.content["create_time"] < content["create_time"]
-        and any(_computed(task, step["path"], identity) for task in each.content["tasks"])
+        and any(_has_results(task, step["path"], identity) for task in each.content["tasks"])
     ]
     # The newest one with a result, because a failed one has fewer metrics.
     best = max(same, key=lambda each: (bool(each["models"]), len(each["metrics"]), each["create_time"]), default=None)
@@ -57,7 +57,7 @@ def has_nothing_new(task: dict[str, Any]) -> bool:
     return task["outputs"]["parameters"].get(_NOTHING_NEW) is True
 
 
-def _computed(task: dict[str, Any], path: str, identity: str) -> bool:
+def _has_results(task: dict[str, Any], path: str, identity: str) -> bool:
     values = task["outputs"]["parameters"]
     return task["path"] == path and values.get(_IDENTITY) == identity and values.get(_NOTHING_NEW) is False
 

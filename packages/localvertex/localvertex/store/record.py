@@ -224,7 +224,7 @@ def _present(run_dir: Path) -> dict[str, Any]:
     while True:
         last, text = text, _text(run_dir / FILE)
         try:
-            content = _checked(json.loads(text))
+            content = _check(json.loads(text))
         except RecursionError:
             raise ValueError("it is nested too deeply") from None
         value = content.pop("journal", None)
@@ -239,12 +239,12 @@ def _present(run_dir: Path) -> dict[str, Any]:
                 raise ValueError(f"{position.file} is missing") from None
             continue
         try:
-            return _checked(_replayed(content, changes)) if changes else content
+            return _check(_replay(content, changes)) if changes else content
         except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
             raise ValueError(f"{type(error).__name__}: {error}") from None
 
 
-def _checked(content: Any) -> dict[str, Any]:
+def _check(content: Any) -> dict[str, Any]:
     """Return a record, or raise ValueError when it is not one."""
     if not isinstance(content, dict):
         raise ValueError(f"expected an object, found {type(content).__name__}")
@@ -256,7 +256,7 @@ def _checked(content: Any) -> dict[str, Any]:
     return content
 
 
-def _replayed(content: dict[str, Any], changes: list[journal.Change]) -> dict[str, Any]:
+def _replay(content: dict[str, Any], changes: list[journal.Change]) -> dict[str, Any]:
     """Return a snapshot with these changes applied, in their order."""
     entries = {entry["path"]: entry for entry in content["tasks"]}
     waiting = {entry["path"]: entry for entry in content.get(UNRESTORED, [])}

@@ -78,7 +78,7 @@ def add_version(
     for alias in aliases:
         check_alias(alias)
     check(versions)
-    if (step := model.get(UPLOADED_BY)) and (number := versions.uploaded_by(step)):
+    if (step := model.get(UPLOADED_BY)) and (number := versions.find_upload(step)):
         return Version(model_id=versions.folder.name, number=int(number), folder=versions.folder / number)
     folder, work_dir = versions.folder, versions.folder.parent.parent
     folder.parent.mkdir(parents=True, exist_ok=True)

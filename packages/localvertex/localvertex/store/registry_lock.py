@@ -38,7 +38,7 @@ def locked(work_dir: Path, check_stopped: Callable[[], None] = lambda: None) -> 
     if path in paths:
         yield
         return
-    with _acquired(path, check_stopped) as file:
+    with _acquire(path, check_stopped) as file:
         paths.add(path)
         try:
             yield
@@ -48,7 +48,7 @@ def locked(work_dir: Path, check_stopped: Callable[[], None] = lambda: None) -> 
             fcntl.flock(file, fcntl.LOCK_UN)
 
 
-def _acquired(path: Path, check_stopped: Callable[[], None]) -> IO[str]:
+def _acquire(path: Path, check_stopped: Callable[[], None]) -> IO[str]:
     """Wait for the lock and return its file."""
     run_folder.make_work_dir(path.parent.parent)
     while True:

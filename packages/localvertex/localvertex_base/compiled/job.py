@@ -6,7 +6,7 @@ from typing import Any
 
 from localvertex_base.compiled.fields import Fields
 from localvertex_base.compiled.value import read_value
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 
 _CLOUD_ONLY = ("reservedIpRanges", "pscInterfaceConfig")
 """Fields for Google's network and machines."""
@@ -67,7 +67,7 @@ def read_job(document: Mapping[str, Any], problems: list[str]) -> JobSettings:
 def _failure_policy(config: Fields) -> str:
     policy = config.take("failurePolicy", str, "")
     if policy not in _POLICIES:
-        config.note(f"{quoted(policy)} is not one of {', '.join(_POLICIES[1:])}", "failurePolicy")
+        config.note(f"{quote(policy)} is not one of {', '.join(_POLICIES[1:])}", "failurePolicy")
     return policy
 
 

@@ -30,10 +30,10 @@ def load(path: Path) -> PipelineFile:
     """
     # Unlike Path's methods, these functions accept names that are too long.
     if not os.path.exists(path):
-        raise UserError(f"{reading.shown(path)} does not exist; compile the pipeline first")
+        raise UserError(f"{reading.display(path)} does not exist; compile the pipeline first")
     if not os.path.isfile(path) and not os.path.isdir(path):
         raise UserError(f"{path} is not a regular file")
-    data, name = reading.read_bytes(path), reading.shown(path)
+    data, name = reading.read_bytes(path), reading.display(path)
     pipeline = pipeline_of(documents_of(data, name), name)
     return PipelineFile(path=path.resolve(), sha256=hashlib.sha256(data).hexdigest(), pipeline=pipeline)
 

@@ -7,12 +7,12 @@ from typing import Any
 from localvertex_base.compiled.executors import read_executor, read_schema
 from localvertex_base.compiled.fields import Fields
 from localvertex_base.compiled.job import JobSettings, read_job
-from localvertex_base.compiled.older import completed
+from localvertex_base.compiled.older import complete
 from localvertex_base.compiled.spec import ArtifactSpec, Component, Dag, OutputSource, Pipeline
 from localvertex_base.compiled.tasks import read_task
 from localvertex_base.userinput.parameters import ParameterSpec, ParameterType, restore_integers
-from localvertex_base.userinput.reading import shown
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.reading import display
+from localvertex_base.userinput.spelling import quote
 
 _SCHEMA_VERSIONS = ("2.0.0", "2.1.0")
 _INPUTS, _OUTPUTS = "ComponentInputsSpec", "ComponentOutputsSpec"
@@ -49,7 +49,7 @@ def read_pipeline(document: Mapping[str, Any], platforms: dict[str, Any] | None 
     fields.take("sdkVersion", str, "")
     info.done("PipelineInfo")
     fields.done("PipelineSpec")
-    components = completed({**pipeline.components, "": pipeline.root}, fields.problems)
+    components = complete({**pipeline.components, "": pipeline.root}, fields.problems)
     return replace(pipeline, root=components.pop(""), components=components)
 
 
@@ -59,7 +59,7 @@ def _spec_fields(document: Mapping[str, Any]) -> Fields:
         # A PipelineJob, as the service returns it, wraps the spec.
         document = Fields(document, "", problems).required("pipelineSpec", dict)
     if "root" not in document or "deploymentSpec" not in document:
-        found = ", ".join(map(shown, sorted(map(str, document))[:6]))[:200] or "no fields"
+        found = ", ".join(map(display, sorted(map(str, document))[:6]))[:200] or "no fields"
         problems.append(f"this is not a compiled pipeline: expected 'root' and 'deploymentSpec', found {found}")
     return Fields(document, "", problems)
 
@@ -67,7 +67,7 @@ def _spec_fields(document: Mapping[str, Any]) -> Fields:
 def _schema_version(fields: Fields) -> str:
     version = fields.take("schemaVersion", str, "")
     if version not in _SCHEMA_VERSIONS:
-        fields.problems.append(f"schemaVersion is {quoted(version)}; expected {' or '.join(_SCHEMA_VERSIONS)}")
+        fields.problems.append(f"schemaVersion is {quote(version)}; expected {' or '.join(_SCHEMA_VERSIONS)}")
     return version
 
 
@@ -114,7 +114,7 @@ def _read_parameter(fields: Fields, message: str) -> ParameterSpec:
 def _parameter_type(fields: Fields) -> ParameterType:
     name = fields.take("parameterType", str, "") or _OLDER_TYPES.get(fields.take("type", str, ""), "")
     if name not in ParameterType.__members__:
-        fields.note(f"{quoted(name)} is not one of {', '.join(ParameterType)}", "parameterType")
+        fields.note(f"{quote(name)} is not one of {', '.join(ParameterType)}", "parameterType")
         return ParameterType.STRING
     return ParameterType(name)
 

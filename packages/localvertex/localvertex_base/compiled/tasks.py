@@ -9,7 +9,7 @@ from localvertex_base.compiled.value import read_value
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import restore_integers
 from localvertex_base.userinput.reading import parse_json
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 
 _PARAMETER, _ARTIFACT = "TaskInputsSpec.InputParameterSpec", "TaskInputsSpec.InputArtifactSpec"
 _AFTER_FAILURE = "ALL_UPSTREAM_TASKS_COMPLETED"
@@ -28,7 +28,7 @@ def read_task(name: str, fields: Fields) -> TaskSpec:
     producers += [source.producer for source in artifacts.values()]
     trigger_rule = trigger.take("strategy", str, "")
     if trigger_rule not in _TRIGGERS:
-        trigger.note(f"{quoted(trigger_rule)} is unknown", "strategy")
+        trigger.note(f"{quote(trigger_rule)} is unknown", "strategy")
     task = TaskSpec(
         name=name,
         component=reference.required("name", str),
@@ -80,7 +80,7 @@ def _duration_seconds(fields: Fields, name: str, default: float) -> float:
     except ValueError:
         seconds = -1.0
     if not text.endswith("s") or not 0 <= seconds <= _MAX_SECONDS:
-        fields.note(f"{quoted(text)} is not a duration; expected seconds with an s, for example '60s'")
+        fields.note(f"{quote(text)} is not a duration; expected seconds with an s, for example '60s'")
         return default
     return seconds
 

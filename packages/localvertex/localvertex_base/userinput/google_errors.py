@@ -49,7 +49,7 @@ def google_error(error: Any) -> GoogleError | None:
         text = re.sub(r"^[A-Z]+ https?://\S+: ", "", str(error.message))
         code, is_lost = int(error.code or 0), int(error.code or 500) >= 500
         if text.lstrip().startswith("<"):
-            return GoogleError(code=0, message=not_json(_found(text), f"{code} "), may_have_arrived=is_lost)
+            return GoogleError(code=0, message=not_json(_find(text), f"{code} "), may_have_arrived=is_lost)
         return GoogleError(code=code, message=on_one_line(text), may_have_arrived=is_lost)
     if "google.GoogleAuthError" in names:
         code = 0 if "google.TransportError" in names else 401
@@ -63,13 +63,13 @@ def google_error(error: Any) -> GoogleError | None:
     if "google.ParseError" in names:
         body = getattr(error.__cause__, "doc", None)
         return GoogleError(
-            code=0, message=not_json("other JSON" if body is None else _found(body)), may_have_arrived=True
+            code=0, message=not_json("other JSON" if body is None else _find(body)), may_have_arrived=True
         )
     if isinstance(error, UnicodeDecodeError):
         return GoogleError(code=0, message=not_json(repr(error.object[:80])), may_have_arrived=True)
     if isinstance(error, AttributeError) and error.name == "get" and isinstance(error.obj, str | list):
         # google.api_core expects that an error's JSON is an object of objects.
-        return GoogleError(code=0, message=not_json(f"the error {_found(str(error.obj))}"), may_have_arrived=True)
+        return GoogleError(code=0, message=not_json(f"the error {_find(str(error.obj))}"), may_have_arrived=True)
     return None
 
 
@@ -95,7 +95,7 @@ def not_json(found: str, how: str = "") -> str:
     return f"it answered {how}with {found} instead of the API's JSON"
 
 
-def _found(body: str) -> str:
+def _find(body: str) -> str:
     title = re.search(r"<title[^>]*>([^<]*)", body, re.IGNORECASE)
     return f"an HTML page ({on_one_line(title[1], 80)!r})" if title else repr(on_one_line(body, 80))
 

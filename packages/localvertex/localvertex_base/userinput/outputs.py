@@ -52,7 +52,7 @@ def check_file(name: str, path: str | Path) -> None:
         UserError: The path is a folder or a device, or its folder cannot be made or written to.
     """
     if reason := _reason_against(Path(path)):
-        raise UserError(f"{name}={paths.shown(str(path))} cannot be written ({reason}); give another file")
+        raise UserError(f"{name}={paths.display(str(path))} cannot be written ({reason}); give another file")
 
 
 def check_folder(name: str, path: str | Path) -> None:
@@ -62,7 +62,7 @@ def check_folder(name: str, path: str | Path) -> None:
         UserError: It is a file, or below one, or the permission is missing.
     """
     if reason := _reason_against_folder(Path(path)):
-        raise UserError(f"{name}={paths.shown(str(path))} cannot be used ({reason}); give another folder")
+        raise UserError(f"{name}={paths.display(str(path))} cannot be used ({reason}); give another folder")
 
 
 def _reason_against(path: Path) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from localvertex_base.userinput.google_errors import google_error
 from trainer.command_line import TrainingError
-from trainer.data.preparing.dataflow.service import Job, Service, failed, is_refusal
+from trainer.data.preparing.dataflow.service import Job, Service, explain, is_refusal
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.dataflow.submit import submit
 
@@ -53,12 +53,12 @@ def wait_for_earlier(settings: Settings) -> None:
 @contextlib.contextmanager
 def _running(settings: Settings) -> Iterator["_Run"]:
     try:
-        with _stopping() as stop:
+        with _stop_on_exit() as stop:
             yield _Run(settings, stop)
     except Exception as error:
         if google_error(error) is None:
             raise
-        raise failed(error, settings, "a call to Dataflow") from None
+        raise explain(error, settings, "a call to Dataflow") from None
 
 
 class _Stop:
@@ -131,7 +131,7 @@ class _Run:
                 if self._service.active(self._settings.job_name):
                     return ""
                 time.sleep(self._settings.pause_seconds)
-            raise failed(error, self._settings, "the submission to Dataflow") from None
+            raise explain(error, self._settings, "the submission to Dataflow") from None
 
     def _wait(self, job: Job) -> None:
         """Wait until the job is done, or until one that was already ending has ended."""
@@ -176,7 +176,7 @@ class _Run:
 
 
 @contextlib.contextmanager
-def _stopping() -> Iterator[_Stop]:
+def _stop_on_exit() -> Iterator[_Stop]:
     stop = _Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop

@@ -76,7 +76,7 @@ def _add_parts(previous_rows: PreviousRows, names: Sequence[str], engine: Engine
 
 def _unknown(images: Iterable[SourceImage], previous_rows: PreviousRows, progress: Progress) -> Iterator[SourceImage]:
     """Yield the images that have to be read, and add the rows of the others."""
-    identified = _identified(images)
+    identified = _identify(images)
     while some := list(itertools.islice(identified, _TOGETHER)):
         unknown = previous_rows.take(some)
         num_known = len(some) - len(unknown)
@@ -85,7 +85,7 @@ def _unknown(images: Iterable[SourceImage], previous_rows: PreviousRows, progres
             yield dataclasses.replace(image, identity=functools.partial(dict, identity)) if identity else image
 
 
-def _identified(images: Iterable[SourceImage]) -> Iterator[tuple[SourceImage, Identity]]:
+def _identify(images: Iterable[SourceImage]) -> Iterator[tuple[SourceImage, Identity]]:
     """Yield each image with its identity; empty if it cannot be looked at, which reading it finds again."""
     remaining = iter(images)
     # Handing an image over to a thread takes longer than a look at a file.

@@ -118,7 +118,7 @@ def of(pipeline_root: str, *, source: str, image_size: int, max_examples: int) -
         "path": source if "://" in source else os.path.abspath(source),
         "image_size": image_size,
         "max_examples": max_examples,
-        **versions.used(),
+        **versions.used_versions(),
     }
     return History(storage.join(pipeline_root, "prepared", versions.digest(key)))
 

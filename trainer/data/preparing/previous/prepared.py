@@ -22,14 +22,14 @@ class Prepared:
 
     def images(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bytes]]:
         """Yield each row with its prepared image."""
-        return _merged(rows, self.previous.images, self.engine.images)
+        return _merge(rows, self.previous.images, self.engine.images)
 
     def records(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bytes]]:
         """Yield each row with its record as it is to be stored."""
-        return _merged(rows, self.previous.records, lambda some: shards.serialized(self.engine.images(some)))
+        return _merge(rows, self.previous.records, lambda some: shards.serialize_rows(self.engine.images(some)))
 
 
-def _merged(
+def _merge(
     rows: Iterable[Row],
     previous: Callable[[Sequence[Row]], Iterator[bytes]],
     engine: Callable[[Sequence[Row]], Iterator[tuple[Row, bytes]]],

@@ -43,12 +43,12 @@ class CustomJobs:
             collection=COLLECTION,
             large=frozenset({"jobSpec"}),
             stand_in=damaged_resource,
-            view=self._viewed,
+            view=self._list_view,
         )
 
     def create(self, call: Call) -> Resource:
         """Start a job."""
-        body = messages.checked(call.version, "CustomJob", call.body)
+        body = messages.parse(call.version, "CustomJob", call.body)
         warnings: list[str] = []
         try:
             job = read_job(
@@ -123,7 +123,7 @@ class CustomJobs:
             raise not_found(f"{COLLECTION}/{number[:200]}")
         return self._records.current(job, self.threads), self._records.folder(number)
 
-    def _viewed(self, job: Resource) -> Viewed:
+    def _list_view(self, job: Resource) -> Viewed:
         """Return a job for lists; the index contains only those that have ended."""
         job = self._records.current(job, self.threads)
         return Viewed(resource=job, is_sound=job["state"] in FINAL_STATES)

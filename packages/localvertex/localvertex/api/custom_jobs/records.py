@@ -67,11 +67,11 @@ class JobRecords:
             job = self.stored(number) or job
             if job["state"] in FINAL_STATES or number in here or record.is_running(self.folder(number)):
                 return job
-            self.update(number, **stopped(job), endTime=record.now())
+            self.update(number, **stop_fields(job), endTime=record.now())
             return self.stored(number) or job
 
 
-def stopped(job: Resource) -> Resource:
+def stop_fields(job: Resource) -> Resource:
     """Return the fields of a job that ended with its server."""
     if job.get("state") == JobState.CANCELLING:
         return {"state": str(JobState.CANCELLED)}

@@ -67,7 +67,7 @@ def new_deployed_model(records: EndpointRecords, wanted: Resource, location: Loc
     return NewDeployedModel(message=message, content=content, warnings=warnings)
 
 
-def checked_change(current: Resource, wanted: Resource, mask: str) -> Resource:
+def apply_change(current: Resource, wanted: Resource, mask: str) -> Resource:
     """Return a deployed model with the fields that a mask names.
 
     Raises:

@@ -54,11 +54,13 @@ class Metadata:
             | {"lineage": ("GET", f"{one}:queryArtifactLineageSubgraph", lineage.of_artifact)},
         }
         return {
-            collection: {name: (verb, path, self._refreshed(method)) for name, (verb, path, method) in methods.items()}
+            collection: {
+                name: (verb, path, self._with_refresh(method)) for name, (verb, path, method) in methods.items()
+            }
             for collection, methods in found.items()
         }
 
-    def _refreshed(self, method: Method) -> Method:
+    def _with_refresh(self, method: Method) -> Method:
         """Return a method that first adds what pipeline runs have done."""
 
         def refreshed(call: Call) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class Registered:
         """Return the versions of a model, which may not exist."""
         return ModelVersions.of(self.work_dir, model_id, patience())
 
-    def found(self, call: Call, model_id: str = "") -> ModelVersions:
+    def find(self, call: Call, model_id: str = "") -> ModelVersions:
         """Return the versions of the model that a request names.
 
         Raises:

@@ -68,7 +68,7 @@ class PipelineJobs:
         self._starting: set[str] = set()
         """Ids of the jobs that are being checked, which takes seconds for a large pipeline."""
         store.expect(COLLECTION, check_record)
-        self._records = job_records(store, COLLECTION, self._damaged, self._with_contexts)
+        self._records = job_records(store, COLLECTION, self._damaged_resource, self._with_contexts)
         self._listeners: list[Callable[[], None]] = []
 
     def when_one_ends(self, listener: Callable[[], None]) -> None:
@@ -77,7 +77,7 @@ class PipelineJobs:
 
     def create(self, call: Call) -> dict[str, Any]:
         """Start a run."""
-        body = messages.checked(call.version, "PipelineJob", call.body)
+        body = messages.parse(call.version, "PipelineJob", call.body)
         return self.start(call.location, body, call.query.get("pipelineJobId", ""))
 
     def start(
@@ -317,7 +317,7 @@ class PipelineJobs:
             return view
         return view | {"jobDetail": view["jobDetail"] | self.metadata.contexts(view)}
 
-    def _damaged(self, call: Call, job_id: str, reason: str) -> dict[str, Any]:
+    def _damaged_resource(self, call: Call, job_id: str, reason: str) -> dict[str, Any]:
         """Build the stand-in for a job whose stored request is damaged, with the state of its run."""
         stored = {"name": call.location.child(COLLECTION, job_id), "displayName": job_id, "pipelineSpec": {}}
         error = rpc_error(Status.INTERNAL, f"its record is damaged ({reason}); delete it")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from localvertex.api.pipeline_jobs.view import searchable, viewed_job
+from localvertex.api.pipeline_jobs.view import list_view, searchable
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.index import AT_REST, Signature, Summary, signature
 from localvertex.api.rest.records import Resource, StoredRecords, Viewed
@@ -29,7 +29,7 @@ def job_records(
 
     def view(job: Resource) -> Viewed:
         run_dir = work_dir / job["name"].rpartition("/")[2]
-        return viewed_job(job, run_dir) if (run_dir / record.FILE).is_file() else Viewed(resource=None)
+        return list_view(job, run_dir) if (run_dir / record.FILE).is_file() else Viewed(resource=None)
 
     return StoredRecords(
         store=store,

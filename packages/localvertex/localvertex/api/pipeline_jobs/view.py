@@ -24,10 +24,10 @@ _STOPPED = "the server was stopped during this run; resume it with `localvertex 
 
 def pipeline_job(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:
     """Build the current resource from the stored part, which does not change, and the run's record."""
-    return viewed_job(job, run_dir).resource or {}
+    return list_view(job, run_dir).resource or {}
 
 
-def viewed_job(job: dict[str, Any], run_dir: Path) -> Viewed:
+def list_view(job: dict[str, Any], run_dir: Path) -> Viewed:
     """Build the current resource as lists need it."""
     try:
         resource = _current(job, run_dir)

@@ -140,14 +140,14 @@ class Index:
         try:
             with closing(self._open()) as connection:
                 for (data,) in connection.execute("SELECT entry FROM entries WHERE collection = ?", (collection,)):
-                    yield _decoded(data)
+                    yield _decode_entry(data)
         except (sqlite3.Error, ValueError, OSError) as error:
             self._fail(error)
 
     def _write(self, collection: str, entries: Collection[Entry], gone: Collection[str] = ()) -> None:
         if not entries and not gone:
             return
-        rows = [(collection, os.fsencode(each[0]), _encoded(each)) for each in entries]
+        rows = [(collection, os.fsencode(each[0]), _encode_entry(each)) for each in entries]
         try:
             with closing(self._open()) as connection, connection:
                 connection.executemany(
@@ -201,12 +201,12 @@ def _version() -> int:
     return crc32(b"".join(each.read_bytes() for each in files)) >> 1 or 1
 
 
-def _encoded(entry: Entry) -> bytes:
+def _encode_entry(entry: Entry) -> bytes:
     data = json.dumps(entry).encode()
     return _CHECKSUM % crc32(data) + data
 
 
-def _decoded(data: Any) -> Entry:
+def _decode_entry(data: Any) -> Entry:
     """Read an entry.
 
     Raises:

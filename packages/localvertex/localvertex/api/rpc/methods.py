@@ -72,7 +72,7 @@ class RpcMethod:
         path = unquote(found["uri"])
         return HttpRequest(method=found["method"].upper(), path=path, query=urlencode(query), body=body.encode())
 
-    def serialised(self, body: bytes) -> bytes:
+    def serialise(self, body: bytes) -> bytes:
         """Convert the JSON of a response.
 
         Raises:

@@ -40,7 +40,7 @@ class Schedules:
 
     def create(self, call: Call) -> dict[str, Any]:
         """Create a schedule, which is ACTIVE at once."""
-        body = messages.checked(call.version, "Schedule", call.body)
+        body = messages.parse(call.version, "Schedule", call.body)
         number, now = str(uuid4().int >> 66), self.clock.now()
         schedule = {"name": call.location.child(COLLECTION, number), "state": "ACTIVE", "startedRunCount": "0"}
         schedule |= {"createTime": time_text(now), "updateTime": time_text(now), "startTime": time_text(now)}
@@ -70,7 +70,7 @@ class Schedules:
 
     def patch(self, call: Call) -> dict[str, Any]:
         """Change the fields that the mask names; runs that are due but have not started are skipped, as in the API."""
-        body = messages.checked(call.version, "Schedule", call.body)
+        body = messages.parse(call.version, "Schedule", call.body)
         paths = [part.strip() for part in call.query.get("updateMask", "").split(",") if part.strip()]
         named = [camel(path.split(".")[0]) for path in paths]
         if not named or set(named) - set(INPUT_FIELDS):
@@ -141,7 +141,7 @@ class Schedules:
 
     def fire_due(self) -> datetime | None:
         """Start every run that is due; return the next instant, None when there is none."""
-        moments = [self._guarded(self._fire, number) for number in self._store.ids(COLLECTION)]
+        moments = [self._handle_safely(self._fire, number) for number in self._store.ids(COLLECTION)]
         return min((each for each in moments if each is not None), default=None)
 
     def begin(self) -> None:
@@ -149,7 +149,7 @@ class Schedules:
         for content in self._store.all(COLLECTION):
             self.clock.begin_at(datetime.fromisoformat(content["updateTime"]))
         for number in self._store.ids(COLLECTION):
-            self._guarded(self._skip_missed, number)
+            self._handle_safely(self._skip_missed, number)
         self._waker.start()
 
     def close(self) -> None:
@@ -183,7 +183,7 @@ class Schedules:
                 schedule.content["nextRunTime"] = time_text(firing.first_instant(schedule, now))
             self._store.keep(COLLECTION, number, schedule.content)
 
-    def _guarded(self, handle: Callable[[str], datetime | None], number: str) -> datetime | None:
+    def _handle_safely(self, handle: Callable[[str], datetime | None], number: str) -> datetime | None:
         """Handle a schedule; a failure is recorded on it, retried, and does not affect other schedules."""
         try:
             return handle(number)

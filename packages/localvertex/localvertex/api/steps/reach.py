@@ -26,7 +26,7 @@ class Reach:
     def __init__(self, server: StepAccess | None = None) -> None:
         self._server = server
 
-    def opened(self, machine: Machine, warn: Callable[[str], None]) -> StepsEndpoint:
+    def open_endpoint(self, machine: Machine, warn: Callable[[str], None]) -> StepsEndpoint:
         """Return the endpoint that the processes of a machine reach."""
         return StepsEndpoint(machine, self._server, warn)
 

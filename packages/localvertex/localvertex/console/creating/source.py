@@ -124,14 +124,14 @@ def _artifact(artifact: Artifact) -> str:
 
 
 def _source(content: str, name: str, path: str, **values: Any) -> Source:
-    parse = _parsed if len(content) <= _MAX_KEPT_CHARS else _parsed.__wrapped__
-    documents, pipeline = parse(content, reading.shown(name))
+    parse = _parse if len(content) <= _MAX_KEPT_CHARS else _parse.__wrapped__
+    documents, pipeline = parse(content, reading.display(name))
     values = {"parameters": pipeline.job.parameters} | values
     return Source(content=content, path=path, documents=documents, pipeline=pipeline, **values)
 
 
 @lru_cache(maxsize=2)
-def _parsed(content: str, name: str) -> tuple[list[dict[str, Any]], Pipeline]:
+def _parse(content: str, name: str) -> tuple[list[dict[str, Any]], Pipeline]:
     """Read a compiled file. A form is checked after each change, and YAML takes about a second per MiB to read."""
     if not content.strip():
         raise UserError(f"{name} is empty; expected JSON or YAML")

@@ -17,7 +17,7 @@ class RunChanges:
 
     def __init__(self, records: WatchedRuns, run_dir: Path) -> None:
         self._records, self._run_dir = records, run_dir
-        self._watched = records.watched(run_dir)
+        self._watched = records.watch(run_dir)
         self._seen: Reading | None = None
         self._tasks: dict[str, dict[str, Any]] = {}
         self._is_first = True

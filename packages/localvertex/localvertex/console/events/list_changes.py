@@ -29,7 +29,7 @@ class ListChanges:
         if (files, self._runs.live(self._unfinished)) != self._seen:
             is_first = self._seen is None
             # A run that begins while the rows are read is not among them: the next look finds other files than these.
-            self._unfinished = self._runs.unfinished()
+            self._unfinished = self._runs.unfinished_runs()
             # Later changes are seen by the client, which reads after this event, or by the next poll.
             self._seen = files, self._runs.live(self._unfinished)
             yield "runs", {"is_first": is_first}

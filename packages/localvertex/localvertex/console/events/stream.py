@@ -90,7 +90,7 @@ class EventStream(Response):
 
             group.start_soon(write)
             group.start_soon(_beat, send)
-            await _gone(receive)
+            await _wait_for_close(receive)
             group.cancel_scope.cancel()
 
     async def _write(self, send: Send) -> None:
@@ -120,11 +120,11 @@ async def _beat(send: Send) -> None:
 
 def _part(event: Event) -> Message:
     name, content = event
-    data = b"event: %s\ndata: %s\n\n" % (name.encode(), json_response.encoded(content))
+    data = b"event: %s\ndata: %s\n\n" % (name.encode(), json_response.encode(content))
     return {"type": "http.response.body", "body": data, "more_body": True}
 
 
-async def _gone(receive: Receive) -> None:
+async def _wait_for_close(receive: Receive) -> None:
     """Wait until the client has closed the connection."""
     while (await receive())["type"] != "http.disconnect":
         pass

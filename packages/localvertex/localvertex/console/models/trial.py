@@ -69,10 +69,10 @@ class ModelTrial:
         Raises:
             ApiError: The version does not serve here, or refuses the request; or the start was cancelled.
         """
-        with self._counted():
+        with self._count_request():
             if deployed:
                 return self._predict_deployed(max(deployed, key=lambda each: each["traffic"]), request)
-            tried = self._chosen(model_id, number)
+            tried = self._choose(model_id, number)
             answer = ask(lambda: self._serving(tried), request, _JSON, tried.deployed["id"])
         return {"predictions": predictions_of(answer)["predictions"], "endpoint": ""}
 
@@ -105,7 +105,7 @@ class ModelTrial:
         if tried is not None and tried.model_id == model_id and number in ("", tried.number):
             self._give_up(tried)
 
-    def _chosen(self, model_id: str, number: str) -> _Tried:
+    def _choose(self, model_id: str, number: str) -> _Tried:
         """Return the version that has the process from now on; end another version's process."""
         with self._lock:
             before = self._tried
@@ -163,7 +163,7 @@ class ModelTrial:
                 self._tried = None
 
     @contextmanager
-    def _counted(self) -> Iterator[None]:
+    def _count_request(self) -> Iterator[None]:
         """Count a request; the last one starts the time after which the process is idle.
 
         Raises:

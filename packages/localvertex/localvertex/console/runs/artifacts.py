@@ -119,7 +119,7 @@ class ArtifactOf:
             raise ApiError(Status.INVALID_ARGUMENT, f"{path.name} is larger than {_MAX_SHOWN_BYTES} bytes; download it")
         if not kind:
             raise ApiError(Status.INVALID_ARGUMENT, f"{path.name} is neither a page nor an image; download it")
-        return file_responses.shown(path, kind)
+        return file_responses.viewable_file(path, kind)
 
     def has_image(self, name: str) -> bool:
         """Return whether it is a folder with an image of this name."""
@@ -154,9 +154,9 @@ def _files(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {"files": [], "num_more": 0, "has_uncounted": False}
     if path.is_file():
-        return {"files": [_described(path, "")], "num_more": 0, "has_uncounted": False}
+        return {"files": [_describe(path, "")], "num_more": 0, "has_uncounted": False}
     every = list(itertools.islice(_below(path), _MAX_COUNTED))
-    files = [_described(each, each.relative_to(path).as_posix()) for each in sorted(every)[:_MAX_FILES]]
+    files = [_describe(each, each.relative_to(path).as_posix()) for each in sorted(every)[:_MAX_FILES]]
     return {"files": files, "num_more": len(every) - len(files), "has_uncounted": len(every) == _MAX_COUNTED}
 
 
@@ -170,7 +170,7 @@ def _below(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _described(path: Path, name: str) -> dict[str, Any]:
+def _describe(path: Path, name: str) -> dict[str, Any]:
     return {"name": name, "size": path.stat().st_size, "is_image": _is_shown(path) and bool(_image_kind(path))}
 
 

@@ -43,10 +43,10 @@ def of_step(run_dir: Path, content: dict[str, Any], task: str) -> dict[str, Any]
     words = [*container.command, *container.args]
     with suppress(Unresolvable):
         words = expand_arguments(words, present)
-    return {"image": container.image, "command": [_resolved(each, scope) for each in words]}
+    return {"image": container.image, "command": [_resolve(each, scope) for each in words]}
 
 
-def _resolved(word: str, scope: Scope) -> str:
+def _resolve(word: str, scope: Scope) -> str:
     try:
         return resolve_text(word, scope)
     except (Unresolvable, LookupError, TypeError):

@@ -68,7 +68,7 @@ class RunList:
         """Return the locks and journals of runs that have not ended."""
         return {each: self._runs.live(each) for each in unfinished}
 
-    def unfinished(self) -> set[str]:
+    def unfinished_runs(self) -> set[str]:
         """Return the runs that have not ended."""
         return {each["id"] for each in self._rows() if each["state"] != _DAMAGED and not each["end_time"]}
 

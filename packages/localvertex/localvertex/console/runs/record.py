@@ -103,7 +103,7 @@ class WatchedRuns:
         self._lock = threading.Lock()
         self._watched: WeakValueDictionary[Path, Watched] = WeakValueDictionary()
 
-    def watched(self, run_dir: Path) -> Watched:
+    def watch(self, run_dir: Path) -> Watched:
         """Return a run, which is kept as long as its caller keeps it."""
         with self._lock:
             return self._watched.setdefault(run_dir, Watched(run_dir))
@@ -114,7 +114,7 @@ class WatchedRuns:
         Raises:
             ApiError: It cannot be read.
         """
-        reading = self.watched(run_dir).read()
+        reading = self.watch(run_dir).read()
         if reading.problem:
             raise ApiError(Status.FAILED_PRECONDITION, reading.problem)
         return reading.content
@@ -142,7 +142,7 @@ class WatchedRuns:
 
     def answer(self, run_dir: Path) -> dict[str, Any]:
         """Return the whole record, with the description and the defaults of the compiled file."""
-        reading = self.watched(run_dir).read()
+        reading = self.watch(run_dir).read()
         if not reading.content:
             return {"id": run_dir.name, "problem": reading.problem}
         return self.fields(run_dir, reading.content) | _of_file(run_dir) | {"tasks": reading.content["tasks"]}

@@ -14,7 +14,7 @@ from localvertex.jobs.tuning.message import Message
 from localvertex.jobs.tuning.study import Study, read_study
 from localvertex.jobs.tuning.suggestions import Point, argument
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 
 METRIC_FILE = "output.metrics"
 """In the folder of a trial; cloudml-hypertune's default name."""
@@ -75,7 +75,7 @@ def read_counts(message: dict[str, Any]) -> list[int]:
     for name, least in COUNTS.items():
         count = message.get(name, 0)
         if not isinstance(count, int) or isinstance(count, bool) or count < least:
-            raise UserError(f"{name}: expected an integer of at least {least}, found {quoted(count)}")
+            raise UserError(f"{name}: expected an integer of at least {least}, found {quote(count)}")
         counts.append(count)
     return counts
 

@@ -60,7 +60,7 @@ class Box:
         return {name: getattr(self, name) for name in names} | places | inner
 
 
-def shortened(title: str) -> str:
+def shorten(title: str) -> str:
     """Return as much of a title as fits into a box."""
     room = _MAX_UNITS
     for index, character in enumerate(title):

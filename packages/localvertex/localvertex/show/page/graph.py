@@ -113,7 +113,7 @@ class _Drawer:
     def _box(self, task: TaskSpec, path: _Path, depth: int, outer: str, is_in_loop: bool) -> Box:
         """Return the box of a task."""
         name, kind = task.display_name or task.name, self._kind(task)
-        title, note = kinds.shortened(name), "also after a failure" if task.runs_after_failure else ""
+        title, note = kinds.shorten(name), "also after a failure" if task.runs_after_failure else ""
         state, label = self._state(path, outer)
         box_id = "/".join(path)
         dag = _dag(self._pipeline, task) if depth > 1 and box_id not in self._closed else None

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from localvertex.show.jinja.templates import shown
+from localvertex.show.jinja.templates import as_text
 from localvertex.show.page.artifacts import Artifacts, View
 from localvertex.store import record
 from localvertex.store.steps import logs as step_logs
@@ -54,7 +54,7 @@ class Row:
     @property
     def has_long_item(self) -> bool:
         """Return whether the item is too long for the row's line."""
-        return any(len(shown(value)) > _MAX_ITEM for value in self.item.values())
+        return any(len(as_text(value)) > _MAX_ITEM for value in self.item.values())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ class Lines(Display):
 
     def started(self, run_dir: Path, root: Task) -> None:
         """Print where the run's files are."""
-        self._write(opening(run_dir, root))
+        self._write(opening_line(run_dir, root))
 
     def changed(self, task: Task) -> None:
         """Print a line for a step; for a dag only when it was not triggered or failed itself."""
@@ -32,7 +32,7 @@ class Lines(Display):
         self._write(text)
 
 
-def opening(run_dir: Path, root: Task) -> str:
+def opening_line(run_dir: Path, root: Task) -> str:
     """Return the first line about a run: its id and its folder, and whether it was started before."""
     return f"{'resuming ' if root.started_at else ''}run {run_dir.name} in {run_dir}"
 

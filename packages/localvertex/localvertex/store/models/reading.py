@@ -101,7 +101,7 @@ class ModelRecords:
             if not all(isinstance(each, str) for each in found.values()):
                 raise ValueError(f"{path} is damaged: expected the number of a version, as text, for each alias")
             is_added = bool(pending.added) and self._exists(pending.added)
-            every = merged(found, pending.added, pending.aliases) if is_added else found
+            every = merge_aliases(found, pending.added, pending.aliases) if is_added else found
             kept = {name: each for name, each in every.items() if each not in pending.removed and self._exists(each)}
             # A version can be removed between the two readings, after its aliases have moved to another one.
             if len(kept) == len(every) or found == (object_in(path) if path.is_file() else {}):
@@ -168,7 +168,7 @@ def check_alias(alias: str) -> None:
         raise ValueError(f"version alias {alias[:140]!r}: expected lower-case letters, digits and '-', a letter first")
 
 
-def merged(assigned: dict[str, str], number: str, aliases: Sequence[str]) -> dict[str, str]:
+def merge_aliases(assigned: dict[str, str], number: str, aliases: Sequence[str]) -> dict[str, str]:
     """Return the aliases after a version took some and lost those with a leading '-'.
 
     As in the service, an alias that is both given and removed stays where it is.

@@ -71,13 +71,13 @@ class Storage:
     def routes(self) -> list[Route]:
         """The routes of the API."""
         return [
-            Route(_UPLOADS, _answered(self._begin), methods=["POST"]),
-            Route(_UPLOADS, _answered(self._continue), methods=["PUT"]),
-            Route("/download" + _OBJECT, _answered(self._read), methods=["GET"]),
-            Route(_OBJECT, _answered(self._read), methods=["GET"]),
-            Route(_OBJECT, _answered(self._delete), methods=["DELETE"]),
-            Route("/storage/v1/b/{bucket}/o", _answered(self._list), methods=["GET"]),
-            Route("/{any:path}/v1/b{rest:path}", _answered(_refuse), methods=_METHODS),
+            Route(_UPLOADS, _endpoint(self._begin), methods=["POST"]),
+            Route(_UPLOADS, _endpoint(self._continue), methods=["PUT"]),
+            Route("/download" + _OBJECT, _endpoint(self._read), methods=["GET"]),
+            Route(_OBJECT, _endpoint(self._read), methods=["GET"]),
+            Route(_OBJECT, _endpoint(self._delete), methods=["DELETE"]),
+            Route("/storage/v1/b/{bucket}/o", _endpoint(self._list), methods=["GET"]),
+            Route("/{any:path}/v1/b{rest:path}", _endpoint(_refuse), methods=_METHODS),
         ]
 
     def _begin(self, request: Request, body: bytes) -> Response:
@@ -140,7 +140,7 @@ class Storage:
     def _read(self, request: Request, _: bytes) -> Response:
         """Return an object, or its resource."""
         bucket, name = (request.path_params[key] for key in ("bucket", "name"))
-        path = self._objects.found(bucket, name, request.query_params)
+        path = self._objects.find(bucket, name, request.query_params)
         found = self._objects.resource(bucket, name, path)
         if request.query_params.get("alt") != "media":
             return JsonResponse(found)
@@ -157,7 +157,7 @@ class Storage:
         return JsonResponse(self._objects.page(request.path_params["bucket"], request.query_params))
 
 
-def _answered(method: Callable[[Request, bytes], Response]) -> Any:
+def _endpoint(method: Callable[[Request, bytes], Response]) -> Any:
     """Build an endpoint that answers errors as Google's APIs do."""
 
     def answer(request: Request, body: bytes) -> Response:

@@ -168,7 +168,7 @@ def test_a_run_that_begins_while_the_rows_are_read_is_watched(
     running = tmp_path / "run-00002"
     running.mkdir()
     with run_folder.lock(running):
-        unfinished = runs.unfinished
+        unfinished = runs.unfinished_runs
 
         def begin() -> set[str]:
             found = unfinished()
@@ -176,7 +176,7 @@ def test_a_run_that_begins_while_the_rows_are_read_is_watched(
             return found
 
         with monkeypatch.context() as patched:
-            patched.setattr(runs, "unfinished", begin)
+            patched.setattr(runs, "unfinished_runs", begin)
             changes = ListChanges(runs)
             assert list(changes())
         list(changes())
