@@ -146,7 +146,7 @@ def _finished_dataset(wanted: PrepareRequest, history: NoHistory) -> PreparedRes
     Raises:
         UserError: The folder contains something else.
     """
-    if (expected := history.unfinished(wanted.address)) and _is_there(expected, wanted):
+    if (expected := history.unfinished_entry(wanted.address)) and _is_there(expected, wanted):
         previous = history.read()[1:2]
         before = "".join(entry.dataset for entry in previous)
         with storage.scratch("prepare") as scratch:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from exact_resume.checkpoints import occupant, result_file
+from exact_resume.checkpoints import ownership, result_file
 from exact_resume.checkpoints.async_writer import SECONDS_BETWEEN_FAILURES
 from exact_resume.files import storage
 from exact_resume.workers import cluster as clusters
@@ -114,7 +114,7 @@ def _is_finished(directory: str, run_identity: dict[str, Any], data: Dataset, *,
     found = result.get("identity", {})
     # The machine of an evaluator may have more or fewer devices than those that train.
     expected = identity.with_devices_of(found, run_identity) if is_apart else run_identity
-    occupant.refuse_other_run(found, expected, directory, defaults=identity.DEFAULTS)
+    ownership.refuse_other_run(found, expected, directory, defaults=identity.DEFAULTS)
     if is_finished := result_file.is_finished(directory):
         summary = identity.summary(result, data.constant_answer("validation"))
         print(f"run {result['run_id']} is finished: {summary}; nothing to do")

@@ -65,7 +65,7 @@ def deploy(
     _refuse_replaced(registry, version.name)
     endpoint = service.find_or_create(endpoint_name)
     before = service.deployed_models(endpoint)
-    _refuse_strangers(before, version.model, endpoint)
+    _refuse_foreign_models(before, version.model, endpoint)
 
     def note(*, is_live: bool) -> None:
         outcome.note_deployment(
@@ -81,11 +81,11 @@ def deploy(
             name = f"{endpoint_name[:100]}-{version.number}"
             service.deploy(endpoint, version.name, name=name, resources=resources, service_account=service_account)
         new = _with_all_traffic(service, endpoint, version.name)
-        difference = _try(service, endpoint, new, expected)
+        difference = _smoke_test(service, endpoint, new, expected)
         _refuse_replaced(registry, version.name)
         registry.merge_aliases(version.name, ALIASES)
     except Exception as error:
-        _give_back(
+        _roll_back(
             service, registry, endpoint, version.name, before=before, error=error, directory=checkpoint_directory
         )
         raise
@@ -102,7 +102,7 @@ def deploy(
     return endpoint
 
 
-def _refuse_strangers(deployed: Sequence[Deployed], model: str, endpoint: str) -> None:
+def _refuse_foreign_models(deployed: Sequence[Deployed], model: str, endpoint: str) -> None:
     if strangers := [each for each in deployed if not each.is_of(model)]:
         raise UserError(
             f"{endpoint} serves {strangers[0].version}, which is not a version of {model}; give another"
@@ -140,7 +140,7 @@ def _with_all_traffic(service: Endpoints, endpoint: str, version: str) -> Deploy
     return new
 
 
-def _try(service: Endpoints, endpoint: str, new: Deployed, expected: Sequence[Expected]) -> float:
+def _smoke_test(service: Endpoints, endpoint: str, new: Deployed, expected: Sequence[Expected]) -> float:
     """Compare live answers with the expected ones; return the largest difference of a probability."""
     instances = [each.instance for each in expected]
     for pause in (*_PAUSES_SECONDS, None):
@@ -154,7 +154,7 @@ def _try(service: Endpoints, endpoint: str, new: Deployed, expected: Sequence[Ex
     )
 
 
-def _give_back(
+def _roll_back(
     service: Endpoints,
     registry: Registry,
     endpoint: str,

@@ -42,7 +42,7 @@ class Reports(Display):
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._left, self._kills_before = kill_at, kills_before
 
-    def changed(self, task: Task) -> None:
+    def on_change(self, task: Task) -> None:
         """Write a step with its state."""
         if self._left is not None:
             self._left -= 1

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from exact_resume.checkpoints import occupant
+from exact_resume.checkpoints import ownership
 from trainer.checkpoints import identity
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
@@ -21,5 +21,5 @@ def check(config: TrainConfig, data: Dataset, directory: str, run_identity: dict
     # A function of the user's own interprets the text.
     if weights_file.is_file(config.weights) and ":" not in config.model:
         weights_file.require(config.weights)
-    if found := occupant.identity_in(directory):
-        occupant.refuse_other_run(found, run_identity, directory, defaults=identity.DEFAULTS)
+    if found := ownership.identity_in(directory):
+        ownership.refuse_other_run(found, run_identity, directory, defaults=identity.DEFAULTS)

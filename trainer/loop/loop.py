@@ -65,9 +65,9 @@ def train(
     *,
     sync: WorkerSync,
     log_event: Observer,
-    warmed_up: Callable[[float], None] = lambda step_seconds: None,
+    on_warm_up: Callable[[float], None] = lambda step_seconds: None,
     profiler: Profiler = NOTHING,
-    finishing: Callable[[], None] = lambda: None,
+    on_finish: Callable[[], None] = lambda: None,
 ) -> bool:
     """Train to the end, from the newest checkpoint. Each of several workers calls this.
 
@@ -79,9 +79,9 @@ def train(
         sampler: Order of the training examples.
         sync: Synchronisation with the other workers, and stop requests.
         log_event: Receives every event.
-        warmed_up: Called once with the seconds per step, when the first calls have shown them; may change the speed.
+        on_warm_up: Called once with the seconds per step, when the first calls have shown them; may change the speed.
         profiler: Profiles some of the steps.
-        finishing: Called by the chief when the result is written, while the others wait.
+        on_finish: Called by the chief when the result is written, while the others wait.
 
     Returns:
         Whether the run is finished and result.json written; False after a stop request, which also triggers a save.
@@ -143,7 +143,7 @@ def train(
             _refuse_infinite(steps, step, learner, writer)
             _log_steps(steps, step, seconds, run, learner, sampler, log_event)
             if (num_calls := num_calls + 1) == _WARM_UP_CALLS:
-                warmed_up(seconds / num_steps)
+                on_warm_up(seconds / num_steps)
             # 6. Synchronise; a save by time waits until the previous one is written.
             writer.settle(wait=False)
             is_time = not writer.is_busy and time.monotonic() - saved_at >= _seconds_between_saves(run, writer)
@@ -162,7 +162,7 @@ def train(
         if is_finished and run.lease:
             kept = checkpoints.best_kept(run.checkpoint_directory, best, history)
             _write_result(run, run.lease, learner, best, kept, digests, restored.devices)
-            finishing()
+            on_finish()
         if sync.value_of_chief(int(kept != best)):
             message = result_file.lost_best_message(best.step)
             log_event("notice", message=message)

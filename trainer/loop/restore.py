@@ -3,7 +3,7 @@
 import dataclasses
 import time
 
-from exact_resume.checkpoints import checkpoints, manifest, occupant
+from exact_resume.checkpoints import checkpoints, manifest, ownership
 from exact_resume.checkpoints.async_writer import Checkpointing, CheckpointWriter, NoCheckpoints
 from exact_resume.checkpoints.checkpoints import Checkpoint
 from exact_resume.checkpoints.lease import LEASE_FILE, Lease
@@ -74,7 +74,7 @@ def restore(
         _refuse_unshared(directory)
     if step and not is_chief:
         checkpoint = dataclasses.replace(_load(directory, step), is_validated=is_validated)
-        occupant.refuse_other_run(checkpoint.identity, empty.identity, directory, defaults=identity.DEFAULTS)
+        ownership.refuse_other_run(checkpoint.identity, empty.identity, directory, defaults=identity.DEFAULTS)
     if step:
         variables.assign(learner.variables(), checkpoint.arrays)
         learner.refresh()
@@ -87,8 +87,8 @@ def restore(
 def _find(directory: str, empty: Checkpoint, log_event: Observer) -> tuple[Checkpoint, list[int]]:
     """Return the newest intact checkpoint of this run, and the steps of the newer ones."""
     # Compared again, because another run may have started in the meantime.
-    found_identity = occupant.identity_in(directory) or empty.identity
-    occupant.refuse_other_run(found_identity, empty.identity, directory, defaults=identity.DEFAULTS)
+    found_identity = ownership.identity_in(directory) or empty.identity
+    ownership.refuse_other_run(found_identity, empty.identity, directory, defaults=identity.DEFAULTS)
     # Before the selection, so that a former holder that wakes up can no longer commit a newer checkpoint.
     storage.remove_partial(directory)
     found, skipped = checkpoints.newest(directory)

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import keras
 import tensorflow as tf
 
-from exact_resume.checkpoints import checkpoints, exactness, occupant, result_file
+from exact_resume.checkpoints import checkpoints, exactness, ownership, result_file
 from exact_resume.checkpoints.exactness import Devices
 from exact_resume.checkpoints.lease import Followed, Lease, NotHolder
 from exact_resume.events.observers import Observer
@@ -114,7 +114,7 @@ class Training:
             NotHolder: Another job trains there.
             TimedOut: A stop was requested.
         """
-        found = occupant.identity_in(self.directory)
+        found = ownership.identity_in(self.directory)
         # All workers refuse another run later.
         if self.cluster.is_chief and (found is None or found == self.identity):
             self.lease.watch()
@@ -154,9 +154,9 @@ class Training:
         Raises:
             InputError: The directory contains another run, or an exact run that was trained on other devices.
         """
-        if found := occupant.identity_in(self.directory):
+        if found := ownership.identity_in(self.directory):
             expected = self.identity_beside(found)
-            occupant.refuse_other_run(found, expected, self.directory, defaults=identity.DEFAULTS)
+            ownership.refuse_other_run(found, expected, self.directory, defaults=identity.DEFAULTS)
         here = self.exact_devices()
         if here and not self.cluster.is_evaluator and not self.options.allow_other_devices:
             exactness.refuse_other_devices(self.directory, here)

@@ -139,7 +139,7 @@ CREATE TABLE images ({COLUMNS}, final DEFAULT '');
 CREATE TABLE previous (content_hash PRIMARY KEY, split) WITHOUT ROWID;
 """
 """Of the two, `previous` has the splits of the previous dataset, if there is one."""
-_NUM_TOGETHER = 512
+_BATCH_SIZE = 512
 """Rows of one statement, far below SQLite's limit on its values."""
 _INDEX = "CREATE INDEX by_content ON images (final, content_hash, label, name, num_stored_bytes)"
 _SELECT = f"SELECT {COLUMNS}, final FROM images"  # noqa: S608 - constants
@@ -160,7 +160,7 @@ class Rows:
     def add(self, rows: Iterable[Row]) -> None:
         """Append rows in any order."""
         remaining = iter(rows)
-        while chunk := list(itertools.islice(remaining, _NUM_TOGETHER)):
+        while chunk := list(itertools.islice(remaining, _BATCH_SIZE)):
             marks = ", ".join([f"({', '.join('?' * NUM_COLUMNS)})"] * len(chunk))
             values = [value for row in chunk for value in to_values(row)]
             self.database.execute(f"INSERT INTO images ({COLUMNS}) VALUES {marks}", values)  # noqa: S608 - constants

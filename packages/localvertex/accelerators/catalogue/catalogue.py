@@ -72,7 +72,7 @@ class Catalogue:
             regions={key: entry.for_prediction() for key, entry in self.regions.items()},
         )
 
-    def carriers(self, accelerator_type: str) -> list[str]:
+    def machines_with(self, accelerator_type: str) -> list[str]:
         """Return the machine types that support this accelerator, in the order of the table."""
         return [machine for machine, accelerator in self.counts if accelerator == accelerator_type]
 

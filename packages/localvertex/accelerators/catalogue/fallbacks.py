@@ -52,7 +52,7 @@ def fitting(catalogue: Catalogue, requirements: Requirements) -> list[MachineTyp
     """Return the machines that support the accelerators and are large enough, smallest first."""
     machines = [
         catalogue.machines[name]
-        for name in catalogue.carriers(requirements.accelerator_type)
+        for name in catalogue.machines_with(requirements.accelerator_type)
         if name in catalogue.machines
         and requirements.accelerator_count in catalogue.counts[name, requirements.accelerator_type]
         and (catalogue.machines[name].vcpus or 0) >= requirements.min_vcpus

@@ -123,7 +123,7 @@ def _gpus(request: Requirements | Candidate) -> str:
 
 def _print_nearest(catalogue: Catalogue, requirements: Requirements) -> None:
     accelerator = requirements.accelerator_type
-    machines = catalogue.carriers(accelerator)
+    machines = catalogue.machines_with(accelerator)
     counts = sorted({count for machine in machines for count in catalogue.counts[machine, accelerator]})
     if requirements.accelerator_count not in counts:
         valid = ", ".join(map(str, counts)) or "none"

@@ -185,7 +185,9 @@ def _step_accelerator(step: Step, region: str, catalogue: Catalogue, today: date
     job = Job(spec=spec, catalogue=catalogue, region=region, today=today)
     check_accelerator(job, job.pools[0], path)
     check_region(job)
-    valid = sorted({one for machine_type in catalogue.carriers(kind) for one in catalogue.counts[machine_type, kind]})
+    valid = sorted(
+        {one for machine_type in catalogue.machines_with(kind) for one in catalogue.counts[machine_type, kind]}
+    )
     if valid and number is not None and number not in valid:
         message = (
             f"{number} x {kind} on step {step.name!r}; no machine has that many, valid counts are {join_or(valid)}"

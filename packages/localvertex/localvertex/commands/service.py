@@ -17,7 +17,7 @@ from localvertex.api.rest.storage.storage import Storage
 from localvertex.api.rest.store import Store
 from localvertex.api.schedules.clock import Clock
 from localvertex.api.schedules.schedules import Schedules
-from localvertex.api.steps.offered import Method, Methods, Offered
+from localvertex.api.steps.collections import Method, Methods, StepApi
 from localvertex.api.tensorboards import service as tensorboards
 from localvertex.console.console import Console
 from localvertex.containers.serving.machine import Machine
@@ -57,7 +57,7 @@ class Service:
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log
         )
         self.console = Console(self._store, self.pipeline_jobs, self.custom_jobs, self.schedules, deployments)
-        self.offered = Offered(self._store, self.operations, deployments, self.console.models.trial.stop)
+        self.step_api = StepApi(self._store, self.operations, deployments, self.console.models.trial.stop)
         self.storage = Storage(self.custom_jobs.buckets, self._store.folder / "uploads")
         self._held = ExitStack()
 
@@ -96,7 +96,7 @@ class Service:
         self.pipeline_jobs.close()
         self.custom_jobs.threads.close()
         self.stop_deployments()
-        self.offered.close()
+        self.step_api.close()
         self._credentials.close()
         self._store.close()
         self._held.close()
@@ -127,7 +127,7 @@ class Service:
                 "resume": ("POST", "/{id:id}:resume", self.schedules.resume),
             },
             "tensorboards": tensorboards.methods(self._store, self.operations),
-            **self.offered.collections,
+            **self.step_api.collections,
         }
 
 

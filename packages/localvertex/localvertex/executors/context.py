@@ -8,7 +8,7 @@ from pathlib import Path
 from localvertex.containers.choice import Choice
 from localvertex.containers.serving.machine import Machine
 from localvertex.credentials.isolation import IsolatedCredentials
-from localvertex.executors.steps_api import StepsApi
+from localvertex.executors.api_access import ApiAccess
 from localvertex.jobs import CustomJobOptions, FaultLedger
 from localvertex.processes.forked_steps import ForkServers
 from localvertex.processes.processes import Processes
@@ -49,7 +49,7 @@ class Context:
     processes: Processes
     credentials: IsolatedCredentials
     """Credentials for the processes."""
-    api: StepsApi | None = None
+    api: ApiAccess | None = None
     """The API for the steps."""
     allow_cloud_launchers: bool = False
     fork_servers: ForkServers = field(default_factory=ForkServers)

@@ -81,7 +81,7 @@ class PipelineRun:
             max_backoff_seconds=options.max_backoff_seconds,
             fail_fast=self._fail_fast,
             on_change=self._on_change,
-            on_progress=lambda task: self._record.changed(task),
+            on_progress=lambda task: self._record.write_change(task),
             on_settled=lambda: self._record.settled(),
             finished=finished,
         )
@@ -106,8 +106,8 @@ class PipelineRun:
             credentials=self._credentials,
             api=options.server,
             allow_cloud_launchers=options.allow_cloud_launchers,
-            warnings=Warnings(listener=self._display.warned, texts=list(self._earlier.get("warnings", []))),
-            report=self._display.reported,
+            warnings=Warnings(listener=self._display.on_warning, texts=list(self._earlier.get("warnings", []))),
+            report=self._display.on_report,
             use_cache=options.use_cache,
             custom_jobs=options.custom_jobs,
             fault_ledger=options.custom_jobs.new_ledger(),
@@ -146,7 +146,7 @@ class PipelineRun:
             self._context.warnings.add(text)
         for text in self._notes:
             self._context.warnings.add(text)
-        self._display.started(self.run_dir, self._root)
+        self._display.on_start(self.run_dir, self._root)
         temporary.remove_left(step_file.FILES)
         try:
             if self._earlier:
@@ -174,7 +174,7 @@ class PipelineRun:
             self._remove_page()
             reason = " ".join(str(error).split())
             text = f"{page} was not written ({type(error).__name__}: {reason}); {record.FILE} has everything"
-            self._display.warned(text)
+            self._display.on_warning(text)
 
     def _remove_page(self) -> None:
         """Remove a page that shows another result: of an earlier start, or a part of this one's."""
@@ -194,13 +194,13 @@ class PipelineRun:
             self.unwritten = None
             self._write_page(content)
         finally:
-            self._display.ended(content)
+            self._display.on_end(content)
         return content
 
     def _on_change(self, task: Task) -> None:
         # The printed log must not be lost, however this process ends.
-        self._record.changed(task)
-        self._display.changed(task)
+        self._record.write_change(task)
+        self._display.on_change(task)
 
     def _remove_late_secrets(self) -> None:
         """Take secrets out of what steps wrote before these values were known to be secrets."""

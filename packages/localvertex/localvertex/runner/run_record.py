@@ -78,7 +78,7 @@ class RunRecord:
             raise
         self._remove_journals(folder, kept=name)
 
-    def changed(self, task: Task) -> None:
+    def write_change(self, task: Task) -> None:
         """Write a task that has changed, and those that it was opened into.
 
         Raises:

@@ -49,7 +49,7 @@ def run_attempt(task: Task, executor: Container | Importer, context: Context, ob
     try:
         _learn_secrets(task, executor, context)
         key = _cache_key(task, executor, context)
-        if key and (cached := _cached(task, key, context)) is not None:
+        if key and (cached := _find_cached(task, key, context)) is not None:
             return AttemptOutcome(task=task, state=State.SKIPPED, outputs=cached)
         outputs = execute(task, executor, context, exit_codes, observe)
         if key:
@@ -74,7 +74,7 @@ def run_attempt(task: Task, executor: Container | Importer, context: Context, ob
     )
 
 
-def _cached(task: Task, key: str, context: Context) -> Values | None:
+def _find_cached(task: Task, key: str, context: Context) -> Values | None:
     secrets = context.credentials.secrets
 
     def warn(text: str) -> None:

@@ -99,7 +99,7 @@ class Fields:
         values = self.take(name, list, [])
         return [Fields(value, f"{self.at(name)}[{index}]", self.problems) for index, value in enumerate(values)]
 
-    def done(self, message: str) -> None:
+    def finish(self, message: str) -> None:
         """Note the fields that were not taken: why they are refused, or the nearest known one.
 
         Args:

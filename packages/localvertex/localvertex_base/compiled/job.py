@@ -58,9 +58,9 @@ def read_job(document: Mapping[str, Any], problems: list[str]) -> JobSettings:
         placeholders={name: value for name, value in placeholders.items() if value},
         without_effect=tuple(ignored),
     )
-    encryption.done("EncryptionSpec")
-    config.done(_RUNTIME)
-    fields.done("PipelineJob")
+    encryption.finish("EncryptionSpec")
+    config.finish(_RUNTIME)
+    fields.finish("PipelineJob")
     return job
 
 
@@ -75,8 +75,8 @@ def _persistent_resource(fields: Fields, ignored: list[str]) -> str:
     """Return the id of the persistent resource that tasks run on by default, empty for none."""
     detail = fields.object("persistentResourceRuntimeDetail")
     name = detail.take("persistentResourceName", str, "")
-    detail.done(f"{_RUNTIME}.PersistentResourceRuntimeDetail")
-    fields.done(f"{_RUNTIME}.DefaultRuntime")
+    detail.finish(f"{_RUNTIME}.PersistentResourceRuntimeDetail")
+    fields.finish(f"{_RUNTIME}.DefaultRuntime")
     if name:
         ignored.append(f"runtimeConfig.defaultRuntime: {name} does not exist here; steps run on this machine")
     return name.rpartition("/")[2]

@@ -47,8 +47,8 @@ def read_pipeline(document: Mapping[str, Any], platforms: dict[str, Any] | None 
     )
     info.take("displayName", str, "")
     fields.take("sdkVersion", str, "")
-    info.done("PipelineInfo")
-    fields.done("PipelineSpec")
+    info.finish("PipelineInfo")
+    fields.finish("PipelineSpec")
     components = complete({**pipeline.components, "": pipeline.root}, fields.problems)
     return replace(pipeline, root=components.pop(""), components=components)
 
@@ -73,7 +73,7 @@ def _schema_version(fields: Fields) -> str:
 
 def _read_executors(fields: Fields, unsupported: list[str]) -> dict[str, Any]:
     executors = {key: read_executor(inner, unsupported) for key, inner in fields.objects("executors")}
-    fields.done("PipelineDeploymentConfig")
+    fields.finish("PipelineDeploymentConfig")
     return {key: executor for key, executor in executors.items() if executor is not None}
 
 
@@ -91,9 +91,9 @@ def _read_component(name: str, fields: Fields) -> Component:
         executor=fields.take("executorLabel", str, ""),
         path=fields.path,
     )
-    inputs.done(_INPUTS)
-    outputs.done(_OUTPUTS)
-    fields.done("ComponentSpec")
+    inputs.finish(_INPUTS)
+    outputs.finish(_OUTPUTS)
+    fields.finish("ComponentSpec")
     if bool(component.executor) == has_dag:
         fields.note("expected exactly one of 'dag' and 'executorLabel'")
     return component
@@ -107,7 +107,7 @@ def _read_parameter(fields: Fields, message: str) -> ParameterSpec:
         description=fields.take("description", str, ""),
         literals=tuple(restore_integers(fields.take("literals", list, []))),
     )
-    fields.done(f"{message}.ParameterSpec")
+    fields.finish(f"{message}.ParameterSpec")
     return parameter
 
 
@@ -129,7 +129,7 @@ def _read_artifact(fields: Fields, message: str) -> ArtifactSpec:
         metadata=restore_integers(fields.take("metadata", dict, {})),
     )
     fields.take("description", str, "")
-    fields.done(f"{message}.ArtifactSpec")
+    fields.finish(f"{message}.ArtifactSpec")
     return artifact
 
 
@@ -138,8 +138,8 @@ def _read_dag(fields: Fields) -> Dag:
     outputs = fields.object("outputs")
     parameters = {key: _read_parameter_output(inner) for key, inner in outputs.objects("parameters")}
     artifacts = {key: _read_artifact_output(inner) for key, inner in outputs.objects("artifacts")}
-    outputs.done("DagOutputsSpec")
-    fields.done("DagSpec")
+    outputs.finish("DagOutputsSpec")
+    fields.finish("DagSpec")
     return Dag(tasks=tasks, parameters=parameters, artifacts=artifacts)
 
 
@@ -148,21 +148,21 @@ def _read_parameter_output(fields: Fields) -> tuple[OutputSource, ...]:
     if fields.has("valueFromOneof"):
         one_of = fields.object("valueFromOneof")
         selectors = one_of.list_of_objects("parameterSelectors")
-        one_of.done("DagOutputsSpec.ParameterSelectorsSpec")
+        one_of.finish("DagOutputsSpec.ParameterSelectorsSpec")
     else:
         selectors = [fields.required_object("valueFromParameter")]
-    fields.done("DagOutputsSpec.DagOutputParameterSpec")
+    fields.finish("DagOutputsSpec.DagOutputParameterSpec")
     return tuple(_read_selector(selector, "Parameter") for selector in selectors)
 
 
 def _read_artifact_output(fields: Fields) -> tuple[OutputSource, ...]:
     selectors = fields.list_of_objects("artifactSelectors")
-    fields.done("DagOutputsSpec.DagOutputArtifactSpec")
+    fields.finish("DagOutputsSpec.DagOutputArtifactSpec")
     return tuple(_read_selector(selector, "Artifact") for selector in selectors)
 
 
 def _read_selector(fields: Fields, kind: str) -> OutputSource:
     producer, key = fields.required("producerSubtask", str), fields.required(f"output{kind}Key", str)
     source = OutputSource(producer=producer, key=key)
-    fields.done(f"DagOutputsSpec.{kind}SelectorSpec")
+    fields.finish(f"DagOutputsSpec.{kind}SelectorSpec")
     return source

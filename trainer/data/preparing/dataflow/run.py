@@ -16,7 +16,7 @@ from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.dataflow.submit import submit
 
 _NUM_ERRORS = 3
-_LOOKS = 6
+_MAX_POLLS = 6
 """For what the service shows up to half a minute late: messages of a failed job, and a new job."""
 
 
@@ -127,7 +127,7 @@ class _Run:
             return submit(self._settings, build)
         except Exception as error:
             # The service may have received the request although the answer was lost, and lists a new job late.
-            for _ in range(1 if is_refusal(error) else _LOOKS):
+            for _ in range(1 if is_refusal(error) else _MAX_POLLS):
                 if self._service.active(self._settings.job_name):
                     return ""
                 time.sleep(self._settings.pause_seconds)
@@ -166,7 +166,7 @@ class _Run:
     def _why(self, job: Job) -> str:
         if job.state != "FAILED":
             return f"the Dataflow job {job.id} was {job.state.lower()}; run the pipeline again to start a new one"
-        for _ in range(_LOOKS):
+        for _ in range(_MAX_POLLS):
             if found := self._service.errors(job.id):
                 break
             time.sleep(self._settings.pause_seconds)

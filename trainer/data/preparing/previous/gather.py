@@ -22,7 +22,7 @@ _SLOW_SECONDS = 0.005
 """From a look that takes longer on, several images are looked at together."""
 _GROUP = 16
 """Number of images whose identities are looked up together."""
-_TOGETHER = 256
+_BATCH_SIZE = 256
 """Number of images whose rows are looked up together."""
 
 
@@ -77,7 +77,7 @@ def _add_parts(previous_rows: PreviousRows, names: Sequence[str], engine: Engine
 def _unknown(images: Iterable[SourceImage], previous_rows: PreviousRows, progress: Progress) -> Iterator[SourceImage]:
     """Yield the images that have to be read, and add the rows of the others."""
     identified = _identify(images)
-    while some := list(itertools.islice(identified, _TOGETHER)):
+    while some := list(itertools.islice(identified, _BATCH_SIZE)):
         unknown = previous_rows.take(some)
         num_known = len(some) - len(unknown)
         progress.advance(num_known, num_known=num_known)

@@ -53,7 +53,7 @@ class NoHistory:
     def write(self, *entries: HistoryEntry) -> None:
         """Do nothing."""
 
-    def unfinished(self, address: str) -> HistoryEntry | None:
+    def unfinished_entry(self, address: str) -> HistoryEntry | None:
         """Return the entry of a dataset whose attempt was killed while, or after, it published it there."""
         try:
             entries = self.read()

@@ -8,7 +8,7 @@ from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.previous.dataset import NoPreviousDataset
 from trainer.data.preparing.rows import Row
 
-_TOGETHER = 256
+_BATCH_SIZE = 256
 """Number of records that are read at a time."""
 
 
@@ -36,7 +36,7 @@ def _merge(
 ) -> Iterator[tuple[Row, bytes]]:
     """Yield each row with what has it: the previous dataset or the engine."""
     remaining = iter(rows)
-    while some := list(itertools.islice(remaining, _TOGETHER)):
+    while some := list(itertools.islice(remaining, _BATCH_SIZE)):
         old = previous([row for row in some if row.origin])
         new = engine([row for row in some if not row.origin])
         for row in some:

@@ -107,7 +107,7 @@ class CustomJobs:
             # The record comes last, so that an interrupted deletion can be completed.
             shutil.rmtree(folder, ignore_errors=True)
             self._store.remove(COLLECTION, call.resource_id)
-        return self._operations.done(call, "DeleteOperationMetadata")
+        return self._operations.finished_operation(call, "DeleteOperationMetadata")
 
     def find(self, number: str) -> tuple[Resource, Path]:
         """Return a job of any location, and its folder.

@@ -96,7 +96,7 @@ class JobThreads:
             changes = {"state": str(JobState.FAILED), "error": rpc_error(status, str(error))}
         with self._records.lock:
             if changes["state"] == JobState.CANCELLED:
-                changes = stop_fields(self._records.stored(number))
+                changes = stop_fields(self._records.read_stored(number))
             self._running.pop(number, None)
             hold.close()
             self._records.update(number, **changes, endTime=record.now())

@@ -47,7 +47,7 @@ class Deployments:
             raise ApiError(Status.FAILED_PRECONDITION, problem)
         return container
 
-    def serving(
+    def process_of(
         self,
         endpoint: str,
         deployed: Resource,
@@ -117,7 +117,7 @@ class Deployments:
         Raises:
             ApiError: It was undeployed.
         """
-        now = self._records.found(endpoint).get("deployedModels", [])
+        now = self._records.find(endpoint).get("deployedModels", [])
         if (deployed["id"], deployed["createTime"]) not in [(each["id"], each.get("createTime")) for each in now]:
             raise not_found(f"deployed model {deployed['id']} of {endpoint}")
 

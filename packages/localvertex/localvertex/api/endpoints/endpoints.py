@@ -59,7 +59,7 @@ class Endpoints:
                 raise ApiError(Status.ALREADY_EXISTS, f"{name} already exists")
             self.records.write(endpoint_id, endpoint)
         response = {"@type": f"{TYPES}.{call.version}.Endpoint", **endpoint}
-        return self._operations.done(call, "CreateEndpointOperationMetadata", response)
+        return self._operations.finished_operation(call, "CreateEndpointOperationMetadata", response)
 
     def get(self, call: Call) -> Resource:
         """Return one endpoint."""
@@ -125,15 +125,15 @@ class Endpoints:
             )
 
         # A request that will be refused starts nothing.
-        change(self.records.found(name))
-        self._deployments.serving(name, deployed.message, is_new=True)
+        change(self.records.find(name))
+        self._deployments.process_of(name, deployed.message, is_new=True)
         try:
             self._change(name, change)
         except BaseException:
             self._deployments.stop(name, deployed.message["id"])
             raise
         response = {"@type": f"{TYPES}.{call.version}.DeployModelResponse"} | {"deployedModel": deployed.message}
-        return self._operations.done(call, "DeployModelOperationMetadata", response)
+        return self._operations.finished_operation(call, "DeployModelOperationMetadata", response)
 
     def undeploy(self, call: Call) -> Resource:
         """Undeploy a model that has no traffic, or whose traffic the request gives to others; end its process."""
@@ -151,7 +151,7 @@ class Endpoints:
         self._change(name, change)
         self._deployments.stop(name, removed)
         response = {"@type": f"{TYPES}.{call.version}.UndeployModelResponse"}
-        return self._operations.done(call, "UndeployModelOperationMetadata", response)
+        return self._operations.finished_operation(call, "UndeployModelOperationMetadata", response)
 
     def mutate_deployed_model(self, call: Call) -> Resource:
         """Change the replicas of a deployed model, which has one local process regardless of their number."""
@@ -169,7 +169,7 @@ class Endpoints:
         endpoint = self._change(_name(call), change)
         response: Resource = {"@type": f"{TYPES}.{call.version}.MutateDeployedModelResponse"}
         response |= {"deployedModel": _deployed(endpoint, wanted["id"])}
-        return self._operations.done(call, "MutateDeployedModelOperationMetadata", response)
+        return self._operations.finished_operation(call, "MutateDeployedModelOperationMetadata", response)
 
     def delete(self, call: Call) -> Resource:
         """Delete an endpoint without deployed models; a damaged one, too."""
@@ -185,12 +185,12 @@ class Endpoints:
                 text = f"{name} has deployed models ({', '.join(ids)}); undeploy them first"
                 raise ApiError(Status.FAILED_PRECONDITION, text)
             self.records.remove(call.resource_id)
-        return self._operations.done(call, "DeleteOperationMetadata")
+        return self._operations.finished_operation(call, "DeleteOperationMetadata")
 
     def _change(self, name: str, change: Callable[[Resource], None]) -> Resource:
         """Change an endpoint under the lock, and return it."""
         with self.records.locked():
-            endpoint = self.records.found(name)
+            endpoint = self.records.find(name)
             change(endpoint)
             endpoint["updateTime"] = record.now()
             self.records.write(name.rpartition("/")[2], endpoint)

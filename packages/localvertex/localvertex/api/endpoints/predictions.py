@@ -96,10 +96,10 @@ class Predictions:
         """
         check_size(body)
         name = call.location.child(FOLDER, call.resource_id)
-        endpoint = self._records.found(name)
+        endpoint = self._records.find(name)
         chosen = traffic.choose(endpoint["trafficSplit"], name)
         deployed: Resource = next(each for each in endpoint["deployedModels"] if each["id"] == chosen)
-        return deployed, ask(lambda: self._deployments.serving(name, deployed), body, content_type, chosen)
+        return deployed, ask(lambda: self._deployments.process_of(name, deployed), body, content_type, chosen)
 
     def _display_name(self, deployed: Mapping[str, str]) -> str:
         versions = ModelVersions.of(self._records.work_dir, deployed["model"].rpartition("/")[2])

@@ -64,7 +64,7 @@ class EndpointRecords:
             raise Damaged(f"{type(error).__name__}: {str(error)[:200]}") from None
         return content
 
-    def found(self, name: str) -> Resource:
+    def find(self, name: str) -> Resource:
         """Return the endpoint with a resource name.
 
         Raises:

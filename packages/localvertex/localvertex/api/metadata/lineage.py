@@ -36,7 +36,7 @@ class Lineage:
         """Return the artifacts and executions of a context, with the events between them."""
         place = self._nodes.place_of(call)
         context = self._nodes.find(place, CONTEXT, call.resource_id)
-        executions = self._nodes.named(place, EXECUTION, self._nodes.members(place, context, EXECUTIONS))
+        executions = self._nodes.by_names(place, EXECUTION, self._nodes.members(place, context, EXECUTIONS))
         return self._subgraph(place, executions, set(self._nodes.members(place, context, ARTIFACTS)))
 
     def of_artifact(self, call: Call) -> Subgraph:
@@ -56,7 +56,7 @@ class Lineage:
         return graph
 
     def _subgraph(self, place: MetadataStore, executions: list[dict[str, Any]], names: set[str]) -> Subgraph:
-        artifacts = self._nodes.named(place, ARTIFACT, sorted(names))
+        artifacts = self._nodes.by_names(place, ARTIFACT, sorted(names))
         kept = {each["name"] for each in artifacts}
         events = [
             {"execution": each["name"]} | event

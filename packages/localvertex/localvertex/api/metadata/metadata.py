@@ -80,7 +80,7 @@ class Metadata:
 
     def _delete(self, call: Call, kind: NodeKind) -> dict[str, Any]:
         self.nodes.delete(call, kind)
-        return self._operations.done(call, "DeleteOperationMetadata")
+        return self._operations.finished_operation(call, "DeleteOperationMetadata")
 
 
 def _readable(collection: MetadataStores | MetadataSchemas) -> dict[str, tuple[str, str, Method]]:

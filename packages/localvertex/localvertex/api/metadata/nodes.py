@@ -90,7 +90,7 @@ class Nodes:
             raise not_found(place.child(kind.collection, node_id))
         return node
 
-    def named(self, place: MetadataStore, kind: NodeKind, names: Iterable[str]) -> list[dict[str, Any]]:
+    def by_names(self, place: MetadataStore, kind: NodeKind, names: Iterable[str]) -> list[dict[str, Any]]:
         """Return the records with these names, without those that do not exist or are damaged."""
         found = []
         for name in dict.fromkeys(names):

@@ -49,11 +49,11 @@ def _candidates(nodes: Nodes, place: MetadataStore, kind: NodeKind, text: str) -
     match = _NARROW.fullmatch(text.strip())
     if match and kind is not CONTEXT:
         field = ARTIFACTS if kind is ARTIFACT else EXECUTIONS
-        contexts = nodes.named(place, CONTEXT, [match[1]])
+        contexts = nodes.by_names(place, CONTEXT, [match[1]])
         return [
             resource_of(node)
             for each in contexts
-            for node in nodes.named(place, kind, nodes.members(place, each, field))
+            for node in nodes.by_names(place, kind, nodes.members(place, each, field))
         ]
     found, damaged = nodes.survey(place, kind)
     stand_ins = [
@@ -77,7 +77,7 @@ def _contexts_of(nodes: Nodes, place: MetadataStore, kind: NodeKind, text: str) 
                     found[parent].append(each["name"])
         return found
     field = ARTIFACTS if kind is ARTIFACT else EXECUTIONS
-    for context in nodes.named(place, CONTEXT, _IN_CONTEXT.findall(text)):
+    for context in nodes.by_names(place, CONTEXT, _IN_CONTEXT.findall(text)):
         for name in nodes.members(place, context, field):
             found[name].append(context["name"])
     return found

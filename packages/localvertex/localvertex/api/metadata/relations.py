@@ -92,7 +92,7 @@ class Relations:
         found, border = {name}, [name]
         while border:
             above = {
-                each for node in self._nodes.named(place, CONTEXT, border) for each in node.get("parentContexts", [])
+                each for node in self._nodes.by_names(place, CONTEXT, border) for each in node.get("parentContexts", [])
             }
             border = [*(above - found)]
             found |= above

@@ -71,7 +71,7 @@ class MetadataStores:
                 raise ApiError(Status.ALREADY_EXISTS, f"{place.name} already exists")
             created = self._write(place, given)
         response = {"@type": f"{TYPES}.{call.version}.MetadataStore"} | created
-        return self._operations.done(call, "CreateMetadataStoreOperationMetadata", response)
+        return self._operations.finished_operation(call, "CreateMetadataStoreOperationMetadata", response)
 
     def get(self, call: Call) -> dict[str, Any]:
         """Return one metadata store."""

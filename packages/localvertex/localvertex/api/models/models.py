@@ -85,7 +85,7 @@ class Models:
             raise invalid(f"model.artifactUri: its files cannot be copied into the registry: {error}") from None
         response = {"@type": f"{TYPES}.{call.version}.UploadModelResponse"}
         response |= {"model": resource, "modelVersionId": str(version.number)}
-        return self._operations.done(call, "UploadModelOperationMetadata", response)
+        return self._operations.finished_operation(call, "UploadModelOperationMetadata", response)
 
     def get(self, call: Call) -> dict[str, Any]:
         """Return the version with the given number or alias, by default the default version."""
@@ -164,7 +164,7 @@ class Models:
         except ValueError as error:
             raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
         self._on_delete(call.resource_id, "")
-        return self._operations.done(call, "DeleteOperationMetadata")
+        return self._operations.finished_operation(call, "DeleteOperationMetadata")
 
     def delete_version(self, call: Call) -> dict[str, Any]:
         """Delete a version that is not the default."""
@@ -178,7 +178,7 @@ class Models:
             except ValueError as error:
                 raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
         self._on_delete(call.resource_id, chosen)
-        return self._operations.done(call, "DeleteOperationMetadata")
+        return self._operations.finished_operation(call, "DeleteOperationMetadata")
 
     def _view(self, call: Call, versions: ModelVersions, name: str, *, is_version: bool = False) -> dict[str, Any]:
         """Build the Model resource of a version, a stand-in when the version is damaged."""

@@ -69,4 +69,4 @@ class PipelineJobBatches:
 
     def _is_done(self, call: Call, metadata: str, response: str, jobs: list[dict[str, Any]]) -> dict[str, Any]:
         content = {"@type": f"{TYPES}.{call.version}.{response}", "pipelineJobs": jobs}
-        return self._operations.done(call, metadata, content)
+        return self._operations.finished_operation(call, metadata, content)

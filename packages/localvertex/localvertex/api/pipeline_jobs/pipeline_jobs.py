@@ -64,7 +64,7 @@ class PipelineJobs:
         self._store, self._operations, self.metadata = store, operations, metadata
         self._options_of_all = with_api(options)
         self.work_dir = store.folder.parent
-        self._threads = RunThreads(store, COLLECTION, log, self._ended)
+        self._threads = RunThreads(store, COLLECTION, log, self._on_end)
         self._starting: set[str] = set()
         """Ids of the jobs that are being checked, which takes seconds for a large pipeline."""
         store.expect(COLLECTION, check_record)
@@ -277,7 +277,7 @@ class PipelineJobs:
             if record.is_running(run_dir):
                 raise ApiError(Status.FAILED_PRECONDITION, f"{call.resource_id} is running; cancel it first")
             self._remove(call.resource_id)
-        return self._operations.done(call, "DeleteOperationMetadata")
+        return self._operations.finished_operation(call, "DeleteOperationMetadata")
 
     def num_active(self, schedule_name: str) -> int:
         """Count the jobs of a schedule that have not ended."""
@@ -289,7 +289,7 @@ class PipelineJobs:
         """Stop the running jobs and wait for them; they become FAILED, because no client cancelled them."""
         self._threads.close()
 
-    def _ended(self, run_id: str) -> None:
+    def _on_end(self, run_id: str) -> None:
         for listener in self._listeners:
             listener()
         self.metadata.add(run_id)

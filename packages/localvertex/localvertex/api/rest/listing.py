@@ -58,7 +58,7 @@ def page_of(call: Call, records: StoredRecords, *, fields: set[str]) -> dict[str
         ApiError: A parameter of the query is wrong.
     """
     query = Query.of(call, fields)
-    with closing(records.found(call, query.used)) as found:
+    with closing(records.find_all(call, query.used)) as found:
         names, token = query.select(found)
     read = (records.resource(call, each.rpartition("/")[2]) for each in names)
     # A record may have changed since it was selected.

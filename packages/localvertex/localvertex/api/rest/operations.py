@@ -26,7 +26,7 @@ class Operations:
         large = frozenset({"response"})
         self._records = StoredRecords(store=store, collection=_COLLECTION, large=large, stand_in=_damaged_resource)
 
-    def done(self, call: Call, kind: str, response: dict[str, Any] | None = None) -> dict[str, Any]:
+    def finished_operation(self, call: Call, kind: str, response: dict[str, Any] | None = None) -> dict[str, Any]:
         """Store and return a finished operation.
 
         Args:

@@ -93,7 +93,7 @@ class StoredRecords:
             raise not_found(call.location.child(self.collection, call.resource_id))
         return self.complete(viewed)
 
-    def found(self, call: Call, used: set[str]) -> Generator[Resource]:
+    def find_all(self, call: Call, used: set[str]) -> Generator[Resource]:
         """Return all resources and stand-ins, with at least these fields and those that exist in filters only."""
         if used & self.large:
             every = (self.resource(call, each) for each in self.signatures())

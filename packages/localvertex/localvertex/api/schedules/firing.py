@@ -135,7 +135,7 @@ def why_full(schedule: Schedule, runs: Runs) -> str:
     return f"the limit of {schedule.limit} concurrent runs is reached" if is_full else ""
 
 
-def failed(schedule: Schedule, reason: str) -> dict[str, Any]:
+def note_failure(schedule: Schedule, reason: str) -> dict[str, Any]:
     """Return the content with the reason for which the next instant could not be handled; it is tried again."""
     instant = schedule.content.get("nextRunTime", "")
     return schedule.content | {"lastScheduledRunResponse": {"scheduledRunTime": instant, "runResponse": reason}}

@@ -66,7 +66,7 @@ class Schedules:
             with suppress(Damaged):
                 self._store.find(call, COLLECTION)
             self._store.remove(COLLECTION, call.resource_id)
-        return self._operations.done(call, "DeleteOperationMetadata")
+        return self._operations.finished_operation(call, "DeleteOperationMetadata")
 
     def patch(self, call: Call) -> dict[str, Any]:
         """Change the fields that the mask names; runs that are due but have not started are skipped, as in the API."""
@@ -200,7 +200,7 @@ class Schedules:
             schedule = self._active(number)
             if schedule and schedule.content.get("lastScheduledRunResponse", {}).get("runResponse") != text:
                 self._log(f"schedule {schedule.content['displayName']}: {text}")
-                self._store.keep(COLLECTION, number, firing.failed(schedule, text))
+                self._store.keep(COLLECTION, number, firing.note_failure(schedule, text))
 
     def _active(self, number: str) -> Schedule | None:
         content = self._store.read(COLLECTION, number)

@@ -11,7 +11,7 @@ from localvertex.api.access.step_access import StepAccess
 from localvertex.api.steps.endpoint import StepsEndpoint
 from localvertex.containers.serving.machine import Machine
 from localvertex.errors import TaskFailed
-from localvertex.executors.steps_api import Endpoints
+from localvertex.executors.api_access import Endpoints
 from localvertex.runner.options import Options
 from localvertex_base import extras
 

@@ -83,7 +83,7 @@ class Resources:
                 shutil.rmtree(folder)
             # The record comes last, so that an interrupted deletion can be completed.
             self._store.remove(place.collection, place.id)
-        return self._operations.done(call, "DeleteOperationMetadata")
+        return self._operations.finished_operation(call, "DeleteOperationMetadata")
 
     def _check(self, content: Resource) -> Resource:
         """Check the fields with documented limits; the display name of a time series is a tag of any length."""
@@ -167,7 +167,7 @@ class Tensorboards(Resources):
                     if is_other and each.pop("isDefault", False):
                         self._store.keep(self.kind.collection, each["name"].rpartition("/")[2], each)
         response = {"@type": f"{TYPES}.{call.version}.Tensorboard"} | created
-        return self._operations.done(call, "CreateTensorboardOperationMetadata", response)
+        return self._operations.finished_operation(call, "CreateTensorboardOperationMetadata", response)
 
     def _to_resource(self, resource: Resource) -> Resource:
         return resource | {"blobStoragePathPrefix": f"{_BLOBS}/{resource['name'].rpartition('/')[2]}"}

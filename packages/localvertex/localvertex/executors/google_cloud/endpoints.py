@@ -5,9 +5,9 @@ from contextlib import AbstractContextManager
 from typing import Any, Literal
 
 from localvertex.errors import TaskFailed
+from localvertex.executors.api_access import EndpointCall, Endpoints
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.launcher import launcher_payload, without_empty, write_resource
-from localvertex.executors.steps_api import EndpointCall, Endpoints
 from localvertex.processes import logs
 
 LAUNCHER = "google_cloud_pipeline_components.container.v1.endpoint.{}.launcher"

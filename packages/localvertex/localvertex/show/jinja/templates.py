@@ -45,7 +45,7 @@ def visible(value: Any) -> Any:
     return value
 
 
-def breakable(text: str) -> Markup:
+def _breakable(text: str) -> Markup:
     """Return an id or a path that may be broken after its separators."""
     return Markup("<wbr>").join(_AFTER_SEPARATOR.split(visible(str(text))))
 
@@ -75,7 +75,7 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"wrapped": breakable, "shown": as_text, "file": _file_link}
+    environment.filters |= {"wrapped": _breakable, "shown": as_text, "file": _file_link}
     environment.globals["policy"] = policy()
     return environment
 

@@ -38,27 +38,27 @@ class Live(Display):
         self._live = RichLive(console=self._console, auto_refresh=False, transient=True)
         self._thread = threading.Thread(target=self._keep_drawing, name="live view", daemon=True)
 
-    def started(self, run_dir: Path, root: Task) -> None:
+    def on_start(self, run_dir: Path, root: Task) -> None:
         """Start drawing."""
         self._root = root
         self._print(Text(opening_line(run_dir, root)))
         self._live.start()
         self._thread.start()
 
-    def changed(self, task: Task) -> None:
+    def on_change(self, task: Task) -> None:
         """Print a finished step above the running ones, where it stays on the screen."""
         if task.state.is_final and task.is_step and task.path:
             self._print(Text(f"{task.title}: {describe(task)}"))
 
-    def warned(self, text: str) -> None:
+    def on_warning(self, text: str) -> None:
         """Print it above the steps."""
         self._print(Text(between_words(f"warning: {text}", self._console.width), style="yellow"))
 
-    def reported(self, text: str) -> None:
+    def on_report(self, text: str) -> None:
         """Print it above the steps."""
         self._print(Text(between_words(text, self._console.width)))
 
-    def ended(self, record: dict[str, Any]) -> None:
+    def on_end(self, record: dict[str, Any]) -> None:
         """Stop drawing; the summary follows."""
         self._has_ended.set()
         if self._thread.is_alive():

@@ -23,8 +23,8 @@ Endpoints = Callable[[EndpointCall], dict[str, Any]]
 """The endpoints of a work directory: carries out a call, and returns what Vertex AI does, in its JSON."""
 
 
-class StepsApi(Protocol):
-    """The API of a run's steps."""
+class ApiAccess(Protocol):
+    """Access of a run's steps to the API."""
 
     def open_endpoint(self, machine: Machine, warn: Callable[[str], None]) -> AbstractContextManager[object]:
         """Let the processes of a machine call the API.

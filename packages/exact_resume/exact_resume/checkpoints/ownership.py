@@ -1,4 +1,4 @@
-"""Which run a checkpoint directory belongs to: another one is refused before it writes, takes or removes anything."""
+"""Find the run that owns a checkpoint folder, and refuse another run before it changes anything."""
 
 from collections.abc import Mapping
 from typing import Any

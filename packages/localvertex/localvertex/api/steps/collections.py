@@ -21,7 +21,7 @@ Methods = Mapping[str, tuple[str, str, Method]]
 """Of a collection: HTTP method, path after the collection's, implementation."""
 
 
-class Offered:
+class StepApi:
     """The models and endpoints of a work directory, and the operations.
 
     Args:
