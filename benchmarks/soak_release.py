@@ -41,7 +41,7 @@ def _soak(folder: Path, options: argparse.Namespace) -> None:
     subprocess.run(words, cwd=Path(__file__).parent.parent, check=True, stdout=subprocess.DEVNULL)
     release = KilledRelease(folder, folder / "build" / "image_training.json")
     release.prepare()
-    print(f"work directory: {folder}", flush=True)
+    print(f"work folder: {folder}", flush=True)
     begin = time.monotonic()
     assert release.resume() == 0, release.output
     undisturbed_seconds = time.monotonic() - begin

@@ -158,7 +158,7 @@ class _Soak:
             yield draw.choice(list({**kinds, **(faults.LAST if is_last else {})}.items()))
 
     def _undisturbed_run(self, num_workers: int, metric: str) -> Path:
-        """Return the checkpoint directory of a run without a fault."""
+        """Return the checkpoint folder of a run without a fault."""
         from tests.support.forked_job import ForkedJob
 
         if (key := (num_workers, metric)) not in self._undisturbed:

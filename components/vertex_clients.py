@@ -1,6 +1,6 @@
 """The one place that makes clients of Vertex AI, for steps and for commands, and that calls them from steps.
 
-A step of a local run reaches the registry of its work directory as it would reach Vertex AI: the file that an
+A step of a local run reaches the registry of its work folder as it would reach Vertex AI: the file that an
 environment variable names has address and token. Without that file the step fails, and never calls Google.
 """
 
@@ -26,7 +26,7 @@ LOG_IN = "gcloud auth application-default login"
 """The command that gives programs the user's credentials."""
 
 _LOCAL_PROJECT = "local-project"
-"""Any id will do: the local registry belongs to a work directory."""
+"""Any id will do: the local registry belongs to a work folder."""
 
 _SECONDS = 60.0
 """For one answer; the clients' own limit of 5 s is too short for a service that is starting."""

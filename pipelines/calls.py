@@ -49,7 +49,7 @@ def _explain(error: GoogleError, location: Location) -> str:
         return f"the Vertex AI API is not enabled in {location.project}: run `{enable}` ({text})"
     if error.code == 403 and location.is_local and _FROM_LOCAL in text:
         return (
-            f"{location.url} does not accept the token of the work directory {location.work_dir}; add --work-dir with "
+            f"{location.url} does not accept the token of the work folder {location.work_dir}; add --work-dir with "
             "the folder of the server, and look whether `python -m localvertex serve` runs there as you"
         )
     server = ", and is `python -m localvertex serve` running" if location.is_local else ""

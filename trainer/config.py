@@ -51,7 +51,7 @@ class TrainConfig:
     weights: str = _hyperparameter(
         "default",
         "Weights to start from: default (imagenet where the model has them, else none), imagenet, none, a path to a"
-        " .weights.h5 or .keras file, or run:FOLDER with the checkpoint directory of a finished run; in a pipeline"
+        " .weights.h5 or .keras file, or run:FOLDER with the checkpoint folder of a finished run; in a pipeline"
         " run:ID or model:NAME@ALIAS.",
     )
     trainable: str = _hyperparameter(

@@ -30,7 +30,7 @@ def _predict(model: "LoadedModel", path: str) -> npt.NDArray[np.float32]:
         with open(path, "rb") as file:
             data = file.read()
     except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}; current directory: {os.getcwd()})") from error
+        raise UserError(f"{path}: cannot be read ({error.strerror}; current folder: {os.getcwd()})") from error
     try:
         images.decode(data)
     except images.BadImage as error:

@@ -160,9 +160,7 @@ def _finished_dataset(wanted: PrepareRequest, history: NoHistory) -> PreparedRes
             again = _prepare(elsewhere, ReadOnlyHistory(history))
         if again.entry.is_equal(expected):
             return dataclasses.replace(again, entry=expected, previous=tuple(previous))
-    raise UserError(
-        f"output directory {wanted.output_directory!r} exists and is not empty; give a new one or remove it"
-    )
+    raise UserError(f"output folder {wanted.output_directory!r} exists and is not empty; give a new one or remove it")
 
 
 def _is_there(entry: HistoryEntry, wanted: PrepareRequest) -> bool:
@@ -195,7 +193,7 @@ def _check_arguments(output_directory: str, image_size: int, max_examples: int, 
         raise UserError(f"max_examples={quote(max_examples)} is out of range; use 0 (all) or a number of images")
     if not 0 <= max_bad_fraction < 1:
         raise UserError(f"max_bad_fraction={max_bad_fraction} is out of range; use 0 or more, below 1, such as 0.1")
-    outputs.check_folder("output directory", output_directory)
+    outputs.check_folder("output folder", output_directory)
 
 
 def _check_state(pipeline_root: str, history: NoHistory, output_directory: str) -> None:
@@ -208,7 +206,7 @@ def _check_state(pipeline_root: str, history: NoHistory, output_directory: str) 
     )
     if f"{folder}/".startswith(f"{output}/"):
         raise UserError(
-            f"pipeline root {pipeline_root!r} is in the output directory {output_directory!r}, which has to be empty;"
+            f"pipeline root {pipeline_root!r} is in the output folder {output_directory!r}, which has to be empty;"
             " give another one"
         )
 

@@ -172,7 +172,7 @@ def parser() -> argparse.ArgumentParser:
         "--tensorboard-directory",
         metavar="DIR",
         default="",
-        help="folder for TensorBoard [$AIP_TENSORBOARD_LOG_DIR, or `tensorboard` in the checkpoint directory]",
+        help="folder for TensorBoard [$AIP_TENSORBOARD_LOG_DIR, or `tensorboard` in the checkpoint folder]",
     )
     paths.add_argument("--job-dir", metavar="DIR", default="", help="job folder, as AI Platform Training passed it")
     config.add_flags(made)

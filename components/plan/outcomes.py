@@ -37,7 +37,7 @@ def conclusion(checkpoint_directory: str, release: Release, registry: Callable[[
     """Describe the outcome of a finished run; empty while something is left to do.
 
     Args:
-        checkpoint_directory: Checkpoint directory of a run that `result_file.is_finished`.
+        checkpoint_directory: Checkpoint folder of a run that `result_file.is_finished`.
         release: Requested steps.
         registry: Connects to the registry; called only if a note is about one of its versions.
 

@@ -1,4 +1,4 @@
-"""Models and versions in the Model Registry: Vertex AI's, or in a local run the one of the work directory."""
+"""Models and versions in the Model Registry: Vertex AI's, or in a local run the one of the work folder."""
 
 import re
 from collections.abc import Mapping, Sequence

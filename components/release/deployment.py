@@ -37,7 +37,7 @@ def deploy(
 
     Args:
         registered_version: Resource name of the version, projects/P/locations/R/models/ID@NUMBER.
-        checkpoint_directory: Checkpoint directory of the run.
+        checkpoint_directory: Checkpoint folder of the run.
         dataset_directory: The dataset that the version was evaluated on.
         predictions_path: Predictions of `evaluate`.
         region: Of the model and the endpoint.

@@ -35,7 +35,7 @@ def record(
         metrics: Metrics of `evaluate`, by name.
         confusion_matrix: Metadata of kfp's ClassificationMetrics.
         is_promoted: Whether the version becomes the champion.
-        checkpoint_directory: Checkpoint directory of the run.
+        checkpoint_directory: Checkpoint folder of the run.
         model_name: Display name in the registry.
         serving_image: Container image that serves the model, as the pipeline's parameter gives it.
         region: Region of the registry.

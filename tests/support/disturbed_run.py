@@ -45,11 +45,11 @@ class DisturbedRun:
     """One run. An AssertionError is a defect.
 
     Args:
-        folder: Checkpoint directory, which exists; logs are beside it. It is a small disk if faults are to fill it.
+        folder: Checkpoint folder, which exists; logs are beside it. It is a small disk if faults are to fill it.
         draw: Random numbers.
-        arguments: Of `trainer.task`, without the checkpoint directory.
+        arguments: Of `trainer.task`, without the checkpoint folder.
         num_workers: 1 or 2.
-        undisturbed: Checkpoint directory of an equal run without faults.
+        undisturbed: Checkpoint folder of an equal run without faults.
         is_forked: Whether jobs are forked from this process.
     """
 

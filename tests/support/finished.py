@@ -21,7 +21,7 @@ def write_finished_run(
     """Write the checkpoint of step 1 and the result of a run.
 
     Args:
-        directory: Its checkpoint directory.
+        directory: Its checkpoint folder.
         run_id: Its id.
         identity: What decides it.
         accuracy: Of the best step, on the validation split.

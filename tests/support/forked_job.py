@@ -44,7 +44,7 @@ class ForkedJob(Job):
         """Describe the job.
 
         Args:
-            folder: Checkpoint directory; the logs are beside it.
+            folder: Checkpoint folder; the logs are beside it.
             arguments: Of `trainer.task`.
             num_workers: Number of workers with the chief.
             job_id: The service's id of the job.

@@ -14,7 +14,7 @@ from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list
 
 FILE = "seen_images"
-"""In a checkpoint directory, a folder with starting weights, and `assets.extra` of an exported model."""
+"""In a checkpoint folder, a folder with starting weights, and `assets.extra` of an exported model."""
 Hashes = npt.NDArray[np.uint64]
 _DIGITS = 16
 _STORED = np.dtype(">u8")

@@ -90,7 +90,7 @@ def pin(weights: StartingWeights, directory: str) -> None:
 
 
 def read(directory: str, expected: str) -> StartingWeights:
-    """Return the weights in a folder: a copy from `pin`, or the checkpoint directory of a finished run.
+    """Return the weights in a folder: a copy from `pin`, or the checkpoint folder of a finished run.
 
     Args:
         directory: Local or gs://; empty: not known.
@@ -128,7 +128,7 @@ def _read_pin(directory: str) -> StartingWeights:
 
 
 def resolve(config: TrainConfig, folder: str, checkpoint_directory: str) -> tuple[TrainConfig, str]:
-    """Resolve run:FOLDER for a training that was not planned, once for its checkpoint directory.
+    """Resolve run:FOLDER for a training that was not planned, once for its checkpoint folder.
 
     Args:
         config: As given.
@@ -144,7 +144,7 @@ def resolve(config: TrainConfig, folder: str, checkpoint_directory: str) -> tupl
     if config.weights.startswith(references.MODEL):
         raise UserError(
             f"weights={config.weights!r} is looked up by the pipeline's step plan only; give run:FOLDER with the"
-            " checkpoint directory of a finished run"
+            " checkpoint folder of a finished run"
         )
     if not config.weights.startswith(references.RUN):
         return config, folder

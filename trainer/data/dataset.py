@@ -129,7 +129,7 @@ def load(directory: str) -> Dataset:
     content = storage.read_json(path)
     if content is None and not storage.exists(path):
         raise UserError(
-            f"no prepared dataset at {directory!r}: {METADATA_FILE} not found (current directory: {os.getcwd()});"
+            f"no prepared dataset at {directory!r}: {METADATA_FILE} not found (current folder: {os.getcwd()});"
             " make one with `python -m trainer.prepare`"
         )
     check_metadata(content, path, format_version=FORMAT_VERSION)

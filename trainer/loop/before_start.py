@@ -15,7 +15,7 @@ def check(config: TrainConfig, data: Dataset, directory: str, run_identity: dict
 
     Raises:
         UserError: The batch is larger than the training split, or the weights file is missing.
-        InputError: The checkpoint directory contains another run.
+        InputError: The checkpoint folder contains another run.
     """
     check_batch_size(config.global_batch_size, data.num_examples["train"])
     # A function of the user's own interprets the text.

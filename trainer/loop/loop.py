@@ -87,7 +87,7 @@ def train(
         Whether the run is finished and result.json written; False after a stop request, which also triggers a save.
 
     Raises:
-        InputError: The checkpoint directory contains another run.
+        InputError: The checkpoint folder contains another run.
         TrainingError: The loss is not finite, or the last checkpoint cannot be saved.
     """
     # 1. Restore weights, optimizer, step, best, digests. The data's order and all random numbers follow from the step.

@@ -52,15 +52,15 @@ def restore(
     Args:
         learner: Receives variables, step and loss scaling.
         sync: Synchronisation with the other workers.
-        directory: Checkpoint directory, shared by all workers.
+        directory: Checkpoint folder, shared by all workers.
         empty: Checkpoint of step 0 with the run's identity.
         lease: Held by the chief, which selects the checkpoint and removes the remains of killed or former writers; None
             on other workers.
         log_event: Receives the notices about skipped checkpoints and the restore event.
 
     Raises:
-        InputError: The directory contains another run.
-        UserError: A worker does not share the directory.
+        InputError: The folder contains another run.
+        UserError: A worker does not share the folder.
         OSError: A checkpoint cannot be read now; nothing was removed.
     """
     started, checkpoint, passed_over = time.monotonic(), empty, list[int]()

@@ -60,7 +60,7 @@ class Training:
     run_id: str
     identity: dict[str, Any]
     directory: str
-    """Checkpoint directory."""
+    """Checkpoint folder."""
     cluster: Cluster
     stop: StopRequest
 
@@ -96,11 +96,11 @@ class Training:
 
     @functools.cached_property
     def lease(self) -> Lease:
-        """The right to write into the checkpoint directory, which only the chief takes."""
+        """The right to write into the checkpoint folder, which only the chief takes."""
 
         def pause(seconds: float) -> None:
             if self.stop.is_set:
-                print(f"{self.stop.signal_name}: stopped while waiting for the checkpoint directory", flush=True)
+                print(f"{self.stop.signal_name}: stopped while waiting for the checkpoint folder", flush=True)
                 raise TimedOut(self.stop.exit_code)
             time.sleep(seconds)
 
@@ -108,7 +108,7 @@ class Training:
         return Lease(self.directory, job, pause=pause, report=lambda text: print(text, flush=True))
 
     def watch_lease(self) -> None:
-        """Wait until no other job trains in the checkpoint directory, before anything is written there.
+        """Wait until no other job trains in the checkpoint folder, before anything is written there.
 
         Raises:
             NotHolder: Another job trains there.
@@ -120,7 +120,7 @@ class Training:
             self.lease.watch()
 
     def release_lease(self) -> None:
-        """Release the lease if this process holds it, so that any job can take the directory."""
+        """Release the lease if this process holds it, so that any job can take the folder."""
         if self.lease.is_taken:
             with contextlib.suppress(OSError):
                 self.lease.release(has_checkpoint=bool(checkpoints.steps(self.directory)))
@@ -149,10 +149,10 @@ class Training:
         ]
 
     def refuse_other_run(self) -> None:
-        """Refuse a directory with another run before anything is written there, the event log included.
+        """Refuse a folder with another run before anything is written there, the event log included.
 
         Raises:
-            InputError: The directory contains another run, or an exact run that was trained on other devices.
+            InputError: The folder contains another run, or an exact run that was trained on other devices.
         """
         if found := ownership.identity_in(self.directory):
             expected = self.identity_beside(found)
@@ -299,7 +299,7 @@ class Training:
         ]
 
     def log_start(self, num_devices: int, log_event: Observer) -> None:
-        """Make the checkpoint directory and log the event that opens this process's part of the event log."""
+        """Make the checkpoint folder and log the event that opens this process's part of the event log."""
         try:
             storage.make_directory(self.directory)
         except OSError as error:
@@ -307,7 +307,7 @@ class Training:
                 raise
             reason = error.strerror or error
             raise UserError(
-                f"checkpoint directory {self.directory!r} cannot be created ({reason}); give another one"
+                f"checkpoint folder {self.directory!r} cannot be created ({reason}); give another one"
             ) from error
         if self.cluster.is_chief:
             # Only now that TensorFlow has connected the machines, because that call would have stopped the heartbeat.

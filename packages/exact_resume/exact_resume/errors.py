@@ -2,7 +2,7 @@
 
 
 class InputError(ValueError):
-    """The caller's input is wrong, such as a directory with another run; retrying cannot help.
+    """The caller's input is wrong, such as a folder with another run; retrying cannot help.
 
     The message is one line: what was found, what was expected, what to do.
     """

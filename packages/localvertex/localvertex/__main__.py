@@ -46,7 +46,7 @@ def _parser() -> cli.Parser:
     _add_serve(commands)
     _add_console(commands)
     about = {
-        "list": "list the runs of the work directory",
+        "list": "list the runs of the work folder",
         "show": "show one run: steps, metrics, models, error",
         "logs": "print the log of one task, or of all tasks",
         "clean": "remove finished runs; keep models, checkpoints, caches and all files in use",

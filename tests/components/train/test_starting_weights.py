@@ -80,7 +80,7 @@ def finish(training: Path, data: Dataset, **changes: Any) -> str:
 
 @pytest.fixture
 def training(tmp_path: Path) -> Path:
-    """The folder of all runs below the pipeline root, which is the work directory of a local run."""
+    """The folder of all runs below the pipeline root, which is the work folder of a local run."""
     return tmp_path / "training"
 
 

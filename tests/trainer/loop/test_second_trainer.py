@@ -1,4 +1,4 @@
-"""Two jobs on one checkpoint directory, as real processes: one trains, and a former one leaves without a trace."""
+"""Two jobs on one checkpoint folder, as real processes: one trains, and a former one leaves without a trace."""
 
 import contextlib
 import json

@@ -43,7 +43,7 @@ def list_folder(directory: str, count: Count = ignore_count) -> Listing:
     path = os.path.abspath(os.path.expanduser(directory))
     if not os.path.isdir(path):
         raise UserError(
-            f"source {directory!r} not found: {path} is not a folder (current directory: {os.getcwd()});"
+            f"source {directory!r} not found: {path} is not a folder (current folder: {os.getcwd()});"
             f" give digits, tfds:NAME, or a folder of images; training needs one sub-folder per class"
         )
     if is_of_kernel(os.path.realpath(path)) or os.path.realpath(path) == "/":

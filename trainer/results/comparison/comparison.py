@@ -41,7 +41,7 @@ def compare(
     Args:
         data: The dataset of the run.
         chosen: Its best checkpoint.
-        checkpoint_directory: Its checkpoint directory.
+        checkpoint_directory: Its checkpoint folder.
         champion_folder: The champion's SavedModel.
         source: The source of the dataset; read again if the image sizes differ.
         min_compared_images: Fewest images that neither has seen.

@@ -106,10 +106,10 @@ class CheckpointWriter:
         log_event: Observer,
         passed_over: Iterable[int] = (),
     ) -> None:
-        """Write into a directory.
+        """Write into a folder.
 
         Args:
-            directory: Checkpoint directory.
+            directory: Checkpoint folder.
             lease: The right to write there.
             keep: Number of newest checkpoints to keep.
             best: Best of the checkpoint that the run resumed from.

@@ -81,7 +81,7 @@ def save(directory: str, checkpoint: Checkpoint, fence: Fence = UNFENCED) -> str
     """Write a checkpoint; if an intact one of this step exists, only replace its manifest.
 
     Args:
-        directory: Checkpoint directory.
+        directory: Checkpoint folder.
         checkpoint: Content to write.
         fence: Refuses the commit if another process has replaced this one.
 
@@ -186,7 +186,7 @@ def best_kept(directory: str, best: Best, validations: Iterable[Best]) -> Best:
     """Return the best step if its checkpoint is intact, otherwise the best step with an intact checkpoint.
 
     Args:
-        directory: Checkpoint directory.
+        directory: Checkpoint folder.
         best: The best of all steps.
         validations: Scores of all validations, in order of their steps.
     """
@@ -248,7 +248,7 @@ def needed_steps(directory: str, present: Sequence[int], best_step: int) -> set[
     """Return the step of the best checkpoint and, if that is lost, the step from which the next start resumes.
 
     Args:
-        directory: Checkpoint directory.
+        directory: Checkpoint folder.
         present: Steps of the checkpoints there, newest first.
         best_step: Step of the best checkpoint; 0: none yet.
     """

@@ -1,4 +1,4 @@
-"""The lease on a checkpoint directory: one job writes there, and its heartbeat shows other jobs that it lives.
+"""The lease on a checkpoint folder: one job writes there, and its heartbeat shows other jobs that it lives.
 
 The holder is a job of the service; its restarts take the lease at once. Another job watches the heartbeat by its own
 clock. If the heartbeat changes, the watching job exits. If it has stopped, the watching job takes the lease.
@@ -36,7 +36,7 @@ class NotHolder(RunError):
 
 
 class Lease:
-    """The right to write into a checkpoint directory; a former holder that wakes up after a freeze loses it."""
+    """The right to write into a checkpoint folder; a former holder that wakes up after a freeze loses it."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Lease:
         """Prepare the lease; `take` takes it.
 
         Args:
-            directory: Checkpoint directory.
+            directory: Checkpoint folder.
             job: The service's id of this job, the same after a restart; empty: use a random id for this process.
             pause: Waits for a number of seconds; may raise an exception to end the watch.
             report: Receives a line before a watch.
@@ -164,7 +164,7 @@ class Lease:
         return self.is_taken
 
     def release(self, *, has_checkpoint: bool = False) -> None:
-        """Release the lease if this process holds it, so that any job can take the directory.
+        """Release the lease if this process holds it, so that any job can take the folder.
 
         Args:
             has_checkpoint: Whether to keep the file with its last holder, which machines of a former job read.

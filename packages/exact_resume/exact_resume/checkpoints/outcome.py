@@ -98,7 +98,7 @@ def note_evaluation(
     """Record the test results of the checkpoint of a step.
 
     Args:
-        checkpoint_directory: Checkpoint directory of the run.
+        checkpoint_directory: Checkpoint folder of the run.
         step: Step of the checkpoint.
         metric: Name of the metric.
         score: Its value, 0 to 1.
@@ -122,7 +122,7 @@ def note_comparison(
     """Record how the run's best checkpoint compares with the champion.
 
     Args:
-        checkpoint_directory: Checkpoint directory of the run.
+        checkpoint_directory: Checkpoint folder of the run.
         champion: Version that it was compared with, projects/.../models/ID@VERSION; empty for none, and where a later
             comparison with it may have another result.
         is_promoted: Whether it is to take the champion's place.
@@ -138,7 +138,7 @@ def note_registration(checkpoint_directory: str, *, model_name: str, serving_ima
     """Record that the run's best checkpoint is in the Model Registry, and under which name.
 
     Args:
-        checkpoint_directory: Checkpoint directory of the run.
+        checkpoint_directory: Checkpoint folder of the run.
         model_name: Display name in the registry.
         serving_image: Container image that serves the model, as the pipeline's parameter gives it.
         resource_name: Model and version, projects/.../models/ID@VERSION.
@@ -153,7 +153,7 @@ def note_deployment(checkpoint_directory: str, *, endpoint: str, resource_name: 
     A deployment that began and is not live is tried again, also if the aliases were given back to another version.
 
     Args:
-        checkpoint_directory: Checkpoint directory of the run.
+        checkpoint_directory: Checkpoint folder of the run.
         endpoint: Display name of the endpoint.
         resource_name: Version, projects/.../models/ID@VERSION.
         is_live: Whether the version answers all requests of the endpoint.

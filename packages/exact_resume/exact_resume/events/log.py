@@ -36,7 +36,7 @@ _URGENT = ("start", "notice", "exit")
 
 
 class EventLog:
-    """Appends to `<checkpoint directory>/events/<replica>.jsonl`; docs/events.md describes every field."""
+    """Appends to `<checkpoint folder>/events/<replica>.jsonl`; docs/events.md describes every field."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ time.sleep(600)
 
 @pytest.fixture(params=["local", "gs"])
 def directory(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty checkpoint directory."""
+    """An empty checkpoint folder."""
     if request.param == "local":
         return str(tmp_path)
     request.getfixturevalue("server")

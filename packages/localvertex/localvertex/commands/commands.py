@@ -147,7 +147,7 @@ def _agrees(question: str) -> bool:
 
 
 def _console_command(options: argparse.Namespace) -> int:
-    """Run `console`: open the console of the server that uses the work directory, or serve until stopped."""
+    """Run `console`: open the console of the server that uses the work folder, or serve until stopped."""
     _check_serve_is_installed(options.command)
     from localvertex.console import opening
 

@@ -1,4 +1,4 @@
-"""The API's collections and pages over one work directory, and their methods by path."""
+"""The API's collections and pages over one work folder, and their methods by path."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -73,7 +73,7 @@ class Service:
         return Deployments(machine, log)
 
     def hold(self) -> None:
-        """Lock the work directory for this server.
+        """Lock the work folder for this server.
 
         Raises:
             UserError: Another server uses it.

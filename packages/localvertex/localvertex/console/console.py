@@ -25,7 +25,7 @@ from localvertex.console.schedules.routes import ScheduleRoutes
 
 
 class Console:
-    """The console of one work directory.
+    """The console of one work folder.
 
     Args:
         store: The records of the server.

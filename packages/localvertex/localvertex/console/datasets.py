@@ -13,7 +13,7 @@ _MAX_DATASETS, _MAX_RUNS = 100, 20
 
 
 class Datasets:
-    """The datasets of a work directory.
+    """The datasets of a work folder.
 
     Args:
         store: The records of the server, whose index has the outputs of all runs.

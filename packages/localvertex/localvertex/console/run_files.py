@@ -34,10 +34,10 @@ _TYPES = {
 
 
 class RunFiles:
-    """The files below the runs of a work directory.
+    """The files below the runs of a work folder.
 
     Args:
-        work_dir: The work directory.
+        work_dir: The work folder.
     """
 
     def __init__(self, work_dir: Path) -> None:
@@ -45,7 +45,7 @@ class RunFiles:
 
     @property
     def routes(self) -> list[Route]:
-        """The folders of the work directory, so that links between files work here, too."""
+        """The folders of the work folder, so that links between files work here, too."""
 
         async def model(request: Request) -> Response:
             # Pages of runs link to the folder of a model's version.

@@ -46,7 +46,7 @@ class IsolatedCredentials(ABC):
         self.secrets = Secrets()
         """The secrets that the processes have received."""
         self.step_file = StepFile()
-        """How they find the registry of the work directory."""
+        """How they find the registry of the work folder."""
 
     is_users: ClassVar[bool] = False
     """Whether they are the user's own, which a metadata server of localvertex would hide."""

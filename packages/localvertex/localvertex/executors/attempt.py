@@ -74,7 +74,7 @@ class Attempt:
         """Return a word of a command with its placeholders replaced.
 
         Paths within a longer text are mostly in the script of a shell. As on Vertex AI they have no character there
-        that a shell would take for something else: an unusual work directory is replaced by a link to it.
+        that a shell would take for something else: an unusual work folder is replaced by a link to it.
         """
         template = self.context.buckets.to_local_paths(template)
         text, work_dir = self.resolve(template), str(self.context.work_dir)
@@ -87,7 +87,7 @@ class Attempt:
 
     @property
     def link(self) -> Path:
-        """Return the link to the work directory that `resolve_word` makes if it needs one."""
+        """Return the link to the work folder that `resolve_word` makes if it needs one."""
         return self.temporary / "work"
 
     def run(self, command: list[str], env: dict[str, str], clean_up: list[str] | None = None) -> int:

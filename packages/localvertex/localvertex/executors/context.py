@@ -79,7 +79,7 @@ class Context:
 
     @property
     def private_dir(self) -> Path:
-        """Return the folder of caches and environments, shared by all runs of the work directory."""
+        """Return the folder of caches and environments, shared by all runs of the work folder."""
         return self.work_dir / record.PRIVATE
 
     @property

@@ -59,7 +59,7 @@ class ModelUploadExecutor(LauncherExecutor):
             raise TaskFailed(f"cannot register the model: {error}", is_retryable=False) from None
         if version.uncopied:
             context.warnings.add(
-                f"{attempt.label}: {version.uncopied} contains the work directory, so the registry uses the model's "
+                f"{attempt.label}: {version.uncopied} contains the work folder, so the registry uses the model's "
                 "files where they are, without a copy of its own"
             )
         name = f"projects/{project}/locations/{location}/models/{version.model_id}@{version.number}"

@@ -109,7 +109,7 @@ class ReplicaCommands:
         )
         if writable is None:
             raise TaskFailed(
-                f"base_output_directory {base}: a container command may write only in the work directory "
+                f"base_output_directory {base}: a container command may write only in the work folder "
                 f"({work_dir}), outside of other runs; choose a folder there",
                 is_retryable=False,
             )

@@ -47,6 +47,6 @@ def notes_of(file: PipelineFile, inputs: Values, buckets: Buckets) -> list[str]:
     ]
     directory = file.pipeline.job.output_directory
     if directory and buckets.root is None:
-        text = "outputs go to the work directory instead; --gcs-root DIR keeps them in DIR/BUCKET"
+        text = "outputs go to the work folder instead; --gcs-root DIR keeps them in DIR/BUCKET"
         settings.append(f"runtimeConfig.gcsOutputDirectory {directory}: {text}")
     return [*settings, *filter(None, rounded)]

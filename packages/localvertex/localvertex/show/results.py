@@ -20,7 +20,7 @@ class NothingNew:
     identity: str
     work_dir: Path
     earlier: dict[str, Any] | None
-    """The record of that run; None when it is no longer in the work directory."""
+    """The record of that run; None when it is no longer in the work folder."""
 
     @property
     def sentence(self) -> str:

@@ -1,8 +1,8 @@
-"""`datasets.json` in the work directory: the user's own files, by the names of datasets in Vertex AI.
+"""`datasets.json` in the work folder: the user's own files, by the names of datasets in Vertex AI.
 
     {"projects/my-project/locations/us-central1/datasets/123": "../data/flowers"}
 
-A relative path starts at the work directory.
+A relative path starts at the work folder.
 """
 
 import json

@@ -47,7 +47,7 @@ class ModelVersions(ModelRecords):
 
     @classmethod
     def of(cls, work_dir: Path, model_id: str, check_stopped: Callable[[], None] = lambda: None) -> "ModelVersions":
-        """Return the versions of a model of the work directory; it has none if it does not exist."""
+        """Return the versions of a model of the work folder; it has none if it does not exist."""
         return cls(work_dir / "models" / model_id, check_stopped)
 
     @contextmanager

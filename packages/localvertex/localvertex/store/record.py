@@ -18,7 +18,7 @@ from localvertex_base.userinput import atomic_write
 FILE, PAGE, LOCK = "run.json", "run.html", ".lock"
 
 PRIVATE = ".localvertex"
-"""Folder of the work directory for caches and environments."""
+"""Folder of the work folder for caches and environments."""
 
 FORMAT = 1
 

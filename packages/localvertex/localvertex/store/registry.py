@@ -132,7 +132,7 @@ def _is_of_server(path: Path, work_dir: Path) -> bool:
 
 
 def _own_folder(path: Path, work_dir: Path) -> Path | None:
-    """Return the folder of the work directory that contains a path and that localvertex made, None for any other."""
+    """Return the folder of the work folder that contains a path and that localvertex made, None for any other."""
     if not path.is_relative_to(work_dir) or path == work_dir:
         return None
     folder = work_dir / path.relative_to(work_dir).parts[0]

@@ -1,4 +1,4 @@
-"""The lock of a work directory's registry: one process at a time changes the records of models and endpoints.
+"""The lock of a work folder's registry: one process at a time changes the records of models and endpoints.
 
 Readers take no lock: each record is replaced as a whole.
 """
@@ -31,7 +31,7 @@ def locked(work_dir: Path, check_stopped: Callable[[], None] = lambda: None) -> 
             wait.
 
     Raises:
-        OSError: The work directory cannot be used, or its file system has no locks.
+        OSError: The work folder cannot be used, or its file system has no locks.
     """
     path = work_dir.resolve() / record.PRIVATE / _FILE
     paths: set[Path] = _held.__dict__.setdefault("paths", set())

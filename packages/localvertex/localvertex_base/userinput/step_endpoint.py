@@ -1,4 +1,4 @@
-"""The address and the token with which a step of a local run reaches the registry of its work directory.
+"""The address and the token with which a step of a local run reaches the registry of its work folder.
 
 `localvertex` writes them to a private file, which an environment variable of the step names.
 """

@@ -24,7 +24,7 @@ from localvertex.runner.engine import Options
 from localvertex.store import record
 
 _BUCKETS = "buckets"
-"""The folder of the work directory that has one folder per bucket."""
+"""The folder of the work folder that has one folder per bucket."""
 
 _INPUT_FIELDS = ("displayName", "jobSpec", "labels", "encryptionSpec")
 

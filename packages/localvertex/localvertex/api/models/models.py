@@ -1,6 +1,6 @@
 """models: versions and aliases in the local registry that `localvertex run` also writes to.
 
-The registry belongs to the work directory, not to a project or region, so every location shows all of it.
+The registry belongs to the work folder, not to a project or region, so every location shows all of it.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""pipelineJobs: a job is a run with the same engine and work directory as `localvertex run`."""
+"""pipelineJobs: a job is a run with the same engine and work folder as `localvertex run`."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress

@@ -57,7 +57,7 @@ def _live_state(run_dir: Path) -> str:
 
 
 class RunRecords:
-    """The runs of a work directory, also those that the server did not start."""
+    """The runs of a work folder, also those that the server did not start."""
 
     collection = "runs"
 

@@ -46,7 +46,7 @@ def file_of(body: dict[str, Any]) -> Iterator[Path]:
 
     Raises:
         ApiError: The pipeline cannot run here, or its parameters are wrong.
-        OSError: The work directory cannot be written to.
+        OSError: The work folder cannot be written to.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pipeline.json"

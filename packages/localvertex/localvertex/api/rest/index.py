@@ -95,7 +95,7 @@ def signature(path: str) -> Signature:
 
 
 class Index:
-    """The index of a work directory, which may be deleted or damaged at any time.
+    """The index of a work folder, which may be deleted or damaged at any time.
 
     Args:
         path: The file.

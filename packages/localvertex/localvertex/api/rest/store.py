@@ -81,7 +81,7 @@ class Store:
                 f"another server uses {self.folder.parent}; stop it, or choose another --work-dir"
             ) from None
         except OSError as error:
-            raise UserError(f"the work directory {self.folder.parent} cannot be used: {error.strerror}") from None
+            raise UserError(f"the work folder {self.folder.parent} cannot be used: {error.strerror}") from None
         return file
 
     def expect(self, collection: str, check: Check) -> None:

@@ -22,7 +22,7 @@ Methods = Mapping[str, tuple[str, str, Method]]
 
 
 class StepApi:
-    """The models and endpoints of a work directory, and the operations.
+    """The models and endpoints of a work folder, and the operations.
 
     Args:
         store: The records of the API.

@@ -1,4 +1,4 @@
-"""The endpoints of a work directory, called by steps in this process as others call them by HTTP."""
+"""The endpoints of a work folder, called by steps in this process as others call them by HTTP."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ from localvertex.executors.api_access import EndpointCall
 
 @contextmanager
 def local_endpoints(machine: Machine, log: Callable[[str], None]) -> Iterator[api_access.Endpoints]:
-    """Return the endpoints of the work directory; the processes that they start end with the block.
+    """Return the endpoints of the work folder; the processes that they start end with the block.
 
     Raises:
         TaskFailed: A request was refused.

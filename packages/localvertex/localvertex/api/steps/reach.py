@@ -32,7 +32,7 @@ class Reach:
 
     @contextmanager
     def endpoints(self, machine: Machine, log: Callable[[str], None]) -> Iterator[Endpoints]:
-        """Return the endpoints of the work directory; the processes that they start end with the block.
+        """Return the endpoints of the work folder; the processes that they start end with the block.
 
         Raises:
             TaskFailed: The packages that they need are not installed.

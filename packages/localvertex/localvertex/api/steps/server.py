@@ -50,7 +50,7 @@ class _Service:
         return self._step_api.collections
 
     def open(self) -> None:
-        """Do nothing: a server of the same work directory may run, which cleans up."""
+        """Do nothing: a server of the same work folder may run, which cleans up."""
 
     def close(self) -> None:
         self._held.close()
@@ -60,7 +60,7 @@ class StepServer:
     """The server of one run.
 
     Args:
-        machine: The processes of the run, and the work directory with the registry.
+        machine: The processes of the run, and the work folder with the registry.
         access: The token of the run.
         log: Called with each problem, as a line of text.
     """

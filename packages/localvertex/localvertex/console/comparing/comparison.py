@@ -19,7 +19,7 @@ _MIN_RUNS, _MAX_RUNS = 2, 8
 
 
 class Comparisons:
-    """Compares runs of a work directory; each answer is read from their records and files.
+    """Compares runs of a work folder; each answer is read from their records and files.
 
     Args:
         records: The runs.

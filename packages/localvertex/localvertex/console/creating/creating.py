@@ -12,7 +12,7 @@ from localvertex.console.local_route import LocalCall, local_route
 from localvertex_base.userinput.spelling import did_you_mean, quote
 
 _PROJECT, _REGION = "local-project", "us-central1"
-"""The location of the page's requests; the registry and the runs belong to the work directory."""
+"""The location of the page's requests; the registry and the runs belong to the work folder."""
 
 
 class Creating:

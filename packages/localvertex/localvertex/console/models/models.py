@@ -31,7 +31,7 @@ _MAX_CLASSES_BYTES = 4 << 20
 
 
 class ModelCatalogue:
-    """The models of a work directory.
+    """The models of a work folder.
 
     Args:
         store: The records of the server.

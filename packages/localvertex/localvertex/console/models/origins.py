@@ -16,7 +16,7 @@ _MAX_DATASETS = 5
 
 
 class Origins:
-    """The runs and endpoints of the work directory, read once for all versions of an answer.
+    """The runs and endpoints of the work folder, read once for all versions of an answer.
 
     Args:
         store: The records of the server.

@@ -1,4 +1,4 @@
-"""Retry, stop and delete, for every run of the work directory."""
+"""Retry, stop and delete, for every run of the work folder."""
 
 from typing import Any
 

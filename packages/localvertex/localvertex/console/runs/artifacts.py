@@ -1,4 +1,4 @@
-"""The artifacts of a step: what the page shows of each, and its files, only within the work directory."""
+"""The artifacts of a step: what the page shows of each, and its files, only within the work folder."""
 
 import codecs
 import itertools
@@ -44,7 +44,7 @@ _IMAGES = {
 """Kinds of images by their first bytes."""
 
 _PRIVATE = "api"
-"""The folder of the work directory with the token and the records of the server."""
+"""The folder of the work folder with the token and the records of the server."""
 
 
 class ArtifactOf:
@@ -95,7 +95,7 @@ class ArtifactOf:
             return ""
         if "://" in uri and not (uri.startswith("gs://") and self._buckets.root):
             return "It is not on this machine. The console contacts no other host."
-        return "It does not exist, or it is outside the work directory and the folders of buckets."
+        return "It does not exist, or it is outside the work folder and the folders of buckets."
 
     @property
     def _has_text(self) -> bool:
@@ -137,7 +137,7 @@ class ArtifactOf:
         return path.resolve() if root and path and is_file and (not name or is_inside(path, root)) else None
 
     def path(self) -> Path | None:
-        """Return where it is; None when it is missing, or not in the work directory or a bucket of the run."""
+        """Return where it is; None when it is missing, or not in the work folder or a bucket of the run."""
         try:
             path = Path(self._buckets.path_of(str(self._artifact["uri"])))
             is_there = path.is_absolute() and path.exists()

@@ -20,7 +20,7 @@ _FILE = "the file"
 
 
 class Graphs:
-    """The graphs of one work directory."""
+    """The graphs of one work folder."""
 
     def __init__(self, records: WatchedRuns) -> None:
         self._records, self._work_dir = records, records.work_dir

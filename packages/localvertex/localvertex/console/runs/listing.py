@@ -1,4 +1,4 @@
-"""The list of all runs of the work directory, from the index: a page reads only the records that have changed."""
+"""The list of all runs of the work folder, from the index: a page reads only the records that have changed."""
 
 from collections.abc import Generator
 from contextlib import closing

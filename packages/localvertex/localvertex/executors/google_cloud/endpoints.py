@@ -25,7 +25,7 @@ def payload_of(template: str, attempt: Attempt) -> dict[str, Any]:
 
 
 def local_endpoints(attempt: Attempt) -> AbstractContextManager[Endpoints]:
-    """Return the endpoints of the work directory; the processes that they start end with the step.
+    """Return the endpoints of the work folder; the processes that they start end with the step.
 
     Raises:
         TaskFailed: The run was started without an API.

@@ -144,7 +144,7 @@ class ModelRecords:
         """
         own, shared = object_in(self.folder / number / MODEL), self.shared
         if SOURCE in own:
-            # The work directory may have been moved or copied since.
+            # The work folder may have been moved or copied since.
             own["artifact_uri"] = str(self.folder.absolute() / number / FILES)
         of_version = own.get(VERSION_LABELS, {} if number == "1" else own.get("labels"))
         labels = {**_labels(shared.pop("labels", {})), **_labels(of_version)}

@@ -64,7 +64,7 @@ class Storage:
         self._lock = threading.Lock()
 
     def open(self) -> None:
-        """Remove the uploads that an earlier server left, which only the holder of the work directory may do."""
+        """Remove the uploads that an earlier server left, which only the holder of the work folder may do."""
         shutil.rmtree(self._private, ignore_errors=True)
 
     @property

@@ -42,7 +42,7 @@ DIFFERS = {
     "MetadataService.DeleteContext": _NO_LRO,
     "MetadataService.DeleteExecution": _NO_LRO,
     "ModelService.UploadModel": f"{_NO_LRO}; `gs://` files are not copied",
-    "ModelService.ListModels": "the models of the work directory, in every project and region",
+    "ModelService.ListModels": "the models of the work folder, in every project and region",
     "ModelService.DeleteModel": _NO_LRO,
     "ModelService.DeleteModelVersion": _NO_LRO,
     "ScheduleService.DeleteSchedule": _NO_LRO,

@@ -69,7 +69,7 @@ def holds(folder: str) -> None:
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StepEndpoint]:
-    """The endpoint of a work directory with a model."""
+    """The endpoint of a work folder with a model."""
     work_dir = tmp_path_factory.mktemp("runs")
     registry.add(work_dir, {"display_name": "pets"})
     with reachable(work_dir) as variables:

@@ -44,7 +44,7 @@ def test_a_list_of_500_runs_reads_only_what_has_changed(tmp_path: Path, page: Pa
     with files_opened() as opened:
         assert page()["total_size"] == 500
     first, begun = time.perf_counter() - begun, time.perf_counter()
-    # The job and its run, and the run once more as a run of the work directory.
+    # The job and its run, and the run once more as a run of the work folder.
     assert (len(set(opened)), len(opened)) == (1000, 1500)
     with files_opened() as opened:
         assert len(page(page_size="1000", filter='state="SUCCEEDED"')["runs"]) == 500
