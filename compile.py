@@ -170,6 +170,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    # What the imports made stays until the end; the collector would visit it again and again.
+    # Imported objects stay until the end; the collector would visit them again and again.
     gc.freeze()
     sys.exit(main())

@@ -3,7 +3,7 @@
     python -m benchmarks.soak training --num-faults 100 --seed 1
 
 Each run is a short exact training on one device, or of two workers in turns, with one to three faults. After each
-fault the same job or another one is started. In the end weights, batch digests, best step and result are those of an
+fault the same job or another one is started. In the end weights, batch digests, best step and result equal those of an
 undisturbed run; what is refused is refused by name and changes nothing. Prints a line per run and a table; the exit
 code is 1 if a run ends otherwise, whose files are then kept.
 """

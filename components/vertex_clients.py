@@ -143,7 +143,7 @@ def wait_for(operation: Any, *, what: str, seconds: float) -> Any:
         return _retry(partial(operation.result, timeout=seconds), what=what, is_repeatable=True)
     except Late:
         name = operation.operation.name
-        raise TrainingError(f"{what}: it takes longer than {seconds:g} s; look at the operation {name}") from None
+        raise TrainingError(f"{what}: it takes longer than {seconds:g} s; check the operation {name}") from None
 
 
 def _for_step(name: str, region: str, pipeline_root: str) -> Any:

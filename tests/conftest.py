@@ -1,4 +1,4 @@
-"""What the tests of the pipeline share: the checkout's paths, prepared data and compiled files."""
+"""Shared by the tests of the pipeline: the checkout's paths, prepared data and compiled files."""
 
 import pathlib
 import shlex

@@ -106,14 +106,14 @@ class Registry:
     def label_model(self, model: str, labels: Mapping[str, str]) -> None:
         """Add labels to a model, or replace their values.
 
-        The service returns a model's labels together with those of its default version. Only the former are kept: a
+        The service returns a model's labels together with its default version's. Only the former are kept: a
         version without a run would otherwise get the default version's label.
         """
         kept = {key: value for key, value in self._labels(model).items() if key not in VERSION_KEYS}
         self._update({"name": model, "labels": kept | dict(labels)}, "labels")
 
     def label_version(self, version: str, labels: Mapping[str, str]) -> None:
-        """Add labels to a version, or replace their values, also if it has them from its model only."""
+        """Add labels to a version, or replace their values, even if only its model has them."""
         self._update({"name": version, "labels": self._labels(version) | dict(labels)}, "labels")
 
     def evaluations(self, version: str) -> list[str]:

@@ -182,7 +182,7 @@ def _roll_back(
             if former := _champion_before(registry, serving.version, directory):
                 registry.merge_aliases(former, ALIASES)
     except (UserError, TrainingError, InputError) as second:
-        print(f"giving the traffic back failed: {second}; look at {endpoint}, whose replicas cost money")
+        print(f"restoring the traffic failed: {second}; check {endpoint}, whose replicas cost money")
 
 
 def _champion_before(registry: Registry, serving: str, checkpoint_directory: str) -> str:

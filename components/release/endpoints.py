@@ -113,7 +113,7 @@ class Endpoints:
         if (found.display_name, found.labels.get(key)) != (display_name, value):
             raise UserError(
                 f"{endpoint} was made for {display_name!r}, and is {found.display_name!r} now, or without the label"
-                f" {key}={value}; give both back, or give another deploy_endpoint"
+                f" {key}={value}; restore both, or choose another deploy_endpoint"
             )
         return endpoint
 
@@ -175,7 +175,7 @@ class Endpoints:
         try:
             call(self._client.cancel_operation, {"name": operation}, what=f"{operation} cannot be cancelled")
         except (UserError, TrainingError) as error:
-            print(f"warning: {error}; look at it, because its replicas cost money")
+            print(f"warning: {error}; check it, because its replicas cost money")
 
     def route(self, endpoint: str, traffic: Mapping[str, int]) -> None:
         """Set the traffic split of an endpoint: id of the deployed model -> percentage."""

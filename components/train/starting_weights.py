@@ -47,7 +47,7 @@ def resolve(config: TrainConfig, data: Dataset, *, training: str, region: str) -
     weights, folder = _find(config.weights, training=training, region=region)
     if weights.model != config.model:
         raise UserError(
-            f"weights={config.weights!r} are those of the network {weights.model}, but model is {config.model}; start"
+            f"weights={config.weights!r} belong to the network {weights.model}, but model is {config.model}; start"
             " from weights of the same network"
         )
     libraries.load()

@@ -23,7 +23,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def reachable(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the steps of this process reach the server, as localvertex does for those of a run."""
+    """Let the steps of this process reach the server, as localvertex does for the steps of a run."""
     token = server.headers["Authorization"].removeprefix("Bearer ")
     step_endpoint.write(tmp_path / "endpoint.json", StepEndpoint(address=server.url, token=token))
     monkeypatch.setenv(step_endpoint.VARIABLE, str(tmp_path / "endpoint.json"))

@@ -1,4 +1,4 @@
-"""Kill localvertex at random moments of random runs, resume them, and compare the end with that of an undisturbed run.
+"""Kill localvertex at random moments of random runs, resume them, and compare the end with an undisturbed run's.
 
 `python -m tests.e2e.random_kills --runs 500 --seed 1` prints the figures, and stops at the first wrong run. Each kill
 is a SIGKILL of the process of localvertex: at a random time, or by itself just before or after it reports a change.

@@ -116,7 +116,7 @@ class DisturbedRun:
         return [event for event in event_log.read(str(self.folder)) if event["replica"] == event_log.PRIMARY]
 
     def content(self) -> dict[str, bytes]:
-        """Return the content of all files but those of TensorBoard, which are written in the background."""
+        """Return the content of all files except TensorBoard's, which are written in the background."""
         paths = [path for path in self.folder.rglob("*") if path.is_file() and "tensorboard" not in path.parts]
         return {str(path.relative_to(self.folder)): path.read_bytes() for path in paths}
 

@@ -23,10 +23,10 @@ def write_finished_run(
     Args:
         directory: Its checkpoint folder.
         run_id: Its id.
-        identity: What decides it.
+        identity: Identity of the run.
         accuracy: Of the best step, on the validation split.
         arrays: Values of its variables.
-        model: What the result states of its network.
+        model: Network in the result.
     """
     best = Best(step=1, accuracy=accuracy, loss=1.0)
     saved = Checkpoint(step=1, best=best, identity=identity, run_id=run_id, arrays=list(arrays))

@@ -95,7 +95,7 @@ class KilledRelease(ReleaseRecords):
         self._output = folder / "output.txt"
         self._run_id = _RUN
         self.victim = ""
-        """What the last `Kill` has hit; empty if the run had ended."""
+        """Target of the last `Kill`; empty if the run had ended."""
 
     def prepare(self) -> None:
         """Register and deploy version 1, evaluate another model, and keep the work folder."""
@@ -111,7 +111,7 @@ class KilledRelease(ReleaseRecords):
         self._run_id = _RUN
 
     def resume(self, kill: Kill | None = None) -> int:
-        """Resume the newest run, or submit it again if it had not begun, and return its exit code."""
+        """Resume the newest run, or submit it again if it had not started, and return its exit code."""
         has_begun = (self.work_dir / self._run_id / "run.json").exists()
         return self._run(self._resumed() if has_begun else self._words(self._run_id, _SECOND), kill)
 
@@ -138,7 +138,7 @@ class KilledRelease(ReleaseRecords):
 
     @property
     def output(self) -> str:
-        """What the last command has printed."""
+        """Output of the last command."""
         return self._output.read_text()
 
     def check_processes(self) -> None:

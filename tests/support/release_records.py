@@ -1,4 +1,4 @@
-"""What the registry and the endpoint of a work folder contain, and what they may never contain."""
+"""Check the content of the registry and the endpoint of a work folder."""
 
 import json
 from pathlib import Path

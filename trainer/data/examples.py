@@ -77,7 +77,7 @@ class Examples(abc.ABC):
     def _crop(self, pair: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
         image, box = pair
         if image.dtype == tf.string and encoding_format(self.image_size) == "jpeg":
-            # Only the rows and columns of the crop are decoded; the pixels are those of the whole image.
+            # Only the rows and columns of the crop are decoded; the pixels are the same as in the whole image.
             part = tf.io.decode_and_crop_jpeg(image, box, channels=3, dct_method="INTEGER_ACCURATE")
         else:
             whole = _decode(image, self.image_size) if image.dtype == tf.string else image

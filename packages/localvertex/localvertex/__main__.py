@@ -3,7 +3,7 @@
 import sys
 
 if __name__ == "__main__" and not sys.flags.safe_path:
-    # The current folder, whose files are the user's. What is there must not take the place of a module.
+    # The current folder, whose files are the user's. They must not replace a module.
     del sys.path[0]
 
 import argparse

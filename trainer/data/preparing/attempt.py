@@ -198,7 +198,7 @@ def _statistics(
     with (
         image_list.open_writer(directory, opened.class_names) as add_line,
         rejected.open_writer(directory, opened.class_names) as add_rejected,
-        progress.progress_bar("summing up", "images") as done,
+        progress.progress_bar("computing statistics", "images") as done,
     ):
         for row in rows.by_name():
             statistics.add(row)

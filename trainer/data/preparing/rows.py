@@ -177,7 +177,7 @@ class Rows:
     def contents(self) -> Iterator[Content]:
         """Yield each content with first and last label, the strictest split of the source, and the previous split.
 
-        They are those of the first call, so all rows have to be added before.
+        The first call determines the result, so all rows have to be added before.
         """
         ranks = " ".join(f"WHEN '{split}' THEN {strictness(split)}" for split in SPLITS)
         self.database.execute(f"""

@@ -150,7 +150,7 @@ def note_registration(checkpoint_directory: str, *, model_name: str, serving_ima
 def note_deployment(checkpoint_directory: str, *, endpoint: str, resource_name: str, is_live: bool) -> None:
     """Record the deployment of a registered version: before it begins, and when it is live.
 
-    A deployment that began and is not live is tried again, also if the aliases were given back to another version.
+    A deployment that began and is not live is tried again, even if the aliases were restored to another version.
 
     Args:
         checkpoint_directory: Checkpoint folder of the run.

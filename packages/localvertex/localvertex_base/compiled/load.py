@@ -73,7 +73,7 @@ def pipeline_of(documents: list[dict[str, Any]], name: str) -> Pipeline:
 
 
 def _documents(data: bytes, name: str, suffix: str) -> list[Any]:
-    """Return the documents of the file; of another kind of file say what it is not, rather than what YAML expects."""
+    """Return the documents of the file; reject other file types by name, rather than by what YAML expects."""
     try:
         return reading.parse_all(data, name, only_json_values=True)
     except UserError:

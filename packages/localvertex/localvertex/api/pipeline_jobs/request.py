@@ -42,7 +42,7 @@ def new_resource(name: str, body: dict[str, Any], schedule_name: str) -> dict[st
 
 @contextmanager
 def file_of(body: dict[str, Any]) -> Iterator[Path]:
-    """Write a PipelineJob to a file, whose settings are read like those of any other.
+    """Write a PipelineJob to a file, whose settings are read as in any other file.
 
     Raises:
         ApiError: The pipeline cannot run here, or its parameters are wrong.

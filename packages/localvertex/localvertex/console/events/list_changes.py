@@ -7,7 +7,7 @@ from localvertex.console.events.stream import Event
 from localvertex.console.runs.listing import RunList
 
 _PAUSE = 20
-"""Times the processor time of a look at the files: thousands of runs are looked at less often."""
+"""Pause per processor time of a poll: thousands of runs are polled less often."""
 
 
 class ListChanges:

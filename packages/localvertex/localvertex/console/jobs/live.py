@@ -21,7 +21,7 @@ _SECONDS = 1.0
 """Between two messages about a job that trains."""
 
 _IDLE_SECONDS = 5.0
-"""Between two messages about a job in which nothing happens but the time."""
+"""Time between two messages about an idle job."""
 
 
 class LiveJob:

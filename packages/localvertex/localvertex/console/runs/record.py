@@ -23,7 +23,7 @@ from localvertex_base.userinput.errors import UserError
 _COLLECTION = "pipelineJobs"
 
 _LOCK_SECONDS = 2.0
-"""Time between two looks at the lock of a run, which shows whether its process is alive."""
+"""Time between two checks of a run's lock, which shows whether its process is alive."""
 
 _PAUSE = 5
 """A factor of the time that a large record took: a run of 100,000 tasks is read less often while it changes."""
@@ -70,7 +70,7 @@ class Watched:
             # The page is written after the last record.
             files = (self.run_dir / record.FILE, self.run_dir / record.PAGE, *journals)
             now = [signature(str(each)) for each in files], self._is_alive
-            # Its process may have ended between two looks at the lock.
+            # Its process may have ended between two checks of the lock.
             was_killed = bool(self._reading.content) and not self._reading.is_final and not self._is_alive
             if now != self._signature or was_killed:
                 # The time of this thread alone: a busy machine does not delay the next reading.
