@@ -38,7 +38,9 @@ def _parser() -> cli.Parser:
     parser.add_argument(
         "names", metavar="NAME", nargs="*", help=f"pipelines to compile: {', '.join(_PIPELINES)} (default: all)"
     )
-    parser.add_argument("--settings", metavar="FILE", type=pathlib.Path, help="what is fixed for a project, as YAML")
+    parser.add_argument(
+        "--settings", metavar="FILE", type=pathlib.Path, help="YAML file with settings of the project, see below"
+    )
     parser.add_argument(
         "--image", default=default.image, help="container image of all steps, ideally by digest: NAME@sha256:..."
     )

@@ -1,4 +1,4 @@
-"""The settings of compilation: what is fixed for a project; everything else is a parameter of the run."""
+"""The settings of a project, fixed at compilation; everything else is a parameter of the run."""
 
 import dataclasses
 import re

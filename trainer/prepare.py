@@ -72,7 +72,7 @@ def prepare(
         prepare_engine: `local` reads the images on this machine, `dataflow` on workers of Apache Beam.
         beam_runner: `FnApiRunner` to use two processes of this machine as workers, for tests.
         dataflow: Settings of the Dataflow job, for `dataflow` without a `beam_runner`.
-        strict: Comma-separated names of the warnings that are errors, such as leaks,label-conflicts.
+        strict: Comma-separated names of warnings that count as errors, such as leaks,label-conflicts.
         changes_path: File for the page on what changed since the previous dataset; empty for none.
         change_metrics: Receives the figures of that page.
 

@@ -52,7 +52,7 @@ class PrepareRequest:
     """Is called with a folder that has metadata and list of the previous dataset, its address, and the new dataset; the
     first two are empty if there is none."""
     strict: frozenset[str] = frozenset()
-    """Names of the warnings that are errors."""
+    """Names of the warnings that count as errors."""
 
     @property
     def address(self) -> str:

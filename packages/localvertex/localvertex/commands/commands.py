@@ -52,7 +52,7 @@ def _show_command(options: argparse.Namespace) -> int:
 
 
 def _logs_command(options: argparse.Namespace) -> int:
-    """Run `logs`: print the log of one task, or of all tasks that have one."""
+    """Run `logs`: print the log of one step, or of all steps that have one."""
     if options.follow:
         follow.follow(options.work_dir, options.run, options.task, lambda text: print(text, end="", flush=True))
         return 0

@@ -85,7 +85,7 @@ def remove(run_dir: Path) -> list[str]:
 
 
 def prepared_folders(work_dir: Path) -> list[Path]:
-    """Return the folders in which preparing steps keep what later runs need to read only new images."""
+    """Return the folders with prepared images, with which later runs read only new images."""
     found = sorted((work_dir / _PREPARED).glob("*"))
     return [path for path in found if _PREPARED_NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()]
 

@@ -52,7 +52,7 @@ class Quality:
         """Find all warnings, once the splits are set, write the near-duplicates, and print one line per kind.
 
         Args:
-            strict: Names of the warnings that are errors.
+            strict: Names of the warnings that count as errors.
             directory: Folder for the list of all near-duplicates.
 
         Raises:
