@@ -1,6 +1,6 @@
-# The container images: pinned packages with this project. `docker build .` makes that of the GPU steps, the last one;
-# `docker build --target cpu .` that of the other steps and of the prediction server. `docker build --target dataflow .`
-# makes that of the same steps and of Dataflow's workers, with Apache Beam.
+# The container images: pinned packages with this project. `docker build .` makes the GPU steps' image, the last one;
+# `docker build --target cpu .` makes the image of other steps and the prediction server.
+# `docker build --target dataflow .` makes the image of the same steps and Dataflow's workers, with Apache Beam.
 # For reproducible builds give the images by digest: --build-arg BASE_IMAGE=python@sha256:..., and BEAM_IMAGE alike.
 ARG BASE_IMAGE=python:3.12-slim-bookworm
 ARG BEAM_IMAGE=apache/beam_python3.12_sdk:2.77.0

@@ -23,17 +23,17 @@ _IDENTIFIER = r"[a-z][a-z0-9-]{4,28}[a-z0-9]"
 def _parser() -> cli.Parser:
     parser = cli.Parser(
         "python cloud.py",
-        description="Create or remove what the pipeline needs in a Google Cloud project.",
+        description="Set up a Google Cloud project for the pipeline, or tear it down.",
         epilog=cli.EXIT_CODES,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    text = "create what is missing, build the container images, compile the pipeline"
+    text = "create missing resources, build the container images, compile the pipeline"
     makes = commands.add_parser("up", help=text, description=f"{text.capitalize()}.", epilog=cli.EXIT_CODES)
     _add_names(makes)
     makes.add_argument("--dataflow", action="store_true", help="also enable Dataflow, for prepare on many machines")
     makes.add_argument("--dry-run", action="store_true", help="print the commands for an empty project, run nothing")
     makes.add_argument("--settings", metavar="FILE", type=Path, help="settings of compile.py, as YAML")
-    text = "remove what up made; list it and ask first"
+    text = "list the resources that up created, ask, and remove them"
     removes = commands.add_parser("down", help=text, description=f"{text.capitalize()}.", epilog=cli.EXIT_CODES)
     _add_names(removes)
     removes.add_argument("--with-bucket", action="store_true", help="also remove the bucket and its contents")
@@ -45,7 +45,9 @@ def _parser() -> cli.Parser:
 def _add_names(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--project", required=True, help="project id")
     parser.add_argument("--region", default="us-central1", help="region of bucket, repository and jobs (%(default)s)")
-    parser.add_argument("--name", default="image-training", help="name of account and repository (%(default)s)")
+    parser.add_argument(
+        "--name", default="image-training", help="name of service account and image repository (%(default)s)"
+    )
 
 
 def _names(options: argparse.Namespace) -> Names:

@@ -20,7 +20,7 @@ from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import did_you_mean
 from pipelines.batch_prediction import batch_prediction
 from pipelines.image_training import image_training
-from pipelines.settings import Settings, described, read_settings
+from pipelines.settings import Settings, describe, read_settings
 from pipelines.steps import check_steps
 
 _BUILD = "gcloud builds submit --tag REGION-docker.pkg.dev/PROJECT/REPOSITORY/image-training-python ."
@@ -33,12 +33,14 @@ def _parser() -> cli.Parser:
     parser = cli.Parser(
         "python compile.py",
         description="Compile the pipelines for Vertex AI Pipelines.",
-        epilog=f"keys of the settings file, with their defaults:\n{described()}",
+        epilog=f"keys of the settings file, with their defaults:\n{describe()}",
     )
     parser.add_argument(
         "names", metavar="NAME", nargs="*", help=f"pipelines to compile: {', '.join(_PIPELINES)} (default: all)"
     )
-    parser.add_argument("--settings", metavar="FILE", type=pathlib.Path, help="what is fixed for a project, as YAML")
+    parser.add_argument(
+        "--settings", metavar="FILE", type=pathlib.Path, help="YAML file with settings of the project, see below"
+    )
     parser.add_argument(
         "--image", default=default.image, help="container image of all steps, ideally by digest: NAME@sha256:..."
     )
@@ -46,7 +48,7 @@ def _parser() -> cli.Parser:
         "--cpu-image",
         default=default.cpu_image,
         help="container image of the steps without GPUs and of the server; for Dataflow, the one with Apache Beam"
-        " (that of --image)",
+        " (default: as --image)",
     )
     parser.add_argument("--region", default=default.region, help="check the machines for this region (%(default)s)")
     parser.add_argument(
@@ -151,8 +153,8 @@ def _compile(options: argparse.Namespace) -> int:
         print(f"warning: {finding.message}", file=sys.stderr)
     paths = [directory / f"{name}.json" for name in names]
     written = [f"Wrote {path} and {path.with_suffix('.yaml')}." for path in paths]
-    described = _description(settings) if "image_training" in names else _of_batch(settings)
-    print(*described, "", *written, *_next_commands(settings, paths[0]), sep="\n")
+    description = _description(settings) if "image_training" in names else _of_batch(settings)
+    print(*description, "", *written, *_next_commands(settings, paths[0]), sep="\n")
     return cli.DONE
 
 
@@ -170,6 +172,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    # What the imports made stays until the end; the collector would visit it again and again.
+    # Imported objects stay until the end; the collector would visit them again and again.
     gc.freeze()
     sys.exit(main())

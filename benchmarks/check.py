@@ -28,7 +28,7 @@ _ALTERNATIVE = "from google.cloud import aiplatform_v1"
 
 
 def _start_up(path: Path, repeat: int) -> None:
-    """Print the time of a whole check and that of importing the SDK."""
+    """Print the time of a whole check and of importing the SDK."""
     check = [sys.executable, "-m", "accelerators", "check", str(path)]
     sdk = [sys.executable, "-W", "ignore", "-c", _ALTERNATIVE]
     run = functools.partial(subprocess.run, cwd=_ROOT, capture_output=True, check=False)
@@ -43,7 +43,7 @@ def _start_up(path: Path, repeat: int) -> None:
 def _grown(spec: dict[str, Any], size_bytes: int) -> str:
     """Return the pipeline as JSON of about this size, with copies of its tasks.
 
-    kfp's own names end with numbers; those of the copies cannot be the same.
+    The names of the copies cannot clash with kfp's own, which end with numbers.
     """
     large = copy.deepcopy(spec)
     tasks = large["root"]["dag"]["tasks"]

@@ -1,4 +1,4 @@
-"""What a checkpoint costs, and how soon training resumes after a kill: `python -m benchmarks.checkpoint [MODEL]`.
+"""Measure the cost of a checkpoint and the time to resume after a kill: `python -m benchmarks.checkpoint [MODEL]`.
 
 1. How long a save pauses training, compared with `tf.train.Checkpoint` (synchronous, and with enable_async): same
    variables, same disk, taking turns. Also the share of training time at the default interval, at most 1%.

@@ -48,7 +48,7 @@ def doubles(n: int = 3) -> None:
 
 
 def _make_runs(folder: Path, num_runs: int) -> Path:
-    """Run the pipeline once and copy the records of the run; return the work directory."""
+    """Run the pipeline once and copy the records of the run; return the work folder."""
     file, work_dir = folder / "doubles.json", folder / "runs"
     compiler.Compiler().compile(doubles, str(file))
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):

@@ -1,4 +1,4 @@
-"""What every benchmark shares: `--smoke`, a first line on the machine, and processor time beside wall time."""
+"""Shared by every benchmark: `--smoke`, a first line on the machine, and processor time beside wall time."""
 
 import argparse
 import os

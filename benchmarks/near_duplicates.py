@@ -2,7 +2,7 @@
 
     python -m benchmarks.near_duplicates [--image-size 32]
 
-What `prepare` uses is compared with dHash, and with imagehash, pdqhash and perception as far as these are installed.
+Compare `prepare` with dHash, and with imagehash, pdqhash and perception as far as these are installed.
 Each has the threshold given here; all see the prepared image. The originals are the sample photos of scikit-learn, of
 scikit-image and perception if installed, and tiles of them. False pairs are counted among scikit-learn's
 digits at 96 pixels and drawings of one object on white.

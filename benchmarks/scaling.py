@@ -1,6 +1,6 @@
 """One device compared with several at the same global batch size.
 
-Run it as `python -m benchmarks.scaling`. The network and the 28x28 pixels are those of the 2018 article on several GPUs
+Run it as `python -m benchmarks.scaling`. The network and the 28x28 pixels are from the 2018 article on several GPUs
 (an epoch in 21 seconds on one GPU, in 9 on several). Devices are the machine's GPUs. Without GPUs, the CPU is split
 into logical devices that share its cores: the figures then show the cost of the distribution, and are marked.
 """

@@ -32,14 +32,14 @@ from trainer.prepare import prepare
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Case:
-    """What all sides train, and the ratio that the trainer has to reach."""
+    """The workload of all sides, and the ratio that the trainer has to reach."""
 
     model: str
     image_size: int
     steps_per_epoch: int
     """Steps per epoch of `fit`, and per graph call of the bare loop."""
     target: float
-    """Lowest ratio of the trainer's steps per second to those of `fit`."""
+    """Lowest accepted ratio of steps per second, trainer to `fit`."""
     batch_size: int = 64
     num_workers: int = 1
     num_calls: int = 0

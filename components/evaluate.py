@@ -27,9 +27,9 @@ def evaluate(
     Returns:
         Score of the run's metric on the test split, 0 to 1.
     """
-    from trainer.evaluate import evaluate as measure, reported
+    from trainer.evaluate import evaluate as measure, report_errors
 
-    result = reported(measure)(
+    result = report_errors(measure)(
         dataset_directory=dataset.path,
         checkpoint_directory=checkpoint_directory,
         report_path=report.path,

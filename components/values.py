@@ -27,7 +27,7 @@ def check_values(given: Mapping[str, Any]) -> None:
     Raises:
         UserError: A value is wrong.
     """
-    values = _known(given)
+    values = _is_known(given)
     config, machines = TrainConfig(**fields_of(TrainConfig, values)), machines_in(values)
     if machines:
         check_together(config, machines, exact=str(values.get("exact", "")).lower() == "true")
@@ -49,7 +49,7 @@ def machines_in(values: Mapping[str, Any]) -> Machines | None:
     Raises:
         UserError: A value is wrong on any machine.
     """
-    fields = fields_of(Machines, _known(values))
+    fields = fields_of(Machines, _is_known(values))
     return Machines(**fields) if "machine_type" in fields else None
 
 
@@ -82,7 +82,7 @@ def check_score(minimum_score: Any) -> None:
         raise UserError(f"minimum_score is {minimum_score}; expected a number from 0 to 1, e.g. 0.9")
 
 
-def _known(values: Mapping[str, Any]) -> dict[str, Any]:
+def _is_known(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if not (isinstance(value, str) and "{{$" in value)}
 
 

@@ -1,6 +1,6 @@
 """The one place that makes clients of Vertex AI, for steps and for commands, and that calls them from steps.
 
-A step of a local run reaches the registry of its work directory as it would reach Vertex AI: the file that an
+A step of a local run reaches the registry of its work folder as it would reach Vertex AI: the file that an
 environment variable names has address and token. Without that file the step fails, and never calls Google.
 """
 
@@ -26,7 +26,7 @@ LOG_IN = "gcloud auth application-default login"
 """The command that gives programs the user's credentials."""
 
 _LOCAL_PROJECT = "local-project"
-"""Any id will do: the local registry belongs to a work directory."""
+"""Any id will do: the local registry belongs to a work folder."""
 
 _SECONDS = 60.0
 """For one answer; the clients' own limit of 5 s is too short for a service that is starting."""
@@ -97,7 +97,7 @@ def make(name: str, *, url: str, credentials: Any) -> Any:
     Args:
         name: Its class, e.g. `ModelServiceClient`.
         url: The service's, also a local one.
-        credentials: Those of google-auth.
+        credentials: Credentials of google-auth.
     """
     # Google's packages log deprecations and attempts to find a metadata server, which a user cannot act on.
     logging.getLogger("google").addHandler(logging.NullHandler())
@@ -115,7 +115,7 @@ def call(method: Callable[..., Any], request: Any, *, what: str, is_repeatable: 
     Args:
         method: The method.
         request: Its request, as a message or a dict.
-        what: What the call does, which begins the message of an error, e.g. `the models cannot be listed`.
+        what: Beginning of an error's message, e.g. `the models cannot be listed`.
         is_repeatable: Whether a second call does no harm after the answer to the first one was lost.
 
     Raises:
@@ -128,10 +128,10 @@ def call(method: Callable[..., Any], request: Any, *, what: str, is_repeatable: 
         answer = method(request=request, timeout=_SECONDS, retry=None)
         return list(answer) if hasattr(answer, "pages") else answer
 
-    return _retried(once, what=what, is_repeatable=is_repeatable)
+    return _retry(once, what=what, is_repeatable=is_repeatable)
 
 
-def finished(operation: Any, *, what: str, seconds: float) -> Any:
+def wait_for(operation: Any, *, what: str, seconds: float) -> Any:
     """Wait for a long-running operation and return its response; see `call`.
 
     Raises:
@@ -140,10 +140,10 @@ def finished(operation: Any, *, what: str, seconds: float) -> Any:
     from concurrent.futures import TimeoutError as Late
 
     try:
-        return _retried(partial(operation.result, timeout=seconds), what=what, is_repeatable=True)
+        return _retry(partial(operation.result, timeout=seconds), what=what, is_repeatable=True)
     except Late:
         name = operation.operation.name
-        raise TrainingError(f"{what}: it takes longer than {seconds:g} s; look at the operation {name}") from None
+        raise TrainingError(f"{what}: it takes longer than {seconds:g} s; check the operation {name}") from None
 
 
 def _for_step(name: str, region: str, pipeline_root: str) -> Any:
@@ -177,7 +177,7 @@ def google_credentials() -> tuple[Any, str | None]:
     """Return the default credentials of Google Cloud, and the project that they name.
 
     Raises:
-        UserError: There are none.
+        UserError: No credentials were found.
     """
     import google.auth
 
@@ -186,13 +186,13 @@ def google_credentials() -> tuple[Any, str | None]:
         return google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
 
 
-def _retried(once: Callable[[], T], *, what: str, is_repeatable: bool) -> T:
-    def explained(error: GoogleError) -> Exception:
+def _retry(once: Callable[[], T], *, what: str, is_repeatable: bool) -> T:
+    def explain(error: GoogleError) -> Exception:
         kind = NotFoundError if error.code == 404 else TrainingError if error.is_temporary else UserError
         later = "; run the pipeline again later" if error.is_temporary else ""
         return kind(f"{what}: {error.line()}{_ADVICE.get(error.code, later)}")
 
-    with google_errors(explained):
+    with google_errors(explain):
         for pause in _PAUSES_SECONDS:
             try:
                 return once()

@@ -20,12 +20,12 @@ def calls(location: Location, *, if_lost: str = "") -> AbstractContextManager[No
 
     Args:
         location: Location of the calls.
-        if_lost: What may exist, and how to look, if the request may have arrived and its answer was lost.
+        if_lost: Advice if the answer was lost and the request may have arrived: what may exist, and how to look.
     """
 
     def failed(error: GoogleError) -> CallFailed:
         lost = f"; {if_lost}" if if_lost and error.may_have_arrived else ""
-        return CallFailed(f"{_explained(error, location)}{lost}")
+        return CallFailed(f"{_explain(error, location)}{lost}")
 
     return google_errors(failed)
 
@@ -41,7 +41,7 @@ def created_name(created: Any, location: Location, *, if_lost: str) -> str:
     raise CallFailed(f"{location.url} is not available ({not_json('other JSON')}); {if_lost}")
 
 
-def _explained(error: GoogleError, location: Location) -> str:
+def _explain(error: GoogleError, location: Location) -> str:
     """Return the line for an error, with what to do."""
     text = error.message
     if (error.code == 403 and "has not been used" in text) or "SERVICE_DISABLED" in text:
@@ -49,7 +49,7 @@ def _explained(error: GoogleError, location: Location) -> str:
         return f"the Vertex AI API is not enabled in {location.project}: run `{enable}` ({text})"
     if error.code == 403 and location.is_local and _FROM_LOCAL in text:
         return (
-            f"{location.url} does not accept the token of the work directory {location.work_dir}; add --work-dir with "
+            f"{location.url} does not accept the token of the work folder {location.work_dir}; add --work-dir with "
             "the folder of the server, and look whether `python -m localvertex serve` runs there as you"
         )
     server = ", and is `python -m localvertex serve` running" if location.is_local else ""

@@ -13,7 +13,7 @@ from components.summary.summary import summary
 from components.train.machines import Machines
 from pipelines import release, signature, training
 from pipelines.settings import Settings
-from pipelines.steps import inputs_of, sized, step, with_gpus
+from pipelines.steps import inputs_of, step, with_gpus, with_resources
 from trainer.config import TrainConfig
 
 _NAME = "image-training"
@@ -69,7 +69,7 @@ def _parameters(
 def image_training(settings: Settings) -> Any:
     """Return the pipeline to compile, with the images, constants and default values of the settings."""
 
-    @signature.declared(_parameters, _DESCRIBED, settings.values)
+    @signature.declare(_parameters, _DESCRIBED, settings.values)
     def graph(parameters: dict[str, Any]) -> None:
         # Constants and parameters by name; a step takes those that it has an input of the same name for.
         values = settings.values | parameters
@@ -95,7 +95,7 @@ def image_training(settings: Settings) -> Any:
                 settings=of_plan | fixed,
                 pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER,
             )
-            dataset = sized(step(prepared, settings.step_image), settings.steps).outputs["dataset"]
+            dataset = with_resources(step(prepared, settings.step_image), settings.steps).outputs["dataset"]
             planned = plan(
                 dataset=dataset,
                 image=settings.image,

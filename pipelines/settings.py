@@ -1,4 +1,4 @@
-"""The settings of compilation: what is fixed for a project; everything else is a parameter of the run."""
+"""The settings of a project, fixed at compilation; everything else is a parameter of the run."""
 
 import dataclasses
 import re
@@ -124,7 +124,7 @@ def _fields() -> list[tuple[str, dataclasses.Field[Any]]]:
     return [(name, field) for name in groups for field in dataclasses.fields(groups[name]) if field.metadata]
 
 
-def described() -> str:
+def describe() -> str:
     """Return a line per key of a settings file: its name, default and description."""
     defaults = {name: f" ({value})" if value else "" for name, value in Settings().values.items()}
     return "\n".join(f"  {field.name}{defaults[field.name]}: {field.metadata['help']}" for _, field in _fields())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 
-def declared(
+def declare(
     own: Callable[..., None], fields: Iterable[dataclasses.Field[Any]], defaults: Mapping[str, Any]
 ) -> Callable[[Callable[[dict[str, Any]], None]], Callable[..., None]]:
     """Return a decorator for a graph that takes its parameters by name, as one mapping.
@@ -14,7 +14,7 @@ def declared(
     Args:
         own: Its signature and docstring declare the first parameters.
         fields: The others: fields of dataclasses with a help text in their metadata.
-        defaults: Defaults that replace those of the fields.
+        defaults: Defaults that replace the fields' own.
     """
     others = [
         inspect.Parameter(

@@ -76,7 +76,7 @@ def inputs_of(component: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name in component.component_spec.inputs}
 
 
-def sized(task: Any, machines: StepMachines) -> Any:
+def with_resources(task: Any, machines: StepMachines) -> Any:
     """Return the task `prepare` with the CPUs and the memory that the settings ask for."""
     if machines.prepare_cpus:
         task.set_cpu_limit(str(machines.prepare_cpus))

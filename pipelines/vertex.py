@@ -38,7 +38,7 @@ class Location:
     endpoint: str = ""
     """URL of another endpoint, e.g. http://127.0.0.1:8700; empty for the region's endpoint at Google."""
     work_dir: str = _WORK_DIR
-    """Work directory of `localvertex serve`, with its token; unused for Google."""
+    """Work folder of `localvertex serve`, with its token; unused for Google."""
 
     def __post_init__(self) -> None:
         """Refuse values that no service can resolve.
@@ -70,7 +70,7 @@ class Location:
 
     @property
     def is_local(self) -> bool:
-        """Whether the endpoint is on this machine; it gets the token of its work directory and no credentials."""
+        """Whether the endpoint is on this machine; it gets the token of its work folder and no credentials."""
         parts = urlsplit(self.url)
         return parts.scheme == "http" and parts.hostname in _LOOPBACK
 
@@ -107,7 +107,7 @@ def add_location(parser: argparse.ArgumentParser) -> None:
         "--work-dir",
         metavar="D",
         default=_WORK_DIR,
-        help="with --endpoint: work directory of that server, which contains its token (./%(default)s)",
+        help="with --endpoint: work folder of that server, which contains its token (./%(default)s)",
     )
 
 

@@ -1,4 +1,4 @@
-"""What the tests of the pipeline share: the checkout's paths, prepared data and compiled files."""
+"""Shared by the tests of the pipeline: the checkout's paths, prepared data and compiled files."""
 
 import pathlib
 import shlex
@@ -86,7 +86,7 @@ def digits_directory(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 def uninterrupted(
     digits_directory: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[int], pathlib.Path]:
-    """Checkpoint directories of exact runs without a fault, by number of workers."""
+    """Checkpoint folders of exact runs without a fault, by number of workers."""
 
     def run(num_workers: int) -> pathlib.Path:
         def make(folder: pathlib.Path) -> None:

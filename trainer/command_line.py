@@ -52,7 +52,7 @@ def run(main: Callable[[], int]) -> int:
 
 @contextlib.contextmanager
 def _own_errors() -> Iterator[None]:
-    """Turn the refusals of exact_resume into those of the trainer, with the same text.
+    """Turn the errors of exact_resume into the trainer's, with the same text.
 
     Raises:
         UserError: The block raised InputError.
@@ -71,7 +71,7 @@ def _run(main: Callable[[], int]) -> int:
         with _own_errors():
             return main()
     except OSError as error:
-        if (outcome := describe_path_error(error, _named_paths())) is None:
+        if (outcome := describe_path_error(error, _paths())) is None:
             raise
         print(cli.one_line(outcome[1]), file=sys.stderr)
         return outcome[0]
@@ -90,7 +90,7 @@ def set_environment() -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
-def reported(function: Callable[P, R]) -> Callable[P, R]:
+def report_errors(function: Callable[P, R]) -> Callable[P, R]:
     """Return `function` with a user's mistake reported as a single line on stderr and exit code 2.
 
     An unusable bucket and a failed run are also reported as a single line, with exit code 1 if a retry may help. Other
@@ -147,7 +147,7 @@ def _is_about(path: str, named: str) -> bool:
     return os.path.commonpath(ends) in ends
 
 
-def _named_paths() -> list[str]:
+def _paths() -> list[str]:
     """Return the values of all arguments and path variables; values that are not paths do no harm."""
     values = [argument.partition("=")[2] or argument for argument in sys.argv[1:]]
     return [value for value in (*values, *map(os.environ.get, _PATH_VARIABLES)) if value and "://" not in value]

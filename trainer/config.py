@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 from trainer.models import models
 
 _BEYOND = 2**1000
@@ -38,7 +38,7 @@ def _hyperparameter(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """What is trained and how. Two runs with equal configurations and equal data are the same run.
+    """Configuration of a training. Two runs with equal configurations and equal data are the same run.
 
     Raises:
         UserError: A field has the wrong type, is out of its range or not one of its choices.
@@ -51,12 +51,12 @@ class TrainConfig:
     weights: str = _hyperparameter(
         "default",
         "Weights to start from: default (imagenet where the model has them, else none), imagenet, none, a path to a"
-        " .weights.h5 or .keras file, or run:FOLDER with the checkpoint directory of a finished run; in a pipeline"
+        " .weights.h5 or .keras file, or run:FOLDER with the checkpoint folder of a finished run; in a pipeline"
         " run:ID or model:NAME@ALIAS.",
     )
     trainable: str = _hyperparameter(
         "default",
-        "What is trained: head (a pretrained base stays frozen), all, or default (head where the base starts from"
+        "Trained part: head (a pretrained base stays frozen), all, or default (head where the base starts from"
         " pretrained weights, else all).",
         choices=models.TRAINABLE,
     )
@@ -128,7 +128,7 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            value = _typed(field, getattr(self, field.name))
+            value = _convert(field, getattr(self, field.name))
             _check(field, value)
             object.__setattr__(self, field.name, value)
         if self.minimum_accuracy_gain and not self.patience:
@@ -142,7 +142,7 @@ class TrainConfig:
         """Return the fields, in their order."""
         return dataclasses.asdict(self)
 
-    def identifying(self) -> dict[str, str | int | float]:
+    def identity_fields(self) -> dict[str, str | int | float]:
         """Return the fields that identify a run: all but later fields at their default."""
         unused = {
             field.name
@@ -177,7 +177,7 @@ class TrainConfig:
 
     def fingerprint(self) -> str:
         """Return 64 hexadecimal digits: SHA-256 of the fields that identify a run."""
-        return hashlib.sha256(json.dumps(self.identifying(), sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(self.identity_fields(), sort_keys=True).encode()).hexdigest()
 
 
 def from_dict(fields: dict[str, Any]) -> TrainConfig:
@@ -222,7 +222,7 @@ def _type(field: dataclasses.Field[Any]) -> type:
     return field.type
 
 
-def _typed(field: dataclasses.Field[Any], value: Any) -> Any:
+def _convert(field: dataclasses.Field[Any], value: Any) -> Any:
     """Return the value in the field's type; int is accepted for float, and an integral float for int."""
     wanted = _type(field)
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):
@@ -232,16 +232,14 @@ def _typed(field: dataclasses.Field[Any], value: Any) -> Any:
     if wanted is int and isinstance(value, float) and value.is_integer():
         return int(value)
     if type(value) is not wanted:
-        raise UserError(f"{field.name}={quoted(value)} is a {type(value).__name__}; expected {wanted.__name__}")
+        raise UserError(f"{field.name}={quote(value)} is a {type(value).__name__}; expected {wanted.__name__}")
     return value
 
 
 def _check(field: dataclasses.Field[Any], value: Any) -> None:
     choices, lowest, highest = (field.metadata[name] for name in ("choices", "lowest", "highest"))
     if choices and value not in choices:
-        raise UserError(f"{field.name}={quoted(value)} is not known; choose one of: {', '.join(choices)}")
+        raise UserError(f"{field.name}={quote(value)} is not known; choose one of: {', '.join(choices)}")
     # Also false for NaN.
     if not isinstance(value, str) and not (lowest <= value <= highest and abs(value) < math.inf):
-        raise UserError(
-            f"{field.name}={quoted(value)} is out of range; expected a value from {lowest:g} to {highest:g}"
-        )
+        raise UserError(f"{field.name}={quote(value)} is out of range; expected a value from {lowest:g} to {highest:g}")

@@ -9,10 +9,10 @@ import numpy as np
 
 from localvertex_base.userinput import cli, paths
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 from trainer import command_line
 from trainer.checkpoints import best
-from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
+from trainer.command_line import TrainingError, report_errors as report_errors  # a component imports it from here
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.pages import page
@@ -52,7 +52,7 @@ def evaluate(
         UserError: There is no validated checkpoint, or the run was trained on another dataset.
     """
     command_line.set_environment()
-    paths.check("checkpoint directory", checkpoint_directory)
+    paths.check("checkpoint folder", checkpoint_directory)
     outputs.check_file("report", report_path)
     predictions.check_path("predictions", predictions_path, report_path)
     data = dataset.load(paths.check("dataset", dataset_directory))
@@ -115,7 +115,7 @@ def _warn(result: Evaluation) -> None:
     num_images = {each.class_name: each.num_examples for each in result.class_scores}
     for name in result.never_predicted[:_MAX_WARNINGS]:
         count = f"{num_images[name]:,} test image{'s' * (num_images[name] != 1)}"
-        print(f"warning: no test image is classified as {quoted(name)} ({count})", file=sys.stderr)
+        print(f"warning: no test image is classified as {quote(name)} ({count})", file=sys.stderr)
     if num_more := len(result.never_predicted[_MAX_WARNINGS:]):
         print(f"warning: {num_more:,} more classes are never predicted; the report lists them", file=sys.stderr)
 

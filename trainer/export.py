@@ -18,7 +18,7 @@ from localvertex_base.userinput.errors import UserError
 from trainer import command_line
 from trainer.checkpoints import best, seen
 from trainer.checkpoints.best import BestCheckpoint
-from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
+from trainer.command_line import TrainingError, report_errors as report_errors  # a component imports it from here
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.stored.records import Record
@@ -59,14 +59,14 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
         TrainingError: The exported model gives other probabilities than the live one, or its server fails.
     """
     command_line.set_environment()
-    paths.check("checkpoint directory", checkpoint_directory)
-    outputs.check_folder("output directory", output_directory)
+    paths.check("checkpoint folder", checkpoint_directory)
+    outputs.check_folder("output folder", output_directory)
     if publication.is_occupied(output_directory, last="saved_model.pb", own=_OWN):
-        raise UserError(f"output directory {output_directory!r} exists and is not empty; give a new one or remove it")
+        raise UserError(f"output folder {output_directory!r} exists and is not empty; give a new one or remove it")
     data = dataset.load(paths.check("dataset", dataset_directory))
     data.check_shards("test")
     chosen = best.find(checkpoint_directory, data)
-    with trial.started() as server:
+    with trial.start_server() as server:
         return _export(checkpoint_directory, chosen, data, output_directory, server)
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from localvertex_base.userinput import cli, paths
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 from trainer import command_line
 from trainer.data import images
 from trainer.learner import libraries
@@ -30,7 +30,7 @@ def _predict(model: "LoadedModel", path: str) -> npt.NDArray[np.float32]:
         with open(path, "rb") as file:
             data = file.read()
     except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}; current directory: {os.getcwd()})") from error
+        raise UserError(f"{path}: cannot be read ({error.strerror}; current folder: {os.getcwd()})") from error
     try:
         images.decode(data)
     except images.BadImage as error:
@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--top", type=int, default=3, metavar="N", help="classes to print per image [%(default)s]")
     options = parser.parse_args(arguments)
     if options.top < 1:
-        raise UserError(f"--top={quoted(options.top)} is too small; use at least 1")
+        raise UserError(f"--top={quote(options.top)} is too small; use at least 1")
     for path in options.images:
         paths.check("IMAGE", path, is_local=True)
     exported.read(paths.check("MODEL_DIR", options.model_directory))

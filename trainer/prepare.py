@@ -14,9 +14,9 @@ from exact_resume.files.bucket_errors import Replaced
 from exact_resume.files.overlap import begun
 from localvertex_base.userinput import cli, paths
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 from trainer import command_line
-from trainer.command_line import reported as reported  # a component imports `reported` from here
+from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.data import dataset
 from trainer.data.changes import last_time
 from trainer.data.preparing import dataset_files, parts
@@ -72,7 +72,7 @@ def prepare(
         prepare_engine: `local` reads the images on this machine, `dataflow` on workers of Apache Beam.
         beam_runner: `FnApiRunner` to use two processes of this machine as workers, for tests.
         dataflow: Settings of the Dataflow job, for `dataflow` without a `beam_runner`.
-        strict: Comma-separated names of the warnings that are errors, such as leaks,label-conflicts.
+        strict: Comma-separated names of warnings that count as errors, such as leaks,label-conflicts.
         changes_path: File for the page on what changed since the previous dataset; empty for none.
         change_metrics: Receives the figures of that page.
 
@@ -111,7 +111,7 @@ def prepare(
     if pipeline_root:
         _check_state(pipeline_root, history, output_directory)
     is_occupied = publication.is_occupied(output_directory, last=dataset.METADATA_FILE, own=dataset_files.OWN)
-    made = _finished(wanted, history) if is_occupied else _made(wanted, history, reread=reread)
+    made = _finished_dataset(wanted, history) if is_occupied else _prepare(wanted, history, reread=reread)
     if not pipeline_root:
         return _metadata(made)
     # Killed attempts leave parts and work items.
@@ -129,9 +129,9 @@ def prepare(
     return _metadata(made) | {name: getattr(made, name) for name in effort}
 
 
-def _made(wanted: PrepareRequest, history: NoHistory, *, reread: bool = False) -> PreparedResult:
+def _prepare(wanted: PrepareRequest, history: NoHistory, *, reread: bool = False) -> PreparedResult:
     if reread:
-        # Without parts, because those of a killed attempt would not be read again.
+        # Without parts, because the parts of a killed attempt would not be read again.
         return attempt(wanted, history, is_trusted=False, parts_folder="")
     try:
         return attempt(wanted, history, is_trusted=True, parts_folder=history.parts)
@@ -140,13 +140,13 @@ def _made(wanted: PrepareRequest, history: NoHistory, *, reread: bool = False) -
         return attempt(wanted, history, is_trusted=False, parts_folder=history.parts)
 
 
-def _finished(wanted: PrepareRequest, history: NoHistory) -> PreparedResult:
+def _finished_dataset(wanted: PrepareRequest, history: NoHistory) -> PreparedResult:
     """Return the dataset in the output folder if a killed attempt published it and it has not changed.
 
     Raises:
         UserError: The folder contains something else.
     """
-    if (expected := history.unfinished(wanted.address)) and _is_there(expected, wanted):
+    if (expected := history.unfinished_entry(wanted.address)) and _is_there(expected, wanted):
         previous = history.read()[1:2]
         before = "".join(entry.dataset for entry in previous)
         with storage.scratch("prepare") as scratch:
@@ -157,12 +157,10 @@ def _finished(wanted: PrepareRequest, history: NoHistory) -> PreparedResult:
                 write_report=lambda made, train, records: None,
                 write_changes=lambda folder, address, directory: wanted.write_changes(before, before, directory),
             )
-            again = _made(elsewhere, ReadOnlyHistory(history))
+            again = _prepare(elsewhere, ReadOnlyHistory(history))
         if again.entry.is_equal(expected):
             return dataclasses.replace(again, entry=expected, previous=tuple(previous))
-    raise UserError(
-        f"output directory {wanted.output_directory!r} exists and is not empty; give a new one or remove it"
-    )
+    raise UserError(f"output folder {wanted.output_directory!r} exists and is not empty; give a new one or remove it")
 
 
 def _is_there(entry: HistoryEntry, wanted: PrepareRequest) -> bool:
@@ -190,12 +188,12 @@ def _metadata(made: PreparedResult) -> dict[str, str | int | float]:
 
 def _check_arguments(output_directory: str, image_size: int, max_examples: int, max_bad_fraction: float) -> None:
     if not 8 <= image_size <= 2048:
-        raise UserError(f"image_size={quoted(image_size)} is out of range; use 8 to 2048 pixels")
+        raise UserError(f"image_size={quote(image_size)} is out of range; use 8 to 2048 pixels")
     if not 0 <= max_examples <= _MAX_EXAMPLES:
-        raise UserError(f"max_examples={quoted(max_examples)} is out of range; use 0 (all) or a number of images")
+        raise UserError(f"max_examples={quote(max_examples)} is out of range; use 0 (all) or a number of images")
     if not 0 <= max_bad_fraction < 1:
         raise UserError(f"max_bad_fraction={max_bad_fraction} is out of range; use 0 or more, below 1, such as 0.1")
-    outputs.check_folder("output directory", output_directory)
+    outputs.check_folder("output folder", output_directory)
 
 
 def _check_state(pipeline_root: str, history: NoHistory, output_directory: str) -> None:
@@ -208,7 +206,7 @@ def _check_state(pipeline_root: str, history: NoHistory, output_directory: str) 
     )
     if f"{folder}/".startswith(f"{output}/"):
         raise UserError(
-            f"pipeline root {pipeline_root!r} is in the output directory {output_directory!r}, which has to be empty;"
+            f"pipeline root {pipeline_root!r} is in the output folder {output_directory!r}, which has to be empty;"
             " give another one"
         )
 

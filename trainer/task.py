@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from exact_resume.checkpoints import occupant, result_file
+from exact_resume.checkpoints import ownership, result_file
 from exact_resume.checkpoints.async_writer import SECONDS_BETWEEN_FAILURES
 from exact_resume.files import storage
 from exact_resume.workers import cluster as clusters
@@ -21,7 +21,7 @@ from exact_resume.workers.cluster import Cluster
 from exact_resume.workers.signals import StopRequest
 from localvertex_base.userinput import cli, paths
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 from trainer import command_line, config
 from trainer.checkpoints import identity, starting_weights
 from trainer.config import TrainConfig
@@ -64,12 +64,12 @@ def main(arguments: list[str] | None = None) -> int:
     if options.exact:
         # oneDNN's kernels may sum in another order from run to run. TensorFlow reads this when it is imported.
         os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
-    with _ended_by(stop, options.dataset, directory):
+    with _end_on_signal(stop, options.dataset, directory):
         data = dataset.load(options.dataset)
         data.check_shards("train", "validation")
         if options.batch_size_per_replica:
             train_config = _per_replica(options, train_config, cluster)
-        train_config, options.starting_weights = starting_weights.resolved(
+        train_config, options.starting_weights = starting_weights.resolve(
             train_config, options.starting_weights, directory
         )
         run_identity = identity.identity(train_config, data.fingerprint, options.run_label, exact=options.exact)
@@ -97,7 +97,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
 
 
-def _ended_by(stop: StopRequest, *paths: str) -> contextlib.AbstractContextManager[None]:
+def _end_on_signal(stop: StopRequest, *paths: str) -> contextlib.AbstractContextManager[None]:
     """Let a stop request end the process immediately while a bucket is read, which may not answer for minutes."""
 
     def leave() -> NoReturn:
@@ -114,7 +114,7 @@ def _is_finished(directory: str, run_identity: dict[str, Any], data: Dataset, *,
     found = result.get("identity", {})
     # The machine of an evaluator may have more or fewer devices than those that train.
     expected = identity.with_devices_of(found, run_identity) if is_apart else run_identity
-    occupant.refuse_other_run(found, expected, directory, defaults=identity.DEFAULTS)
+    ownership.refuse_other_run(found, expected, directory, defaults=identity.DEFAULTS)
     if is_finished := result_file.is_finished(directory):
         summary = identity.summary(result, data.constant_answer("validation"))
         print(f"run {result['run_id']} is finished: {summary}; nothing to do")
@@ -172,7 +172,7 @@ def parser() -> argparse.ArgumentParser:
         "--tensorboard-directory",
         metavar="DIR",
         default="",
-        help="folder for TensorBoard [$AIP_TENSORBOARD_LOG_DIR, or `tensorboard` in the checkpoint directory]",
+        help="folder for TensorBoard [$AIP_TENSORBOARD_LOG_DIR, or `tensorboard` in the checkpoint folder]",
     )
     paths.add_argument("--job-dir", metavar="DIR", default="", help="job folder, as AI Platform Training passed it")
     config.add_flags(made)
@@ -201,9 +201,9 @@ def _check(options: argparse.Namespace) -> None:
         value, flag = getattr(options, name), f"--{name.replace('_', '-')}"
         # Also false for NaN.
         if value is not None and not value >= lowest:
-            raise UserError(f"{flag}={quoted(value)} is too small; expected at least {lowest}")
+            raise UserError(f"{flag}={quote(value)} is too small; expected at least {lowest}")
         if value is not None and value > highest:
-            raise UserError(f"{flag}={quoted(value)} is too large; expected at most {highest}")
+            raise UserError(f"{flag}={quote(value)} is too large; expected at most {highest}")
     for name in _PATHS:
         if path := os.environ.get(name, ""):
             paths.check(name, path)

@@ -32,7 +32,7 @@ _RUN = (
 )
 _METRICS = ("accuracy", "macro-f1")
 _CHANCE_OF_A_PROGRAM = 0.2
-"""Of jobs that are started anew instead of being forked."""
+"""Jobs that are started as new processes, not forked."""
 
 
 def main() -> int:

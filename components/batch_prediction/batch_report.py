@@ -32,10 +32,10 @@ def batch_report(
         results: File name, label and probability of each image, JSON Lines.
         metrics: Numbers of predictions and of images without one.
     """
-    from trainer.results.batch.report import report as write_report, reported
+    from trainer.results.batch.report import report as write_report, report_errors
 
     metrics.metadata.update(
-        reported(write_report)(
+        report_errors(write_report)(
             predictions_directory=predictions.path,
             instances_directory=instances.path,
             shards=shards,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from components.registry.labels import PROJECT_LABEL
 from components.registry.registry import Registry
 from localvertex_base.userinput.errors import UserError
-from trainer.command_line import reported as reported  # a component imports `reported` from here
+from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.results import exported
 
 

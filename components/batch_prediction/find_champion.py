@@ -29,10 +29,10 @@ def find_champion(
     Returns:
         Resource name of the version, and the size of its images in pixels.
     """
-    from components.batch_prediction.champion import find, reported
+    from components.batch_prediction.champion import find, report_errors
 
-    found = reported(find)(model_name=model_name, region=region, pipeline_root=pipeline_root)
-    # The service may use an artifact again that has the same URI: that of an older champion.
+    found = report_errors(find)(model_name=model_name, region=region, pipeline_root=pipeline_root)
+    # The service may use an older champion's artifact that has the same URI.
     champion.uri = f"https://{region}-aiplatform.googleapis.com/v1/{found.version}"
     champion.metadata["resourceName"] = found.version
     return found

@@ -30,9 +30,9 @@ def write_instances(
     Returns:
         URIs and names of the files, a folder for the predictions, and the numbers of good and bad images.
     """
-    from trainer.results.batch.instances import reported, write
+    from trainer.results.batch.instances import report_errors, write
 
-    return reported(write)(
+    return report_errors(write)(
         source=source,
         image_size=image_size,
         directory=instances.path,

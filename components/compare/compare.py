@@ -43,7 +43,7 @@ def compare(
         checkpoint_directory: Folder with the checkpoints of the training job.
         source: The source of the images; read again if the champion has another image size.
         model_name: Display name in the Model Registry.
-        serving_image: Prediction container image that the model is to be registered with.
+        serving_image: Prediction container image to register the model with.
         region: Region of the Model Registry.
         pipeline_root: Folder or gs:// prefix of the run.
         max_regression: Largest accepted loss of test score (0 to 1) against the champion.
@@ -56,9 +56,9 @@ def compare(
         The next step (`export`, `record` or none), and whether the model is promoted, with its aliases and endpoint.
         The model's version if it is already registered, and the champion.
     """
-    from components.compare.promotion import compare as compare_models, reported
+    from components.compare.promotion import compare as compare_models, report_errors
 
-    return reported(compare_models)(
+    return report_errors(compare_models)(
         dataset_directory=dataset.path,
         page_path=comparison.path,
         metrics=metrics.metadata,

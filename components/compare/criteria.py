@@ -9,7 +9,7 @@ from localvertex_base.userinput.errors import UserError
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Criteria:
-    """What a model has to fulfil; only the last field is a parameter of the pipeline."""
+    """Criteria of a promotion; only the last field is a parameter of the pipeline."""
 
     max_regression: float = setting("Largest accepted loss of test score against the champion, 0 to 1.", default=0.0)
     must_improve: bool = setting("Replace the champion only by a significantly better model (p < 0.05).", default=False)
@@ -28,6 +28,6 @@ class Criteria:
         if not isinstance(self.min_compared_images, int) or self.min_compared_images < 1:
             raise UserError(f"min_compared_images is {self.min_compared_images}; expected a whole number from 1")
 
-    def noted(self) -> dict[str, Any]:
+    def as_note(self) -> dict[str, Any]:
         """Return the criteria for `outcome.note_comparison`: others make another comparison."""
         return dataclasses.asdict(self)

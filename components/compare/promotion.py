@@ -13,7 +13,7 @@ from localvertex_base.userinput.errors import UserError
 from trainer import command_line
 from trainer.checkpoints import best
 from trainer.checkpoints.best import BestCheckpoint
-from trainer.command_line import reported as reported  # a component imports `reported` from here
+from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.files import outputs
@@ -79,10 +79,10 @@ def compare(
         checkpoint_directory: Of the run.
         source: Source of the dataset, read again if the champion has another image size.
         model_name: Display name in the Model Registry.
-        serving_image: Container image that the model is to be registered with; with another one it is a new version.
+        serving_image: Container image to register the model with; another image makes a new version.
         region: Region of the Model Registry.
         pipeline_root: Folder or gs:// prefix of the run.
-        deploy_endpoint: Display name of the endpoint that a promoted model is to be deployed to; empty for none.
+        deploy_endpoint: Display name of the endpoint for a promoted model; empty: it is not deployed.
         **criteria: Fields of `Criteria`.
 
     Raises:
@@ -128,7 +128,7 @@ def compare(
         champion=result.champion if result.is_final else "",
         is_promoted=result.is_promoted,
         reason=result.reason,
-        criteria=wanted.noted(),
+        criteria=wanted.as_note(),
         promotion=result.promotion,
     )
     if deploy_endpoint and result.promotion == labels.UNDECIDED and not result.is_promoted:

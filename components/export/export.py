@@ -38,9 +38,9 @@ def export(
     Returns:
         The labels of the version, for the Model Registry.
     """
-    from components.export.exported import export as export_model, reported
+    from components.export.exported import export as export_model, report_errors
 
-    exported = reported(export_model)(
+    exported = report_errors(export_model)(
         checkpoint_directory=checkpoint_directory,
         dataset_directory=dataset.path,
         output_directory=model.path,

@@ -1,4 +1,4 @@
-"""What `export` gives to the upload: the model's metadata, labels and serving container, and the parent model."""
+"""Outputs of `export` for the upload: the model's metadata, labels and serving container, and the parent model."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from components.registry.registry import Registry
 from components.release.registration import labels_at_upload
 from localvertex_base.userinput.errors import UserError
-from trainer.command_line import reported as reported  # a component imports `reported` from here
+from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.export import export as export_model
 
 

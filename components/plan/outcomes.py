@@ -1,4 +1,4 @@
-"""What became of a finished run, and whether anything is left to do: read from its notes and from the registry."""
+"""Read from notes and registry how a finished run ended, and whether anything is left to do."""
 
 import dataclasses
 import re
@@ -19,7 +19,7 @@ _VERSION = re.compile(r"projects/[^/]+/locations/(?P<region>[^/]+)/models/[^/@]+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Release:
-    """What the pipeline's parameters ask for, after the training."""
+    """Steps after the training that the pipeline's parameters request."""
 
     model_name: str
     """Display name in the Model Registry."""
@@ -37,8 +37,8 @@ def conclusion(checkpoint_directory: str, release: Release, registry: Callable[[
     """Describe the outcome of a finished run; empty while something is left to do.
 
     Args:
-        checkpoint_directory: Checkpoint directory of a run that `result_file.is_finished`.
-        release: What is asked for.
+        checkpoint_directory: Checkpoint folder of a run that `result_file.is_finished`.
+        release: Requested steps.
         registry: Connects to the registry; called only if a note is about one of its versions.
 
     Raises:
@@ -52,13 +52,13 @@ def conclusion(checkpoint_directory: str, release: Release, registry: Callable[[
     if _is_of(noted.registration, release):
         if is_forced and noted.comparison.get("promotion") == UNDECIDED:
             return ""
-        found = _registered(noted, release, registry(), label_value(outcome.best_digest(checkpoint_directory)))
+        found = _registration_state(noted, release, registry(), label_value(outcome.best_digest(checkpoint_directory)))
         return f"{score}, {found}" if found else ""
     if value < release.minimum_score:
         return f"{score}, below minimum_score {release.minimum_score:g}: not registered"
     if noted.evaluation["verdict"] == Verdict.NOT_BETTER and not is_forced:
         return f"{score}, not registered: {noted.evaluation['reason']}"
-    refused = _refused(noted.comparison, release, registry)
+    refused = _refusal(noted.comparison, release, registry)
     return f"{score}, {refused}" if refused else ""
 
 
@@ -70,8 +70,8 @@ def _is_of(registration: Any, release: Release) -> bool:
     )
 
 
-def _registered(noted: Notes, release: Release, registry: Registry, checkpoint: str) -> str:
-    """Return what became of a registered version; empty if it was deleted, or is to be deployed.
+def _registration_state(noted: Notes, release: Release, registry: Registry, checkpoint: str) -> str:
+    """Return the state of a registered version; empty if it was deleted or has yet to be deployed.
 
     After the deletion of a whole model, another one may have its name, so the label of the checkpoint counts, too.
     """
@@ -117,9 +117,9 @@ def _not_deployed(noted: Notes, endpoint: str, version: Version, versions: list[
     return ""
 
 
-def _refused(comparison: Any, release: Release, registry: Callable[[], Registry]) -> str:
-    """Return why the model is not registered; empty if it is to be compared (again)."""
-    if comparison.get("is_promoted") is not False or comparison.get("criteria") != release.criteria.noted():
+def _refusal(comparison: Any, release: Release, registry: Callable[[], Registry]) -> str:
+    """Return why the model is not registered; empty if a comparison is due."""
+    if comparison.get("is_promoted") is not False or comparison.get("criteria") != release.criteria.as_note():
         return ""
     champion = str(comparison.get("champion"))
     if not champion:

@@ -65,7 +65,7 @@ def plan(
 
     `dataset` was written by `prepare`; its fingerprint is part of the run's identity. `report` is a page with the
     machines, the configuration and the findings of the machine check. `image` is the container image of the training
-    job, and `region` where it runs. What has to outlive this run is in `training/<run id>` under `pipeline_root`.
+    job, and `region` where it runs. Files that outlive this run are in `training/<run id>` under `pipeline_root`.
     `settings` are the values of machines, comparison and deployment that are fixed for the project, and the names of
     its resources: constants of the compiled file. All other inputs are parameters of the pipeline and described there.
 
@@ -73,6 +73,6 @@ def plan(
         Fields of the training job, whether the run is finished, and whether nothing is left to do.
     """
     inputs = dict(locals())
-    from components.plan.training_plan import plan as plan_training, reported
+    from components.plan.training_plan import plan as plan_training, report_errors
 
-    return reported(plan_training)(**settings | inputs | {"dataset": dataset.path, "report": report.path})
+    return report_errors(plan_training)(**settings | inputs | {"dataset": dataset.path, "report": report.path})

@@ -18,7 +18,7 @@ from exact_resume.checkpoints.result_file import is_finished
 from localvertex_base.userinput import paths
 from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints.identity import run_id
-from trainer.command_line import reported as reported  # a component imports `reported` from here
+from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.config import TrainConfig
 from trainer.data.dataset import load
 from trainer.loop.board import profile
@@ -38,7 +38,7 @@ class TrainingPlan(NamedTuple):
     checkpoint_directory: str
     is_finished: bool
     has_nothing_new: bool
-    """Whether the run is finished, and its model registered, and deployed if asked for, or refused."""
+    """Whether the run is finished, and its model registered (and deployed if requested) or refused."""
 
 
 def plan(
@@ -109,7 +109,7 @@ def plan(
     flags = [f"--dataset={dataset}", f"--run-label={run_label}", *config.to_flags(), *start.flags]
     flags += ["--exact"] * exact + [f"--profile-steps={profile_steps}"] * bool(profile_steps)
     finished = is_finished(checkpoints, expected_run_id=identity)
-    # The registry is only asked for a finished run: a first one makes no call.
+    # The registry is queried only for a finished run: a first one makes no call.
     registry = functools.partial(Registry, region=region, pipeline_root=pipeline_root)
     outcome = conclusion(checkpoints, release, registry) if finished else ""
     planned = TrainingPlan(

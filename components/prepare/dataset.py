@@ -6,7 +6,7 @@ from typing import Any
 from components.prepare.dataflow import dataflow_settings
 from components.values import check_values
 from trainer import prepare as dataset
-from trainer.command_line import reported as reported  # a component imports `reported` from here
+from trainer.command_line import report_errors as report_errors  # a component imports it from here
 
 
 def prepare(*, settings: Mapping[str, Any], dataflow: Mapping[str, Any], **options: Any) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def prepare(
         report: Page with the statistics, sample images, warnings and bad files.
         changes: Page on what changed since the previous dataset.
         change_metrics: Figures of that page; none without a previous dataset.
-        strict: Comma-separated names of the warnings that are errors, such as `leaks,label-conflicts`.
+        strict: Comma-separated names of warnings that count as errors, such as `leaks,label-conflicts`.
         prepare_engine: `local` reads the images in this step, `dataflow` on the workers of a Dataflow job.
         project: Project of the Dataflow job.
         region: Region of the Dataflow job.
@@ -48,10 +48,10 @@ def prepare(
         reread: Read all images, also those that have not changed.
         settings: Values of other steps by name; wrong ones end this step before it reads an image.
     """
-    from components.prepare.dataset import prepare as prepare_dataset, reported
+    from components.prepare.dataset import prepare as prepare_dataset, report_errors
 
     dataset.metadata.update(
-        reported(prepare_dataset)(
+        report_errors(prepare_dataset)(
             settings=settings,
             dataflow={
                 "project": project,

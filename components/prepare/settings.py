@@ -11,10 +11,10 @@ _PREFIX = "dataflow_"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PrepareSettings:
-    """What is refused in the images, and the Dataflow workers that may read them."""
+    """Limits for the images, and the Dataflow workers that may read them."""
 
     max_bad_fraction: float = setting("Fraction of unreadable images (0 to 1) above which the run fails.", default=0.1)
-    strict: str = setting("Warnings about the images that are errors, e.g. leaks,label-conflicts.", default="")
+    strict: str = setting("Warnings about images that count as errors, e.g. leaks,label-conflicts.", default="")
     dataflow_machine_type: str = setting("Machine type of each Dataflow worker.", default="e2-standard-4")
     dataflow_max_workers: int = setting("Maximum number of Dataflow workers, 1 to 4000.", default=10)
     dataflow_disk_size_gb: int = setting("Disk of each Dataflow worker, 30 to 65536.", default=50)

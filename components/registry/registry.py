@@ -1,4 +1,4 @@
-"""Models and versions in the Model Registry: Vertex AI's, or in a local run the one of the work directory."""
+"""Models and versions in the Model Registry: Vertex AI's, or in a local run the one of the work folder."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ class Registry:
             UserError: There are several.
         """
         key, value = PROJECT_LABEL
-        found = [each.name for each in self._named(display_name) if each.labels.get(key) == value]
+        found = [each.name for each in self._parse_name(display_name) if each.labels.get(key) == value]
         if len(found) > 1:
             raise UserError(
                 f"{len(found)} models in {self._region} have the name {display_name!r} and the label {key}={value}: "
@@ -106,14 +106,14 @@ class Registry:
     def label_model(self, model: str, labels: Mapping[str, str]) -> None:
         """Add labels to a model, or replace their values.
 
-        The service returns a model's labels together with those of its default version. Only the former are kept: a
-        version without a run would otherwise get that of the default version.
+        The service returns a model's labels together with its default version's. Only the former are kept: a
+        version without a run would otherwise get the default version's label.
         """
         kept = {key: value for key, value in self._labels(model).items() if key not in VERSION_KEYS}
         self._update({"name": model, "labels": kept | dict(labels)}, "labels")
 
     def label_version(self, version: str, labels: Mapping[str, str]) -> None:
-        """Add labels to a version, or replace their values, also if it has them from its model only."""
+        """Add labels to a version, or replace their values, even if only its model has them."""
         self._update({"name": version, "labels": self._labels(version) | dict(labels)}, "labels")
 
     def evaluations(self, version: str) -> list[str]:
@@ -138,7 +138,7 @@ class Registry:
         return str(call(self._client.import_model_evaluation, request, what=what, is_repeatable=False).name)
 
     def get(self, name: str) -> Version:
-        """Return a version by its resource name, the default version by that of its model.
+        """Return a version by its resource name, or the default version by its model's name.
 
         Raises:
             NotFoundError: It does not exist.
@@ -175,7 +175,7 @@ class Registry:
                 return self.get(f"{model}@{version}")
             except NotFoundError:
                 pass
-        found = self._named(name)
+        found = self._parse_name(name)
         if len(found) != 1:
             ids = ", ".join(each.name.rpartition("/")[2] for each in found[:5])
             hint = f"; give one of their ids: {ids}" if found else f", or it has no version {version!r}"
@@ -186,7 +186,7 @@ class Registry:
             known = [name for each in self.versions(found[0].name) for name in (each.number, *each.aliases)]
             raise NotFoundError(f"it has no version {version!r}; it has {', '.join(known)}") from None
 
-    def _named(self, display_name: str) -> list[Any]:
+    def _parse_name(self, display_name: str) -> list[Any]:
         request = {"parent": self._parent, "filter": display_name_filter(display_name)}
         found: list[Any] = call(self._client.list_models, request, what="the registered models cannot be listed")
         return [each for each in found if each.display_name == display_name]

@@ -21,7 +21,7 @@ def deploy(
     deploy_accelerator_count: int,
     service_account: str = "",
 ) -> str:
-    """Deploy with all traffic, compare live answers with those of `evaluate`, and undeploy the old version.
+    """Deploy with all traffic, compare live predictions with `evaluate`'s, and undeploy the old version.
 
     Args:
         registered_version: Resource name of the version, projects/P/locations/R/models/ID@NUMBER.
@@ -41,9 +41,9 @@ def deploy(
     Returns:
         Resource name of the endpoint.
     """
-    from components.release.deployment import deploy as deploy_version, reported
+    from components.release.deployment import deploy as deploy_version, report_errors
 
-    return reported(deploy_version)(
+    return report_errors(deploy_version)(
         registered_version=registered_version,
         checkpoint_directory=checkpoint_directory,
         dataset_directory=dataset.path,

@@ -1,4 +1,4 @@
-"""What the step `deploy` does: a version gets the traffic of an endpoint, and keeps it if its answers are right."""
+"""The step `deploy`: give a version the traffic of an endpoint, and keep it there if its predictions are right."""
 
 import time
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from exact_resume.checkpoints import outcome
 from exact_resume.errors import InputError
 from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
-from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
+from trainer.command_line import TrainingError, report_errors as report_errors  # a component imports it from here
 
 _ALL = 100
 _PAUSES_SECONDS = (1.0, 4.0, 16.0, 60.0)
@@ -37,7 +37,7 @@ def deploy(
 
     Args:
         registered_version: Resource name of the version, projects/P/locations/R/models/ID@NUMBER.
-        checkpoint_directory: Checkpoint directory of the run.
+        checkpoint_directory: Checkpoint folder of the run.
         dataset_directory: The dataset that the version was evaluated on.
         predictions_path: Predictions of `evaluate`.
         region: Of the model and the endpoint.
@@ -64,8 +64,8 @@ def deploy(
         raise UserError(f"{version.name} is not deployed: it is not promoted; force_promotion=true promotes it")
     _refuse_replaced(registry, version.name)
     endpoint = service.find_or_create(endpoint_name)
-    before = service.deployed(endpoint)
-    _refuse_strangers(before, version.model, endpoint)
+    before = service.deployed_models(endpoint)
+    _refuse_foreign_models(before, version.model, endpoint)
 
     def note(*, is_live: bool) -> None:
         outcome.note_deployment(
@@ -81,15 +81,15 @@ def deploy(
             name = f"{endpoint_name[:100]}-{version.number}"
             service.deploy(endpoint, version.name, name=name, resources=resources, service_account=service_account)
         new = _with_all_traffic(service, endpoint, version.name)
-        difference = _try(service, endpoint, new, expected)
+        difference = _smoke_test(service, endpoint, new, expected)
         _refuse_replaced(registry, version.name)
         registry.merge_aliases(version.name, ALIASES)
     except Exception as error:
-        _give_back(
+        _roll_back(
             service, registry, endpoint, version.name, before=before, error=error, directory=checkpoint_directory
         )
         raise
-    for old in service.deployed(endpoint):
+    for old in service.deployed_models(endpoint):
         if old.id != new.id:
             service.undeploy(endpoint, old, {new.id: _ALL})
     note(is_live=True)
@@ -102,7 +102,7 @@ def deploy(
     return endpoint
 
 
-def _refuse_strangers(deployed: Sequence[Deployed], model: str, endpoint: str) -> None:
+def _refuse_foreign_models(deployed: Sequence[Deployed], model: str, endpoint: str) -> None:
     if strangers := [each for each in deployed if not each.is_of(model)]:
         raise UserError(
             f"{endpoint} serves {strangers[0].version}, which is not a version of {model}; give another"
@@ -132,7 +132,7 @@ def _find(deployed: Sequence[Deployed], version: str) -> Deployed | None:
 
 def _with_all_traffic(service: Endpoints, endpoint: str, version: str) -> Deployed:
     """Return the deployed version, which has all traffic: a killed attempt may have left it without."""
-    new = _find(service.deployed(endpoint), version)
+    new = _find(service.deployed_models(endpoint), version)
     if new is None:
         raise TrainingError(f"{version} is not on {endpoint} after its deployment; run the pipeline again")
     if new.traffic != _ALL:
@@ -140,7 +140,7 @@ def _with_all_traffic(service: Endpoints, endpoint: str, version: str) -> Deploy
     return new
 
 
-def _try(service: Endpoints, endpoint: str, new: Deployed, expected: Sequence[Expected]) -> float:
+def _smoke_test(service: Endpoints, endpoint: str, new: Deployed, expected: Sequence[Expected]) -> float:
     """Compare live answers with the expected ones; return the largest difference of a probability."""
     instances = [each.instance for each in expected]
     for pause in (*_PAUSES_SECONDS, None):
@@ -154,7 +154,7 @@ def _try(service: Endpoints, endpoint: str, new: Deployed, expected: Sequence[Ex
     )
 
 
-def _give_back(
+def _roll_back(
     service: Endpoints,
     registry: Registry,
     endpoint: str,
@@ -167,7 +167,7 @@ def _give_back(
     """Give traffic and aliases to the version that served before, and undeploy the new one, which would cost money."""
     print(f"the deployment of {version} failed; giving the traffic back")
     try:
-        now = service.deployed(endpoint)
+        now = service.deployed_models(endpoint)
         new = _find(now, version)
         others = [each for each in now if new is None or each.id != new.id]
         # The old version was undeployed after the new one had answered correctly: the service may be unavailable now.
@@ -182,7 +182,7 @@ def _give_back(
             if former := _champion_before(registry, serving.version, directory):
                 registry.merge_aliases(former, ALIASES)
     except (UserError, TrainingError, InputError) as second:
-        print(f"giving the traffic back failed: {second}; look at {endpoint}, whose replicas cost money")
+        print(f"restoring the traffic failed: {second}; check {endpoint}, whose replicas cost money")
 
 
 def _champion_before(registry: Registry, serving: str, checkpoint_directory: str) -> str:

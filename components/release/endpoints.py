@@ -8,7 +8,7 @@ from typing import Any
 
 from components import vertex_clients
 from components.registry.labels import PROJECT_LABEL
-from components.vertex_clients import call, display_name_filter, finished
+from components.vertex_clients import call, display_name_filter, wait_for
 from localvertex_base.userinput.errors import UserError
 from trainer.command_line import TrainingError
 
@@ -104,20 +104,20 @@ class Endpoints:
 
         operation = call(create, request, what=what)
         if operation is None:
-            return self._made_before(f"{self._parent}/endpoints/{endpoint_id}", display_name)
-        return str(finished(operation, what=what, seconds=_CREATE_SECONDS).name)
+            return self._created_before(f"{self._parent}/endpoints/{endpoint_id}", display_name)
+        return str(wait_for(operation, what=what, seconds=_CREATE_SECONDS).name)
 
-    def _made_before(self, endpoint: str, display_name: str) -> str:
+    def _created_before(self, endpoint: str, display_name: str) -> str:
         found = call(self._client.get_endpoint, {"name": endpoint}, what=f"{endpoint} cannot be read")
         key, value = PROJECT_LABEL
         if (found.display_name, found.labels.get(key)) != (display_name, value):
             raise UserError(
                 f"{endpoint} was made for {display_name!r}, and is {found.display_name!r} now, or without the label"
-                f" {key}={value}; give both back, or give another deploy_endpoint"
+                f" {key}={value}; restore both, or choose another deploy_endpoint"
             )
         return endpoint
 
-    def deployed(self, endpoint: str) -> list[Deployed]:
+    def deployed_models(self, endpoint: str) -> list[Deployed]:
         """Return what is deployed to an endpoint, the oldest first."""
         found = call(self._client.get_endpoint, {"name": endpoint}, what=f"{endpoint} cannot be read")
         split = dict(found.traffic_split)
@@ -161,7 +161,7 @@ class Endpoints:
         }
         operation = call(self._deploy_model, request, what=what, is_repeatable=False)
         try:
-            finished(operation, what=what, seconds=_DEPLOY_SECONDS)
+            wait_for(operation, what=what, seconds=_DEPLOY_SECONDS)
         except Exception:
             self._cancel(operation.operation.name)
             raise
@@ -175,7 +175,7 @@ class Endpoints:
         try:
             call(self._client.cancel_operation, {"name": operation}, what=f"{operation} cannot be cancelled")
         except (UserError, TrainingError) as error:
-            print(f"warning: {error}; look at it, because its replicas cost money")
+            print(f"warning: {error}; check it, because its replicas cost money")
 
     def route(self, endpoint: str, traffic: Mapping[str, int]) -> None:
         """Set the traffic split of an endpoint: id of the deployed model -> percentage."""
@@ -189,7 +189,7 @@ class Endpoints:
         """Undeploy a version, and set the traffic of the others in the same call."""
         what = f"{deployed.version} cannot be undeployed from {endpoint}"
         request = {"endpoint": endpoint, "deployed_model_id": deployed.id, "traffic_split": dict(traffic)}
-        finished(call(self._client.undeploy_model, request, what=what), what=what, seconds=_UNDEPLOY_SECONDS)
+        wait_for(call(self._client.undeploy_model, request, what=what), what=what, seconds=_UNDEPLOY_SECONDS)
 
     def predict(self, endpoint: str, instances: Sequence[Mapping[str, Any]]) -> tuple[str, list[Any]]:
         """Return the id of the deployed model that answered, and its answers."""
@@ -202,7 +202,7 @@ class Endpoints:
             # A list of values is not accepted in a request that is a dict.
             return client.predict(endpoint=endpoint, instances=values, **options)
 
-        response = call(predict, None, what=f"{endpoint} cannot be asked for a prediction")
+        response = call(predict, None, what=f"{endpoint}: prediction request failed")
         content = json_format.MessageToDict(type(response).pb(response))
         return str(response.deployed_model_id), list(content.get("predictions", []))
 

@@ -1,4 +1,4 @@
-"""The live prediction: test images are sent to the endpoint, whose answers must be those of `evaluate`."""
+"""The live prediction: test images are sent to the endpoint, whose answers must equal `evaluate`'s predictions."""
 
 import base64
 import json
@@ -8,7 +8,7 @@ from typing import Any
 
 from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 from trainer.command_line import TrainingError
 from trainer.data import dataset as datasets, staging
 
@@ -52,7 +52,7 @@ def expected_answers(dataset_directory: str, predictions_path: str) -> list[Expe
     found: list[Expected] = []
     for record, line in zip(records, _test_lines(predictions_path), strict=False):
         if line["file_name"] != record.file_name or line["predicted"] not in data.class_names:
-            raise UserError(f"{predictions_path} has no prediction for {quoted(record.file_name)}; run evaluate again")
+            raise UserError(f"{predictions_path} has no prediction for {quote(record.file_name)}; run evaluate again")
         each = Expected(
             file_name=record.file_name,
             image_bytes=record.image_bytes,
@@ -69,7 +69,7 @@ def expected_answers(dataset_directory: str, predictions_path: str) -> list[Expe
 
 
 def check(expected: Sequence[Expected], answers: Sequence[Any]) -> float:
-    """Compare the answers of an endpoint with those of `evaluate`; return the largest difference of a probability.
+    """Compare an endpoint's predictions with `evaluate`'s; return the largest difference of a probability.
 
     Args:
         expected: The images that were sent.
@@ -88,7 +88,7 @@ def check(expected: Sequence[Expected], answers: Sequence[Any]) -> float:
             label = str(answer["label"])
         except (KeyError, IndexError, TypeError, ValueError):
             raise WrongAnswerError(
-                f"the endpoint answered {quoted(answer, 200)} for {quoted(wanted.file_name)}; expected label and"
+                f"the endpoint answered {quote(answer, 200)} for {quote(wanted.file_name)}; expected label and"
                 " probabilities"
             ) from None
         difference = abs(probability - wanted.probability)
@@ -97,8 +97,8 @@ def check(expected: Sequence[Expected], answers: Sequence[Any]) -> float:
         # Also false for NaN.
         if not difference <= _TOLERANCE or is_renamed:
             raise WrongAnswerError(
-                f"the endpoint answers {quoted(label)}, with {probability:.6f} for {quoted(wanted.label)}, for"
-                f" {quoted(wanted.file_name)}; evaluate's probability was {wanted.probability:.6f}"
+                f"the endpoint answers {quote(label)}, with {probability:.6f} for {quote(wanted.label)}, for"
+                f" {quote(wanted.file_name)}; evaluate's probability was {wanted.probability:.6f}"
             )
         largest = max(largest, difference)
     return largest

@@ -35,9 +35,9 @@ def record(
     Returns:
         Resource name of the version, projects/P/locations/R/models/ID@NUMBER.
     """
-    from components.release.registration import record as record_version, reported
+    from components.release.registration import record as record_version, report_errors
 
-    return reported(record_version)(
+    return report_errors(record_version)(
         resource_name=registered_version or registered_model.metadata["resourceName"],
         metrics=metrics.metadata,
         confusion_matrix=confusion_matrix.metadata,

@@ -1,4 +1,4 @@
-"""What `record` does after the upload: aliases, labels, description, evaluation and note; and the labels to upload."""
+"""The step `record`: set aliases, labels, description, evaluation and note after the upload."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,8 +8,8 @@ from components.registry.registry import Registry, Version
 from exact_resume.checkpoints import outcome
 from exact_resume.checkpoints.result_file import read_result
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quoted
-from trainer.command_line import reported as reported  # a component imports `reported` from here
+from localvertex_base.userinput.spelling import quote
+from trainer.command_line import report_errors as report_errors  # a component imports it from here
 
 _SCHEMA = "gs://google-cloud-aiplatform/schema/modelevaluation/classification_metrics_1.0.0.yaml"
 _EVALUATION = "test split"
@@ -35,7 +35,7 @@ def record(
         metrics: Metrics of `evaluate`, by name.
         confusion_matrix: Metadata of kfp's ClassificationMetrics.
         is_promoted: Whether the version becomes the champion.
-        checkpoint_directory: Checkpoint directory of the run.
+        checkpoint_directory: Checkpoint folder of the run.
         model_name: Display name in the registry.
         serving_image: Container image that serves the model, as the pipeline's parameter gives it.
         region: Region of the registry.
@@ -106,9 +106,7 @@ def description(metrics: Mapping[str, Any]) -> str:
 
 def _with_baseline(name: str, metrics: Mapping[str, Any]) -> str:
     baseline = metrics.get(f"baseline_{name}")
-    always = (
-        f" ({baseline:.4f} by always answering {quoted(metrics['baseline_class'])})" if baseline is not None else ""
-    )
+    always = f" ({baseline:.4f} by always answering {quote(metrics['baseline_class'])})" if baseline is not None else ""
     return f"{name} {metrics[name]:.4f}{always}"
 
 

@@ -1,4 +1,4 @@
-"""The end of a run: printed, and sent if that was asked for; sending never changes how the run ends."""
+"""Print the end of a run, and send it if requested; a failure to send never changes how the run ends."""
 
 import threading
 from collections.abc import Callable
@@ -90,9 +90,9 @@ def _send(
     message = _message(status, cloud, lines, is_local=is_local)
     if source := VARIABLE if address else targets.notify_webhook:
         to_webhook = partial(_to_webhook, address, targets, message, cloud, limits)
-        lines.append(_delivered(to_webhook, f"the webhook in {source}"))
+        lines.append(_deliver(to_webhook, f"the webhook in {source}"))
     if targets.notify_topic and not is_local:
-        lines.append(_delivered(partial(cloud.publish, targets.notify_topic, message), targets.notify_topic))
+        lines.append(_deliver(partial(cloud.publish, targets.notify_topic, message), targets.notify_topic))
 
 
 def _to_webhook(address: str, targets: Targets, message: dict[str, Any], cloud: GoogleCloud, limits: Limits) -> None:
@@ -116,7 +116,7 @@ def _message(
     return message_of(job=job, state=status.state, error=error, steps=steps, is_local=is_local)
 
 
-def _delivered(send: Callable[[], None], target: str) -> str:
+def _deliver(send: Callable[[], None], target: str) -> str:
     """Return what came of a target; the failure of one, of any kind, leaves the other its message."""
     try:
         send()

@@ -18,12 +18,12 @@ from trainer.models import references
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Start:
-    """What a training starts from, besides its configuration."""
+    """Inputs that a training starts from, besides its configuration."""
 
     flags: tuple[str, ...] = ()
     """Flags of the trainer."""
     description: str = ""
-    """What is taken from other weights; empty: the configuration names none."""
+    """Source of the weights to start from; empty: the configuration names none."""
 
 
 def resolve(config: TrainConfig, data: Dataset, *, training: str, region: str) -> tuple[TrainConfig, Start]:
@@ -44,10 +44,10 @@ def resolve(config: TrainConfig, data: Dataset, *, training: str, region: str) -
     if not references.is_reference(config.weights):
         return config, Start()
     command_line.set_environment()
-    weights, folder = _found(config.weights, training=training, region=region)
+    weights, folder = _find(config.weights, training=training, region=region)
     if weights.model != config.model:
         raise UserError(
-            f"weights={config.weights!r} are those of the network {weights.model}, but model is {config.model}; start"
+            f"weights={config.weights!r} belong to the network {weights.model}, but model is {config.model}; start"
             " from weights of the same network"
         )
     libraries.load()
@@ -64,7 +64,7 @@ def resolve(config: TrainConfig, data: Dataset, *, training: str, region: str) -
     return resolved, Start(flags=(f"--starting-weights={folder}",), description=description)
 
 
-def _found(reference: str, *, training: str, region: str) -> tuple[StartingWeights, str]:
+def _find(reference: str, *, training: str, region: str) -> tuple[StartingWeights, str]:
     """Return the weights and the folder for their copy."""
     copies = storage.join(training, "weights")
     if reference.startswith(references.RESOLVED):
@@ -93,7 +93,7 @@ def _of_run(run_id: str, training: str, copies: str) -> StartingWeights:
             raise UserError(f"weights='run:{run_id}': {error}") from error
         print(f"notice: {error}; using the copy of its weights that an earlier plan made")
         return starting_weights.read(_copy(copies, noted["weights"]), noted["weights"])
-    storage.write_json(note, seal.sealed({"weights": weights.digest}))
+    storage.write_json(note, seal.add_seal({"weights": weights.digest}))
     return weights
 
 

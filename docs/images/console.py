@@ -24,7 +24,7 @@ RUN_ID = "demo"
 
 
 def run_demo(folder: pathlib.Path) -> None:
-    """Compile the pipeline into `folder`, and run the compiled file with the work directory `folder/runs`."""
+    """Compile the pipeline into `folder`, and run the compiled file with the work folder `folder/runs`."""
     compile_it = [sys.executable, "compile.py", "--output-dir", str(folder)]
     subprocess.run(compile_it, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     run_it = ["run", "image_training.json", "--work-dir", "runs", "--run-id", RUN_ID]
@@ -33,7 +33,7 @@ def run_demo(folder: pathlib.Path) -> None:
 
 @contextlib.contextmanager
 def console(folder: pathlib.Path) -> Iterator[str]:
-    """Serve the work directory `folder/runs`, and return the address of the console."""
+    """Serve the work folder `folder/runs`, and return the address of the console."""
     words = ["-m", "localvertex", "serve", "--port", "0", "--work-dir", "runs"]
     process = subprocess.Popen([sys.executable, *words], cwd=folder, stdout=subprocess.PIPE, text=True)
     try:

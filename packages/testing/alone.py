@@ -2,7 +2,7 @@
 
     python packages/testing/alone.py localvertex exact_resume
 
-The wheel is made from the source distribution, as an index would hand it out. The versions are those of the lock file.
+The wheel is made from the source distribution, as an index would hand it out. The versions come from the lock file.
 The environments are build/alone-NAME; a test that finds its package only because of this checkout fails here.
 """
 

@@ -15,8 +15,8 @@ from components.plan.training_plan import TrainingPlan
 from localvertex_base.compiled.reader import read_pipeline
 from localvertex_base.userinput import paths
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.parameters import given, typed
-from localvertex_base.userinput.spelling import camel, listed
+from localvertex_base.userinput.parameters import convert_all, read_given
+from localvertex_base.userinput.spelling import camel, join_or
 from pipelines.calls import calls, created_name
 from pipelines.commands.submit import add_job, add_parameters, settings_from
 from pipelines.jobs.pipeline_job import DEFAULT_FILE, JobSettings, check, declared_parameters, pipeline_job, read_spec
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     """
     paths.check("--dataset", options.dataset)
     location, spec, settings = location_from(options), read_spec(options.file), settings_from(options)
-    parameters = given(declared_parameters(spec), options.parameter, options.parameter_file)
+    parameters = read_given(declared_parameters(spec), options.parameter, options.parameter_file)
     pipeline = pipeline_job(spec, display_name=_PLAN, parameters=parameters, settings=settings)
     for finding in check(pipeline, location):
         print(f"warning: {finding.message}", file=sys.stderr)
@@ -103,7 +103,7 @@ def _plan_inputs(job: dict[str, Any]) -> dict[str, Any]:
     if _PLAN not in steps:
         raise UserError(f"the pipeline has no step {_PLAN!r}; custom-job needs a file from `python compile.py`")
     declared = pipeline.components[f"comp-{_PLAN}"].input_parameters
-    return typed(declared, {name: steps[_PLAN].inputs[name].value for name in declared})
+    return convert_all(declared, {name: steps[_PLAN].inputs[name].value for name in declared})
 
 
 def _plan(inputs: dict[str, Any], *, dataset: str, pipeline_root: str) -> TrainingPlan:
@@ -118,7 +118,7 @@ def _plan(inputs: dict[str, Any], *, dataset: str, pipeline_root: str) -> Traini
     from components.plan.plan import plan as step
 
     if missing := sorted(set(step.component_spec.inputs) - set(inputs) - {"dataset"}):
-        raise UserError(f"the pipeline has no {listed(missing, 'and')}; compile it again with `python compile.py`")
+        raise UserError(f"the pipeline has no {join_or(missing, 'and')}; compile it again with `python compile.py`")
     with tempfile.TemporaryDirectory() as scratch, redirect_stdout(sys.stderr):
         report = _Artifact(path=str(Path(scratch) / "plan.html"))
         local = inputs | {"pipeline_root": scratch}

@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         case "plan" | "apply":
             _match_file(options, location)
         case "list":
-            for schedule in schedule_calls.existing(location):
+            for schedule in schedule_calls.list_schedules(location):
                 next_run = schedule.get("nextRunTime", "-")
                 print(f"{schedule['displayName']}  {schedule['state']}  {schedule['cron']}  next {next_run}")
         case "resume":
@@ -84,6 +84,6 @@ def _match_file(options: argparse.Namespace, location: Location) -> None:
 def _changes(schedules: list[Schedule], location: Location, *, should_prune: bool) -> list[Change]:
     pruned = [location] if should_prune else []
     locations = list(dict.fromkeys([*(schedule.location for schedule in schedules), *pruned]))
-    existing = [schedule for each in locations for schedule in schedule_calls.existing(each)]
+    existing = [schedule for each in locations for schedule in schedule_calls.list_schedules(each)]
     changes = plan(schedules, existing, datetime.now(UTC))
     return changes + (prune(schedules, existing, locations) if should_prune else [])

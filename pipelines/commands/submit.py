@@ -6,7 +6,7 @@ import sys
 from typing import Any, TextIO
 
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.parameters import given
+from localvertex_base.userinput.parameters import read_given
 from pipelines.calls import calls, created_name
 from pipelines.jobs.machines import plan_lines
 from pipelines.jobs.pipeline_job import (
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     """
     location, spec = location_from(options), read_spec(options.file)
     identifier, settings = job_id(spec), settings_from(options)
-    parameters = given(declared_parameters(spec), options.parameter, options.parameter_file)
+    parameters = read_given(declared_parameters(spec), options.parameter, options.parameter_file)
     job = pipeline_job(spec, display_name=identifier, parameters=parameters, settings=settings)
     # With --dry-run stdout has only the request, so that another program can read it.
     _report(job, location, options, to=sys.stderr if options.dry_run else sys.stdout)

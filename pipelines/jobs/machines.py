@@ -6,13 +6,13 @@ from typing import Any
 
 from accelerators import Catalogue, load_catalogue
 from accelerators.catalogue.quota import MachineRequest, quota_metrics
-from accelerators.job.values import known
+from accelerators.job.values import is_known
 from accelerators.pipeline.graph import Graph, Step, mapping
 from accelerators.pipeline.payload import build
 from components.train.machines import Machines
 from components.values import machines_in
 from localvertex_base.compiled.reader import read_pipeline
-from localvertex_base.userinput.spelling import listed
+from localvertex_base.userinput.spelling import join_or
 from pipelines.jobs.prediction import prediction_lines
 from pipelines.vertex import Location
 
@@ -31,7 +31,7 @@ class _TrainingStep:
 
 @dataclass(frozen=True, kw_only=True)
 class _StepRequest:
-    """What an ordinary step asks for; the pipelines choose the machine."""
+    """Resources that an ordinary step requests; the pipelines choose the machine."""
 
     limits: tuple[str, ...] = ()
     kind: str = ""
@@ -40,7 +40,7 @@ class _StepRequest:
     def __str__(self) -> str:
         """Return e.g. `a machine with 16 CPUs and 60 GB`."""
         gpus = (f"{self.count} x {self.kind}",) if self.count else ()
-        return f"a machine with {listed((*self.limits, *gpus), 'and')}" if self.limits or gpus else _DEFAULT_MACHINE
+        return f"a machine with {join_or((*self.limits, *gpus), 'and')}" if self.limits or gpus else _DEFAULT_MACHINE
 
 
 def plan_lines(job: dict[str, Any], location: Location) -> list[str]:
@@ -78,7 +78,7 @@ def _step_lines(steps: list[Step], location: Location, catalogue: Catalogue) -> 
 
 
 def _step_request(step: Step) -> _StepRequest:
-    """Return what the file says; a value that is known only at run time is left out."""
+    """Return the values in the file, without those known only at run time."""
     resources = step.container.resources
     limits = [(resources.get("cpuLimit"), "CPUs"), (resources.get("memoryLimit"), "GB")]
     accelerator = mapping(resources.get("accelerator"))
@@ -117,7 +117,7 @@ def _training_steps(steps: list[Step]) -> Iterator[_TrainingStep]:
         given = mapping(spec.get("scheduling")).get("strategy")
         scheduling_strategy = given if isinstance(given, str) and given else "STANDARD"
         pools = spec.get("worker_pool_specs")
-        known = _requests(pools) or _planned(steps)
+        known = _requests(pools) or _planned_machines(steps)
         title = step.inputs.get("display_name")
         name = title.value if title and isinstance(title.value, str) and "{{" not in title.value else step.name
         yield _TrainingStep(name=name, scheduling_strategy=scheduling_strategy, pools=tuple(known))
@@ -146,13 +146,13 @@ def _numbers(*values: Any) -> bool:
     return all(isinstance(value, (int, float)) for value in values)
 
 
-def _planned(steps: list[Step]) -> list[MachineRequest]:
+def _planned_machines(steps: list[Step]) -> list[MachineRequest]:
     """Return the machines that the step `plan` will request; none if there is no such step."""
     names = {field.name for field in fields(Machines)}
     for step in steps:
         if "replica_count" in step.inputs and not step.is_google_cloud:
             values = {name: held.value for name, held in step.inputs.items() if name in names}
-            machines = machines_in(values) if all(map(known, values.values())) else None
+            machines = machines_in(values) if all(map(is_known, values.values())) else None
             return _requests(machines.worker_pool_specs(image="", args=[])) if machines else []
     return []
 

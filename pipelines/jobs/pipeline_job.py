@@ -19,7 +19,7 @@ from localvertex_base.compiled.reader import read_pipeline
 from localvertex_base.compiled.spec import Container
 from localvertex_base.userinput import paths
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.parameters import ParameterSpec, require_all, typed
+from localvertex_base.userinput.parameters import ParameterSpec, convert_all, require_all
 from localvertex_base.userinput.reading import read
 from pipelines.vertex import Location
 
@@ -50,7 +50,7 @@ class JobSettings:
             UserError: A value is not valid.
         """
         if self.pipeline_root and not paths.BUCKET_FOLDER.fullmatch(self.pipeline_root):
-            found = paths.shown(self.pipeline_root)
+            found = paths.display(self.pipeline_root)
             raise UserError(f"the pipeline root is {found}; expected e.g. gs://my-bucket/pipelines")
         if self.service_account and not re.fullmatch(r"[^@\s]+@[^@\s]+", self.service_account):
             raise UserError(
@@ -109,7 +109,7 @@ def pipeline_job(
         UserError: A parameter is unknown, missing, or has the wrong type.
     """
     pipeline = read_pipeline(spec)
-    values = typed(pipeline.root.input_parameters, parameters)
+    values = convert_all(pipeline.root.input_parameters, parameters)
     require_all(pipeline.root.input_parameters, values)
     root = settings.pipeline_root or pipeline.default_root
     job: dict[str, Any] = {

@@ -1,9 +1,9 @@
-"""What a pipeline will deploy or predict with, and that it costs money."""
+"""Describe the deployments and predictions of a pipeline, which cost money."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from accelerators.job.values import known
+from accelerators.job.values import is_known
 from accelerators.pipeline.graph import Step, mapping
 from accelerators.pipeline.payload import build
 from components.values import replicas_in
@@ -31,8 +31,8 @@ def _own_deployment(step: Step, location: Location) -> Iterator[str]:
     name = values["deploy_endpoint"]
     if not name:
         return
-    shown = repr(name) if known(name) else "known only at run time"
-    machines = replicas_in(values) if all(map(known, values.values())) else _UNKNOWN
+    shown = repr(name) if is_known(name) else "known only at run time"
+    machines = replicas_in(values) if all(map(is_known, values.values())) else _UNKNOWN
     yield f"{step.name}: a new champion is deployed on {machines}, and gets all traffic after a live prediction"
     yield f"  endpoint {shown} in {location.region}: created if it does not exist; its old version is undeployed"
     yield "  it costs money as long as it is deployed, also after the run"

@@ -32,7 +32,7 @@ class _Removal:
 
 @dataclass(frozen=True, kw_only=True)
 class _Plan:
-    """What `down` removes, in this order, and what it keeps."""
+    """Resources that `down` removes, in this order, and those that it keeps."""
 
     removals: list[_Removal] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
@@ -127,7 +127,7 @@ def _other_region(gcloud: Gcloud, names: Names, its_bucket: dict[str, Any] | Non
     Raises:
         CloudError: The repositories of all regions cannot be listed.
     """
-    if bucket_region != names.region and (is_marked(its_bucket) or roles.on_bucket(names).held(gcloud, names)):
+    if bucket_region != names.region and (is_marked(its_bucket) or roles.on_bucket(names).held_roles(gcloud, names)):
         return bucket_region
     for each in gcloud.read_list("gcloud", "artifacts", "repositories", "list", "--location=all", names.in_project):
         name = text_field(each, "name", "a repository")
@@ -137,7 +137,7 @@ def _other_region(gcloud: Gcloud, names: Names, its_bucket: dict[str, Any] | Non
         region = found[1]
         if found[2] == names.name and region != names.region:
             there = replace(names, region=region)
-            if is_marked(each) or roles.on_repository(there).held(gcloud, there):
+            if is_marked(each) or roles.on_repository(there).held_roles(gcloud, there):
                 return region
     return ""
 
@@ -156,6 +156,6 @@ def _roles(
     if its_repository is not None and not is_marked(its_repository):
         staying.append(roles.on_repository(names))
     for grant in staying:
-        for role in grant.held(gcloud, names):
+        for role in grant.held_roles(gcloud, names):
             title = f"role {role} of {names.account} on {grant.resource}"
             yield _Removal(title=title, command=grant.change("remove", role, names))

@@ -15,7 +15,7 @@ _SHOWN = 600
 _MISSING = re.compile(
     r"^ERROR: \(gcloud[\w.-]*\) (NOT_FOUND: |gs://\S+ not found: 404|Image not found\.)", re.MULTILINE
 )
-"""What gcloud 528 prints if the resource of a `describe` does not exist; any other failure proves nothing."""
+"""Message of gcloud 528 if the resource of a `describe` does not exist; any other failure proves nothing."""
 _INCOMPLETE = re.compile(r"^WARNING: (Failed to list .*)", re.MULTILINE)
 """If a region answers 503, gcloud 528 omits its resources, prints this line, and exits with 0."""
 _DENIED = re.compile(r"PERMISSION_DENIED|does not have permission")
@@ -46,10 +46,10 @@ class Gcloud:
         done = _run([*words, "--format=json"], stdout=subprocess.PIPE)
         if done.returncode and _MISSING.search(done.stderr):
             return None
-        found = _parsed(words, done)
+        found = _parse(words, done)
         if isinstance(found, dict):
             return found
-        raise _unexpected(words, "an object", done.stdout)
+        raise _unexpected_error(words, "an object", done.stdout)
 
     def read_list(self, *words: str) -> list[Any]:
         """Return the JSON list that a command prints.
@@ -59,11 +59,11 @@ class Gcloud:
         """
         done = _run([*words, "--format=json"], stdout=subprocess.PIPE)
         if incomplete := _INCOMPLETE.search(done.stderr):
-            raise _failed(words, incomplete[1])
-        found = _parsed(words, done)
+            raise _failure(words, incomplete[1])
+        found = _parse(words, done)
         if isinstance(found, list):
             return found
-        raise _unexpected(words, "a list", done.stdout)
+        raise _unexpected_error(words, "a list", done.stdout)
 
     def change(self, *words: str) -> None:
         """Print a command and, except in a dry run, run it.
@@ -73,7 +73,7 @@ class Gcloud:
         """
         print(shlex.join(words), flush=True)
         if not self.dry_run and (done := _run(words)).returncode:
-            raise _failed(words, done.stderr)
+            raise _failure(words, done.stderr)
 
 
 class EmptyProject(Gcloud):
@@ -115,21 +115,21 @@ def _run(words: Sequence[str], stdout: int | None = None) -> subprocess.Complete
         raise CloudError(f"{words[0]} cannot be run: {error.strerror}; install it again") from None
 
 
-def _parsed(words: Sequence[str], done: subprocess.CompletedProcess[str]) -> Any:
+def _parse(words: Sequence[str], done: subprocess.CompletedProcess[str]) -> Any:
     if done.returncode:
-        raise _failed(words, done.stderr)
+        raise _failure(words, done.stderr)
     try:
         return json.loads(done.stdout)
     except ValueError:
-        raise _unexpected(words, "JSON", done.stdout) from None
+        raise _unexpected_error(words, "JSON", done.stdout) from None
 
 
-def _failed(words: Sequence[str], stderr: str) -> CloudError:
+def _failure(words: Sequence[str], stderr: str) -> CloudError:
     kind = AccessDenied if _DENIED.search(stderr) else CloudError
     return kind(f"{_line(stderr) or 'the command gave no reason'} (from: {shlex.join(words)})")
 
 
-def _unexpected(words: Sequence[str], expected: str, found: str) -> CloudError:
+def _unexpected_error(words: Sequence[str], expected: str, found: str) -> CloudError:
     return CloudError(f"expected {expected}, found {_line(found)[:80]!r}; run it yourself: {shlex.join(words)}")
 
 

@@ -29,7 +29,7 @@ class Grant:
         # Without --condition=None gcloud refuses to change a policy that has a binding with a condition.
         return (*words, f"--member=serviceAccount:{names.account}", f"--role={role}", "--condition=None")
 
-    def held(self, gcloud: Gcloud, names: Names) -> list[str]:
+    def held_roles(self, gcloud: Gcloud, names: Names) -> list[str]:
         """Return which of the roles the service account has without a condition.
 
         Raises:

@@ -100,7 +100,7 @@ def _ensure(gcloud: Gcloud, resource: Resource, found: dict[str, Any] | None) ->
 
 
 def _give_roles(gcloud: Gcloud, names: Names, grant: roles.Grant) -> None:
-    held = grant.held(gcloud, names)
+    held = grant.held_roles(gcloud, names)
     for role in grant.roles:
         if role not in held:
             gcloud.change(*grant.change("add", role, names))

@@ -12,7 +12,7 @@ from pipelines.schedules.plan import Change
 from pipelines.vertex import Location, client, message
 
 
-def existing(location: Location) -> list[dict[str, Any]]:
+def list_schedules(location: Location) -> list[dict[str, Any]]:
     """Return the schedules of a region in the format of the REST API.
 
     Raises:
@@ -30,7 +30,7 @@ def find(location: Location, name: str) -> dict[str, Any]:
         UserError: No schedule has this name, or more than one.
         CallFailed: The service refused the call or could not be reached.
     """
-    schedules = existing(location)
+    schedules = list_schedules(location)
     found = [s for s in schedules if name in (s["displayName"], s["name"], _number(s))]
     # During a replacement two schedules have the name, of which one has ended.
     found = [s for s in found if s["state"] != "COMPLETED"] or found

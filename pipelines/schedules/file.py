@@ -15,7 +15,7 @@ from accelerators import load_catalogue
 from accelerators.commands.options import known_region
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import check_keys, read
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 from pipelines.jobs.pipeline_job import JobSettings, check, pipeline_job, read_spec
 from pipelines.vertex import Location
 
@@ -59,7 +59,7 @@ class Schedule:
             UserError: A value is not valid.
         """
         if not 1 <= len(self.name) <= 128 or not self.name.isprintable():
-            raise UserError(f"name is {quoted(self.name)}; expected 1 to 128 characters")
+            raise UserError(f"name is {quote(self.name)}; expected 1 to 128 characters")
         if self.max_concurrent_runs < 1:
             raise UserError(f"max_concurrent_runs is {self.max_concurrent_runs}; expected 1 or more")
         if self.start and self.end and self.end <= self.start:
@@ -113,12 +113,12 @@ def _schedule(body: Any, folder: Path, location: Location) -> Schedule:
         job=job,
         start=_time(body, "start"),
         end=_time(body, "end"),
-        warnings=(*(finding.message for finding in findings), *_forced(job)),
+        warnings=(*(finding.message for finding in findings), *_force_warning(job)),
         **{key: body[key] for key in _OPTIONAL if key in body},
     )
 
 
-def _forced(job: Mapping[str, Any]) -> list[str]:
+def _force_warning(job: Mapping[str, Any]) -> list[str]:
     """Return a warning if the training pipeline would replace the champion on each run."""
     is_forced = job["runtimeConfig"]["parameterValues"].get("force_promotion") is True
     return ["force_promotion promotes every model that reaches minimum_score, even a worse or useless one"] * is_forced
@@ -162,6 +162,6 @@ def _time(body: Mapping[str, Any], key: str) -> datetime | None:
         moment = None
     if not isinstance(moment, datetime) or moment.tzinfo is None:
         raise UserError(
-            f"{key} is {quoted(str(value))}; expected a time with its offset, e.g. 2026-12-01T00:00:00+01:00"
+            f"{key} is {quote(str(value))}; expected a time with its offset, e.g. 2026-12-01T00:00:00+01:00"
         )
     return moment.astimezone(UTC)

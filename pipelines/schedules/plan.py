@@ -24,7 +24,7 @@ _MARGIN = timedelta(seconds=30)
 """Shortest time from the plan to the handover, in which the calls are made."""
 
 _LONGEST_HANDOVER = _MARGIN + timedelta(minutes=1)
-"""A later start is not that of a handover: the file had it, and may remove it again."""
+"""A later start is not a handover's: the file had it, and may remove it again."""
 
 Verb = Literal["create", "update", "pause", "resume", "end", "delete"]
 

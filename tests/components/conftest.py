@@ -16,14 +16,14 @@ REGION = "us-central1"
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with a work directory of its own."""
+    """A server with a work folder of its own."""
     with Server(tmp_path_factory.mktemp("registry") / "runs") as server:
         yield server
 
 
 @pytest.fixture
 def reachable(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the steps of this process reach the server, as localvertex does for those of a run."""
+    """Let the steps of this process reach the server, as localvertex does for the steps of a run."""
     token = server.headers["Authorization"].removeprefix("Bearer ")
     step_endpoint.write(tmp_path / "endpoint.json", StepEndpoint(address=server.url, token=token))
     monkeypatch.setenv(step_endpoint.VARIABLE, str(tmp_path / "endpoint.json"))
@@ -39,7 +39,7 @@ def registry(server: Server, reachable: None) -> Iterator[Registry]:
 
 @pytest.fixture
 def run(tmp_path: Path) -> str:
-    """The checkpoint directory of a finished run with a test accuracy of 0.9."""
+    """The checkpoint folder of a finished run with a test accuracy of 0.9."""
     directory = str(tmp_path / "checkpoints")
     identity = {"global_batch_size": 8, "dataset_fingerprint": "d" * 64}
     write_finished_run(directory, run_id="0123456789abcdef", identity=identity, accuracy=0.9)

@@ -25,9 +25,9 @@ TOKEN = "t" * 43
 
 PROGRAM = """\
 import sys
-from trainer.command_line import reported
+from trainer.command_line import report_errors
 from components.registry.registry import Registry
-reported(Registry(region="us-central1", pipeline_root=sys.argv[1]).folder)("pets", "champion")
+report_errors(Registry(region="us-central1", pipeline_root=sys.argv[1]).folder)("pets", "champion")
 """
 
 

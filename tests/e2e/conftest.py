@@ -57,7 +57,7 @@ class Run:
 
     @property
     def registered(self) -> str:
-        """Resource name of the version that was uploaded, as the first one or as that of a parent."""
+        """Resource name of the version that was uploaded, as the first one or as a parent's."""
         (name,) = [name for name in self._succeeded if name.startswith("model-upload")]
         found: str = self.artifact(name, "model")["metadata"]["resourceName"]
         return found
@@ -76,7 +76,7 @@ Runner = Callable[..., Run]
 
 @pytest.fixture
 def command(python: str, compiled_training: pathlib.Path) -> Callable[..., list[str]]:
-    """The command line of a run in a work directory."""
+    """The command line of a run in a work folder."""
 
     def make(
         work_dir: pathlib.Path, run_id: str, file: pathlib.Path = compiled_training, **parameters: object
@@ -104,7 +104,7 @@ def run(command: Callable[..., list[str]]) -> Runner:
 
 @pytest.fixture(scope="session")
 def demo_folder(repository: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """What `make demo`, the README's first command, leaves behind: its exit code, output and work directory."""
+    """Exit code, output and work folder of `make demo`, the README's first command."""
 
     def make(folder: pathlib.Path) -> None:
         words = ["make", "demo", f"WORK_DIR={folder / 'runs'}"]
@@ -119,7 +119,7 @@ def demo_folder(repository: pathlib.Path, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="session")
 def work_dir(demo_folder: pathlib.Path) -> pathlib.Path:
-    """The work directory of the demo's runs."""
+    """The work folder of the demo's runs."""
     return demo_folder / "runs"
 
 

@@ -1,4 +1,4 @@
-"""Kill localvertex at random moments of random runs, resume them, and compare the end with that of an undisturbed run.
+"""Kill localvertex at random moments of random runs, resume them, and compare the end with an undisturbed run's.
 
 `python -m tests.e2e.random_kills --runs 500 --seed 1` prints the figures, and stops at the first wrong run. Each kill
 is a SIGKILL of the process of localvertex: at a random time, or by itself just before or after it reports a change.
@@ -42,7 +42,7 @@ class Reports(Display):
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._left, self._kills_before = kill_at, kills_before
 
-    def changed(self, task: Task) -> None:
+    def on_change(self, task: Task) -> None:
         """Write a step with its state."""
         if self._left is not None:
             self._left -= 1

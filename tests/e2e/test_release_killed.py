@@ -42,7 +42,7 @@ def evaluated(compiled_for_few_images: Path, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture
 def release(evaluated: KilledRelease) -> KilledRelease:
-    """The same work directory for each test."""
+    """The same work folder for each test."""
     evaluated.restore()
     return evaluated
 

@@ -32,7 +32,7 @@ Results = Callable[[int], dict[str, Any]]
 
 @pytest.fixture
 def job(digits_directory: Path, tmp_path: Path) -> NewJob:
-    """A job over the test's own checkpoint directory."""
+    """A job over the test's own checkpoint folder."""
 
     def make(name: str = "run", num_workers: int = 1, *more: str) -> Job:
         arguments = [f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path / name}", *EXACT_RUN, *more]

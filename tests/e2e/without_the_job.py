@@ -23,7 +23,7 @@ def not_yet() -> float:
 
 
 class Outputs(NamedTuple):
-    """What the pipeline returns."""
+    """Result of the pipeline."""
 
     accuracy: float
     run_id: str

@@ -26,7 +26,7 @@ class Dataflow:
         self.calls: list[str] = []
         self.headers: list[Mapping[str, str]] = []
         self.failures: list[int] = []
-        """Statuses that replace those of the next answers; 0 does not replace."""
+        """Statuses that replace the next answers' own; 0 does not replace."""
         self.refuses_by_conflict = False
         """Answer 409 to a second job of a name, and not the existing one."""
         self.loses_answers = False

@@ -40,7 +40,7 @@ def step(line: dict[str, Any]) -> int:
     os.environ.update(line.pop("variables"))
     marker = line.pop("marker")
     try:
-        command_line.reported(run)(Settings(**line), build, lambda: storage.exists(marker))
+        command_line.report_errors(run)(Settings(**line), build, lambda: storage.exists(marker))
     except SystemExit as end:
         return int(end.code or 0)
     except BaseException:

@@ -45,11 +45,11 @@ class DisturbedRun:
     """One run. An AssertionError is a defect.
 
     Args:
-        folder: Checkpoint directory, which exists; logs are beside it. It is a small disk if faults are to fill it.
+        folder: Checkpoint folder, which exists; logs are beside it. It is a small disk if faults are to fill it.
         draw: Random numbers.
-        arguments: Of `trainer.task`, without the checkpoint directory.
+        arguments: Of `trainer.task`, without the checkpoint folder.
         num_workers: 1 or 2.
-        undisturbed: Checkpoint directory of an equal run without faults.
+        undisturbed: Checkpoint folder of an equal run without faults.
         is_forked: Whether jobs are forked from this process.
     """
 
@@ -116,7 +116,7 @@ class DisturbedRun:
         return [event for event in event_log.read(str(self.folder)) if event["replica"] == event_log.PRIMARY]
 
     def content(self) -> dict[str, bytes]:
-        """Return the content of all files but those of TensorBoard, which are written in the background."""
+        """Return the content of all files except TensorBoard's, which are written in the background."""
         paths = [path for path in self.folder.rglob("*") if path.is_file() and "tensorboard" not in path.parts]
         return {str(path.relative_to(self.folder)): path.read_bytes() for path in paths}
 

@@ -1,7 +1,7 @@
 """`trainer.task` whose checkpoints are disturbed: `disturbed_task.py FULL REMOVED -- ARGUMENTS...`.
 
-FULL: steps separated by commas; while they are saved, the disk is full. The checkpoint directory must be on a small
-disk of its own. REMOVED: path in the checkpoint directory that is removed when the save after its own begins, or "".
+FULL: steps separated by commas; while they are saved, the disk is full. The checkpoint folder must be on a small
+disk of its own. REMOVED: path in the checkpoint folder that is removed when the save after its own begins, or "".
 """
 
 import shutil

@@ -21,12 +21,12 @@ def write_finished_run(
     """Write the checkpoint of step 1 and the result of a run.
 
     Args:
-        directory: Its checkpoint directory.
+        directory: Its checkpoint folder.
         run_id: Its id.
-        identity: What decides it.
+        identity: Identity of the run.
         accuracy: Of the best step, on the validation split.
         arrays: Values of its variables.
-        model: What the result states of its network.
+        model: Network in the result.
     """
     best = Best(step=1, accuracy=accuracy, loss=1.0)
     saved = Checkpoint(step=1, best=best, identity=identity, run_id=run_id, arrays=list(arrays))

@@ -29,7 +29,7 @@ Deed = Callable[[], None]
 
 
 class ForkedJob(Job):
-    """A job of forked processes, or of programs that are started anew."""
+    """A job of forked processes, or of newly started programs."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class ForkedJob(Job):
         """Describe the job.
 
         Args:
-            folder: Checkpoint directory; the logs are beside it.
+            folder: Checkpoint folder; the logs are beside it.
             arguments: Of `trainer.task`.
             num_workers: Number of workers with the chief.
             job_id: The service's id of the job.
@@ -120,7 +120,7 @@ def _train(words: list[str], deed: Deed | None) -> int:
         signal.signal(number, signal.SIG_DFL)
     lease.HEARTBEAT_SECONDS, lease.WATCH_SECONDS = HEARTBEAT_SECONDS, WATCH_SECONDS
     worker.CONNECT_SECONDS = CONNECT_SECONDS
-    # Errors about a path are those of a user if an argument names it.
+    # Errors about a path are user errors if an argument names it.
     sys.argv = ["task", *words]
     if deed:
         deed()

@@ -39,7 +39,7 @@ _FLAGS: dict[str, set[str]] = {
     "secrets create": {"data-file"},
     "pubsub topics create": set(),
 }
-"""Command -> its flags, besides those of all commands."""
+"""Command -> its flags, besides the common ones."""
 _GROUPS = ("projects", "storage buckets", "artifacts repositories", "iam service-accounts", "secrets", "pubsub topics")
 for _group in _GROUPS:
     _where = {"location"} if _group.startswith("artifacts") else set()

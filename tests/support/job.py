@@ -114,7 +114,7 @@ class Job:
         num_starts = self._num_starts()
         self.start()
         try:
-            # Until the new process has logged its start, the last step is that of the process before.
+            # Until the new process has logged its start, the last step belongs to the previous process.
             self.wait(until=lambda: self._num_starts() > num_starts and self.last_step() >= step)
             assert self.last_step() >= step, self.logs()
             then(self)

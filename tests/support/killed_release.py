@@ -1,7 +1,7 @@
 """A run of the compiled pipeline that is killed between `evaluate` and the live prediction, and what it leaves behind.
 
 Version 1 is the champion on an endpoint. The run `second` has evaluated a model that is to take its place. Its work
-directory is kept, and put back where it was: its records have absolute paths.
+folder is kept, and put back where it was: its records have absolute paths.
 """
 
 import base64
@@ -95,23 +95,23 @@ class KilledRelease(ReleaseRecords):
         self._output = folder / "output.txt"
         self._run_id = _RUN
         self.victim = ""
-        """What the last `Kill` has hit; empty if the run had ended."""
+        """Target of the last `Kill`; empty if the run had ended."""
 
     def prepare(self) -> None:
-        """Register and deploy version 1, evaluate another model, and keep the work directory."""
+        """Register and deploy version 1, evaluate another model, and keep the work folder."""
         assert self._run(self._words("first", _FIRST)) == 0, self.output
         assert self.is_killed(EVALUATED, words=self._words(_RUN, _SECOND))
         self.check()
         shutil.copytree(self.work_dir, self._saved, symlinks=True)
 
     def restore(self) -> None:
-        """Bring back the work directory as it was after `evaluate`."""
+        """Bring back the work folder as it was after `evaluate`."""
         shutil.rmtree(self.work_dir)
         shutil.copytree(self._saved, self.work_dir, symlinks=True)
         self._run_id = _RUN
 
     def resume(self, kill: Kill | None = None) -> int:
-        """Resume the newest run, or submit it again if it had not begun, and return its exit code."""
+        """Resume the newest run, or submit it again if it had not started, and return its exit code."""
         has_begun = (self.work_dir / self._run_id / "run.json").exists()
         return self._run(self._resumed() if has_begun else self._words(self._run_id, _SECOND), kill)
 
@@ -138,7 +138,7 @@ class KilledRelease(ReleaseRecords):
 
     @property
     def output(self) -> str:
-        """What the last command has printed."""
+        """Output of the last command."""
         return self._output.read_text()
 
     def check_processes(self) -> None:
@@ -160,7 +160,7 @@ class KilledRelease(ReleaseRecords):
 
     @contextmanager
     def server(self) -> Iterator[Server]:
-        """Serve the work directory."""
+        """Serve the work folder."""
         with Server(self.work_dir) as server:
             yield server
 

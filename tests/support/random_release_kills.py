@@ -23,7 +23,7 @@ class RandomKills:
         self._release, self._draw, self._max_seconds = release, random.Random(seed), max_seconds
         self.num_kills = self.num_completed = 0
         self.victims: Counter[str] = Counter()
-        """What was killed, and how many times."""
+        """Killed targets, and how many times."""
         self.seconds: list[float] = []
         """Duration of each attempt."""
 
@@ -31,7 +31,7 @@ class RandomKills:
         """Resume or submit the run and kill it; begin with the next release if it was completed before.
 
         Returns:
-            What happened, for the log.
+            Events, for the log.
         """
         kill = Kill(
             seconds=self._draw.uniform(0, self._max_seconds),

@@ -1,4 +1,4 @@
-"""A receiver of webhooks on loopback: it answers as a test says, and keeps what it received."""
+"""A receiver of webhooks on loopback: it answers as a test defines, and keeps the requests."""
 
 import json
 import threading

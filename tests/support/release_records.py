@@ -1,4 +1,4 @@
-"""What the registry and the endpoint of a work directory contain, and what they may never contain."""
+"""Check the content of the registry and the endpoint of a work folder."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ class ReleaseRecords:
     """The records of one model, which is on one endpoint.
 
     Args:
-        work_dir: The work directory.
+        work_dir: The work folder.
         name: The model's.
     """
 

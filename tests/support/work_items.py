@@ -1,4 +1,4 @@
-"""What workers of an engine do in the tests: they succeed, fail, are killed, or take long."""
+"""Behaviour of an engine's workers in the tests: they succeed, fail, are killed, or take long."""
 
 import dataclasses
 import functools

@@ -1,4 +1,4 @@
-"""Steps of every kind list the models of their work directory: in a run, under a server, in a replica, in a sandbox."""
+"""Steps of every kind list the models of their work folder: in a run, under a server, in a replica, in a sandbox."""
 
 import json
 from pathlib import Path

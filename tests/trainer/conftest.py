@@ -43,7 +43,7 @@ def sampler(training: "Examples") -> "Sampler":
 
 @pytest.fixture(scope="session")
 def trained_directory(digits_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The checkpoint directory of a finished short run."""
+    """The checkpoint folder of a finished short run."""
 
     def make(folder: Path) -> None:
         words = [f"--dataset={digits_directory}", f"--checkpoint-directory={folder}/checkpoints", *SHORT_RUN]

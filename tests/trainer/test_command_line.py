@@ -12,7 +12,7 @@ from exact_resume.errors import InputError, RunError
 from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
 from trainer import command_line
-from trainer.command_line import describe_path_error, reported
+from trainer.command_line import describe_path_error, report_errors
 from vertex_testing.cloud_storage.server import CloudStorage
 
 
@@ -21,20 +21,20 @@ def test_a_mistake_is_a_single_line_and_exit_code_2(capsys: pytest.CaptureFixtur
         raise UserError(f"found {value}, expected 1")
 
     with pytest.raises(SystemExit) as left:
-        reported(wrong)(7)
+        report_errors(wrong)(7)
     assert left.value.code == 2
     assert capsys.readouterr().err == "error: found 7, expected 1\n"
 
 
 def test_a_defect_keeps_its_traceback(python: str) -> None:
-    code = "from trainer.command_line import reported; reported(int)('x')"
+    code = "from trainer.command_line import report_errors; report_errors(int)('x')"
     done = subprocess.run([python, "-c", code], capture_output=True, text=True)
     assert done.returncode == 1
     assert "Traceback" in done.stderr
 
 
 def test_the_result_passes_through() -> None:
-    assert reported(divmod)(7, 2) == (3, 1)
+    assert report_errors(divmod)(7, 2) == (3, 1)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_refusal_of_exact_resume_ends_a_command_and_a_step_like_one_of_the_tra
     assert command_line.run(refuse) == exit_code
     assert capsys.readouterr().err == line
     with pytest.raises(SystemExit) as left:
-        reported(refuse)()
+        report_errors(refuse)()
     assert (left.value.code, capsys.readouterr().err) == (exit_code, line)
 
 

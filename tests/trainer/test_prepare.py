@@ -163,7 +163,7 @@ def test_each_phase_counts_up_to_what_was_announced_and_a_short_run_prints_nothi
 ) -> None:
     run(folder(tmp_path / "source"), tmp_path / "out", max_examples=max_examples)
     num_images = f"{num_used} of {num_used} images"
-    expected = ["listing: 26 entries", f"reading: {num_images}", f"summing up: {num_used} images"]
+    expected = ["listing: 26 entries", f"reading: {num_images}", f"computing statistics: {num_used} images"]
     assert [each.text.split(", ")[0] for each in progresses] == [*expected, f"writing: {num_images}"]
     output = capsys.readouterr()
     assert output.out == ""

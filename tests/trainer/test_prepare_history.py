@@ -156,7 +156,7 @@ def test_a_pipeline_root_in_the_output_folder_is_refused_before_all_work(local: 
     (local.folder / "link").symlink_to(local.folder / "two")
     root = str(local.folder / ("root" if output.endswith("root") else "two/root"))
     (local.folder / "two").mkdir()
-    with pytest.raises(UserError, match="is in the output directory"):
+    with pytest.raises(UserError, match="is in the output folder"):
         run(local, "two", pipeline_root=root, output_directory=str(local.folder / output))
     assert list((local.folder / "two").iterdir()) == []
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from exact_resume.checkpoints import checkpoints, occupant
+from exact_resume.checkpoints import checkpoints, ownership
 from exact_resume.events import log as event_log
 from tests.support.modules import call_module, run_module, start_module
 from tests.trainer.conftest import SHORT_RUN
@@ -111,7 +111,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_steps(digits_dire
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "run" / "result.json").exists()
     # Nothing was saved, so the same folder is free for another learning rate.
-    assert occupant.identity_in(str(tmp_path / "run")) is None
+    assert ownership.identity_in(str(tmp_path / "run")) is None
     last = event_log.read(str(tmp_path / "run"))[-1]
     assert (last["event"], last["code"]) == ("exit", 1)
 

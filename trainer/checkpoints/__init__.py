@@ -1,1 +1,1 @@
-"""What the trainer adds to a run's checkpoints: its identity, weights to start from, and images that it has seen."""
+"""The trainer's additions to a run's checkpoints: its identity, starting weights and the images it has seen."""

@@ -47,7 +47,10 @@ def lost_best_of(checkpoint_directory: str) -> str:
     result = result_file.read_result(checkpoint_directory) or {}
     if (lost := result.get("lost_best_step")) is None:
         return ""
-    return f"step {result['best_step']} is only the best of the remaining checkpoints; {result_file.lost_best(lost)}"
+    return (
+        f"step {result['best_step']} is only the best of the remaining checkpoints;"
+        f" {result_file.lost_best_message(lost)}"
+    )
 
 
 def _refuse_other_source(checkpoint: Checkpoint, name: str, directory: str) -> None:

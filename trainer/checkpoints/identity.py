@@ -1,11 +1,11 @@
-"""What identifies a training run, and its result in a sentence. Needs no TensorFlow for local paths."""
+"""The identity of a training run, and its result in a sentence. Needs no TensorFlow for local paths."""
 
 import dataclasses
 from typing import Any
 
 from exact_resume.checkpoints import exactness, manifest
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 from trainer.config import TrainConfig
 from trainer.models import user_model
 
@@ -24,7 +24,7 @@ def identity(config: TrainConfig, dataset_fingerprint: str, run_label: str, *, e
     """
     check_run_label(run_label)
     return {
-        **config.identifying(),
+        **config.identity_fields(),
         # The user's own network is identified by its source: other code makes it another run.
         **({"model_source": user_model.digest(config.model)} if ":" in config.model else {}),
         "dataset_fingerprint": dataset_fingerprint,
@@ -43,7 +43,7 @@ def check_run_label(run_label: str) -> None:
     """
     if len(run_label) > _MAX_LABEL or not run_label.isprintable():
         raise UserError(
-            f"run_label is {quoted(run_label)}; expected at most {_MAX_LABEL} characters, all of them printable"
+            f"run_label is {quote(run_label)}; expected at most {_MAX_LABEL} characters, all of them printable"
         )
 
 
@@ -76,5 +76,5 @@ def summary(result: dict[str, Any], constant_answer: tuple[str, float]) -> str:
     exact = f", {described}" if devices else ""
     return (
         f"{steps} steps{early}, best at step {result['best_step']} with validation {other}accuracy"
-        f" {result['validation_accuracy']:.4f} ({accuracy:.4f} by always answering {quoted(name)}){exact}"
+        f" {result['validation_accuracy']:.4f} ({accuracy:.4f} by always answering {quote(name)}){exact}"
     )

@@ -1,4 +1,4 @@
-"""The images that a model has seen: those of its training and validation, and of all models that it started from.
+"""The images that a model has seen in training and validation, or that a model it started from has seen.
 
 The file has the first 8 bytes of each image's SHA-256, as sorted big-endian numbers. It outlives the dataset.
 """
@@ -14,7 +14,7 @@ from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list
 
 FILE = "seen_images"
-"""In a checkpoint directory, a folder with starting weights, and `assets.extra` of an exported model."""
+"""In a checkpoint folder, a folder with starting weights, and `assets.extra` of an exported model."""
 Hashes = npt.NDArray[np.uint64]
 _DIGITS = 16
 _STORED = np.dtype(">u8")
@@ -62,7 +62,7 @@ def read(path: storage.Path) -> Hashes | None:
     return hashes if bool((hashes[1:] > hashes[:-1]).all()) else None
 
 
-def _united(*several: Hashes | None) -> Hashes | None:
+def _union(*several: Hashes | None) -> Hashes | None:
     """Return the images of several sets; None, which is unknown, if one of them is."""
     known = [each for each in several if each is not None]
     return np.unique(np.concatenate(known)) if len(known) == len(several) else None
@@ -85,7 +85,7 @@ def record(checkpoint_directory: str, data: Dataset, sources: list[str]) -> str:
         return ""
     try:
         own = of_dataset(data)
-        known = _united(own, *map(read, sources)) if len(own) else None
+        known = _union(own, *map(read, sources)) if len(own) else None
         reason = "" if known is not None else "the starting weights come without the images that they have seen"
         if not len(own):
             reason = f"the dataset's {image_list.FILE} lists no image of its training split"

@@ -1,4 +1,4 @@
-"""Weights that a training starts from: those of a finished run or of an exported model, known by their SHA-256.
+"""Starting weights from a finished run or an exported model, identified by their SHA-256.
 
 A name such as run:ID is resolved once. From then on the configuration has the SHA-256 of the weights and their class
 names. Their copy has the format of a checkpoint of step 0, so that the named run may be deleted. Needs no TensorFlow
@@ -71,7 +71,7 @@ def pin(weights: StartingWeights, directory: str) -> None:
     if known:
         seen.write(path, np.concatenate(known))
     try:
-        if _pinned(directory).digest == weights.digest:
+        if _read_pin(directory).digest == weights.digest:
             return
         # An intact checkpoint of other weights, which `save` would keep.
         storage.remove_tree(storage.join(directory, manifest.name(0)))
@@ -90,7 +90,7 @@ def pin(weights: StartingWeights, directory: str) -> None:
 
 
 def read(directory: str, expected: str) -> StartingWeights:
-    """Return the weights in a folder: a copy from `pin`, or the checkpoint directory of a finished run.
+    """Return the weights in a folder: a copy from `pin`, or the checkpoint folder of a finished run.
 
     Args:
         directory: Local or gs://; empty: not known.
@@ -102,7 +102,7 @@ def read(directory: str, expected: str) -> StartingWeights:
     if not directory:
         raise UserError(f"--starting-weights is missing; give the folder with the weights {expected[:19]}...")
     try:
-        found = of_run(directory) if result_file.read_result(directory) else _pinned(directory)
+        found = of_run(directory) if result_file.read_result(directory) else _read_pin(directory)
     except _UNUSABLE as error:
         raise UserError(
             f"the starting weights {expected[:19]}... are not in {directory!r} ({error}), and no step has been trained;"
@@ -116,7 +116,7 @@ def read(directory: str, expected: str) -> StartingWeights:
     return found
 
 
-def _pinned(directory: str) -> StartingWeights:
+def _read_pin(directory: str) -> StartingWeights:
     found = checkpoints.load(directory, 0)
     content = found.identity
     return StartingWeights(
@@ -127,8 +127,8 @@ def _pinned(directory: str) -> StartingWeights:
     )
 
 
-def resolved(config: TrainConfig, folder: str, checkpoint_directory: str) -> tuple[TrainConfig, str]:
-    """Resolve run:FOLDER for a training that was not planned, once for its checkpoint directory.
+def resolve(config: TrainConfig, folder: str, checkpoint_directory: str) -> tuple[TrainConfig, str]:
+    """Resolve run:FOLDER for a training that was not planned, once for its checkpoint folder.
 
     Args:
         config: As given.
@@ -144,24 +144,24 @@ def resolved(config: TrainConfig, folder: str, checkpoint_directory: str) -> tup
     if config.weights.startswith(references.MODEL):
         raise UserError(
             f"weights={config.weights!r} is looked up by the pipeline's step plan only; give run:FOLDER with the"
-            " checkpoint directory of a finished run"
+            " checkpoint folder of a finished run"
         )
     if not config.weights.startswith(references.RUN):
         return config, folder
     source = config.weights.removeprefix(references.RUN).rstrip("/")
     # A resumed training needs the weights no more, so the run that they came from may be gone.
-    noted = noted_start(checkpoint_directory)
+    noted = read_start(checkpoint_directory)
     digest = noted["weights"] if noted and noted.get("folder") == source else of_run(source).digest
     return dataclasses.replace(config, weights=digest), source
 
 
 def note_start(checkpoint_directory: str, *, weights: str, folder: str, taken: str) -> None:
     """Record what a training has started from, for its result."""
-    content = seal.sealed({"weights": weights, "folder": folder, "taken": taken})
+    content = seal.add_seal({"weights": weights, "folder": folder, "taken": taken})
     storage.write_json(storage.join(checkpoint_directory, _START_FILE), content)
 
 
-def noted_start(checkpoint_directory: str) -> dict[str, Any] | None:
+def read_start(checkpoint_directory: str) -> dict[str, Any] | None:
     """Return what `note_start` wrote, or None."""
     content = storage.read_json(storage.join(checkpoint_directory, _START_FILE))
     is_usable = isinstance(content, dict) and seal.is_intact(content)
@@ -173,5 +173,5 @@ def start_of(checkpoint_directory: str, run_identity: dict[str, Any]) -> dict[st
 
     A start from other weights, of a run that was ended before its first checkpoint, is not this run's.
     """
-    noted = noted_start(checkpoint_directory)
+    noted = read_start(checkpoint_directory)
     return noted if noted and noted.get("weights") == run_identity.get("weights") else None

@@ -18,7 +18,7 @@ _MAX_CROP_RATIO = 4 / 3
 """Largest ratio of a crop's sides, width to height or height to width."""
 
 
-def _unchanged(images: tf.Tensor, random_numbers: tf.Tensor) -> tf.Tensor:
+def _identity(images: tf.Tensor, random_numbers: tf.Tensor) -> tf.Tensor:
     """Return the images as they are."""
     del random_numbers
     return images
@@ -48,7 +48,7 @@ def _flip_and_shift(images: tf.Tensor, random_numbers: tf.Tensor) -> tf.Tensor:
 
 
 AUGMENTATIONS: dict[str, _Augmentation] = {
-    "none": _unchanged,
+    "none": _identity,
     "shift": _shift,
     "flip-and-shift": _flip_and_shift,
     # The crop is cut while images are decoded (trainer.data.examples): what it leaves out need not be decoded.

@@ -11,7 +11,7 @@ from typing import Any
 
 from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 from trainer.data.splits import SPLITS
 from trainer.data.stored.metadata import StoredShard, check_metadata
 from trainer.data.stored.records import Record, parse
@@ -129,13 +129,13 @@ def load(directory: str) -> Dataset:
     content = storage.read_json(path)
     if content is None and not storage.exists(path):
         raise UserError(
-            f"no prepared dataset at {directory!r}: {METADATA_FILE} not found (current directory: {os.getcwd()});"
+            f"no prepared dataset at {directory!r}: {METADATA_FILE} not found (current folder: {os.getcwd()});"
             " make one with `python -m trainer.prepare`"
         )
     check_metadata(content, path, format_version=FORMAT_VERSION)
     if unnamed := sorted({*content["class_names"]} ^ {*content["statistics"]["counts"]}):
         raise UserError(
-            f"{path!r}: class {quoted(unnamed[0])} is in only one of class_names and statistics; run prepare again"
+            f"{path!r}: class {quote(unnamed[0])} is in only one of class_names and statistics; run prepare again"
         )
     names = [each.name for each in dataclasses.fields(StoredShard)]
     return Dataset(

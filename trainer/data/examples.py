@@ -69,15 +69,15 @@ class Examples(abc.ABC):
         images, labels = self._read(indices, tf.zeros([0], tf.int64) if upcoming is None else upcoming)
         if self.crop and random_numbers is not None:
             boxes = augmentation.crop_boxes(random_numbers, self.image_size)
-            images = tf.map_fn(self._cropped, (images, boxes), fn_output_signature=tf.uint8)
+            images = tf.map_fn(self._crop, (images, boxes), fn_output_signature=tf.uint8)
         elif images.dtype == tf.string:
             images = tf.map_fn(lambda data: _decode(data, self.image_size), images, fn_output_signature=tf.uint8)
         return tf.ensure_shape(images, (*indices.shape, self.image_size, self.image_size, 3)), labels
 
-    def _cropped(self, pair: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+    def _crop(self, pair: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
         image, box = pair
         if image.dtype == tf.string and encoding_format(self.image_size) == "jpeg":
-            # Only the rows and columns of the crop are decoded; the pixels are those of the whole image.
+            # Only the rows and columns of the crop are decoded; the pixels are the same as in the whole image.
             part = tf.io.decode_and_crop_jpeg(image, box, channels=3, dct_method="INTEGER_ACCURATE")
         else:
             whole = _decode(image, self.image_size) if image.dtype == tf.string else image
@@ -163,9 +163,9 @@ def load_split(dataset: Dataset, split: str, *, crop: bool = False, block_size: 
     available = MEMORY_FRACTION * memory.available_bytes()
     # Twice, because for a moment both Python and TensorFlow hold the images.
     if 2 * count * size * size * 3 <= available:
-        images, labels = _decoded(local, split)
+        images, labels = _load_decoded(local, split)
     elif 2 * sum(os.path.getsize(path) for path in paths) <= available:
-        images, labels = _encoded(local, split)
+        images, labels = _load_encoded(local, split)
     else:
         reader = RecordReader(paths, num_records=count, block_size=block_size)
         return ExamplesOnDisk(reader, num_examples=count, image_size=size, crop=crop)
@@ -186,7 +186,7 @@ def _parse(records: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return parsed["image"], tf.cast(parsed["label"], tf.int32)
 
 
-def _decoded(dataset: Dataset, split: str) -> tuple[tf.Tensor, tf.Tensor]:
+def _load_decoded(dataset: Dataset, split: str) -> tuple[tf.Tensor, tf.Tensor]:
     size, count = dataset.image_size, dataset.num_examples[split]
     pixels, labels = np.empty((count, size, size, 3), np.uint8), np.empty(count, np.int32)
 
@@ -208,7 +208,7 @@ def _decoded(dataset: Dataset, split: str) -> tuple[tf.Tensor, tf.Tensor]:
     return tf.constant(pixels), tf.constant(labels)
 
 
-def _encoded(dataset: Dataset, split: str) -> tuple[tf.Tensor, tf.Tensor]:
+def _load_encoded(dataset: Dataset, split: str) -> tuple[tf.Tensor, tf.Tensor]:
     parts = [_parse(tf.constant(records)) for _, records in _chunks(dataset, split)]
     return tf.concat([part[0] for part in parts], axis=0), tf.concat([part[1] for part in parts], axis=0)
 

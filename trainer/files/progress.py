@@ -23,7 +23,7 @@ class Progress:
 
         Args:
             activity: Begins each line, such as `reading`.
-            unit: What is counted, in the plural.
+            unit: Unit of the count, in the plural.
             total: Number of items; None if unknown.
             clock: Returns seconds.
         """
@@ -60,12 +60,12 @@ class Progress:
 
 
 @contextlib.contextmanager
-def shown(activity: str, unit: str, total: int | None = None) -> Iterator[Progress]:
+def progress_bar(activity: str, unit: str, total: int | None = None) -> Iterator[Progress]:
     """Yield progress that is shown until the block ends.
 
     Args:
-        activity: What is done, such as `reading`.
-        unit: What is counted, in the plural.
+        activity: Present participle, for example `reading`.
+        unit: Unit of the count, in the plural.
         total: Number of items; None if unknown.
     """
     progress = Progress(activity, unit, total)

@@ -22,7 +22,7 @@ def errors_of(content: str) -> Iterator[None]:
     """Turn errors of a database into an OSError about its file.
 
     Args:
-        content: What the database contains, for the message.
+        content: Content of the database, for the message.
 
     Raises:
         OSError: The disk is full, or fails.

@@ -1,4 +1,4 @@
-"""Fits the weights of a trained network to other classes: rows of known classes are kept, those of new ones are new.
+"""Fit the weights of a trained network to other classes: keep the rows of known classes, initialise the others.
 
 Legend: K classes of the new network, L classes of the trained one. A row is the part of a variable that belongs to one
 class, along the axis of length K.
@@ -22,7 +22,7 @@ _MAX_NAMES = 5
 """Number of class names in a sentence."""
 
 
-def fitted(
+def fit(
     arrays: Arrays,
     old_classes: Sequence[str],
     variables: Sequence[keras.Variable],
@@ -66,9 +66,7 @@ def describe(old_classes: Sequence[str], classes: Sequence[str]) -> str:
     """Return which rows are taken, which are new, and which are not taken."""
     new, left = [set(one) - set(other) for one, other in ((classes, old_classes), (old_classes, classes))]
     kept = f"{len(classes) - len(new)} of {len(classes)} classes keep their rows"
-    return "; ".join(
-        [kept, *([f"new: {_listed(new)}"] if new else []), *([f"not taken: {_listed(left)}"] if left else [])]
-    )
+    return "; ".join([kept, *([f"new: {_list(new)}"] if new else []), *([f"not taken: {_list(left)}"] if left else [])])
 
 
 def check(arrays: Arrays, old_classes: Sequence[str], *, name: str, image_size: int, classes: Sequence[str]) -> None:
@@ -79,7 +77,7 @@ def check(arrays: Arrays, old_classes: Sequence[str], *, name: str, image_size: 
     """
     network = models.build(name, image_size=image_size, num_classes=len(classes))
     one_more = one_more_class(name, image_size, len(classes))
-    fitted(arrays, old_classes, network.variables, classes, with_one_more_class=one_more)
+    fit(arrays, old_classes, network.variables, classes, with_one_more_class=one_more)
 
 
 def one_more_class(name: str, image_size: int, num_classes: int) -> Callable[[], Shapes]:
@@ -130,6 +128,6 @@ def _values(
     return values
 
 
-def _listed(names: set[str]) -> str:
+def _list(names: set[str]) -> str:
     shown = sorted(names)[:_MAX_NAMES]
     return ", ".join(shown) + (f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else "")

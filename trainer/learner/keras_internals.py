@@ -79,7 +79,7 @@ def fuse_batch_normalization(model: keras.Model) -> None:
     for layer in model._flatten_layers():
         is_plain = type(layer) is keras.layers.BatchNormalization and not layer.synchronized and not layer.renorm
         if is_plain and layer.epsilon >= _SMALLEST_EPSILON and layer.variable_dtype == "float32":
-            # Instead of copying the model: weights, names and connections stay those of the user's own layers.
+            # Instead of copying the model: the user's layers keep their weights, names and connections.
             object.__setattr__(layer, "__class__", FusedBatchNormalization)
 
 

@@ -45,7 +45,7 @@ class Score:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Steps:
-    """What a graph call did; one entry per step."""
+    """Results of a graph call; one entry per step."""
 
     losses: npt.NDArray[np.float32]
     """float32 [step]: mean cross-entropy of the global batch, plus the model's penalties if it has any."""
@@ -148,7 +148,7 @@ class Learner:
     def batches(self, examples: Examples, sampler: Sampler, stop_step: int) -> Any:
         """Return an iterator over the batches from the present step on, distributed to the replicas."""
         start_step = self.step
-        return self._distributed(
+        return self._distribute(
             lambda shard: training_batches(examples, sampler, start_step=start_step, stop_step=stop_step, shard=shard)
         )
 
@@ -164,7 +164,7 @@ class Learner:
             # The same on every replica.
             return self.distribution_strategy.experimental_local_results(row)[0]
 
-        return _repeated(take, num_steps, row_size=2 + batch_digest.NUM_PIECES)
+        return _repeat(take, num_steps, row_size=2 + batch_digest.NUM_PIECES)
 
     def _train_replica(self, batch: tuple[tf.Tensor, ...], step: tf.Tensor) -> tf.Tensor:
         variables = self.model.trainable_variables
@@ -217,7 +217,7 @@ class Learner:
         """
         batch_size = min(EVALUATION_BATCH_SIZE, -(-examples.num_examples // self.num_replicas))
         num_rounds = evaluation_batches(examples, batch_size, Shard(num_pipelines=self.num_replicas))[1]
-        iterator = self._distributed(lambda shard: evaluation_batches(examples, batch_size, shard)[0])
+        iterator = self._distribute(lambda shard: evaluation_batches(examples, batch_size, shard)[0])
         rows: list[npt.NDArray[np.float32]] = []
         while (left := num_rounds - sum(len(part) for part in rows)) > 0:
             if not (rounds := next_rounds(left)):
@@ -241,7 +241,7 @@ class Learner:
             row = self.distribution_strategy.run(self._evaluate_replica, args=(next(iterator),))
             return self.distribution_strategy.reduce("SUM", row, axis=None)
 
-        return _repeated(take, num_rounds, row_size=2 + self._num_counts)
+        return _repeat(take, num_rounds, row_size=2 + self._num_counts)
 
     def _evaluate_replica(self, batch: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
         images, labels, weights = batch
@@ -270,7 +270,7 @@ class Learner:
         own = self.distribution_strategy.run(tf.identity, args=(values,))
         return self.distribution_strategy.reduce("SUM", own, axis=None)
 
-    def _distributed(self, dataset: Callable[[Shard], tf.data.Dataset]) -> Any:
+    def _distribute(self, dataset: Callable[[Shard], tf.data.Dataset]) -> Any:
         def pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
             shard = Shard(
                 pipeline=context.input_pipeline_id,
@@ -285,7 +285,7 @@ class Learner:
         return iter(self.distribution_strategy.distribute_datasets_from_function(pipeline))
 
 
-def _repeated(take: Callable[[], tf.Tensor], count: tf.Tensor, *, row_size: int) -> tf.Tensor:
+def _repeat(take: Callable[[], tf.Tensor], count: tf.Tensor, *, row_size: int) -> tf.Tensor:
     """Return the rows float32 [count, row_size] that `count` calls return, as a loop in the graph.
 
     The count is a tensor, so that another one is not traced again.

@@ -15,7 +15,7 @@ import tensorflow as tf
 from localvertex_base.userinput.errors import UserError
 
 _STATEFUL = re.compile(r"Rng|Stateful(?!PartitionedCall)")
-"""Beginning of operations that draw from a variable, such as that of tf.random.Generator."""
+"""Prefix of operations that draw from a variable, for example a tf.random.Generator's."""
 _REPLICA = re.compile(r"(?<![^/])replica_\d+/")
 _LOOPS = ("While", "StatelessWhile")
 _ADVICE = (
@@ -102,16 +102,16 @@ def _in_body(
     nodes: Iterable[Any], inputs: set[str], functions: Mapping[str, Any], prefix: str
 ) -> Iterator[tuple[bool, str]]:
     nodes = list(nodes)
-    varying = _varying(nodes, inputs)
+    varying = _varying_nodes(nodes, inputs)
     for node in nodes:
         # Keras' and TensorFlow's loops repeat the outer name in the inner ones.
         name = node.name if node.name.startswith(prefix) else prefix + node.name
         if _is_stateful(node):
             yield True, name
-        elif (seed := _seed(node)) and seed not in varying:
+        elif (seed := _seed_origin(node)) and seed not in varying:
             # A draw is an operation for its seed and one for its numbers, in a scope that has the draw's name.
             yield False, name.rpartition("/")[0] or name
-        for key, function in _called(node, functions):
+        for key, function in _called_functions(node, functions):
             arguments = [argument.name for argument in function.signature.input_arg]
             # The condition of a branch comes first, and is no argument of the function.
             given = _data(node)[-len(arguments) :] if arguments else []
@@ -121,7 +121,7 @@ def _in_body(
             yield from _in_body(function.node_def, inner, functions, f"{name}/")
 
 
-def _varying(nodes: list[Any], inputs: set[str]) -> set[str]:
+def _varying_nodes(nodes: list[Any], inputs: set[str]) -> set[str]:
     """Return the nodes whose values depend on an input, or on a state that moves on by itself."""
     varying = inputs | {node.name for node in nodes if _is_stateful(node)}
     size = -1
@@ -137,13 +137,13 @@ def _over_rounds(function: Any, arguments: list[str], inner: set[str]) -> set[st
     size = -1
     while size != len(inner):
         size = len(inner)
-        varying = _varying(list(function.node_def), inner)
+        varying = _varying_nodes(list(function.node_def), inner)
         results = [function.ret[result.name].split(":")[0] for result in function.signature.output_arg]
         inner = inner | {argument for argument, result in zip(arguments, results, strict=True) if result in varying}
     return inner
 
 
-def _called(node: Any, functions: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _called_functions(node: Any, functions: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for key, value in node.attr.items():
         for function in [value.func, *value.list.func]:
             if function.name in functions:
@@ -154,7 +154,7 @@ def _is_stateful(node: Any) -> bool:
     return "seed2" in node.attr or bool(_STATEFUL.match(node.op))
 
 
-def _seed(node: Any) -> str:
+def _seed_origin(node: Any) -> str:
     """Return where the seed of a stateless draw comes from; empty for other operations."""
     operation = getattr(tf.raw_ops, node.op, None)
     # The inputs come first, attributes last.

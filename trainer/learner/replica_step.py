@@ -1,4 +1,4 @@
-"""What one replica does with its part of a batch: a pure function from variables and images to gradients.
+"""One replica's part of a step: a pure function from variables and images to gradients.
 
 A pure function can be compiled by XLA on any device, can be timed without training, and takes dropout's random numbers
 from the step instead of from a state.

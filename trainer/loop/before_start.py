@@ -1,8 +1,8 @@
-"""What a single machine refuses before TensorFlow is imported; several machines meet first and refuse it together."""
+"""Refuse bad input before TensorFlow is imported; several machines meet first and refuse it together."""
 
 from typing import Any
 
-from exact_resume.checkpoints import occupant
+from exact_resume.checkpoints import ownership
 from trainer.checkpoints import identity
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
@@ -15,11 +15,11 @@ def check(config: TrainConfig, data: Dataset, directory: str, run_identity: dict
 
     Raises:
         UserError: The batch is larger than the training split, or the weights file is missing.
-        InputError: The checkpoint directory contains another run.
+        InputError: The checkpoint folder contains another run.
     """
     check_batch_size(config.global_batch_size, data.num_examples["train"])
     # A function of the user's own interprets the text.
     if weights_file.is_file(config.weights) and ":" not in config.model:
         weights_file.require(config.weights)
-    if found := occupant.identity_in(directory):
-        occupant.refuse_other_run(found, run_identity, directory, defaults=identity.DEFAULTS)
+    if found := ownership.identity_in(directory):
+        ownership.refuse_other_run(found, run_identity, directory, defaults=identity.DEFAULTS)

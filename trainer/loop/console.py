@@ -1,4 +1,4 @@
-"""What a user sees of a training run: a progress bar on a terminal, plain lines elsewhere."""
+"""Show a training run to the user: a progress bar on a terminal, plain lines elsewhere."""
 
 import sys
 import time

@@ -37,5 +37,5 @@ class EarlyStopping:
 
 
 def with_score(validations: Validations, score: Best) -> Validations:
-    """Return the history with another score; it replaces that of a validation that was repeated."""
+    """Return the history with another score, which replaces an earlier score for the same step."""
     return (*(each for each in validations if each.step < score.step), score)

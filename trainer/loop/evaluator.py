@@ -4,7 +4,7 @@ import dataclasses
 import time
 from collections.abc import Callable
 
-from exact_resume.checkpoints import checkpoints, manifest, occupant, result_file
+from exact_resume.checkpoints import checkpoints, manifest, ownership, result_file
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 from exact_resume.events.observers import Observer
 from exact_resume.workers.cluster import Cluster
@@ -100,5 +100,5 @@ def _load(training: Training, step: int, log_event: Observer) -> Checkpoint | No
         log_event("notice", message=f"{manifest.name(step)} was skipped: {error}")
         return None
     expected = training.identity_beside(checkpoint.identity)
-    occupant.refuse_other_run(checkpoint.identity, expected, training.directory, defaults=identity.DEFAULTS)
+    ownership.refuse_other_run(checkpoint.identity, expected, training.directory, defaults=identity.DEFAULTS)
     return checkpoint

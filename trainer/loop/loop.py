@@ -34,11 +34,11 @@ _Digests = list[npt.NDArray[np.uint64]]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run:
-    """What stays fixed during a run."""
+    """The fixed part of a run."""
 
     run_id: str
     identity: dict[str, Any]
-    """What the run computes, from `trainer.checkpoints.identity.identity`."""
+    """Identity of the run, from `trainer.checkpoints.identity.identity`."""
     checkpoint_directory: str
     num_steps: int
     """Planned length of the whole run."""
@@ -65,29 +65,29 @@ def train(
     *,
     sync: WorkerSync,
     log_event: Observer,
-    warmed_up: Callable[[float], None] = lambda step_seconds: None,
+    on_warm_up: Callable[[float], None] = lambda step_seconds: None,
     profiler: Profiler = NOTHING,
-    finishing: Callable[[], None] = lambda: None,
+    on_finish: Callable[[], None] = lambda: None,
 ) -> bool:
     """Train to the end, from the newest checkpoint. Each of several workers calls this.
 
     Args:
-        run: What stays fixed.
-        learner: What changes.
+        run: The fixed part.
+        learner: The changing part.
         training: The training split.
         validation: The validation split.
         sampler: Order of the training examples.
         sync: Synchronisation with the other workers, and stop requests.
         log_event: Receives every event.
-        warmed_up: Called once with the seconds per step, when the first calls have shown them; may change the speed.
+        on_warm_up: Called once with the seconds per step, when the first calls have shown them; may change the speed.
         profiler: Profiles some of the steps.
-        finishing: Called by the chief when the result is written, while the others wait.
+        on_finish: Called by the chief when the result is written, while the others wait.
 
     Returns:
         Whether the run is finished and result.json written; False after a stop request, which also triggers a save.
 
     Raises:
-        InputError: The checkpoint directory contains another run.
+        InputError: The checkpoint folder contains another run.
         TrainingError: The loss is not finite, or the last checkpoint cannot be saved.
     """
     # 1. Restore weights, optimizer, step, best, digests. The data's order and all random numbers follow from the step.
@@ -143,7 +143,7 @@ def train(
             _refuse_infinite(steps, step, learner, writer)
             _log_steps(steps, step, seconds, run, learner, sampler, log_event)
             if (num_calls := num_calls + 1) == _WARM_UP_CALLS:
-                warmed_up(seconds / num_steps)
+                on_warm_up(seconds / num_steps)
             # 6. Synchronise; a save by time waits until the previous one is written.
             writer.settle(wait=False)
             is_time = not writer.is_busy and time.monotonic() - saved_at >= _seconds_between_saves(run, writer)
@@ -162,9 +162,9 @@ def train(
         if is_finished and run.lease:
             kept = checkpoints.best_kept(run.checkpoint_directory, best, history)
             _write_result(run, run.lease, learner, best, kept, digests, restored.devices)
-            finishing()
+            on_finish()
         if sync.value_of_chief(int(kept != best)):
-            message = result_file.lost_best(best.step)
+            message = result_file.lost_best_message(best.step)
             log_event("notice", message=message)
             raise TrainingError(message)
         if not is_finished:
@@ -253,7 +253,7 @@ def _write_result(
         weights_sha256=checkpoints.digest(variables.values(learner.variables())),
         batch_digests=np.concatenate(digests),
         num_devices=learner.num_replicas,
-        model=run.warm_start.described(learner),
+        model=run.warm_start.describe(learner),
         fence=lease.fence,
         devices=devices,
         started_from=starting_weights.start_of(run.checkpoint_directory, run.identity),

@@ -3,7 +3,7 @@
 import dataclasses
 import time
 
-from exact_resume.checkpoints import checkpoints, manifest, occupant
+from exact_resume.checkpoints import checkpoints, manifest, ownership
 from exact_resume.checkpoints.async_writer import Checkpointing, CheckpointWriter, NoCheckpoints
 from exact_resume.checkpoints.checkpoints import Checkpoint
 from exact_resume.checkpoints.lease import LEASE_FILE, Lease
@@ -52,15 +52,15 @@ def restore(
     Args:
         learner: Receives variables, step and loss scaling.
         sync: Synchronisation with the other workers.
-        directory: Checkpoint directory, shared by all workers.
+        directory: Checkpoint folder, shared by all workers.
         empty: Checkpoint of step 0 with the run's identity.
         lease: Held by the chief, which selects the checkpoint and removes the remains of killed or former writers; None
             on other workers.
         log_event: Receives the notices about skipped checkpoints and the restore event.
 
     Raises:
-        InputError: The directory contains another run.
-        UserError: A worker does not share the directory.
+        InputError: The folder contains another run.
+        UserError: A worker does not share the folder.
         OSError: A checkpoint cannot be read now; nothing was removed.
     """
     started, checkpoint, passed_over = time.monotonic(), empty, list[int]()
@@ -74,7 +74,7 @@ def restore(
         _refuse_unshared(directory)
     if step and not is_chief:
         checkpoint = dataclasses.replace(_load(directory, step), is_validated=is_validated)
-        occupant.refuse_other_run(checkpoint.identity, empty.identity, directory, defaults=identity.DEFAULTS)
+        ownership.refuse_other_run(checkpoint.identity, empty.identity, directory, defaults=identity.DEFAULTS)
     if step:
         variables.assign(learner.variables(), checkpoint.arrays)
         learner.refresh()
@@ -86,9 +86,9 @@ def restore(
 
 def _find(directory: str, empty: Checkpoint, log_event: Observer) -> tuple[Checkpoint, list[int]]:
     """Return the newest intact checkpoint of this run, and the steps of the newer ones."""
-    # Compared again, because another run may have begun in the meantime.
-    found_identity = occupant.identity_in(directory) or empty.identity
-    occupant.refuse_other_run(found_identity, empty.identity, directory, defaults=identity.DEFAULTS)
+    # Compared again, because another run may have started in the meantime.
+    found_identity = ownership.identity_in(directory) or empty.identity
+    ownership.refuse_other_run(found_identity, empty.identity, directory, defaults=identity.DEFAULTS)
     # Before the selection, so that a former holder that wakes up can no longer commit a newer checkpoint.
     storage.remove_partial(directory)
     found, skipped = checkpoints.newest(directory)

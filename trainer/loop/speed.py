@@ -1,4 +1,4 @@
-"""What the first steps show: the bottleneck of the training, and whether XLA makes it faster on this machine."""
+"""Find the bottleneck of the training in its first steps, and whether XLA makes it faster on this machine."""
 
 import math
 import time

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import keras
 import tensorflow as tf
 
-from exact_resume.checkpoints import checkpoints, exactness, occupant, result_file
+from exact_resume.checkpoints import checkpoints, exactness, ownership, result_file
 from exact_resume.checkpoints.exactness import Devices
 from exact_resume.checkpoints.lease import Followed, Lease, NotHolder
 from exact_resume.events.observers import Observer
@@ -60,7 +60,7 @@ class Training:
     run_id: str
     identity: dict[str, Any]
     directory: str
-    """Checkpoint directory."""
+    """Checkpoint folder."""
     cluster: Cluster
     stop: StopRequest
 
@@ -96,11 +96,11 @@ class Training:
 
     @functools.cached_property
     def lease(self) -> Lease:
-        """The right to write into the checkpoint directory, which only the chief takes."""
+        """The right to write into the checkpoint folder, which only the chief takes."""
 
         def pause(seconds: float) -> None:
             if self.stop.is_set:
-                print(f"{self.stop.signal_name}: stopped while waiting for the checkpoint directory", flush=True)
+                print(f"{self.stop.signal_name}: stopped while waiting for the checkpoint folder", flush=True)
                 raise TimedOut(self.stop.exit_code)
             time.sleep(seconds)
 
@@ -108,19 +108,19 @@ class Training:
         return Lease(self.directory, job, pause=pause, report=lambda text: print(text, flush=True))
 
     def watch_lease(self) -> None:
-        """Wait until no other job trains in the checkpoint directory, before anything is written there.
+        """Wait until no other job trains in the checkpoint folder, before anything is written there.
 
         Raises:
             NotHolder: Another job trains there.
             TimedOut: A stop was requested.
         """
-        found = occupant.identity_in(self.directory)
+        found = ownership.identity_in(self.directory)
         # All workers refuse another run later.
         if self.cluster.is_chief and (found is None or found == self.identity):
             self.lease.watch()
 
     def release_lease(self) -> None:
-        """Release the lease if this process holds it, so that any job can take the directory."""
+        """Release the lease if this process holds it, so that any job can take the folder."""
         if self.lease.is_taken:
             with contextlib.suppress(OSError):
                 self.lease.release(has_checkpoint=bool(checkpoints.steps(self.directory)))
@@ -149,14 +149,14 @@ class Training:
         ]
 
     def refuse_other_run(self) -> None:
-        """Refuse a directory with another run before anything is written there, the event log included.
+        """Refuse a folder with another run before anything is written there, the event log included.
 
         Raises:
-            InputError: The directory contains another run, or an exact run that was trained on other devices.
+            InputError: The folder contains another run, or an exact run that was trained on other devices.
         """
-        if found := occupant.identity_in(self.directory):
+        if found := ownership.identity_in(self.directory):
             expected = self.identity_beside(found)
-            occupant.refuse_other_run(found, expected, self.directory, defaults=identity.DEFAULTS)
+            ownership.refuse_other_run(found, expected, self.directory, defaults=identity.DEFAULTS)
         here = self.exact_devices()
         if here and not self.cluster.is_evaluator and not self.options.allow_other_devices:
             exactness.refuse_other_devices(self.directory, here)
@@ -232,7 +232,7 @@ class Training:
         )
 
     def load(self, split: str, log_event: Observer) -> Examples:
-        """Load the examples of a split; those of training are cropped at random if the configuration says so.
+        """Load the examples of a split; training examples are cropped at random if configured.
 
         A stop request ends the process immediately: copying may take long, and there is nothing to save.
         """
@@ -269,7 +269,7 @@ class Training:
         directory = self.options.tensorboard_directory
         if directory:
             storage.make_directory(directory)
-        # Vertex AI has set it: if it cannot be used, the logs are missing, but the run goes on.
+        # Vertex AI has set it: if it cannot be used, the logs are missing, but the run continues.
         directory = directory or os.environ.get("AIP_TENSORBOARD_LOG_DIR", "")
         name = run_name(self.options.run_label, self.config.model)
         folder = storage.join(directory or storage.join(self.directory, "tensorboard"), name)
@@ -299,7 +299,7 @@ class Training:
         ]
 
     def log_start(self, num_devices: int, log_event: Observer) -> None:
-        """Make the checkpoint directory and log the event that opens this process's part of the event log."""
+        """Make the checkpoint folder and log the event that opens this process's part of the event log."""
         try:
             storage.make_directory(self.directory)
         except OSError as error:
@@ -307,7 +307,7 @@ class Training:
                 raise
             reason = error.strerror or error
             raise UserError(
-                f"checkpoint directory {self.directory!r} cannot be created ({reason}); give another one"
+                f"checkpoint folder {self.directory!r} cannot be created ({reason}); give another one"
             ) from error
         if self.cluster.is_chief:
             # Only now that TensorFlow has connected the machines, because that call would have stopped the heartbeat.

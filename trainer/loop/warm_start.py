@@ -37,7 +37,7 @@ class WarmStart:
                 f"the starting weights are of the network {found.model}, this run trains {identity['model']}"
             )
         name = learner.config.model
-        values = class_rows.fitted(
+        values = class_rows.fit(
             found.arrays,
             found.class_names,
             learner.model.variables,
@@ -52,7 +52,7 @@ class WarmStart:
         """Record what was taken, for the result."""
         starting_weights.note_start(directory, weights=identity["weights"], folder=self.folder, taken=taken)
 
-    def described(self, learner: Learner) -> dict[str, Any]:
+    def describe(self, learner: Learner) -> dict[str, Any]:
         """Return what another run has to know to start from this one's checkpoints."""
         return {
             "class_names": list(self.class_names),

@@ -42,7 +42,7 @@ def _train(
     """Train to the end; return whether the run is finished."""
     examples, validation = training.load("train", log_event), training.load("validation", log_event)
     sampler, run, logs = training.sampler(), training.loop_run(), training.logs()
-    warmed_up = speed.FirstSteps(
+    on_warm_up = speed.FirstSteps(
         learner,
         examples,
         sampler,
@@ -60,9 +60,9 @@ def _train(
             sampler,
             sync=training.sync(learner, watchdog, log_event),
             log_event=log_event,
-            warmed_up=warmed_up,
+            on_warm_up=on_warm_up,
             profiler=profiler,
-            finishing=lambda: logs.show_end(learner, validation),
+            on_finish=lambda: logs.show_end(learner, validation),
         )
 
 

@@ -31,7 +31,7 @@ class Pace:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What all workers do next; the same on each of them."""
+    """The next action of all workers; the same on each of them."""
 
     stop: bool
     """A worker was asked to stop."""
@@ -94,7 +94,7 @@ class WorkerSync:
         return Decision(stop=stop > 0, save=save > 0, num_steps=max(1, round(num_steps)), ends_early=complete > 0)
 
     def note_save(self) -> None:
-        """Note that the save that the notices asked for has been made."""
+        """Note that the save requested by the notices has been made."""
         self._owes_save = False
 
     @property

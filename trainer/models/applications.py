@@ -1,4 +1,4 @@
-"""The networks of `keras.applications` with a new head, which for resnet50 is that of Google's codelab."""
+"""The networks of `keras.applications` with a new head; resnet50's is from Google's codelab."""
 
 import keras
 from keras import layers

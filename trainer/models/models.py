@@ -21,7 +21,7 @@ _DESCRIPTIONS = {
 }
 """The networks that have a name, each with a one-line description."""
 TRAINABLE = ("default", "head", "all")
-"""What part of a network is trained: head leaves the pretrained base frozen."""
+"""Trained part of a network: head leaves the pretrained base frozen."""
 
 
 def listing() -> str:

@@ -18,4 +18,4 @@ def require(path: str) -> None:
         UserError: There is no file.
     """
     if not storage.exists(path):
-        raise UserError(f"weights file {path!r} not found (current directory: {os.getcwd()}); check the path")
+        raise UserError(f"weights file {path!r} not found (current folder: {os.getcwd()}); check the path")

@@ -1,1 +1,1 @@
-"""What comes out of a training run: evaluation, the exported SavedModel, and the report pages in report/."""
+"""The results of a training run: evaluation, the exported SavedModel, and the report pages in report/."""

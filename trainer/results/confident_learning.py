@@ -61,7 +61,7 @@ def find(labels: _Labels, probabilities: npt.NDArray[np.float32]) -> LabelErrors
         return LabelErrors(
             reason=f"No class has {MIN_IMAGES_OF_CLASS} images of which the model recognises at least {MIN_RECALL:.0%}."
         )
-    own, highest = _calibrated(labels, probabilities, temperature(labels, probabilities))
+    own, highest = _calibrate(labels, probabilities, temperature(labels, probabilities))
     thresholds = np.bincount(labels, weights=own, minlength=len(counts)) / np.maximum(counts, 1)
     is_error = (
         (predicted != labels)
@@ -84,11 +84,11 @@ def temperature(labels: _Labels, probabilities: npt.NDArray[np.float32]) -> floa
     """Return the temperature: the divisor of the logits with which the probabilities fit the labels best."""
     step = -(-len(labels) // _MAX_FITTED)
     some = labels[::step], probabilities[::step]
-    losses = [-np.log(np.maximum(_calibrated(*some, value)[0], _SMALLEST)).mean() for value in _TEMPERATURES]
+    losses = [-np.log(np.maximum(_calibrate(*some, value)[0], _SMALLEST)).mean() for value in _TEMPERATURES]
     return float(_TEMPERATURES[np.argmin(losses)])
 
 
-def _calibrated(labels: _Labels, probabilities: npt.NDArray[np.float32], temperature: float) -> tuple[_Values, _Values]:
+def _calibrate(labels: _Labels, probabilities: npt.NDArray[np.float32], temperature: float) -> tuple[_Values, _Values]:
     """Return the calibrated probabilities of the label and of the prediction, float64 [N] each."""
     own, highest = np.empty(len(labels)), np.empty(len(labels))
     # In chunks, because a copy of the whole matrix may not fit into memory.

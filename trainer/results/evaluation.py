@@ -1,4 +1,4 @@
-"""How good predictions are: accuracy, loss, confusion matrix, scores per class, and those of a constant answer."""
+"""Accuracy, loss, confusion matrix and scores per class, also of a constant answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

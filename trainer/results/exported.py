@@ -1,4 +1,4 @@
-"""What an exported model records about itself, read before TensorFlow is imported."""
+"""Metadata of an exported model, read before TensorFlow is imported."""
 
 import os
 from typing import Any

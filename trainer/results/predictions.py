@@ -27,7 +27,7 @@ _MAX_IMAGES, _MAX_IMAGE_BYTES = 200, 48 << 10
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions:
-    """What a model predicts for the images of a split, in the stored order."""
+    """Predictions of a model for the images of a split, in the stored order."""
 
     split: str
     labels: npt.NDArray[np.int32]
@@ -57,7 +57,7 @@ def predict(model: "keras.Model", dataset: Dataset, split: str) -> Predictions:
 
 
 def check_path(name: str, path: str, report_path: str) -> None:
-    """Refuse a file that cannot be written, or that is the report's; an empty path is none.
+    """Refuse a file that cannot be written, or that is the report's; an empty path means no file.
 
     Args:
         name: The flag or parameter, which begins the message.
@@ -71,7 +71,7 @@ def check_path(name: str, path: str, report_path: str) -> None:
         outputs.check_file(name, path)
         real = {each if storage.is_remote(each) else os.path.realpath(each) for each in (path, report_path)}
         if len(real) == 1 and real != {os.devnull}:
-            raise UserError(f"{name}={paths.shown(path)} is the file of the report; give another file")
+            raise UserError(f"{name}={paths.display(path)} is the file of the report; give another file")
 
 
 def lines(dataset: Dataset, predictions: Sequence[Predictions], errors: Collection[int] | None) -> Iterator[str]:

@@ -94,7 +94,7 @@ def load(directory: str) -> LoadedModel:
         try:
             loaded = tf.saved_model.load(folder)
         except (OSError, ValueError, tf.errors.OpError) as error:
-            raise _damaged(directory, error) from error
+            raise _damage_error(directory, error) from error
     return LoadedModel(class_names=metadata["class_names"], image_size=metadata["image_size"], signatures=_Keep(loaded))
 
 
@@ -106,13 +106,13 @@ def starting_weights(directory: str) -> StartingWeights:
     """
     metadata = exported.read(directory)
     if not isinstance(metadata.get("model"), str):
-        raise _damaged(directory, "its network has no name")
+        raise _damage_error(directory, "its network has no name")
     with downloads.local_copy(directory) as folder:
         try:
             arrays = _arrays(os.path.join(folder, "variables", "variables"))
         except (OSError, ValueError, IndexError, tf.errors.OpError) as error:
             # The reader raises IndexError for a file that is too short.
-            raise _damaged(directory, error) from error
+            raise _damage_error(directory, error) from error
     return StartingWeights(
         model=metadata["model"],
         class_names=tuple(metadata["class_names"]),
@@ -129,7 +129,7 @@ def _arrays(prefix: str) -> list[npt.NDArray[Any]]:
     return [np.asarray(reader.get_tensor(key)) for key in ordered]
 
 
-def _damaged(directory: str, error: Exception | str) -> UserError:
+def _damage_error(directory: str, error: Exception | str) -> UserError:
     return UserError(f"model {directory!r} is damaged ({str(error).splitlines()[0]}); export it again")
 
 

@@ -67,7 +67,7 @@ def exif_orientation(data: tf.Tensor) -> tf.Tensor:
     """Return the orientation 1 to 8 from a JPEG file's EXIF block, 1 if it has none: int32 scalar.
 
     Searches for the bytes of the entry (tag 0x0112, type 3, count 1, in either byte order) after the word Exif. The
-    first entry is the photograph's; that of a thumbnail follows later.
+    first entry is the photograph's; a thumbnail's follows later.
     """
     head = tf.strings.substr(data, 0, tf.minimum(tf.strings.length(data), _EXIF_BYTES))
     values = tf.cast(tf.io.decode_raw(head, tf.uint8), tf.int32)

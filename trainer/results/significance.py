@@ -27,7 +27,7 @@ def p_better(metric: str, labels: Labels, answers: Labels, reference: Labels, nu
     Args:
         metric: One of `trainer.models.metrics.METRICS`.
         labels: True classes [N], 0 to K - 1.
-        answers: Answers of the model [N]; K stands for an answer that is not one of the classes.
+        answers: Answers of the model [N]; K means an answer that is not one of the classes.
         reference: Answers of the model to beat [N].
         num_classes: K.
     """
@@ -102,7 +102,7 @@ def _leads(
     differs = first != second
     true, first, second, counts = true[differs], first[differs], second[differs], counts[differs]
     shape, rows = (len(counts), num_classes + 1), np.arange(len(counts))
-    # What the first model gains, in correct answers and in predictions per class, if one image is exchanged.
+    # Gain of the first model, in correct answers and in predictions per class, if one image is exchanged.
     gain = (second == true).astype(np.int64) - (first == true)
     right_moves = sparse.csr_array((gain, (rows, true)), shape=shape)
     ones = np.ones(len(counts), np.int64)

@@ -36,11 +36,11 @@ def main(arguments: list[str] | None = None) -> int:
     directory = options.model_directory or chosen.model
     if not directory:
         raise UserError("no model; give MODEL_DIR, or set AIP_STORAGE_URI as Vertex AI does")
-    server.serve(chosen, _named_by_parent() if directory == _STANDARD_INPUT else lambda: model.load(directory))
+    server.serve(chosen, _read_model_loader() if directory == _STANDARD_INPUT else lambda: model.load(directory))
     return 0
 
 
-def _named_by_parent() -> Callable[[], Model]:
+def _read_model_loader() -> Callable[[], Model]:
     """Return what loads the model that the first line of standard input names; its end ends this process."""
     named: Future[str] = Future()
 

@@ -105,13 +105,13 @@ def application(serving: Serving, contract: Contract) -> Starlette:
     return Starlette(
         routes=[
             Route(contract.health_route, health, methods=["GET"]),
-            Route(contract.predict_route, _answered(serving.predict), methods=["POST"]),
+            Route(contract.predict_route, _answer(serving.predict), methods=["POST"]),
         ],
         exception_handlers={HTTPException: _on_http_error, Exception: _on_defect},
     )
 
 
-def _answered(method: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+def _answer(method: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
     async def respond(request: Request) -> Response:
         try:
             return await method(request)

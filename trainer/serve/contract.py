@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 
 _DEFAULT_PORT = 8080
 _ROUTE = re.compile(r"/[\w./:@-]*", re.ASCII)
@@ -35,7 +35,7 @@ class Contract:
             raise UserError(f"port {self.port} is out of range; expected 0 (any free one) to 65535")
         for route in (self.health_route, self.predict_route):
             if not _ROUTE.fullmatch(route):
-                raise UserError(f"route {quoted(route)} is not valid; expected a path such as /predict")
+                raise UserError(f"route {quote(route)} is not valid; expected a path such as /predict")
         if self.health_route == self.predict_route:
             raise UserError(f"health and predictions have the same route, {self.health_route}; expected two")
 
@@ -51,7 +51,7 @@ def of_environment(variables: Mapping[str, str] | None = None) -> Contract:
     given = os.environ if variables is None else variables
     port = given.get("AIP_HTTP_PORT", "")
     if port and not re.fullmatch(r"\d{1,5}", port, re.ASCII):
-        raise UserError(f"AIP_HTTP_PORT is {quoted(port)}; expected a port such as {_DEFAULT_PORT}")
+        raise UserError(f"AIP_HTTP_PORT is {quote(port)}; expected a port such as {_DEFAULT_PORT}")
     everywhere = "0.0.0.0"  # noqa: S104 - the service reaches a container through its outer address
     return Contract(
         host=given.get("AIP_HTTP_HOST") or (everywhere if port else "127.0.0.1"),

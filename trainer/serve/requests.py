@@ -7,7 +7,7 @@ from typing import Any
 
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import parse_json
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 from trainer.data.modes import BadImage
 from trainer.serve import image_files
 from trainer.serve.image_files import ImageFile
@@ -77,7 +77,7 @@ def _top_k(parameters: Any) -> int | None:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if value is not None and (type(value) is not int or value < 1):
-        raise Refused(400, f'"top_k" is {quoted(value)}; expected a number of classes from 1')
+        raise Refused(400, f'"top_k" is {quote(value)}; expected a number of classes from 1')
     return value
 
 
@@ -86,4 +86,4 @@ def _check_keys(name: str, content: Any, known: set[str]) -> None:
         keys = " or ".join(sorted(known))
         raise Refused(400, f"{name} must be a JSON object with {keys}, found {type(content).__name__}")
     if unknown := sorted(set(content) - known):
-        raise Refused(400, f"{name} has the unknown key {quoted(unknown[0])}; expected {' or '.join(sorted(known))}")
+        raise Refused(400, f"{name} has the unknown key {quote(unknown[0])}; expected {' or '.join(sorted(known))}")

@@ -81,7 +81,7 @@ class TrialServer:
         of_stored = self._difference("stored images", address, stored, network(pixels), _STORED_TOLERANCE)
         others = [
             self._difference(
-                kind, address, files, network(trial_images.prepared(files, pixels.shape[1])), _OTHER_TOLERANCE
+                kind, address, files, network(trial_images.prepare(files, pixels.shape[1])), _OTHER_TOLERANCE
             )
             for kind, files in trial_images.variants(pixels[:_NUM_ORIGINALS]).items()
         ]
@@ -161,7 +161,7 @@ class TrialServer:
 
 
 @contextlib.contextmanager
-def started(*, command: Sequence[str] = _COMMAND, seconds: float = _LIMIT_SECONDS) -> Iterator[TrialServer]:
+def start_server(*, command: Sequence[str] = _COMMAND, seconds: float = _LIMIT_SECONDS) -> Iterator[TrialServer]:
     """Start a server, which is killed at the end of the block; it also ends if this process is killed.
 
     Args:
@@ -174,7 +174,7 @@ def started(*, command: Sequence[str] = _COMMAND, seconds: float = _LIMIT_SECOND
             yield TrialServer(process, (stdout, stderr), seconds)
         finally:
             process.kill()
-            # What could not be written to a process that has ended is of no use.
+            # A request to a process that has ended is of no use.
             with contextlib.suppress(BrokenPipeError):
                 process.communicate()
 

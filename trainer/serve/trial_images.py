@@ -28,30 +28,30 @@ def variants(originals: Iterable[Pixels]) -> dict[str, list[bytes]]:
 
 
 def _variants(original: Image.Image) -> Iterator[tuple[str, bytes]]:
-    usual = _stretched(original, *_SCALE)
+    usual = _stretch(original, *_SCALE)
     exif = Image.Exif()
     exif[_ORIENTATION] = _ROTATED
-    yield "JPEG", _encoded(usual, "JPEG", quality=90)
-    yield "PNG", _encoded(usual, "PNG")
-    yield "greyscale JPEG", _encoded(usual.convert("L"), "JPEG", quality=90)
-    yield "greyscale PNG", _encoded(usual.convert("L"), "PNG")
+    yield "JPEG", _encode(usual, "JPEG", quality=90)
+    yield "PNG", _encode(usual, "PNG")
+    yield "greyscale JPEG", _encode(usual.convert("L"), "JPEG", quality=90)
+    yield "greyscale PNG", _encode(usual.convert("L"), "PNG")
     # The file of a camera that was turned: its pixels are turned back.
     turned = usual.transpose(Image.Transpose.ROTATE_90)
-    yield "EXIF-rotated JPEG", _encoded(turned, "JPEG", quality=90, exif=exif)
-    yield "larger JPEG", _encoded(_stretched(original, _LARGE_SCALE, _LARGE_SCALE), "JPEG", quality=90)
+    yield "EXIF-rotated JPEG", _encode(turned, "JPEG", quality=90, exif=exif)
+    yield "larger JPEG", _encode(_stretch(original, _LARGE_SCALE, _LARGE_SCALE), "JPEG", quality=90)
 
 
-def _stretched(image: Image.Image, horizontally: float, vertically: float) -> Image.Image:
+def _stretch(image: Image.Image, horizontally: float, vertically: float) -> Image.Image:
     size = (min(_MAX_EDGE, round(image.width * horizontally)), min(_MAX_EDGE, round(image.height * vertically)))
     return image.resize(size, Image.Resampling.BICUBIC)
 
 
-def _encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
+def _encode(image: Image.Image, kind: str, **options: Any) -> bytes:
     buffer = io.BytesIO()
     image.save(buffer, kind, **options)
     return buffer.getvalue()
 
 
-def prepared(files: Iterable[bytes], image_size: int) -> Pixels:
+def prepare(files: Iterable[bytes], image_size: int) -> Pixels:
     """Return what prepare makes of the files: uint8 [B, S, S, 3]."""
     return np.stack([images.resize(images.decode(data), image_size) for data in files])

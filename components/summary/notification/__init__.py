@@ -1,1 +1,1 @@
-"""What `summary` sends at the end of a run, when asked: to a webhook or a Pub/Sub topic, with the failed steps."""
+"""The notification at the end of a run, with the failed steps: to a webhook or a Pub/Sub topic."""

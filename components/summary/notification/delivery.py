@@ -35,7 +35,7 @@ class TemporaryError(NotSentError):
     """Another attempt may succeed."""
 
 
-def retried(call: Callable[[], Answer], limits: Limits) -> Answer:
+def call_with_retries(call: Callable[[], Answer], limits: Limits) -> Answer:
     """Return what a call returns, after further attempts if a failure is temporary.
 
     Raises:

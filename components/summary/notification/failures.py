@@ -38,7 +38,7 @@ def task_path(task: Any, tasks: Mapping[int, Any]) -> str:
 
 
 def _custom_jobs(task: Any) -> list[str]:
-    """Return the names of the custom jobs of a task: its container's, and those of Google's components."""
+    """Return the names of the custom jobs of a task: its container's, and those that Google's components started."""
     container, custom = task.executor_detail.container_detail, task.executor_detail.custom_job_detail
     names = [*container.failed_main_jobs, container.main_job, *custom.failed_jobs, custom.job]
     metadata = dict(task.execution.metadata or {}).get("output:gcp_resources")

@@ -1,4 +1,4 @@
-"""What the notification asks of Google Cloud: the failed steps, the webhook's address, and a Pub/Sub message.
+"""Google Cloud calls of the notification: the failed steps, the webhook's address, and a Pub/Sub message.
 
 Secret Manager and Pub/Sub are called by their REST APIs, with the session of google-auth, a dependency of
 google-cloud-aiplatform: their own client libraries would be two more dependencies of the image.
@@ -11,7 +11,13 @@ from functools import cached_property
 from typing import Any
 
 from components import vertex_clients
-from components.summary.notification.delivery import Limits, NotSentError, TemporaryError, check_status, retried
+from components.summary.notification.delivery import (
+    Limits,
+    NotSentError,
+    TemporaryError,
+    call_with_retries,
+    check_status,
+)
 from components.summary.notification.failures import failed_tasks
 from components.summary.notification.message import FailedStep
 from localvertex_base.userinput.errors import UserError
@@ -34,7 +40,7 @@ class GoogleCloud:
     Args:
         limits: Limits of time and number.
         endpoints: URLs of the services.
-        credentials: Credentials; None for those of the step's machine, which are looked for at the first call.
+        credentials: Credentials; None: the machine's, looked up at the first call.
     """
 
     def __init__(self, limits: Limits, *, endpoints: ServiceUrls | None = None, credentials: Any = None) -> None:
@@ -76,7 +82,7 @@ class GoogleCloud:
 
     def _call(self, method: str, url: str, what: str, body: Any = None) -> Any:
         try:
-            return retried(lambda: self._call_once(method, url, body), self._limits)
+            return call_with_retries(lambda: self._call_once(method, url, body), self._limits)
         except NotSentError as error:
             raise NotSentError(f"{what}: {error}") from None
 

@@ -5,7 +5,13 @@ import logging
 from typing import Any
 from urllib.parse import urlsplit
 
-from components.summary.notification.delivery import Limits, NotSentError, TemporaryError, check_status, retried
+from components.summary.notification.delivery import (
+    Limits,
+    NotSentError,
+    TemporaryError,
+    call_with_retries,
+    check_status,
+)
 
 _TEXT_ONLY = ("chat.googleapis.com", ".webhook.office.com")
 """Hosts that refuse or ignore other fields; those with a dot are suffixes. Google Chat answers 400 to unknown ones."""
@@ -27,10 +33,10 @@ def post(address: str, message: dict[str, Any], limits: Limits) -> None:
     Raises:
         NotSentError: It was not accepted; the message contains no part of the address.
     """
-    host = _checked_host(address)
+    host = _check_host(address)
     # Its debug lines contain the path, and a program may log everything.
     logging.getLogger("urllib3").setLevel(logging.WARNING)
-    retried(lambda: _post_once(address, body_for(host, message), is_loopback(host), limits), limits)
+    call_with_retries(lambda: _post_once(address, body_for(host, message), is_loopback(host), limits), limits)
 
 
 def _post_once(address: str, body: dict[str, Any], is_local: bool, limits: Limits) -> None:
@@ -57,7 +63,7 @@ def _post_once(address: str, body: dict[str, Any], is_local: bool, limits: Limit
         raise NotSentError("the address cannot be used") from None
 
 
-def _checked_host(address: str) -> str:
+def _check_host(address: str) -> str:
     """Return the host of an address.
 
     Raises:

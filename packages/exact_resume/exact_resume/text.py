@@ -4,7 +4,7 @@ _LONGEST_MESSAGE = 1000
 """Characters; a value that users gave may have any number."""
 
 
-def quoted(value: object, limit: int = 60) -> str:
+def quote(value: object, limit: int = 60) -> str:
     """Return a value for a one-line message, cut to `limit` characters."""
     text = repr(value)
     return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -1,4 +1,4 @@
-"""What all tests of exact_resume share: a Cloud Storage server on loopback, and signals as a shell leaves them."""
+"""Shared by all tests of exact_resume: a Cloud Storage server on loopback, and signals as a shell leaves them."""
 
 import os
 import signal

@@ -13,7 +13,7 @@ from accelerators.pipeline.check import Examination, examine_pipeline
 from accelerators.rules.rules import check_job, check_spec, is_custom_job
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import read
-from localvertex_base.userinput.spelling import quoted, snake
+from localvertex_base.userinput.spelling import quote, snake
 
 _EXPECTED = "expected a compiled pipeline, worker_pool_specs, a CustomJob or a CustomJobSpec"
 _OTHER_FILES = {
@@ -97,7 +97,7 @@ def _kind(document: Any, keys: set[str], name: str) -> tuple[str, Any, str, str]
             raise UserError(f"{name} {message}")
     if {"machine_spec", "container_spec"} & keys:
         raise UserError(f"{name} is a single worker pool; make it a list: put '- ' before its first line")
-    found = quoted(document)
+    found = quote(document)
     if isinstance(document, Mapping):
         shown = ", ".join(repr(key)[:30] for key in list(document)[:5])
         found = f"a mapping with {shown}" if shown else "a mapping without keys"

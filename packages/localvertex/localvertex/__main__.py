@@ -3,7 +3,7 @@
 import sys
 
 if __name__ == "__main__" and not sys.flags.safe_path:
-    # The current folder, whose files are the user's. What is there must not take the place of a module.
+    # The current folder, whose files are the user's. They must not replace a module.
     del sys.path[0]
 
 import argparse
@@ -46,9 +46,9 @@ def _parser() -> cli.Parser:
     _add_serve(commands)
     _add_console(commands)
     about = {
-        "list": "list the runs of the work directory",
+        "list": "list the runs of the work folder",
         "show": "show one run: steps, metrics, models, error",
-        "logs": "print the log of one task, or of all tasks",
+        "logs": "print the log of one step, or of all steps",
         "clean": "remove finished runs; keep models, checkpoints, caches and all files in use",
     }
     for name, text in about.items():
@@ -57,7 +57,7 @@ def _parser() -> cli.Parser:
         if name in ("show", "logs"):
             command.add_argument("run", metavar="RUN", help="run id, a unique prefix of it, or 'latest'")
         if name == "logs":
-            command.add_argument("task", metavar="TASK", nargs="?", help="task name or path, or a unique part of it")
+            command.add_argument("task", metavar="STEP", nargs="?", help="step name or path, or a unique part of it")
             command.add_argument("--follow", "-f", action="store_true", help="also print new lines until the run ends")
         if name == "clean":
             _add_clean(command)
@@ -68,7 +68,7 @@ def _add_clean(clean: argparse.ArgumentParser) -> None:
     """Add the options of `clean`."""
     clean.add_argument("runs", metavar="RUN", nargs="*", help="runs to remove (default: all finished runs)")
     clean.add_argument("--cache", action="store_true", help="also remove the step cache and the environments")
-    prepared = "also remove what later runs need to read only new images"
+    prepared = "also remove prepared images; later runs read all images again"
     clean.add_argument("--prepared", action="store_true", help=prepared)
     clean.add_argument("--dry-run", action="store_true", help="print what would be removed, and remove nothing")
     clean.add_argument("--yes", "-y", action="store_true", help="remove without asking")

@@ -24,16 +24,16 @@ def init(
     location: str = "us-central1",
     **options: Any,
 ) -> None:
-    """Call `aiplatform.init` with the address and the token of the server of a work directory, or of a step's run.
+    """Call `aiplatform.init` with the address and the token of the server of a work folder, or of a step's run.
 
     Args:
-        work_dir: The work directory of the server; None in a step, for the registry that the step reaches.
+        work_dir: The work folder of the server; None in a step, for the registry that the step reaches.
         project: Any project id.
         location: Any region.
         **options: Other arguments of `aiplatform.init`.
 
     Raises:
-        UserError: No server has used the work directory, or this is not a step of a local run.
+        UserError: No server has used the work folder, or this is not a step of a local run.
     """
     from google.cloud import aiplatform
 
@@ -45,7 +45,7 @@ def init(
 def _of_step() -> tuple[str, credentials.Credentials]:
     found = step_endpoint.find()
     if found is None:
-        raise UserError("not in a step of a local run: call localvertex.client.init(WORK_DIR) with a work directory")
+        raise UserError("not in a step of a local run: call localvertex.client.init(WORK_DIR) with a work folder")
     return found.address, step_endpoint.credentials(found)
 
 
@@ -57,10 +57,10 @@ def _of_server(folder: Path) -> tuple[str, credentials.Credentials]:
 
 
 class Credentials(credentials.Credentials):
-    """The token of a work directory, read again for each request, and sent only to a server of its owner.
+    """The token of a work folder, read again for each request, and sent only to a server of its owner.
 
     Args:
-        work_dir: The work directory of the server.
+        work_dir: The work folder of the server.
     """
 
     def __init__(self, work_dir: str | os.PathLike[str]) -> None:

@@ -1,1 +1,1 @@
-"""What `accelerators` and `localvertex` share: reading what users give, and the compiled file."""
+"""Shared by `accelerators` and `localvertex`: reading user input, and the compiled file."""

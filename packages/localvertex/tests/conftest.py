@@ -1,4 +1,4 @@
-"""What the tests of all three import packages share."""
+"""Shared by the tests of all three import packages."""
 
 from pathlib import Path
 

@@ -1,1 +1,1 @@
-"""What the tests of several packages share: servers, processes, Cloud Storage and fixtures; for development only."""
+"""Shared by the tests of several packages: servers, processes, Cloud Storage and fixtures; for development only."""

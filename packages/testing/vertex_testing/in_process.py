@@ -30,7 +30,7 @@ def call(
         main: The function behind `python -m ...`.
         arguments: Its arguments, without the program's name.
         cwd: The current folder during the call.
-        environment: All variables during the call; None for those of this process.
+        environment: All variables during the call; None: this process's own.
         stdin: Its standard input; bytes need not be valid text. None for an empty one.
         program: Its `sys.argv[0]`.
 

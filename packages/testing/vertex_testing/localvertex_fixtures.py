@@ -50,7 +50,7 @@ def compiled(compile_pipeline: Callable[[Any, Path], Path], tmp_path: Path) -> C
 
 @pytest.fixture
 def work_dir(tmp_path: Path) -> Path:
-    """Return the work directory of the test's runs."""
+    """Return the work folder of the test's runs."""
     return tmp_path / "runs"
 
 

@@ -23,8 +23,8 @@ def steps_endpoint(work_dir: Path, credentials: IsolatedCredentials) -> StepsEnd
 
 @contextlib.contextmanager
 def reachable(work_dir: Path) -> Iterator[dict[str, str]]:
-    """Let this process reach the registry of a work directory as a step does; yield the variable for it."""
+    """Let this process reach the registry of a work folder as a step does; yield the variable for it."""
     with closing(NoCredentials()) as credentials, steps_endpoint(work_dir, credentials):
-        variables = credentials.step_file.added_to({})
+        variables = credentials.step_file.add_to({})
         with mock.patch.dict(os.environ, variables):
             yield variables

@@ -1,4 +1,4 @@
-"""What processes that a test started are, and whether they have ended, which may happen at any time."""
+"""Identify the processes that a test started, and check whether they have ended."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""What the tests of `localvertex` share: the types of their fixtures, and the settings of their components."""
+"""Shared by the tests of `localvertex`: the types of their fixtures, and the settings of their components."""
 
 import subprocess
 from collections.abc import Callable

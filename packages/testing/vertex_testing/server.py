@@ -18,7 +18,7 @@ PARENT = "projects/local-project/locations/us-central1"
 
 
 class Server:
-    """`python -m localvertex serve` over a work directory."""
+    """`python -m localvertex serve` over a work folder."""
 
     def __init__(self, work_dir: Path, *options: str, program: tuple[str, ...] = ("-m", "localvertex")) -> None:
         self.work_dir, self._log = work_dir, work_dir.parent / f"serve-{time.monotonic_ns()}.log"

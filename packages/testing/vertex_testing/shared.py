@@ -34,7 +34,7 @@ def make_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock that a file stands for, against all other processes of the test run."""
+    """Hold the lock of a file against all other processes of the test run."""
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -201,7 +201,7 @@ def test_a_worse_model_is_refused_with_its_table_and_noted_for_the_next_run(rele
     assert "worse by" in release.page()
     noted = outcome.notes(str(release.checkpoints("few"))).comparison
     assert (noted["champion"], noted["is_promoted"]) == (f"{model.partition('@')[0]}@1", False)
-    assert noted["criteria"] == Criteria(min_compared_images=10).noted()
+    assert noted["criteria"] == Criteria(min_compared_images=10).as_note()
     assert release.metrics["is_promoted"] == 0
     assert release.metrics["reason"] == noted["reason"]
     assert release.metrics["challenger_accuracy"] < release.metrics["champion_accuracy"]
@@ -339,7 +339,7 @@ def test_without_an_intact_evaluation_nothing_is_promoted(release: Release, dama
     note_evaluation(str(directory), 0.5, verdict="not-better")
     content = json.loads(path.read_text())
     edited = {"checkpoint_sha256": "0" * 64} if "another" in damage else {"verdict": "better"}
-    path.write_text(json.dumps(seal.sealed(content | edited) if "another" in damage else content | edited))
+    path.write_text(json.dumps(seal.add_seal(content | edited) if "another" in damage else content | edited))
     if damage == "without a seal":
         path.write_text(json.dumps(seal.without(content | edited)))
     elif damage == "no JSON":

@@ -262,7 +262,7 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_regis
     result = json.loads((pathlib.Path(made.checkpoint_directory) / "result.json").read_text())
     manifest = pathlib.Path(made.checkpoint_directory) / result["best_checkpoint"] / "manifest.json"
     manifest.write_text(
-        json.dumps(seal.sealed(seal.without(json.loads(manifest.read_text())) | {"is_validated": False}))
+        json.dumps(seal.add_seal(seal.without(json.loads(manifest.read_text())) | {"is_validated": False}))
     )
     assert (make().is_finished, make().has_nothing_new) == (True, False)
 

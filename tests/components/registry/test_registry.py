@@ -34,7 +34,7 @@ def model_id(work_dir: Path) -> str:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A work directory that no test changes, and its endpoint."""
+    """A work folder that no test changes, and its endpoint."""
     work_dir = tmp_path_factory.mktemp("runs")
     fill(work_dir)
     with reachable(work_dir):

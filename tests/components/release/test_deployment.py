@@ -93,7 +93,7 @@ class Release:
     def deployed(self) -> list[Deployed]:
         """Return what is on the endpoint."""
         endpoint = self.endpoints.find(NAME)
-        return self.endpoints.deployed(endpoint) if endpoint else []
+        return self.endpoints.deployed_models(endpoint) if endpoint else []
 
     def serving(self) -> list[tuple[str, int]]:
         """Return the deployed versions with their traffic; the one with all traffic must answer."""
@@ -125,7 +125,7 @@ def release(server: Server, registry: Registry, tmp_path: Path, digits_directory
     yield made
     for each in server.call("GET", "endpoints").json()["endpoints"]:
         name = each["name"]
-        for deployed in made.endpoints.deployed(name):
+        for deployed in made.endpoints.deployed_models(name):
             made.endpoints.undeploy(name, deployed, {})
         server.call("DELETE", f"endpoints/{name.rpartition('/')[2]}").raise_for_status()
 

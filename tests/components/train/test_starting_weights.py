@@ -80,7 +80,7 @@ def finish(training: Path, data: Dataset, **changes: Any) -> str:
 
 @pytest.fixture
 def training(tmp_path: Path) -> Path:
-    """The folder of all runs below the pipeline root, which is the work directory of a local run."""
+    """The folder of all runs below the pipeline root, which is the work folder of a local run."""
     return tmp_path / "training"
 
 
@@ -159,7 +159,7 @@ def test_an_intact_copy_is_not_written_again_and_one_of_other_weights_is(resolve
 @pytest.mark.parametrize(
     ("changes", "data", "message"),
     [
-        ({"model": "mnist-cnn"}, dataset("cat", "dog", image_size=18), "are those of the network convnet"),
+        ({"model": "mnist-cnn"}, dataset("cat", "dog", image_size=18), "belong to the network convnet"),
         ({}, dataset("cat", "dog", image_size=32), r"logits/kernel has shape \(1024, 2\), but \(256, 2\)"),
     ],
 )
@@ -250,8 +250,8 @@ def test_a_local_run_asks_no_one_with_the_users_credentials(tmp_path: Path) -> N
         json.dumps({"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r"})
     )
     program = (
-        "import sys; from trainer.command_line import reported; from components.registry.registry import Registry;"
-        "reported(Registry(region='us-central1', pipeline_root='gs://bucket/root').folder)('pets', 'champion')"
+        "import sys; from trainer.command_line import report_errors; from components.registry.registry import Registry;"
+        "report_errors(Registry(region='us-central1', pipeline_root='gs://bucket/root').folder)('pets', 'champion')"
     )
     held = NoCredentials()
     try:

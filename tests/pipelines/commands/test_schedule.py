@@ -394,7 +394,7 @@ def test_a_work_directory_of_another_server_is_one_line(pipelines: Any, server: 
     done = pipelines("schedule", "list", "--endpoint", server.url)
     (line,) = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (1, "")
-    assert line.startswith(f"error: {server.url} does not accept the token of the work directory runs; add --work-dir")
+    assert line.startswith(f"error: {server.url} does not accept the token of the work folder runs; add --work-dir")
     (tmp_path / "runs" / "api").mkdir(parents=True)
     token = tmp_path / "runs" / "api" / "token"
     token.write_text("t" * 43)
@@ -404,4 +404,4 @@ def test_a_work_directory_of_another_server_is_one_line(pipelines: Any, server: 
     assert line.startswith(f"error: the credentials were not accepted ({token} can be read by other users; restart")
     token.chmod(0o600)
     done = pipelines("schedule", "list", "--endpoint", server.url)
-    assert "does not accept the token of the work directory runs" in done.stderr
+    assert "does not accept the token of the work folder runs" in done.stderr

@@ -20,7 +20,7 @@ Script = Callable[..., subprocess.CompletedProcess[str]]
 
 
 class World:
-    """What exists in Google Cloud according to the fake gcloud."""
+    """Resources in Google Cloud according to the fake gcloud."""
 
     def __init__(self, file: pathlib.Path) -> None:
         self.file = file
@@ -81,7 +81,7 @@ def state_after_up(
 
 @pytest.fixture
 def world(tmp_path: pathlib.Path) -> World:
-    """What exists in Google Cloud."""
+    """Resources in Google Cloud."""
     return World(tmp_path / "state.json")
 
 

@@ -54,7 +54,7 @@ def test_a_result_with_a_lost_best_checkpoint_does_not_count(trained_directory: 
     shutil.copytree(trained_directory, copy)
     result = seal.without(json.loads((copy / "result.json").read_text()))
     for lost, expected in ((None, True), (1, False)):
-        storage.write_json(copy / "result.json", seal.sealed({**result, "lost_best_step": lost}))
+        storage.write_json(copy / "result.json", seal.add_seal({**result, "lost_best_step": lost}))
         assert is_finished(str(copy)) == expected
 
 

@@ -48,7 +48,7 @@ def data(request: pytest.FixtureRequest) -> Dataset:
 
 def forms(data: Dataset, monkeypatch: pytest.MonkeyPatch, **options: Any) -> list[Examples]:
     """The training split in memory as pixels, in memory as stored, on disk, and on disk in blocks."""
-    images, labels = examples._encoded(data, "train")
+    images, labels = examples._load_encoded(data, "train")
     encoded = ExamplesInMemory(images=images, labels=labels, image_size=data.image_size, **options)
     in_memory = load_split(data, "train", **options)
     monkeypatch.setattr("trainer.data.memory.available_bytes", lambda: 0)

@@ -16,7 +16,7 @@ import os, sys, time
 from trainer.files import progress
 
 progress._SECONDS_BETWEEN_LINES = 0.01
-with progress.shown("reading", "images", 10) as read:
+with progress.progress_bar("reading", "images", 10) as read:
     read.advance(4, num_known=1)
     while not os.path.exists(sys.argv[1]):
         time.sleep(0.01)
@@ -76,11 +76,11 @@ def test_whatever_is_known(
 def test_in_a_log_there_is_a_line_after_each_interval_and_none_before_the_first(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with progress.shown("reading", "images", 10) as read:
+    with progress.progress_bar("reading", "images", 10) as read:
         read.advance(5)
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.01)
-    with progress.shown("reading", "images", 10) as read:
+    with progress.progress_bar("reading", "images", 10) as read:
         read.advance(5)
         lines = list[str]()
         while len(lines) < 3:
@@ -89,7 +89,7 @@ def test_in_a_log_there_is_a_line_after_each_interval_and_none_before_the_first(
     assert all(line.startswith("reading: 5 of 10 images, ") for line in lines)
     assert "\x1b" not in "".join(lines)
     capsys.readouterr()
-    with pytest.raises(ValueError, match="torn"), progress.shown("reading", "images"):
+    with pytest.raises(ValueError, match="torn"), progress.progress_bar("reading", "images"):
         raise ValueError("torn")
 
 
@@ -97,7 +97,7 @@ def test_a_log_that_is_closed_does_not_end_the_work(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.001)
     with (tmp_path / "log").open("w") as log:
         monkeypatch.setattr(sys, "stderr", log)
-        with progress.shown("reading", "images") as read:
+        with progress.progress_bar("reading", "images") as read:
             read.advance(5)
             while not (tmp_path / "log").read_text():
                 time.sleep(0.001)

@@ -25,7 +25,7 @@ def fit(old: list[str], new: list[str]) -> tuple[dict[str, Any], dict[str, Any],
         np.random.default_rng(index).normal(size=v.shape).astype(v.dtype) for index, v in enumerate(trained.variables)
     ]
     one_more = class_rows.one_more_class("convnet", 16, len(new))
-    values = class_rows.fitted(arrays, old, fresh.variables, new, with_one_more_class=one_more)
+    values = class_rows.fit(arrays, old, fresh.variables, new, with_one_more_class=one_more)
     paths = [variable.path for variable in fresh.variables]
     before = values_of(fresh.variables)
     return tuple(dict(zip(paths, each, strict=True)) for each in (arrays, before, values))  # type: ignore[return-value]
@@ -58,7 +58,7 @@ def test_known_classes_keep_their_rows_and_new_ones_their_initial_values(old: li
 def test_the_same_classes_need_no_second_network() -> None:
     fresh = network(2)
     arrays = [array + 1 for array in values_of(fresh.variables)]
-    values = class_rows.fitted(arrays, ["a", "b"], fresh.variables, ["a", "b"], with_one_more_class=lambda: 1 / 0)  # type: ignore[arg-type,return-value]
+    values = class_rows.fit(arrays, ["a", "b"], fresh.variables, ["a", "b"], with_one_more_class=lambda: 1 / 0)  # type: ignore[arg-type,return-value]
     for variable, array, value in zip(fresh.variables, arrays, values, strict=True):
         assert np.array_equal(array, value) is not keras_internals.is_seed(variable)
 

@@ -46,7 +46,7 @@ def notices(folder: Path) -> str:
 
 @pytest.fixture(scope="session")
 def undisturbed(digits_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The checkpoint directory of an undisturbed run."""
+    """The checkpoint folder of an undisturbed run."""
 
     def make(folder: Path) -> None:
         done = run_module("trainer.task", f"--dataset={digits_directory}", f"--checkpoint-directory={folder}/run", *RUN)

@@ -33,7 +33,7 @@ def result(folder: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def uninterrupted_directory(uninterrupted: Callable[[int], Path]) -> Path:
-    """The checkpoint directory of a run with one worker that nothing happens to."""
+    """The checkpoint folder of a run with one worker that nothing happens to."""
     return uninterrupted(1)
 
 

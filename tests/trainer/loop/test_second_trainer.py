@@ -1,4 +1,4 @@
-"""Two jobs on one checkpoint directory, as real processes: one trains, and a former one leaves without a trace."""
+"""Two jobs on one checkpoint folder, as real processes: one trains, and a former one leaves without a trace."""
 
 import contextlib
 import json
@@ -168,7 +168,7 @@ def test_the_job_after_a_killed_one_continues(
     if not is_known_here:
         path = folder / LEASE_FILE
         found = seal.without(storage.read_json(path))
-        storage.write_json(path, seal.sealed({**found, "process": {**found["process"], "boot": "another"}}))
+        storage.write_json(path, seal.add_seal({**found, "process": {**found["process"], "boot": "another"}}))
     second = start(folder, "")
     stdout, stderr = second.communicate(timeout=300)
     assert second.returncode == 0, stderr

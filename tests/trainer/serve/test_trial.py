@@ -66,7 +66,7 @@ def tried(mode: str, seconds: float = 60.0) -> dict[str, float]:
     """The result of a trial of such a server, which must have ended."""
     processes = []
     try:
-        with trial.started(command=(sys.executable, "-c", SERVER, mode), seconds=seconds) as server:
+        with trial.start_server(command=(sys.executable, "-c", SERVER, mode), seconds=seconds) as server:
             processes.append(server._process)
             server.load("model")
             return server.check(STORED, PIXELS, network)
@@ -108,7 +108,7 @@ def test_the_server_ends_with_a_killed_parent(repository: Path) -> None:
     """It waits for its model; the kernel closes its standard input."""
     parent = (
         "import sys, time; from trainer.serve import trial\n"
-        "with trial.started() as server: print(server._process.pid, flush=True); time.sleep(1000)"
+        "with trial.start_server() as server: print(server._process.pid, flush=True); time.sleep(1000)"
     )
     process = subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True, cwd=repository)
     assert process.stdout is not None
@@ -128,7 +128,7 @@ def test_the_images_of_the_trial_are_of_every_kind_and_keep_their_sides() -> Non
     kinds = ["JPEG", "PNG", "greyscale JPEG", "greyscale PNG", "EXIF-rotated JPEG", "larger JPEG"]
     assert list(made) == kinds
     for kind, files in made.items():
-        pixels = trial_images.prepared(files, 8)
+        pixels = trial_images.prepare(files, 8)
         assert pixels.shape == (1, 8, 8, 3), kind
         assert pixels[0, :3].mean() > 200, kind
         assert pixels[0, 5:].mean() < 55, kind

@@ -26,12 +26,12 @@ def page(path: str, metrics: MutableMapping[str, Any]) -> Callable[[str, str, st
 
     def write(folder: str, address: str, directory: str) -> None:
         if path:
-            outputs.write(path, _rendered(folder, address, directory, metrics))
+            outputs.write(path, _render(folder, address, directory, metrics))
 
     return write
 
 
-def _rendered(folder: str, address: str, directory: str, metrics: MutableMapping[str, Any]) -> str:
+def _render(folder: str, address: str, directory: str, metrics: MutableMapping[str, Any]) -> str:
     if not folder:
         return report.render_without(_NONE)
     try:

@@ -58,7 +58,7 @@ class _List:
         """The encoded line; empty at the end of the list."""
         self.advance()
         if not self.encoded:
-            raise self._damaged(EOFError("it is empty"))
+            raise self._damage_error(EOFError("it is empty"))
 
     def advance(self) -> None:
         """Read the next line.
@@ -73,7 +73,7 @@ class _List:
             path = f"{image_list.FILE} of {self._directory!r}"
             raise UserError(f"{path} is missing; prepare the dataset again") from None
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise self._damaged(error) from None
+            raise self._damage_error(error) from None
 
     def line(self) -> Line | None:
         """Return the content of the line; None at the end of the list.
@@ -83,20 +83,20 @@ class _List:
         """
         if self._line is None and self.encoded:
             try:
-                self._line = _parsed(self.encoded)
+                self._line = _parse(self.encoded)
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                raise self._damaged(error) from None
+                raise self._damage_error(error) from None
             if self._line["name"] < self._name:
-                raise self._damaged(ValueError(f"{self._line['name']!r} follows {self._name!r}"))
+                raise self._damage_error(ValueError(f"{self._line['name']!r} follows {self._name!r}"))
             self._name = self._line["name"]
         return self._line
 
-    def _damaged(self, error: Exception) -> UserError:
+    def _damage_error(self, error: Exception) -> UserError:
         path = f"{image_list.FILE} of {self._directory!r}"
         return UserError(f"{path} is damaged ({type(error).__name__}: {error}); prepare the dataset again")
 
 
-def _parsed(encoded: bytes) -> Line:
+def _parse(encoded: bytes) -> Line:
     """Return a line if it has all required values.
 
     Raises:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 from trainer.data.changes.measures import MEASURES, Distributions, value_of
 
 MAX_P_VALUE = 0.01
@@ -55,7 +55,7 @@ class ShiftTest:
     def describe(self) -> str:
         """Return it as one line."""
         medians = f"median {self.median_before:.0f} before, {self.median_now:.0f} now"
-        where = f"class {quoted(self.class_name)}" if self.class_name else "all classes"
+        where = f"class {quote(self.class_name)}" if self.class_name else "all classes"
         return f"{self.name} of {where}, {self.sample}: {medians}, distance {self.distance:.2f}, p {self.p_value:.1e}"
 
 
@@ -73,7 +73,7 @@ def compare(before: Distributions, now: Distributions, new: Distributions) -> li
             for measure, counts in enumerate(zip(*(_counts(each, label) for each in (before, after)), strict=True)):
                 if (found := _test(counts[0], counts[1], sample, label, measure)) is not None:
                     tests.append(found)
-    return _corrected(tests)
+    return _correct(tests)
 
 
 def _counts(distributions: Distributions, label: str) -> npt.NDArray[np.int64]:
@@ -108,7 +108,7 @@ def _median(counts: npt.NDArray[np.int64], measure: int) -> float:
     return value_of(measure, int(np.searchsorted(counts.cumsum(), counts.sum() / 2)))
 
 
-def _corrected(tests: Sequence[ShiftTest]) -> list[ShiftTest]:
+def _correct(tests: Sequence[ShiftTest]) -> list[ShiftTest]:
     """Correct the p-values by Holm's method, which holds for tests that depend on each other, and keep the order."""
     corrected, largest = list(tests), 0.0
     ranked = sorted(range(len(tests)), key=lambda number: tests[number].p_value)

@@ -24,7 +24,7 @@ from trainer.data.preparing.previous.prepared import Prepared
 from trainer.data.preparing.quality import rejected
 from trainer.data.preparing.quality.limits import BadLimit, refuse_untrainable
 from trainer.data.preparing.quality.quality import Quality
-from trainer.data.preparing.rows import Row, Rows, opened as rows_on_disk
+from trainer.data.preparing.rows import Row, Rows, open_rows as rows_on_disk
 from trainer.data.preparing.statistics import Statistics
 from trainer.data.sources.factory import open_source
 from trainer.data.sources.source import Source, SourceImage
@@ -52,7 +52,7 @@ class PrepareRequest:
     """Is called with a folder that has metadata and list of the previous dataset, its address, and the new dataset; the
     first two are empty if there is none."""
     strict: frozenset[str] = frozenset()
-    """Names of the warnings that are errors."""
+    """Names of the warnings that count as errors."""
 
     @property
     def address(self) -> str:
@@ -98,7 +98,7 @@ def attempt(wanted: PrepareRequest, history: NoHistory, *, is_trusted: bool, par
         storage.scratch("prepare") as scratch,
         begun(lambda: _previous(history, scratch, wanted, is_trusted=is_trusted)) as find_previous,
     ):
-        with progress.shown("listing", "entries") as found:
+        with progress.progress_bar("listing", "entries") as found:
             opened = open_source(wanted.source, str(scratch), found.advance)
         if opened.unreadable:
             # Refused before any image is read.
@@ -130,7 +130,7 @@ def attempt(wanted: PrepareRequest, history: NoHistory, *, is_trusted: bool, par
             )
             images = _sample(opened, wanted.max_examples)
             total = min(opened.num_images, wanted.max_examples or opened.num_images)
-            with progress.shown("reading", "images", total) as read:
+            with progress.progress_bar("reading", "images", total) as read:
                 num_read = gather(
                     images,
                     wanted.image_size,
@@ -145,7 +145,7 @@ def attempt(wanted: PrepareRequest, history: NoHistory, *, is_trusted: bool, par
             quality = Quality(rows, opened.class_names, wanted.image_size)
             statistics = _statistics(wanted, opened, rows, directory, quality)
             prepared = Prepared(engine, previous if is_trusted else NoPreviousDataset())
-            with progress.shown("writing", "images", statistics.num_images) as done:
+            with progress.progress_bar("writing", "images", statistics.num_images) as done:
                 dataset_files.write(
                     directory,
                     rows,
@@ -158,8 +158,8 @@ def attempt(wanted: PrepareRequest, history: NoHistory, *, is_trusted: bool, par
                 )
             # Before the dataset appears, because one without its report would have to be removed by hand.
             made = dataset.load(str(directory))
-            train = shards.to_records(prepared.images(rows.used("train", *prefixes.bounds(""))))
-            shown = shards.to_records(prepared.images(quality.shown()))
+            train = shards.to_records(prepared.images(rows.used_rows("train", *prefixes.bounds(""))))
+            shown = shards.to_records(prepared.images(quality.shown_images()))
             entry = entry_of(directory, wanted.address, began_ns=began_ns)
             kept = (dataclasses.replace(previous.entry, is_published=True),) if previous.entry else ()
             with begun(lambda: history.write(entry, *kept)) as wait_for_history:
@@ -196,9 +196,9 @@ def _statistics(
     """Compute the statistics, write the lists of images, and refuse what cannot be trained on."""
     statistics = Statistics(opened.class_names, opened.remarks)
     with (
-        image_list.written(directory, opened.class_names) as add_line,
-        rejected.written(directory, opened.class_names) as add_rejected,
-        progress.shown("summing up", "images") as done,
+        image_list.open_writer(directory, opened.class_names) as add_line,
+        rejected.open_writer(directory, opened.class_names) as add_rejected,
+        progress.progress_bar("computing statistics", "images") as done,
     ):
         for row in rows.by_name():
             statistics.add(row)

@@ -121,7 +121,7 @@ def _new(
     for shard, old in in_order(
         lambda item: (item[0], previous.shard(*item, directory)), items, num_threads=_NUM_SHARDS_AHEAD, num_ahead=1
     ):
-        counted = _counted(shard, rows, digest)
+        counted = _count(shard, rows, digest)
         if not old:
             yield shard, counted
             continue
@@ -134,7 +134,7 @@ def _new(
         progress.advance(old.num_records, num_known=old.num_records)
 
 
-def _counted(shard: PlannedShard, rows: Rows, digest: Digest) -> Iterator[Row]:
+def _count(shard: PlannedShard, rows: Rows, digest: Digest) -> Iterator[Row]:
     """Yield the rows of a shard, and add them to the digest of the dataset."""
     for row in shard.rows(rows):
         digest.update(shard.split.encode() + b":" + shards.distinct(row))

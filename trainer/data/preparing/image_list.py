@@ -19,7 +19,7 @@ _COMPRESSION = 1
 
 
 @contextlib.contextmanager
-def written(directory: str | os.PathLike[str], class_names: list[str]) -> Iterator[Callable[[Row], None]]:
+def open_writer(directory: str | os.PathLike[str], class_names: list[str]) -> Iterator[Callable[[Row], None]]:
     """Yield a function that appends a row; the same rows give the same bytes at any time."""
     with (
         open(os.path.join(directory, FILE), "wb") as file,

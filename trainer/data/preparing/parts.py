@@ -20,7 +20,7 @@ from typing import IO, BinaryIO
 
 from exact_resume.files import atomic_write, downloads, storage
 from exact_resume.files.overlap import begun, in_order
-from trainer.data.preparing.read import examined
+from trainer.data.preparing.read import examine_images
 from trainer.data.preparing.rows import Row, from_values, to_values
 from trainer.data.sources.source import SourceImage
 
@@ -68,7 +68,7 @@ def make(images: Sequence[SourceImage], image_size: int, folder: str) -> Part:
     """
     began_ns = time.time_ns()
     with tempfile.TemporaryFile(prefix="part-") as prepared:
-        rows = [row for some in examined(images, image_size, prepared) for row in some]
+        rows = [row for some in examine_images(images, image_size, prepared) for row in some]
         return commit(rows, prepared, image_size=image_size, folder=folder, began_ns=began_ns)
 
 
@@ -87,7 +87,7 @@ def make_all(
     while True:
         began_ns, start = time.time_ns(), prepared.seek(0, os.SEEK_END)
         with tempfile.TemporaryFile(prefix="part-") as own:
-            some = examined(itertools.islice(remaining, MAX_IMAGES), image_size, own)
+            some = examine_images(itertools.islice(remaining, MAX_IMAGES), image_size, own)
             if not (rows := list(itertools.chain.from_iterable(some))):
                 return
             # Without an identity, the next attempt could not find out whether an image is the same.

@@ -17,7 +17,7 @@ _GROUP = 8
 _Outcome = tuple[Identity, Examined | str]
 
 
-def examined(source_images: Iterable[SourceImage], image_size: int, prepared: BinaryIO) -> Iterator[list[Row]]:
+def examine_images(source_images: Iterable[SourceImage], image_size: int, prepared: BinaryIO) -> Iterator[list[Row]]:
     """Yield a row for each image, several at a time, in the order of the images.
 
     Args:

@@ -139,7 +139,7 @@ CREATE TABLE images ({COLUMNS}, final DEFAULT '');
 CREATE TABLE previous (content_hash PRIMARY KEY, split) WITHOUT ROWID;
 """
 """Of the two, `previous` has the splits of the previous dataset, if there is one."""
-_NUM_TOGETHER = 512
+_BATCH_SIZE = 512
 """Rows of one statement, far below SQLite's limit on its values."""
 _INDEX = "CREATE INDEX by_content ON images (final, content_hash, label, name, num_stored_bytes)"
 _SELECT = f"SELECT {COLUMNS}, final FROM images"  # noqa: S608 - constants
@@ -160,7 +160,7 @@ class Rows:
     def add(self, rows: Iterable[Row]) -> None:
         """Append rows in any order."""
         remaining = iter(rows)
-        while chunk := list(itertools.islice(remaining, _NUM_TOGETHER)):
+        while chunk := list(itertools.islice(remaining, _BATCH_SIZE)):
             marks = ", ".join([f"({', '.join('?' * NUM_COLUMNS)})"] * len(chunk))
             values = [value for row in chunk for value in to_values(row)]
             self.database.execute(f"INSERT INTO images ({COLUMNS}) VALUES {marks}", values)  # noqa: S608 - constants
@@ -169,7 +169,7 @@ class Rows:
         """Yield all rows, rejected ones too, in the order of their names: the same for every order of the source."""
         return map(from_values, self._query(f"{_SELECT} ORDER BY name, label, content_hash"))
 
-    def used(self, split: str, first: str, last: str) -> Iterator[Row]:
+    def used_rows(self, split: str, first: str, last: str) -> Iterator[Row]:
         """Yield the rows of a split from one content hash to another, by content hash, label and name."""
         where = "WHERE final = ? AND content_hash BETWEEN ? AND ? ORDER BY content_hash, label, name"
         return map(from_values, self._query(f"{_SELECT} {where}", split, first, last))
@@ -177,7 +177,7 @@ class Rows:
     def contents(self) -> Iterator[Content]:
         """Yield each content with first and last label, the strictest split of the source, and the previous split.
 
-        They are those of the first call, so all rows have to be added before.
+        The first call determines the result, so all rows have to be added before.
         """
         ranks = " ".join(f"WHEN '{split}' THEN {strictness(split)}" for split in SPLITS)
         self.database.execute(f"""
@@ -249,7 +249,7 @@ class Rows:
 
 
 @contextlib.contextmanager
-def opened() -> Iterator[Rows]:
+def open_rows() -> Iterator[Rows]:
     """Make rows and remove them at the end.
 
     Raises:

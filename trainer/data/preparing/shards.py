@@ -26,7 +26,7 @@ class PlannedShard:
 
     def rows(self, rows: Rows) -> Iterator[Row]:
         """Yield its rows in the order of its records."""
-        return rows.used(self.split, *prefixes.bounds(self.prefix))
+        return rows.used_rows(self.split, *prefixes.bounds(self.prefix))
 
 
 def plan(split: str, rows: Rows) -> list[PlannedShard]:
@@ -51,7 +51,7 @@ def write(directory: str | os.PathLike[str], shard: PlannedShard, records: Itera
     Args:
         directory: Where, on this machine.
         shard: Which.
-        records: Its rows in their order, each with its record as `serialized` returns it.
+        records: Its rows in their order, each with its record as `serialize_rows` returns it.
     """
     path = os.path.join(directory, shard.name)
     digest = hashlib.sha256()
@@ -77,7 +77,7 @@ def to_records(images: Iterable[tuple[Row, bytes]]) -> Iterator[Record]:
         yield Record(image_bytes=image_bytes, label=row.label, file_name=row.name, figures=row.figures)
 
 
-def serialized(images: Iterable[tuple[Row, bytes]]) -> Iterator[tuple[Row, bytes]]:
+def serialize_rows(images: Iterable[tuple[Row, bytes]]) -> Iterator[tuple[Row, bytes]]:
     """Yield each row, which is used, with its record as it is stored."""
     for row, image_bytes in images:
         (record,) = to_records([(row, image_bytes)])

@@ -20,10 +20,10 @@ _CODE = (images, examine, signatures, records, shards, prefixes, rows, parts, im
 
 def own() -> str:
     """Return a digest of all versions that the bytes of a dataset depend on: equal on machines that can share work."""
-    return digest(used())
+    return digest(used_versions())
 
 
-def used() -> dict[str, Any]:
+def used_versions() -> dict[str, Any]:
     """Return the versions by what they are of."""
     return {
         "format": dataset.FORMAT_VERSION,

@@ -10,7 +10,7 @@ from localvertex_base.userinput.errors import UserError
 from trainer.data.sources import layout, opening
 from trainer.data.sources.layout import ListedSource, Listing
 from trainer.data.sources.remarks import SYSTEM
-from trainer.data.sources.source import Count, Identity, uncounted
+from trainer.data.sources.source import Count, Identity, ignore_count
 
 _NUM_CONNECTIONS = 16
 _NUM_ALONE = 1000
@@ -20,7 +20,7 @@ _NUM_ALONE = 1000
 class BucketSource(ListedSource):
     """Images below a prefix; objects of the system are skipped. A folder without an object does not exist."""
 
-    def __init__(self, directory: str, count: Count = uncounted) -> None:
+    def __init__(self, directory: str, count: Count = ignore_count) -> None:
         """List the folder.
 
         Args:
@@ -31,10 +31,10 @@ class BucketSource(ListedSource):
             UserError: The folder is empty, contains no images, or only one class.
             OSError: The bucket does not exist or is not readable.
         """
-        super().__init__(directory.rstrip("/"), listing(directory, count), opening.read, opening.identity)
+        super().__init__(directory.rstrip("/"), list_objects(directory, count), opening.read, opening.identity)
 
 
-def listing(directory: str, count: Count = uncounted) -> Listing:
+def list_objects(directory: str, count: Count = ignore_count) -> Listing:
     """Return the objects below a prefix.
 
     Args:
@@ -49,7 +49,7 @@ def listing(directory: str, count: Count = uncounted) -> Listing:
     objects = _objects(path)
     if (first := next(objects, None)) is None:
         raise UserError(f"source {directory!r} not found: no object name starts with {path}/; check the path")
-    return listed(path, _counted(itertools.chain([first], objects), count))
+    return fetch(path, _count(itertools.chain([first], objects), count))
 
 
 def _objects(path: str) -> Iterator[tuple[str, Identity]]:
@@ -80,13 +80,13 @@ def _below(path: str, entry: str) -> tuple[list[tuple[str, Identity]], Iterator[
     return [(entry, {}), *itertools.islice(found, _NUM_ALONE)], found
 
 
-def _counted(objects: Iterable[tuple[str, Identity]], count: Count) -> Iterator[tuple[str, Identity]]:
+def _count(objects: Iterable[tuple[str, Identity]], count: Count) -> Iterator[tuple[str, Identity]]:
     for each in objects:
         count(1)
         yield each
 
 
-def listed(directory: str, objects: Iterable[tuple[str, Identity]]) -> Listing:
+def fetch(directory: str, objects: Iterable[tuple[str, Identity]]) -> Listing:
     """Return the listing of objects.
 
     Args:

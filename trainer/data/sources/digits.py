@@ -10,10 +10,10 @@ _BRIGHTEST = 16
 
 
 def write(directory: str) -> str:
-    """Write all 1797 digits as 8x8 grey PNG files: `<directory>/<digit>/<index>.png`.
+    """Write all 1797 digits as 8x8 grey PNG files: `<folder>/<digit>/<index>.png`.
 
     Returns:
-        The directory.
+        The folder.
     """
     from sklearn.datasets import load_digits
 

@@ -9,11 +9,11 @@ from trainer.data.sources.bucket import BucketSource
 from trainer.data.sources.folder import FolderSource
 from trainer.data.sources.manifests import files
 from trainer.data.sources.manifests.source import ManifestSource
-from trainer.data.sources.source import Count, Source, uncounted
+from trainer.data.sources.source import Count, Source, ignore_count
 from trainer.data.sources.tfds import TfdsSource
 
 
-def open_source(source: str, scratch_directory: str, count: Count = uncounted) -> Source:
+def open_source(source: str, scratch_directory: str, count: Count = ignore_count) -> Source:
     """Open a source.
 
     Args:

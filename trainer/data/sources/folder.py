@@ -9,7 +9,7 @@ from localvertex_base.userinput.errors import UserError
 from trainer.data.sources import layout
 from trainer.data.sources.layout import ListedSource, Listing
 from trainer.data.sources.remarks import KERNEL, LOOPS, SYSTEM
-from trainer.data.sources.source import MAX_FILE_BYTES, Count, Identity, uncounted
+from trainer.data.sources.source import MAX_FILE_BYTES, Count, Identity, ignore_count
 
 _KERNEL_FOLDERS = ("/proc", "/sys", "/dev")
 
@@ -17,7 +17,7 @@ _KERNEL_FOLDERS = ("/proc", "/sys", "/dev")
 class FolderSource(ListedSource):
     """Images in a local folder; files of the system are skipped."""
 
-    def __init__(self, directory: str, count: Count = uncounted) -> None:
+    def __init__(self, directory: str, count: Count = ignore_count) -> None:
         """List the folder.
 
         Args:
@@ -27,10 +27,10 @@ class FolderSource(ListedSource):
         Raises:
             UserError: It does not exist, belongs to the operating system, contains no images, or only one class.
         """
-        super().__init__(os.path.abspath(os.path.expanduser(directory)), listing(directory, count), read, identity)
+        super().__init__(os.path.abspath(os.path.expanduser(directory)), list_folder(directory, count), read, identity)
 
 
-def listing(directory: str, count: Count = uncounted) -> Listing:
+def list_folder(directory: str, count: Count = ignore_count) -> Listing:
     """Return the files and folders of a folder.
 
     Args:
@@ -43,7 +43,7 @@ def listing(directory: str, count: Count = uncounted) -> Listing:
     path = os.path.abspath(os.path.expanduser(directory))
     if not os.path.isdir(path):
         raise UserError(
-            f"source {directory!r} not found: {path} is not a folder (current directory: {os.getcwd()});"
+            f"source {directory!r} not found: {path} is not a folder (current folder: {os.getcwd()});"
             f" give digits, tfds:NAME, or a folder of images; training needs one sub-folder per class"
         )
     if is_of_kernel(os.path.realpath(path)) or os.path.realpath(path) == "/":

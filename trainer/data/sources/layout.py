@@ -66,7 +66,7 @@ class Listing:
 
 
 class ListedSource:
-    """Images in `<directory>/<class>/...` or `<directory>/<split>/<class>/...`."""
+    """Images in `<folder>/<class>/...` or `<folder>/<split>/<class>/...`."""
 
     def __init__(
         self,

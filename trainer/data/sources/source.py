@@ -32,7 +32,7 @@ class SourceImage:
     """Path or gs:// address for `trainer.data.sources.opening`; empty if only this process can read the image."""
 
 
-def uncounted(num_found: int) -> None:
+def ignore_count(num_found: int) -> None:
     """Ignore the number of new entries."""
 
 

@@ -32,7 +32,7 @@ class TfdsSource:
                 fails.
         """
         self.remarks = Remarks()
-        self._builder = _prepared_builder(name)
+        self._builder = _prepare_builder(name)
         self._image_key, self._label_key = _keys(name, self._builder.info)
         self.class_names = list(self._builder.info.features[self._label_key].names)
         self._splits = [split for split in SPLITS if split in self._builder.info.splits]
@@ -57,7 +57,7 @@ class TfdsSource:
                     name=f"{split}/{index:07d}",
                     label=int(example[self._label_key]),
                     split=split if fixed else "",
-                    read=functools.partial(_encoded, example[self._image_key]),
+                    read=functools.partial(_encode, example[self._image_key]),
                 )
 
     def _examples(self, split: str) -> Iterator[Any]:
@@ -72,7 +72,7 @@ class TfdsSource:
         return iter(tfds.as_numpy(self._builder.as_dataset(split=split, shuffle_files=False, decoders=decoders)))
 
 
-def _encoded(image: Any) -> bytes:
+def _encode(image: Any) -> bytes:
     """Return the stored bytes; a feature that is not stored encoded is an array."""
     if isinstance(image, np.ndarray) and image.ndim >= 2:
         from PIL import Image
@@ -83,7 +83,7 @@ def _encoded(image: Any) -> bytes:
     return bytes(image)
 
 
-def _prepared_builder(name: str) -> Any:
+def _prepare_builder(name: str) -> Any:
     import tensorflow_datasets as tfds
 
     try:

@@ -51,7 +51,7 @@ def open_unlabelled(source: str, scratch_directory: str) -> Source:
         UserError: The source does not exist or is empty.
     """
     if source == "digits":
-        return _AllImages(folder.listing(digits.write(os.path.join(scratch_directory, "digits"))))
+        return _AllImages(folder.list_folder(digits.write(os.path.join(scratch_directory, "digits"))))
     if source.startswith("tfds:"):
         return TfdsSource(source.removeprefix("tfds:"))
     if not source.strip():
@@ -59,11 +59,11 @@ def open_unlabelled(source: str, scratch_directory: str) -> Source:
     paths.check("source", source, expected="a folder, a manifest, tfds:NAME, or gs://BUCKET/PATH")
     if files.is_named(source):
         return ManifestSource(source, files.find(source), is_labelled=False)
-    listing = bucket.listing(source) if source.startswith("gs://") else folder.listing(source)
+    listing = bucket.list_objects(source) if source.startswith("gs://") else folder.list_folder(source)
     found = _AllImages(listing)
     if next(iter(found.images()), None) is None and not found.unreadable:
         if manifests := files.find(source):
             return ManifestSource(source, manifests, is_labelled=False)
         remarks = "; ".join(listing.remarks.describe()) or "it has no files"
-        raise UserError(f"no images in {paths.shown(source)}: expected files such as .jpg or .png ({remarks})")
+        raise UserError(f"no images in {paths.display(source)}: expected files such as .jpg or .png ({remarks})")
     return found

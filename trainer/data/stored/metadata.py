@@ -6,7 +6,7 @@ from typing import Any
 
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.shape import Wrong, check
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 from trainer.data.splits import SPLITS
 
 NAME = "images"
@@ -67,7 +67,7 @@ def check_metadata(content: Any, path: str, *, format_version: int) -> None:
         raise UserError(f"{path!r} is damaged: it is not a JSON object; run prepare again")
     found = content.get("format_version")
     if found != format_version:
-        raise UserError(f"dataset {path!r} has format {quoted(found)}, expected {format_version}; run prepare again")
+        raise UserError(f"dataset {path!r} has format {quote(found)}, expected {format_version}; run prepare again")
     try:
         check(content, _METADATA)
     except Wrong as wrong:

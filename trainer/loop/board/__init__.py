@@ -1,1 +1,1 @@
-"""What TensorBoard shows of a run: curves, hyperparameters, images and a profile; docs/tensorboard.md describes it."""
+"""TensorBoard logs of a run: curves, hyperparameters, images and a profile; see docs/tensorboard.md."""

@@ -46,12 +46,12 @@ def predictions(
     return images.numpy(), labels.numpy(), tf.cast(model(images, training=False), tf.float32).numpy()
 
 
-def labelled(images: Pixels, labels: npt.NDArray[np.int32], class_names: Sequence[str]) -> Summary:
+def labelled_grid(images: Pixels, labels: npt.NDArray[np.int32], class_names: Sequence[str]) -> Summary:
     """Return a grid of images with the names of their classes."""
     return _summary(_grid(images, [(class_names[label], _PLAIN) for label in labels]))
 
 
-def predicted(
+def prediction_grid(
     images: Pixels,
     labels: npt.NDArray[np.int32],
     probabilities: npt.NDArray[np.float32],
@@ -79,7 +79,7 @@ def _grid(images: Pixels, texts: Sequence[tuple[str, str]]) -> Image.Image:
         left, top = _GAP + number % columns * width, _GAP + number // columns * height
         method = Image.Resampling.NEAREST if edge >= size else Image.Resampling.BILINEAR
         grid.paste(Image.fromarray(image).resize((edge, edge), method), (left, top))
-        draw.text((left, top + edge), _fitting(text, font, edge), fill=colour, font=font)
+        draw.text((left, top + edge), _fit_text(text, font, edge), fill=colour, font=font)
     return grid
 
 
@@ -90,7 +90,7 @@ def _font() -> ImageFont.FreeTypeFont:
     return ImageFont.truetype(f"{matplotlib.get_data_path()}/fonts/ttf/DejaVuSans.ttf", size=10)
 
 
-def _fitting(text: str, font: ImageFont.FreeTypeFont, width: int) -> str:
+def _fit_text(text: str, font: ImageFont.FreeTypeFont, width: int) -> str:
     """Return as much of a text as fits into a width in pixels."""
     shown = " ".join(text.split())
     if font.getlength(shown) <= width:

@@ -1,4 +1,4 @@
-"""What the TensorBoard logs of a run contain besides its curves: hyperparameters, images and a profile."""
+"""Write TensorBoard logs besides the curves: hyperparameters, images and a profile."""
 
 import dataclasses
 from typing import Any
@@ -34,7 +34,7 @@ class Logs:
             shown = hyperparameters.summary(self.identity, self.run_id, exact=self.exact)
             self.board.add_once(VALIDATION, "hparams", lambda: shown, step=0)
             taken = images.training_images(examples, sampler, self.augment)
-            self.board.add_once(TRAIN, "images", lambda: images.labelled(*taken, self.class_names), step=0)
+            self.board.add_once(TRAIN, "images", lambda: images.labelled_grid(*taken, self.class_names), step=0)
 
         self.board.attempt(show)
 
@@ -43,11 +43,11 @@ class Logs:
 
         def show() -> None:
             found = images.predictions(learner.model, validation)
-            self.board.add(VALIDATION, lambda: images.predicted(*found, self.class_names), step=learner.step)
+            self.board.add(VALIDATION, lambda: images.prediction_grid(*found, self.class_names), step=learner.step)
 
         self.board.attempt(show)
 
     def profiler(self, log_event: Observer) -> Profiler:
-        """Make what profiles the steps that were asked for, on the chief."""
+        """Make the profiler of the requested steps, on the chief."""
         folder = self.board.folder(TRAIN)
         return Profiler(parse(self.profile_steps), folder, submit=self.board.submit, log_event=log_event)

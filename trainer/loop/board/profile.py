@@ -133,7 +133,7 @@ class Profiler:
     def _guard(self, action: Callable[[], None]) -> None:
         try:
             action()
-        except Exception as error:  # whatever the profiler does, the run continues
+        except Exception as error:  # the run continues after any failure of the profiler
             self._report(f"({' '.join(str(error).split())[:200]}); training continues")
             self._discard()
 

@@ -30,7 +30,7 @@ _CAUSE = re.compile(rb"LLVM ERROR|Check failed|[Ff]atal|FATAL")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a trial has shown on this machine."""
+    """Result of a trial on this machine."""
 
     without: float = 0.0
     """Seconds per step without XLA."""
@@ -63,12 +63,11 @@ def on_gpus(request: Mapping[str, Any], *, stop: StopRequest) -> Outcome:
 
 
 def unknown_gpu(capabilities: Iterable[tuple[int, int]], known: Sequence[str]) -> str:
-    """Return why XLA is not tried on GPUs of these compute capabilities; empty if nothing speaks against it.
+    """Return why XLA is not tried on GPUs of these compute capabilities; empty if it can be tried.
 
     Args:
         capabilities: (major, minor) of each GPU.
-        known: What TensorFlow was built for, such as sm_89 and compute_90, from `tf.sysconfig.get_build_info`; empty if
-            it does not say.
+        known: Targets of this TensorFlow, for example sm_89, from `tf.sysconfig.get_build_info`; may be empty.
     """
     found = [re.fullmatch(r"(?:sm|compute)_(\d+)(\d)[a-z]?", name) for name in known]
     newest = max(((int(match[1]), int(match[2])) for match in found if match), default=(math.inf, 0))

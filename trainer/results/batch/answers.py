@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from exact_resume.files import storage
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 from trainer.command_line import TrainingError
 from trainer.results.batch.instances import KEY_FIELD
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Answer:
-    """What the model predicts for one image."""
+    """Prediction of the model for one image."""
 
     probability: float
     """Of the predicted class."""
@@ -30,7 +30,7 @@ def read(directory: str) -> Iterator[Answer]:
         directory: The folder that the service made, with `prediction.results-...` or `predictions_...`.
 
     Raises:
-        TrainingError: There is none, or a line is not what this project's models answer.
+        TrainingError: There is no answer, or a line has another form than this project's models return.
     """
     names = [name for name in storage.names(directory) if name.startswith("prediction") and "error" not in name]
     if not names:
@@ -61,7 +61,7 @@ def _answer(line: bytes, where: str) -> Answer:
             raise ValueError("no label or no probabilities")
     except (ValueError, KeyError, TypeError, IndexError):
         raise TrainingError(
-            f"{where} is {quoted(line, 200)}; expected a key, and a prediction with label and probabilities: the"
+            f"{where} is {quote(line, 200)}; expected a key, and a prediction with label and probabilities: the"
             " model was not exported by this project"
         ) from None
     return Answer(file_name=str(key), label=label, probability=max(probabilities))

@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple
 from exact_resume.files import overlap, storage
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import on_one_line
-from trainer.command_line import reported as reported  # a component imports `reported` from here
+from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.data import images
 from trainer.data.sources.source import Source, SourceImage
 from trainer.data.sources.unlabelled import open_unlabelled
@@ -24,7 +24,7 @@ _NUM_THREADS = 2 * (os.cpu_count() or 1)
 
 
 class Instances(NamedTuple):
-    """What was written; the outputs of the step `write-instances`."""
+    """Outputs of the step `write-instances`."""
 
     uris: list[str]
     """Addresses of the files, for the service."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from exact_resume.files import storage
-from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
+from trainer.command_line import TrainingError, report_errors as report_errors  # a component imports it from here
 from trainer.data.pages import page
 from trainer.files import outputs
 from trainer.results.batch import answers

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from exact_resume.files import downloads, storage
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import on_one_line, quoted
+from localvertex_base.userinput.spelling import on_one_line, quote
 from trainer.checkpoints import seen
 from trainer.results import exported
 from trainer.results.comparison.class_names import quoted_list
@@ -36,7 +36,7 @@ class Champion:
 
 
 @contextlib.contextmanager
-def opened(folder: str) -> Iterator[Champion]:
+def load(folder: str) -> Iterator[Champion]:
     """Load a SavedModel.
 
     Args:
@@ -77,7 +77,7 @@ def _metadata(folder: str) -> tuple[frozenset[str], int]:
     names = metadata["class_names"]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice or not all(name.strip() for name in names):
-        wrong = f"{quoted(twice[0])} twice" if twice else "a class without a name"
+        wrong = f"{quote(twice[0])} twice" if twice else "a class without a name"
         raise NotComparable(
             f"the champion's {exported.METADATA_FILE} in {folder!r} has {wrong}; correct it, or export the model again"
         )
@@ -118,7 +118,7 @@ def _answer(loaded: Any, class_names: frozenset[str]) -> Callable[[Sequence[byte
         answers = [name.decode(errors="replace") for name in names.tolist()]
         if unknown := sorted(set(answers) - class_names):
             raise NotComparable(
-                f"the champion answers {quoted(unknown[0])}, but its {exported.METADATA_FILE} lists the classes"
+                f"the champion answers {quote(unknown[0])}, but its {exported.METADATA_FILE} lists the classes"
                 f" {quoted_list(class_names)}; correct that file"
             )
         return answers
@@ -130,7 +130,7 @@ def _labels(outputs: dict[str, Any]) -> tuple[str, str]:
     """Return the output with the class names, and the one with their scores, or "" if each image has one name.
 
     Raises:
-        NotComparable: There are none.
+        NotComparable: The model has no class names.
     """
     texts = {name: spec.shape.rank or 1 for name, spec in outputs.items() if spec.dtype == tf.string}
     scores = [name for name, spec in outputs.items() if spec.dtype.is_floating and spec.shape.rank == 2]

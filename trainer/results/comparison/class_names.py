@@ -15,7 +15,7 @@ _MAX_LISTED = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Classes:
-    """The classes of the champion, and those of the dataset and therefore of the new model."""
+    """The classes of the champion and of the dataset, which the new model shares."""
 
     common: tuple[str, ...]
     """Sorted; the comparison uses only their images."""
@@ -32,11 +32,11 @@ def match(champion: Collection[str], dataset: Collection[str]) -> Classes:
         NotComparable: Too few classes are common, or some were renamed.
     """
     both, lost, new = set(champion) & set(dataset), set(champion) - set(dataset), set(dataset) - set(champion)
-    spelled = {_folded(name): name for name in new}
-    renamed = [_change(name, spelled[_folded(name)]) for name in sorted(lost) if _folded(name) in spelled]
+    spelled = {_fold(name): name for name in new}
+    renamed = [_change(name, spelled[_fold(name)]) for name in sorted(lost) if _fold(name) in spelled]
     if renamed:
         raise NotComparable(
-            f"classes of the champion are spelled differently in the dataset: {_listed(renamed)}; rename the folders"
+            f"classes of the champion are spelled differently in the dataset: {_list(renamed)}; rename the folders"
             " back",
             is_final=True,
         )
@@ -77,10 +77,10 @@ def refuse_renamed(num_images: Mapping[str, int], num_as_lost: Mapping[str, int]
 
 def quoted_list(names: Iterable[str]) -> str:
     """Return one line with the first names and the number of further names."""
-    return _listed([repr(name) for name in sorted(names)])
+    return _list([repr(name) for name in sorted(names)])
 
 
-def _listed(texts: list[str]) -> str:
+def _list(texts: list[str]) -> str:
     more = f" and {len(texts) - _MAX_LISTED:,} more" if len(texts) > _MAX_LISTED else ""
     return ", ".join(on_one_line(text, 80) for text in texts[:_MAX_LISTED]) + more
 
@@ -91,6 +91,6 @@ def _change(before: str, now: str) -> str:
     return f"{quote(before)} (now {quote(now)})"
 
 
-def _folded(name: str) -> str:
+def _fold(name: str) -> str:
     """Return a name without case, blanks, "_" and "-", in one Unicode form; macOS folders may use another form."""
     return re.sub(r"[\s_-]", "", unicodedata.normalize("NFKC", name).casefold())

@@ -41,7 +41,7 @@ def compare(
     Args:
         data: The dataset of the run.
         chosen: Its best checkpoint.
-        checkpoint_directory: Its checkpoint directory.
+        checkpoint_directory: Its checkpoint folder.
         champion_folder: The champion's SavedModel.
         source: The source of the dataset; read again if the image sizes differ.
         min_compared_images: Fewest images that neither has seen.
@@ -53,7 +53,7 @@ def compare(
     own = seen.read(storage.join(checkpoint_directory, seen.FILE))
     if own is None:
         raise NotComparable(f"it is not known which images the new model has seen: {_NO_RECORD}", is_final=True)
-    with champions.opened(champion_folder) as champion:
+    with champions.load(champion_folder) as champion:
         if champion.seen_images is None:
             raise NotComparable(f"it is not known which images the champion has seen: {_NO_RECORD}", is_final=True)
         classes = class_names.match(champion.class_names, data.class_names)
@@ -62,7 +62,7 @@ def compare(
         # Images of new classes show whether the champion knows them under names that the dataset no longer has.
         shown = found if classes.only_champion else found.of_classes(classes.common)
         has_originals = champion.image_size != data.image_size
-        read = images.originals(data, shown, source) if has_originals else images.stored(data, shown)
+        read = images.originals(data, shown, source) if has_originals else images.prepared_images(data, shown)
         answers = _answers_of(champion.answer, _challenger(chosen, data), read, classes)
     return dataclasses.replace(
         result(*answers, classes=classes, metric=chosen.config.metric),
@@ -122,7 +122,7 @@ def _answers_of(
 ) -> tuple[Labels, Labels, Labels]:
     """Return the true class and both answers of each image.
 
-    All are int32 [N]: indices into the common classes, then the champion's, then the challenger's. -1 stands for an
+    All are int32 [N]: indices into the common classes, then the champion's, then the challenger's. -1 means an
     image that the model cannot decode.
     """
     known = (*classes.common, *classes.only_champion, *classes.only_challenger)
@@ -166,7 +166,7 @@ def result(
         raise NotComparable("the champion cannot decode any of the images")
     # Answers outside the common classes are wrong.
     first, second = (np.where((each < 0) | (each > num_common), num_common, each) for each in (champion, challenger))
-    table, per_class = _counted(labels, first == labels, second == labels, classes)
+    table, per_class = _count(labels, first == labels, second == labels, classes)
     scores = table.scores if metric == ACCURACY else _scores(metric, labels, first, second, num_common)
     return Comparison(
         table=table, scores=scores, classes=per_class, num_unanswered=num_unanswered, missing=classes.only_champion
@@ -188,7 +188,7 @@ def _scores(metric: str, labels: Labels, champion: Labels, challenger: Labels, n
     return Scores(metric=metric, champion=first, challenger=second, p_value=p_value)
 
 
-def _counted(
+def _count(
     labels: Labels, is_first: Labels, is_second: Labels, classes: Classes
 ) -> tuple[ContingencyTable, list[ClassResult]]:
     """Return the table, and the correct answers per class that has images."""

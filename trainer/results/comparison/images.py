@@ -58,7 +58,7 @@ def unseen(data: Dataset, *known: seen.Hashes) -> Unseen:
     return Unseen(content_hashes=kept, num_left_out=int(is_seen.sum()), class_names=classes)
 
 
-def stored(data: Dataset, wanted: Unseen) -> Iterator[Image]:
+def prepared_images(data: Dataset, wanted: Unseen) -> Iterator[Image]:
     """Yield the images as `prepare` stored them.
 
     Raises:
@@ -75,7 +75,7 @@ def originals(data: Dataset, wanted: Unseen, source: str) -> Iterator[Image]:
     Args:
         data: The dataset; the shards of its test split are read for the classes, because `prepare` decided about them.
         wanted: The images.
-        source: What `prepare` read.
+        source: Source that `prepare` read.
 
     Raises:
         NotComparable: An image is gone, or is another one than at `prepare`.

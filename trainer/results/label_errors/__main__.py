@@ -20,7 +20,7 @@ from exact_resume.files import storage
 from exact_resume.workers.signals import StopRequest
 from localvertex_base.userinput import cli, paths
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 from trainer import command_line, config
 from trainer.command_line import TrainingError
 from trainer.config import TrainConfig
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
         raise UserError(f"--folds={options.folds} is out of range; expected 2 to {_MAX_FOLDS}")
     # NaN is refused, too.
     if not 0 < options.max_minutes <= _MAX_MINUTES:
-        raise UserError(f"--max-minutes={quoted(options.max_minutes)} is out of range; expected up to {_MAX_MINUTES:g}")
+        raise UserError(f"--max-minutes={quote(options.max_minutes)} is out of range; expected up to {_MAX_MINUTES:g}")
     outputs.check_file("--report", options.report)
     predictions.check_path("--predictions", options.predictions, options.report)
     train_config = config.from_namespace(options)
@@ -165,7 +165,7 @@ def _write(datasets: list[str], data: Dataset, *, report_path: str, predictions_
         outputs.write_lines(predictions_path, predictions.lines(whole, [every], positions))
     accuracy = float(np.mean(every.probabilities.argmax(axis=1) == every.labels))
     name, baseline = data.constant_answer("train")
-    print(f"accuracy on the labels: {accuracy:g} ({baseline:g} by always answering {quoted(name)})")
+    print(f"accuracy on the labels: {accuracy:g} ({baseline:g} by always answering {quote(name)})")
     print(errors.reason or f"num_probable_label_errors: {len(errors.indices)}")
     print(f"report: {report_path}")
 

@@ -90,7 +90,7 @@ def _table(comparison: Comparison) -> page.Block:
 
 def _power(comparison: Comparison) -> page.Block:
     table = comparison.table
-    title = "What this number of images can show"
+    title = "Smallest difference that this number of images can show"
     if table.smallest_difference > 1:
         return page.Text(title=title, text="With so few images, no difference of accuracy is found with p < 0.05.")
     return page.Text(

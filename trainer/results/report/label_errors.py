@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from localvertex_base.userinput.cli import one_line
-from localvertex_base.userinput.spelling import listed
+from localvertex_base.userinput.spelling import join_or
 from trainer.data.dataset import Dataset
 from trainer.data.pages import page
 from trainer.results.confident_learning import MIN_IMAGES_OF_CLASS, MIN_RECALL, LabelErrors
@@ -27,7 +27,7 @@ def block(found: LabelErrors, dataset: Dataset, predictions: Sequence[Prediction
     """
     if found.reason:
         return page.Text(title=_TITLE, text=f"The labels were not checked. {found.reason}")
-    splits = listed([each.split for each in predictions], "and")
+    splits = join_or([each.split for each in predictions], "and")
     num_images = sum(len(each.labels) for each in predictions)
     num_right = sum(int((each.probabilities.argmax(axis=1) == each.labels).sum()) for each in predictions)
     checked = f"A model that was not fitted to these {num_images:,} {splits} images has checked their labels."
@@ -37,7 +37,7 @@ def block(found: LabelErrors, dataset: Dataset, predictions: Sequence[Prediction
         more = [f"{len(unknown) - _NUM_NAMED:,} more"] if len(unknown) > _NUM_NAMED else []
         notes.append(
             f"Classes that were not checked, because the model recognises fewer than {MIN_RECALL:.0%} of their images"
-            f" or there are fewer than {MIN_IMAGES_OF_CLASS}: {listed(names + more, 'and')}."
+            f" or there are fewer than {MIN_IMAGES_OF_CLASS}: {join_or(names + more, 'and')}."
         )
     if not found.indices:
         none = f"No {'label of the other classes' if found.unknown else 'label'} is probably wrong."

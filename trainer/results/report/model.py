@@ -6,7 +6,7 @@ import numpy as np
 
 from exact_resume.checkpoints import exactness
 from exact_resume.events import log as event_log
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 from trainer.checkpoints import best, starting_weights
 from trainer.checkpoints.restored import TrainedModel
 from trainer.data.dataset import Dataset
@@ -43,7 +43,7 @@ def render(
     events, _ = event_log.read_complete(checkpoint_directory)
     history = [event for event in events if event["replica"] == event_log.PRIMARY]
     never = set(evaluation.never_predicted)
-    checkpoint, start = trained.checkpoint, starting_weights.noted_start(checkpoint_directory)
+    checkpoint, start = trained.checkpoint, starting_weights.read_start(checkpoint_directory)
     lost = best.lost_best_of(checkpoint_directory)
     blocks: list[page.Block] = [
         page.KeyFigures(
@@ -85,7 +85,7 @@ def render(
 
 def _scores(evaluation: Evaluation) -> list[tuple[str, str]]:
     """Return the test accuracy, and the chosen metric if it is not accuracy, each with its baseline."""
-    always = f"by always answering {quoted(evaluation.baseline_class)}"
+    always = f"by always answering {quote(evaluation.baseline_class)}"
     found = {
         ACCURACY: (evaluation.accuracy, evaluation.baseline_accuracy),
         evaluation.metric: (evaluation.score, evaluation.baseline_score),
@@ -96,7 +96,7 @@ def _scores(evaluation: Evaluation) -> list[tuple[str, str]]:
 def _validation(trained: TrainedModel, dataset: Dataset) -> list[tuple[str, str]]:
     best = trained.checkpoint.best
     name, accuracy = dataset.constant_answer("validation")
-    caption = f"validation accuracy ({accuracy:.2%} by always answering {quoted(name)})"
+    caption = f"validation accuracy ({accuracy:.2%} by always answering {quote(name)})"
     other = [(f"validation {trained.config.metric}", f"{best.score:.2%}")] if best.score is not None else []
     return [(caption, f"{best.accuracy:.2%}"), *other]
 

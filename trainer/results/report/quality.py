@@ -40,17 +40,17 @@ def blocks(dataset: Dataset, records: Mapping[str, Record]) -> Iterator[page.Blo
     if conflicts := found["label_conflicts"]:
         yield page.Table(
             title="Images in several classes",
-            note=_shown(len(conflicts), statistics["num_images_under_several_classes"]),
+            note=_shown_images(len(conflicts), statistics["num_images_under_several_classes"]),
             columns=["file", "class"],
             rows=[[name, label] for conflict in conflicts for name, label in conflict["images"]],
         )
     if statistics["bad_files"]:
-        yield _rejected(dataset)
+        yield _rejected_table(dataset)
 
 
 def _pairs(near: dict[str, Any], records: Mapping[str, Record]) -> page.Pairs:
     note = (
-        f"Pairs of different files, those in two splits first. {_shown(len(near['pairs']), near['num_pairs'])}"
+        f"Pairs of different files, those in two splits first. {_shown_images(len(near['pairs']), near['num_pairs'])}"
         f" {near['num_across']:,} validation and test images have a near-duplicate in another split;"
         f" {near['num_within']:,} images have one in their own split."
         " near_duplicates.csv in the dataset lists all of them."
@@ -66,7 +66,7 @@ def _thumbnail(image: dict[str, str], records: Mapping[str, Record]) -> page.Thu
     return page.Thumbnail(image_bytes=records[image["name"]].image_bytes, caption=caption, detail=image["name"])
 
 
-def _rejected(dataset: Dataset) -> page.Table:
+def _rejected_table(dataset: Dataset) -> page.Table:
     statistics = dataset.statistics
     number, listed = statistics["num_bad_files"], statistics["bad_files"]
     path = os.path.join(dataset.directory, rejected.FILE)
@@ -77,12 +77,12 @@ def _rejected(dataset: Dataset) -> page.Table:
             embedded = page.Download(text=text, file_name=rejected.FILE, content=file.read())
     return page.Table(
         title="Bad files",
-        note=f"Skipped. {_shown(len(listed), number)} {rejected.FILE} in the folder of the dataset lists all.",
+        note=f"Skipped. {_shown_images(len(listed), number)} {rejected.FILE} in the folder of the dataset lists all.",
         columns=["file", "reason"],
         rows=listed,
         download=embedded,
     )
 
 
-def _shown(number: int, total: int) -> str:
+def _shown_images(number: int, total: int) -> str:
     return f"{number:,} of {total:,} are shown."

@@ -1,1 +1,1 @@
-"""What a run leaves behind: its checkpoints, lease, result and notes; its caller decides when to save."""
+"""Checkpoints, lease, result and notes of a run; the caller decides when to save."""

@@ -32,7 +32,7 @@ def best_interval(pause_seconds: float | None, seconds_between_failures: float =
 
 
 class Checkpointing(Protocol):
-    """What the training loop needs to save: an implementation writes, or on most workers does nothing."""
+    """Interface through which the training loop saves; on most workers it does nothing."""
 
     best: Best
     """Best of the newest committed checkpoint: what a restart would know."""
@@ -106,10 +106,10 @@ class CheckpointWriter:
         log_event: Observer,
         passed_over: Iterable[int] = (),
     ) -> None:
-        """Write into a directory.
+        """Write into a folder.
 
         Args:
-            directory: Checkpoint directory.
+            directory: Checkpoint folder.
             lease: The right to write there.
             keep: Number of newest checkpoints to keep.
             best: Best of the checkpoint that the run resumed from.
@@ -192,7 +192,7 @@ class CheckpointWriter:
         found = checkpoints.steps(self._directory)
         damaged = [step for step in found if step in self._passed_over]
         intact = [step for step in found if step not in self._passed_over]
-        needed = checkpoints.needed(self._directory, intact, self._pending.best.step)
+        needed = checkpoints.needed_steps(self._directory, intact, self._pending.best.step)
         spared = {self.saved_step, self.best.step, self._pending.step, *needed}
         candidates = [step for step in (*damaged, *reversed(found)) if step not in spared]
         if not candidates:

@@ -81,8 +81,8 @@ def save(directory: str, checkpoint: Checkpoint, fence: Fence = UNFENCED) -> str
     """Write a checkpoint; if an intact one of this step exists, only replace its manifest.
 
     Args:
-        directory: Checkpoint directory.
-        checkpoint: What to write.
+        directory: Checkpoint folder.
+        checkpoint: Content to write.
         fence: Refuses the commit if another process has replaced this one.
 
     Returns:
@@ -186,7 +186,7 @@ def best_kept(directory: str, best: Best, validations: Iterable[Best]) -> Best:
     """Return the best step if its checkpoint is intact, otherwise the best step with an intact checkpoint.
 
     Args:
-        directory: Checkpoint directory.
+        directory: Checkpoint folder.
         best: The best of all steps.
         validations: Scores of all validations, in order of their steps.
     """
@@ -244,11 +244,11 @@ def best_step(directory: str) -> int:
     return last.best.step
 
 
-def needed(directory: str, present: Sequence[int], best_step: int) -> set[int]:
+def needed_steps(directory: str, present: Sequence[int], best_step: int) -> set[int]:
     """Return the step of the best checkpoint and, if that is lost, the step from which the next start resumes.
 
     Args:
-        directory: Checkpoint directory.
+        directory: Checkpoint folder.
         present: Steps of the checkpoints there, newest first.
         best_step: Step of the best checkpoint; 0: none yet.
     """
@@ -271,9 +271,9 @@ def _named_best_step(directory: str, step: int) -> int:
 
 
 def prune(directory: str, *, keep: int, best_step: int) -> None:
-    """Remove the remains of removals, and all but the newest `keep` checkpoints and those in `needed`."""
+    """Remove the remains of removals, and all but the newest `keep` checkpoints and those in `needed_steps`."""
     present = steps(directory)
-    kept = {*present[:keep], *needed(directory, present, best_step)}
+    kept = {*present[:keep], *needed_steps(directory, present, best_step)}
     remove(directory, {step for step in _all_steps(directory) if step < max(kept)} - kept)
 
 

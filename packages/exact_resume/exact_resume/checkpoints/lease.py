@@ -1,4 +1,4 @@
-"""The lease on a checkpoint directory: one job writes there, and its heartbeat shows other jobs that it lives.
+"""The lease on a checkpoint folder: one job writes there, and its heartbeat shows other jobs that it lives.
 
 The holder is a job of the service; its restarts take the lease at once. Another job watches the heartbeat by its own
 clock. If the heartbeat changes, the watching job exits. If it has stopped, the watching job takes the lease.
@@ -36,7 +36,7 @@ class NotHolder(RunError):
 
 
 class Lease:
-    """The right to write into a checkpoint directory; a former holder that wakes up after a freeze loses it."""
+    """The right to write into a checkpoint folder; a former holder that wakes up after a freeze loses it."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Lease:
         """Prepare the lease; `take` takes it.
 
         Args:
-            directory: Checkpoint directory.
+            directory: Checkpoint folder.
             job: The service's id of this job, the same after a restart; empty: use a random id for this process.
             pause: Waits for a number of seconds; may raise an exception to end the watch.
             report: Receives a line before a watch.
@@ -109,7 +109,7 @@ class Lease:
             if versioned.read(self._path) != self._known:
                 self.watch()
             with contextlib.suppress(Replaced):
-                self._known = versioned.replace(self._path, self._encoded(), self._known)
+                self._known = versioned.replace(self._path, self._encode(), self._known)
                 self.is_taken = True
         # Locally, two processes may have compared the version at the same time.
         self.check()
@@ -121,7 +121,7 @@ class Lease:
             NotHolder: Another process has taken it.
         """
         if _parse(now := versioned.read(self._path)).get("token") != self._token:
-            raise self._lost(now)
+            raise self._loss_error(now)
 
     def beat(self) -> None:
         """Renew the lease to show that this process lives.
@@ -133,9 +133,9 @@ class Lease:
         with self._lock:
             self._beat += 1
             try:
-                self._known = versioned.renew(self._path, self._encoded(), self._known)
+                self._known = versioned.renew(self._path, self._encode(), self._known)
             except Replaced:
-                raise self._lost(versioned.read(self._path)) from None
+                raise self._loss_error(versioned.read(self._path)) from None
 
     def keep(self, lost: Callable[[NotHolder], object]) -> None:
         """Renew the lease in a thread until its release; call `lost` once another process has taken the lease."""
@@ -164,7 +164,7 @@ class Lease:
         return self.is_taken
 
     def release(self, *, has_checkpoint: bool = False) -> None:
-        """Release the lease if this process holds it, so that any job can take the directory.
+        """Release the lease if this process holds it, so that any job can take the folder.
 
         Args:
             has_checkpoint: Whether to keep the file with its last holder, which machines of a former job read.
@@ -176,13 +176,13 @@ class Lease:
         with contextlib.suppress(OSError):
             if has_checkpoint:
                 self._content["is_released"] = True
-                versioned.replace(self._path, self._encoded(), self._known)
+                versioned.replace(self._path, self._encode(), self._known)
             else:
                 versioned.remove(self._path, self._known)
         self._lock.release()
 
-    def _encoded(self) -> bytes:
-        return storage.encode_json(seal.sealed({**self._content, "beat": self._beat}))
+    def _encode(self) -> bytes:
+        return storage.encode_json(seal.add_seal({**self._content, "beat": self._beat}))
 
     def _is_free(self, found: FileVersion) -> bool:
         """Return whether this job may take the lease at once; a damaged lease may belong to a live holder."""
@@ -195,7 +195,7 @@ class Lease:
             or (isinstance(process, dict) and this_process.has_ended(process))
         )
 
-    def _lost(self, now: FileVersion) -> NotHolder:
+    def _loss_error(self, now: FileVersion) -> NotHolder:
         new = "another process" if now.content is None else _describe(now)
         return NotHolder(f"{new} has taken over the run in {self._directory!r}; stopping this one")
 

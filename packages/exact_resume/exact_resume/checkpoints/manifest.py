@@ -25,12 +25,12 @@ def read(directory: str, step: int) -> dict[str, Any]:
         OSError: It cannot be read now; it may be intact.
     """
     try:
-        return verified(storage.read_json(storage.join(directory, name(step), MANIFEST_FILE)), step)
+        return verify(storage.read_json(storage.join(directory, name(step), MANIFEST_FILE)), step)
     except IsADirectoryError as error:
         raise TornCheckpoint(f"{MANIFEST_FILE} is a folder") from error
 
 
-def verified(found: Any, step: int) -> dict[str, Any]:
+def verify(found: Any, step: int) -> dict[str, Any]:
     """Return the content of a step's manifest without its seal, or raise `TornCheckpoint` if it is not intact."""
     if not isinstance(found, dict):
         raise TornCheckpoint(f"{MANIFEST_FILE} is missing or damaged")
@@ -55,7 +55,7 @@ def run_id(identity: Mapping[str, Any]) -> str:
 
 def write(folder: storage.Path, content: dict[str, Any], fence: Fence = UNFENCED) -> None:
     """Seal and write a manifest."""
-    fence.write(storage.join(folder, MANIFEST_FILE), storage.encode_json(seal.sealed(content)))
+    fence.write(storage.join(folder, MANIFEST_FILE), storage.encode_json(seal.add_seal(content)))
 
 
 def name(step: int) -> str:

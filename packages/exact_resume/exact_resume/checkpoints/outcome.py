@@ -26,7 +26,7 @@ _DEPLOYMENT_FILE = "deployment.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Notes:
-    """What is known about the best checkpoint of a finished run; an empty mapping where there is no note."""
+    """Notes on the best checkpoint of a finished run; an empty mapping where there is no note."""
 
     evaluation: Mapping[str, Any]
     """metric, score (on the test split, 0 to 1), verdict and reason."""
@@ -87,7 +87,9 @@ def write_result(
         "started_from": started_from,
         "batch_digests": [f"{int(digest):016x}" for digest in batch_digests],
     }
-    fence.write(storage.join(checkpoint_directory, result_file.RESULT_FILE), storage.encode_json(seal.sealed(content)))
+    fence.write(
+        storage.join(checkpoint_directory, result_file.RESULT_FILE), storage.encode_json(seal.add_seal(content))
+    )
 
 
 def note_evaluation(
@@ -96,7 +98,7 @@ def note_evaluation(
     """Record the test results of the checkpoint of a step.
 
     Args:
-        checkpoint_directory: Checkpoint directory of the run.
+        checkpoint_directory: Checkpoint folder of the run.
         step: Step of the checkpoint.
         metric: Name of the metric.
         score: Its value, 0 to 1.
@@ -104,7 +106,7 @@ def note_evaluation(
         reason: The reason of the verdict, one sentence.
     """
     noted = {"step": step, "metric": metric, "score": score, "verdict": verdict, "reason": reason}
-    content = seal.sealed({"checkpoint_sha256": _digest(checkpoint_directory, step)} | noted)
+    content = seal.add_seal({"checkpoint_sha256": _digest(checkpoint_directory, step)} | noted)
     storage.write_json(storage.join(checkpoint_directory, _EVALUATION_FILE), content)
 
 
@@ -120,12 +122,12 @@ def note_comparison(
     """Record how the run's best checkpoint compares with the champion.
 
     Args:
-        checkpoint_directory: Checkpoint directory of the run.
+        checkpoint_directory: Checkpoint folder of the run.
         champion: Version that it was compared with, projects/.../models/ID@VERSION; empty for none, and where a later
             comparison with it may have another result.
         is_promoted: Whether it is to take the champion's place.
         reason: One sentence for users.
-        criteria: What decided; a run with others compares again.
+        criteria: Criteria of the decision; a run with others compares again.
         promotion: The version's label: why it is promoted, or registered without promotion; empty: not registered.
     """
     noted = {"champion": champion, "is_promoted": is_promoted, "reason": reason, "criteria": dict(criteria)}
@@ -136,7 +138,7 @@ def note_registration(checkpoint_directory: str, *, model_name: str, serving_ima
     """Record that the run's best checkpoint is in the Model Registry, and under which name.
 
     Args:
-        checkpoint_directory: Checkpoint directory of the run.
+        checkpoint_directory: Checkpoint folder of the run.
         model_name: Display name in the registry.
         serving_image: Container image that serves the model, as the pipeline's parameter gives it.
         resource_name: Model and version, projects/.../models/ID@VERSION.
@@ -148,10 +150,10 @@ def note_registration(checkpoint_directory: str, *, model_name: str, serving_ima
 def note_deployment(checkpoint_directory: str, *, endpoint: str, resource_name: str, is_live: bool) -> None:
     """Record the deployment of a registered version: before it begins, and when it is live.
 
-    A deployment that began and is not live is tried again, also if the aliases were given back to another version.
+    A deployment that began and is not live is tried again, even if the aliases were restored to another version.
 
     Args:
-        checkpoint_directory: Checkpoint directory of the run.
+        checkpoint_directory: Checkpoint folder of the run.
         endpoint: Display name of the endpoint.
         resource_name: Version, projects/.../models/ID@VERSION.
         is_live: Whether the version answers all requests of the endpoint.

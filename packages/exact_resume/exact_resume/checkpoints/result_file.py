@@ -45,7 +45,7 @@ def read_result(checkpoint_directory: str) -> dict[str, Any] | None:
     return result if isinstance(result, dict) and seal.is_intact(result) else None
 
 
-def lost_best(step: int) -> str:
+def lost_best_message(step: int) -> str:
     """Return the message about a best checkpoint that is lost at the end of the run."""
     return (
         f"the best checkpoint, of step {step}, was lost: it could not be saved, was removed or is damaged; free some"

@@ -13,7 +13,7 @@ def digest(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+def add_seal(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content with its seal."""
     return {**content, FIELD: digest(content)}
 

@@ -1,1 +1,1 @@
-"""The event log of a run, and whatever else observes a run."""
+"""The event log and other observers of a run."""

@@ -36,7 +36,7 @@ _URGENT = ("start", "notice", "exit")
 
 
 class EventLog:
-    """Appends to `<checkpoint directory>/events/<replica>.jsonl`; docs/events.md describes every field."""
+    """Appends to `<checkpoint folder>/events/<replica>.jsonl`; docs/events.md describes every field."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class _LocalFile:
                 with self._path.open("a", encoding="utf-8") as file:
                     file.write(self._separator + "\n".join(self._pending) + "\n")
             except OSError:
-                # What was written of these lines must not come twice, or be continued by the next line.
+                # A part of these lines may be written; it must not be repeated, or continued by the next line.
                 os.truncate(self._path, size)
                 raise
             self._pending, self._separator = [], ""
@@ -175,7 +175,7 @@ def replica_name(environment: Mapping[str, str], cluster: Cluster) -> str:
     """Return `<pool>-<index>` of this process, such as workerpool0-0, from CLUSTER_SPEC or as Vertex AI counts."""
     try:
         task = json.loads(environment.get("CLUSTER_SPEC") or "{}").get("task") or {}
-        # The name becomes that of a file.
+        # The name becomes a file name.
         if task and re.fullmatch(r"[a-z0-9]{1,50}", pool := task.get("type", "workerpool0")):
             return f"{pool}-{int(task.get('index', 0))}"
     except (ValueError, AttributeError, TypeError, OverflowError, RecursionError):
@@ -218,7 +218,7 @@ def _read(checkpoint_directory: str) -> tuple[list[dict[str, Any]], int]:
 
 
 def _parse(line: str) -> dict[str, Any] | None:
-    """Return the event of a line; None if it is no event, or if one of its numbers is none."""
+    """Return the event of a line; None if it is not an event, or a number in it is not a number."""
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):

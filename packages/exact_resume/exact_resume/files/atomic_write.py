@@ -1,6 +1,6 @@
 """Local files and folders that are replaced as a whole: readers see the old content or the new one, never a part.
 
-What is being written is a temporary neighbour, locked while in use, so that those of killed processes are found.
+Content is written to a locked temporary file beside its target; an unlocked one was left by a killed process.
 """
 
 import errno
@@ -35,7 +35,7 @@ def replacing(
 
     Args:
         path: The file; a link is replaced, not followed.
-        beside: Whose neighbour the temporary file is, if not that of `path`.
+        beside: Path beside which the temporary file is made, if not `path`.
         publish: Moves the temporary file to its path; a rename by default.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Objects on gs:// through google-cloud-storage; its errors become OSError with a message that says what to do.
+"""Objects on gs:// through google-cloud-storage; its errors become OSError with a message that names the remedy.
 
 Temporary failures (429, 5xx, a lost connection, half an answer) are repeated, and transfers resume where they stopped.
 An object that is not found costs a second request, which shows whether its bucket exists.
@@ -219,7 +219,7 @@ def names(directory: str) -> list[str]:
 
 
 def entries(directory: str) -> list[str]:
-    """Return the names of the objects and folders in a folder, sorted; those of folders end with a slash."""
+    """Return the names of the objects and folders in a folder, sorted; the names of folders end with a slash."""
     prefix = _prefix(directory)
     found: set[str] = set()
     with errors_of(directory):
@@ -231,7 +231,7 @@ def entries(directory: str) -> list[str]:
 
 
 def tree(directory: str) -> list[str]:
-    """Return the paths of all objects below a folder, relative to it; those of placeholders end with a slash."""
+    """Return the paths of all objects below a folder, relative to it; the paths of placeholders end with a slash."""
     return [name for name, _ in identities(directory)]
 
 

@@ -118,7 +118,7 @@ def _no_credentials() -> Any:
 
 
 def _default_credentials() -> Any:
-    """Return the default credentials; no project is needed, so that none is asked for."""
+    """Return the default credentials; no project is needed or requested."""
     import google.auth
     from google.cloud.storage import Client
 

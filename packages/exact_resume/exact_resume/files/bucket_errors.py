@@ -1,4 +1,4 @@
-"""Failures of Cloud Storage as OSError with a message that says what to do."""
+"""Failures of Cloud Storage as OSError with a message that names the remedy."""
 
 import contextlib
 import errno
@@ -93,7 +93,7 @@ def _of_response(response: Any, error: Exception, path: str) -> OSError:
 
 
 def _reported(response: Any) -> tuple[str, str]:
-    """Return message and reason of Google's error in JSON; other answers, such as those of a proxy, have neither."""
+    """Return message and reason of Google's error in JSON; other answers, for example from a proxy, have neither."""
     try:
         error = response.json()["error"]
         return str(error["message"]).rstrip("."), str(error["errors"][0]["reason"])

@@ -47,7 +47,7 @@ def in_order(
         call: Is called with one item; for an item whose failure must not stop the rest, it returns the failure.
         items: Are taken a little ahead of the results.
         num_threads: Number of calls at a time.
-        num_ahead: Items per thread that are begun before the oldest result is taken, which bounds memory and disk.
+        num_ahead: Items per thread that are started before the oldest result is taken, which bounds memory and disk.
     """
     tasks: queue.SimpleQueue[tuple[Future[R], T] | None] = queue.SimpleQueue()
     remaining, waiting, num_started = iter(items), collections.deque[Future[R]](), 0

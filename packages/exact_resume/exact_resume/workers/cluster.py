@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from exact_resume.errors import InputError
-from exact_resume.text import quoted
+from exact_resume.text import quote
 
 DISTRIBUTION_STRATEGIES = ("auto", "one-device", "mirrored", "multi-worker-mirrored", "parameter-server")
 _MEMBERS = ("chief", "worker", "ps")
@@ -90,7 +90,7 @@ def _json(text: str) -> dict[str, Any]:
 
 def _addresses(cluster: Any) -> dict[str, tuple[str, ...]]:
     if not isinstance(cluster, dict):
-        raise InputError(f"TF_CONFIG: field cluster is {quoted(cluster)}; expected an object of lists of host:port")
+        raise InputError(f"TF_CONFIG: field cluster is {quote(cluster)}; expected an object of lists of host:port")
     found: dict[str, tuple[str, ...]] = {}
     for kind, addresses in cluster.items():
         # AI Platform Training's master is TensorFlow's chief; TensorFlow itself refuses the old name.
@@ -100,17 +100,17 @@ def _addresses(cluster: Any) -> dict[str, tuple[str, ...]]:
         if name in found:
             raise InputError("TF_CONFIG: fields cluster.master and cluster.chief are both set; expected one of them")
         if not isinstance(addresses, list):
-            raise InputError(f"TF_CONFIG: field cluster.{kind} is {quoted(addresses)}; expected a list of host:port")
+            raise InputError(f"TF_CONFIG: field cluster.{kind} is {quote(addresses)}; expected a list of host:port")
         if wrong := [address for address in addresses if not _is_address(address)]:
             raise InputError(
-                f"TF_CONFIG: field cluster.{kind} has {quoted(wrong[0])}; expected host:port, port 1 to {_MAX_PORT}"
+                f"TF_CONFIG: field cluster.{kind} has {quote(wrong[0])}; expected host:port, port 1 to {_MAX_PORT}"
             )
         if addresses:
             found[name] = tuple(addresses)
     counts = Counter(address for addresses in found.values() for address in addresses)
     if repeated := [address for address, count in counts.items() if count > 1]:
         raise InputError(
-            f"TF_CONFIG: field cluster has {quoted(repeated[0])} {counts[repeated[0]]} times; expected an address of"
+            f"TF_CONFIG: field cluster has {quote(repeated[0])} {counts[repeated[0]]} times; expected an address of"
             " its own for each task"
         )
     if len(found.get("chief", ())) > 1:
@@ -129,11 +129,11 @@ def _task(task: Any, addresses: Mapping[str, tuple[str, ...]]) -> tuple[str, int
     kind = task.get("type") if isinstance(task, dict) else None
     kind = "chief" if kind == "master" else kind
     if kind not in (*_MEMBERS, "evaluator"):
-        raise InputError(f"TF_CONFIG: field task.type is {quoted(kind)}; expected chief, worker, ps or evaluator")
+        raise InputError(f"TF_CONFIG: field task.type is {quote(kind)}; expected chief, worker, ps or evaluator")
     index = _index(task.get("index"))
     if kind != "evaluator" and not 0 <= index < len(addresses.get(kind, ())):
         count = len(addresses.get(kind, ()))
-        raise InputError(f"TF_CONFIG: field task.index is {quoted(index)}, but cluster.{kind} has {count} addresses")
+        raise InputError(f"TF_CONFIG: field task.index is {quote(index)}, but cluster.{kind} has {count} addresses")
     return kind, index
 
 
@@ -142,7 +142,7 @@ def _index(value: Any) -> int:
     is_whole = isinstance(value, float) and value.is_integer()
     is_text = isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value)
     if isinstance(value, bool) or not (isinstance(value, int) or is_whole or is_text):
-        raise InputError(f"TF_CONFIG: field task.index is {quoted(value)}; expected a whole number")
+        raise InputError(f"TF_CONFIG: field task.index is {quote(value)}; expected a whole number")
     return int(value)
 
 

@@ -184,7 +184,7 @@ def _show(own: dict[str, Any], tasks: Mapping[str, str], deadline: Deadline) -> 
 
 
 def _await_verdict(chief: socket.socket, name: str, deadline: Deadline) -> str | None:
-    """Return the verdict; None if the chief has gone, or if another program answers, such as TensorFlow."""
+    """Return the verdict; None if the chief is lost, or if another program answers, such as TensorFlow."""
     text, missing = b"", [name]
     while len(text) <= _MAX_BYTES:
         deadline.check(missing)

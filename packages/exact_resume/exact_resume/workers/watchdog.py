@@ -53,7 +53,7 @@ class Watchdog:
 
 
 def leave(reason: str, log_event: Callable[..., None]) -> NoReturn:
-    """Abort because a peer is lost; the event log says why."""
+    """Abort because a peer is lost; the event log has the reason."""
     log_event("notice", message=f"lost a peer worker ({reason}); exiting with {EXIT_LOST_PEER}, safe to retry")
     log_event("exit", code=EXIT_LOST_PEER)
     # TensorFlow's own threads may abort at any moment, so the event log comes first.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exact_resume.checkpoints import checkpoints, manifest, occupant
+from exact_resume.checkpoints import checkpoints, manifest, ownership
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 from exact_resume.errors import InputError
 
@@ -148,11 +148,11 @@ def test_the_best_checkpoint_is_found_or_refused_with_the_reason(tmp_path: Path)
 
 def test_another_run_is_refused_by_naming_the_field() -> None:
     with pytest.raises(InputError, match=r"learning_rate is 0.1 there and 0.2 here") as caught:
-        occupant.refuse_other_run(
+        ownership.refuse_other_run(
             {"learning_rate": 0.1, "seed": 0}, {"learning_rate": 0.2, "seed": 0}, "place", defaults={}
         )
     assert "seed" not in str(caught.value)
-    occupant.refuse_other_run({"seed": 0}, {"seed": 0}, "place", defaults={})
+    ownership.refuse_other_run({"seed": 0}, {"seed": 0}, "place", defaults={})
 
 
 def test_a_save_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

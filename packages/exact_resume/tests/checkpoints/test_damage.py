@@ -93,11 +93,11 @@ def unreadable(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, bool], None]:
 def test_no_flipped_bit_of_a_manifest_passes(tmp_path: Path) -> None:
     checkpoints.save(str(tmp_path), checkpoint(220, best_at(110, 0.5)))
     data = (tmp_path / manifest.name(220) / manifest.MANIFEST_FILE).read_bytes()
-    intact = manifest.verified(json.loads(data), 220)
+    intact = manifest.verify(json.loads(data), 220)
     for value in readable(flipped(data)):
         # A flip that only changes the case of an exponent changes nothing.
         with contextlib.suppress(manifest.TornCheckpoint):
-            assert manifest.verified(value, 220) == intact
+            assert manifest.verify(value, 220) == intact
 
 
 def test_a_manifest_of_another_step_than_its_folder_or_its_digests_is_passed_over(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_checkpoint_of_an_earlier_version_is_refused_and_not_taken_for_a_damag
 def test_a_damaged_result_or_lease_counts_as_missing(tmp_path: Path) -> None:
     checkpoints.save(str(tmp_path), checkpoint(1, best_at(1, 0.5)))
     Lease(str(tmp_path)).take(IDENTITY)
-    content = seal.sealed({"run_id": "abc", "best_step": 1, "best_checkpoint": manifest.name(1)})
+    content = seal.add_seal({"run_id": "abc", "best_step": 1, "best_checkpoint": manifest.name(1)})
     storage.write_json(tmp_path / result_file.RESULT_FILE, content)
     assert result_file.is_finished(str(tmp_path))
     for name, field in ((result_file.RESULT_FILE, "best_step"), (LEASE_FILE, "identity")):

@@ -34,7 +34,7 @@ time.sleep(600)
 
 @pytest.fixture(params=["local", "gs"])
 def directory(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty checkpoint directory."""
+    """An empty checkpoint folder."""
     if request.param == "local":
         return str(tmp_path)
     request.getfixturevalue("server")
@@ -67,7 +67,7 @@ def as_on_another_machine(directory: str) -> None:
     """Change the lease so that nothing is known about its process here."""
     path = storage.join(directory, LEASE_FILE)
     found = seal.without(storage.read_json(path))
-    storage.write_json(path, seal.sealed({**found, "process": {**found["process"], "boot": "another"}}))
+    storage.write_json(path, seal.add_seal({**found, "process": {**found["process"], "boot": "another"}}))
 
 
 def checkpoint(step: int) -> Checkpoint:

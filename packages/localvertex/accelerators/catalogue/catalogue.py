@@ -72,11 +72,11 @@ class Catalogue:
             regions={key: entry.for_prediction() for key, entry in self.regions.items()},
         )
 
-    def carriers(self, accelerator_type: str) -> list[str]:
+    def machines_with(self, accelerator_type: str) -> list[str]:
         """Return the machine types that support this accelerator, in the order of the table."""
         return [machine for machine, accelerator in self.counts if accelerator == accelerator_type]
 
-    def carried_by(self, machine_type: str) -> list[str]:
+    def accelerators_of(self, machine_type: str) -> list[str]:
         """Return the accelerators that this machine type supports, in the order of the table."""
         return [accelerator for machine, accelerator in self.counts if machine == machine_type]
 

@@ -13,7 +13,7 @@ from accelerators.catalogue.rows import MachineType
 
 @dataclass(frozen=True, kw_only=True)
 class Requirements:
-    """What a job needs of one replica.
+    """Requirements of a job for one replica.
 
     Raises:
         ValueError: The count is below 1 or a minimum below 0.
@@ -45,14 +45,14 @@ class Candidate:
     region: str
     scheduling_strategy: str
     remark: str = ""
-    """What the user should know about the region; usually empty."""
+    """Remarks on the region for the user; usually empty."""
 
 
 def fitting(catalogue: Catalogue, requirements: Requirements) -> list[MachineType]:
     """Return the machines that support the accelerators and are large enough, smallest first."""
     machines = [
         catalogue.machines[name]
-        for name in catalogue.carriers(requirements.accelerator_type)
+        for name in catalogue.machines_with(requirements.accelerator_type)
         if name in catalogue.machines
         and requirements.accelerator_count in catalogue.counts[name, requirements.accelerator_type]
         and (catalogue.machines[name].vcpus or 0) >= requirements.min_vcpus
@@ -68,7 +68,7 @@ def fallbacks(catalogue: Catalogue, requirements: Requirements, limit: int = 12)
 
     Args:
         catalogue: The tables.
-        requirements: What one replica needs.
+        requirements: Requirements for one replica.
         limit: Maximum number of candidates.
     """
     candidates: dict[Candidate, None] = {}

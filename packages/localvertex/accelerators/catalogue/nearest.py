@@ -79,12 +79,12 @@ def _pool(catalogue: Catalogue, region: str, strategy: str, today: date) -> tupl
     return tuple(
         (machine, accelerator, count)
         for (machine, accelerator), counts in catalogue.counts.items()
-        if _offered(catalogue, accelerator, region, strategy, today)
+        if _is_offered(catalogue, accelerator, region, strategy, today)
         for count in counts
     )
 
 
-def _offered(catalogue: Catalogue, accelerator: str, region: str, strategy: str, today: date) -> bool:
+def _is_offered(catalogue: Catalogue, accelerator: str, region: str, strategy: str, today: date) -> bool:
     entry = catalogue.accelerators.get(accelerator)
     if entry is None or not entry.for_training or has_ended(entry, today):
         return False

@@ -36,7 +36,7 @@ class Accelerator(NamedTuple):
         """
         flex_start = row["flex_start"].split(" ", 1)
         return cls(
-            name=_named(row["accelerator_type"], "accelerator_type"),
+            name=_parse_name(row["accelerator_type"], "accelerator_type"),
             for_training=row["listed_for_vertex_training"].startswith("yes"),
             end_of_support=_day(row["end_of_support"]),
             # "yes (page says "A100" without size: medium)" counts as uncertain.
@@ -78,7 +78,7 @@ class MachineType(NamedTuple):
         if kind not in ("cpu-only", "gpu-only", "gpu-optional", "tpu-only"):
             raise ValueError(f"kind is {kind!r}; expected cpu-only, gpu-only, gpu-optional or tpu-only")
         return cls(
-            name=_named(row["machine_type"], "machine_type"),
+            name=_parse_name(row["machine_type"], "machine_type"),
             vcpus=_number(row["vcpus"], "vcpus"),
             memory_gb=_number(row["memory_gb"], "memory_gb"),
             kind=kind,
@@ -115,8 +115,8 @@ class RegionEntry(NamedTuple):
         if row["training"] not in ("yes", "no", "uncertain"):
             raise ValueError(f"training is {row['training']!r}; expected yes, no or uncertain")
         return cls(
-            accelerator_type=_named(row["accelerator_type"], "accelerator_type"),
-            region=_named(row["region"], "region"),
+            accelerator_type=_parse_name(row["accelerator_type"], "accelerator_type"),
+            region=_parse_name(row["region"], "region"),
             training=row["training"],
             default_quota=row["default_training_quota"],
             source=row["source"],
@@ -160,7 +160,7 @@ class LegacyMachine(NamedTuple):
             ValueError: The count is not a whole number.
         """
         return cls(
-            name=_named(row["name"], "name"),
+            name=_parse_name(row["name"], "name"),
             category=row["category"],
             accelerator_type=row["accelerator_type"],
             accelerator_count=int(row["accelerator_count"] or 0),
@@ -170,7 +170,7 @@ class LegacyMachine(NamedTuple):
         )
 
 
-def _named(cell: str, column: str) -> str:
+def _parse_name(cell: str, column: str) -> str:
     if not cell.strip():
         raise ValueError(f"{column} is empty; expected a name")
     return cell.strip()

@@ -37,7 +37,7 @@ def run(arguments: list[str]) -> int:
         0 without errors, 1 with errors, 2 if a file is unreadable.
     """
     options = _parser().parse_args(arguments)
-    ignored = _ignored(options.ignore)
+    ignored = _ignored_note(options.ignore)
     catalogue = tables(options)
     known_region(catalogue, options.region)
     results = [(path, _examine(path, options, catalogue, ignored)) for path in options.files]
@@ -73,7 +73,7 @@ class _ListRules(argparse.Action):
         raise SystemExit(0)
 
 
-def _ignored(given: list[str]) -> set[str]:
+def _ignored_note(given: list[str]) -> set[str]:
     rules = {rule for text in given for rule in text.split(",") if rule}
     for rule in sorted(rules - set(RULES)):
         raise UserError(f"--ignore {rule}: unknown rule{did_you_mean(rule, RULES)} (see --list-rules)")

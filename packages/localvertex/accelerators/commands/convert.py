@@ -12,7 +12,7 @@ from accelerators.legacy.convert import Conversion, convert
 from accelerators.legacy.report import LegacyInputError, Report
 from localvertex_base.userinput import cli
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.reading import parse_all, read_bytes, shown
+from localvertex_base.userinput.reading import display, parse_all, read_bytes
 from localvertex_base.userinput.spelling import camel
 
 _DESCRIPTION = """\
@@ -52,15 +52,15 @@ def run(arguments: list[str]) -> int:
         for problem in error.problems:
             print(f"error: {problem}", file=sys.stderr)
         return cli.WRONG_INPUT
-    shown, command = _as_yaml(conversion.job if conversion.settings is None else conversion.settings), ""
+    text, command = _as_yaml(conversion.job if conversion.settings is None else conversion.settings), ""
     if options.gcloud and _has_gap(conversion.job):
         message = "gcloud refuses the unused pool {}; this is the request for the REST API, as JSON"
         conversion.report.add("changed", "worker pools", message)
-        shown, command = _for_rest(conversion.job, conversion.region)
+        text, command = _for_rest(conversion.job, conversion.region)
     elif options.gcloud:
         config, command = _for_gcloud(conversion.job, conversion.region)
-        shown = _as_yaml(config)
-    print(shown, end="")
+        text = _as_yaml(config)
+    print(text, end="")
     sys.stdout.flush()
     _print_report(conversion)
     if command:
@@ -126,7 +126,7 @@ def _document(path: str | None, command: Command | None, report: Report) -> Any:
 
 def _yaml(path: str) -> Any:
     # gcloud reads a JSON file as YAML, too, which allows a comma after the last item.
-    document = next(iter(parse_all(read_bytes(path), shown(path), may_be_yaml=True)), None)
+    document = next(iter(parse_all(read_bytes(path), display(path), may_be_yaml=True)), None)
     if document is None:
         raise UserError(f"{path} is empty; expected trainingInput: with its fields")
     return document

@@ -6,7 +6,7 @@ from datetime import date
 from accelerators.catalogue.catalogue import CATALOGUE_VARIABLE, Catalogue, load_catalogue
 from localvertex_base.userinput import cli
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import closest, did_you_mean, listed
+from localvertex_base.userinput.spelling import closest, did_you_mean, join_or
 
 
 def parser(name: str, description: str, epilog: str) -> cli.Parser:
@@ -71,9 +71,9 @@ def known_accelerator(catalogue: Catalogue, name: str) -> str:
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise UserError(f"--accelerator is {name!r}, which matches several; use {listed(matches)}")
+        raise UserError(f"--accelerator is {name!r}, which matches several; use {join_or(matches)}")
     near = closest(name, catalogue.accelerators, 3)
-    hint = f"did you mean {listed(near)}?" if near else f"expected {listed(catalogue.accelerators)}"
+    hint = f"did you mean {join_or(near)}?" if near else f"expected {join_or(catalogue.accelerators)}"
     raise UserError(f"--accelerator is {name!r}, which is unknown; {hint}")
 
 

@@ -11,7 +11,7 @@ from accelerators.catalogue.fallbacks import Candidate, Requirements, fallbacks,
 from accelerators.catalogue.nearest import SUCCESSORS
 from accelerators.catalogue.rows import Accelerator, MachineType
 from accelerators.commands.options import add_format, add_today, known_accelerator, known_region, parser, tables
-from accelerators.commands.table import aligned, as_of, size
+from accelerators.commands.table import align, as_of, size
 from localvertex_base.userinput import cli
 from localvertex_base.userinput.errors import UserError
 
@@ -97,7 +97,7 @@ def _print_machines(machines: list[MachineType], requirements: Requirements) -> 
     print(f"machines with {_gpus(requirements)} per replica, smallest first")
     rows = [["machine type", "vCPUs", "GB"]]
     rows += [[machine.name, size(machine.vcpus), size(machine.memory_gb)] for machine in machines]
-    print("\n".join(aligned(rows, right=frozenset({1, 2}))))
+    print("\n".join(align(rows, right=frozenset({1, 2}))))
 
 
 def _print_candidates(candidates: list[Candidate], requirements: Requirements, catalogue: Catalogue) -> None:
@@ -113,7 +113,7 @@ def _print_candidates(candidates: list[Candidate], requirements: Requirements, c
         [f"{number}.", one.machine_type, _gpus(one), one.region, one.scheduling_strategy, one.remark]
         for number, one in enumerate(candidates, start=1)
     ]
-    print("\n".join(aligned(rows, right=frozenset({0}))) if rows else "no region offers any of them for training")
+    print("\n".join(align(rows, right=frozenset({0}))) if rows else "no region offers any of them for training")
     print(f"\n{as_of(catalogue)}")
 
 
@@ -123,7 +123,7 @@ def _gpus(request: Requirements | Candidate) -> str:
 
 def _print_nearest(catalogue: Catalogue, requirements: Requirements) -> None:
     accelerator = requirements.accelerator_type
-    machines = catalogue.carriers(accelerator)
+    machines = catalogue.machines_with(accelerator)
     counts = sorted({count for machine in machines for count in catalogue.counts[machine, accelerator]})
     if requirements.accelerator_count not in counts:
         valid = ", ".join(map(str, counts)) or "none"

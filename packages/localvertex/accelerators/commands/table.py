@@ -70,11 +70,11 @@ def _machines(catalogue: Catalogue, prefix: str | None) -> list[MachineType]:
 
 
 def _row(catalogue: Catalogue, machine: MachineType, accelerator: str, options: argparse.Namespace) -> dict[str, Any]:
-    carried = [accelerator] if accelerator else catalogue.carried_by(machine.name)
+    carried = [accelerator] if accelerator else catalogue.accelerators_of(machine.name)
     counts = {
         name + _mark(catalogue, name, options.region, options.today or date.today()): list(valid)
         for name in carried
-        if (valid := catalogue.counts.get((machine.name, name), ())) and _offered(catalogue, name, options.region)
+        if (valid := catalogue.counts.get((machine.name, name), ())) and _is_offered(catalogue, name, options.region)
     }
     return {
         "machine_type": machine.name,
@@ -88,7 +88,7 @@ def _row(catalogue: Catalogue, machine: MachineType, accelerator: str, options: 
     }
 
 
-def _offered(catalogue: Catalogue, accelerator: str, region: str | None) -> bool:
+def _is_offered(catalogue: Catalogue, accelerator: str, region: str | None) -> bool:
     entry = catalogue.regions.get((accelerator, region or ""))
     return not region or (entry is not None and entry.training != "no")
 
@@ -118,14 +118,14 @@ def _print(rows: list[dict[str, Any]], regions: list[dict[str, str]], accelerato
     for row in rows:
         carried = ", ".join(f"{name} {'/'.join(map(str, counts))}" for name, counts in row["accelerators"].items())
         lines.append([row["machine_type"], size(row["vcpus"]), size(row["memory_gb"]), carried or "-"])
-    print("\n".join(aligned(lines, right=frozenset({1, 2}))))
+    print("\n".join(align(lines, right=frozenset({1, 2}))))
     legend = [meaning for mark, meaning in _MARKS.items() if any(mark in line[-1] for line in lines[1:])]
     if legend:
         print("\n".join(("", *legend)))
     if regions:
         print(f"\n{accelerator} by region")
         cells = [[region["region"], region["training"], region["default_quota"] or "?"] for region in regions]
-        print("\n".join(aligned([["region", "training", "default quota"], *cells])))
+        print("\n".join(align([["region", "training", "default quota"], *cells])))
     print(f"\n{as_of(catalogue)}")
 
 
@@ -134,7 +134,7 @@ def as_of(catalogue: Catalogue) -> str:
     return f"As of {catalogue.newest_source}; the service was not queried. Your own quota decides."
 
 
-def aligned(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> list[str]:
+def align(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> list[str]:
     """Return the rows as lines with columns of equal width; the columns in `right` are right-aligned."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return [

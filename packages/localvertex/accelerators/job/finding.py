@@ -1,4 +1,4 @@
-"""What a check reports about one path in a file, and the sentence made of it."""
+"""A finding of a check about one path in a file, and the sentence made of it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

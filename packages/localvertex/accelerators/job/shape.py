@@ -9,7 +9,7 @@ from typing import Any
 from accelerators.job.finding import Finding
 from accelerators.job.schema import ENUMS, MESSAGES, OUTPUT, REPEATED
 from accelerators.job.values import RuntimeValue
-from localvertex_base.userinput.spelling import did_you_mean, listed, quoted, snake
+from localvertex_base.userinput.spelling import did_you_mean, join_or, quote, snake
 
 _MISSING = object()
 # Replaces a value of the wrong type, so that rules ignore it.
@@ -52,7 +52,7 @@ class Reading:
     def message(self, value: object, kind: str, path: str) -> dict[str, Any]:
         """Return the fields of a message in snake_case with plain values; unreadable ones are left out."""
         if not isinstance(value, Mapping):
-            self.error("field-type", path, f"found {quoted(value)}; expected a mapping with the fields of {kind}")
+            self.error("field-type", path, f"found {quote(value)}; expected a mapping with the fields of {kind}")
             return {}
         fields: dict[str, Any] = {}
         for key, inner in value.items():
@@ -70,8 +70,8 @@ class Reading:
         here = f"{path}.{key}" if path else str(key)
         if name not in MESSAGES[kind]:
             hint = did_you_mean(str(key), MESSAGES[kind])
-            expected = "" if hint else f"; expected {listed(n for n, k in MESSAGES[kind].items() if k != OUTPUT)}"
-            self.error("unknown-field", _one_line(here), f"{kind} has no field {quoted(key)}{hint}{expected}")
+            expected = "" if hint else f"; expected {join_or(n for n, k in MESSAGES[kind].items() if k != OUTPUT)}"
+            self.error("unknown-field", _one_line(here), f"{kind} has no field {quote(key)}{hint}{expected}")
             return None
         if name != key:
             self.spelling[name] = str(key)
@@ -110,17 +110,17 @@ class Reading:
             by_number = {number: name for name, number in names.items()}
             return by_number.get(value, f"{value}")
         if not isinstance(value, str):
-            return self._wrong(value, f"one of the names {listed(list(names)[1:])}", path)
+            return self._wrong(value, f"one of the names {join_or(list(names)[1:])}", path)
         return value
 
     def _wrong(self, value: object, expected: str, path: str) -> Any:
-        self.error("field-type", path, f"found {quoted(value)}; expected {expected}")
+        self.error("field-type", path, f"found {quote(value)}; expected {expected}")
         return _UNREADABLE
 
     def _string(self, value: object, path: str) -> Any:
         if not isinstance(value, str):
             scalar = isinstance(value, (int, float)) and not isinstance(value, bool)
-            return self._wrong(value, f"text; write it in quotes: {quoted(str(value))}" if scalar else "text", path)
+            return self._wrong(value, f"text; write it in quotes: {quote(str(value))}" if scalar else "text", path)
         if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
             return self._wrong(value, "text without unpaired surrogates", path)
         return value
@@ -130,7 +130,7 @@ class Reading:
 
     def _int32(self, value: object, path: str) -> Any:
         if isinstance(value, str) and _INTEGER.fullmatch(value):
-            self._launcher("quoted-number", path, f"found {quoted(value)}, expected a number without quotes")
+            self._launcher("quoted-number", path, f"found {quote(value)}, expected a number without quotes")
         return self._whole(value, path, 2**31)
 
     def _int64(self, value: object, path: str) -> Any:
@@ -174,7 +174,7 @@ _SCALARS: dict[str, Callable[[Reading, object, str], Any]] = {
 
 
 def _one_line(text: str) -> str:
-    return text if len(text) < 200 and text.isprintable() else quoted(text, 80)
+    return text if len(text) < 200 and text.isprintable() else quote(text, 80)
 
 
 def seconds(duration: str) -> float:

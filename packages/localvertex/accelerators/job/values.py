@@ -25,7 +25,7 @@ class RuntimeValue:
     """The inputs of that step by name, as far as they are known."""
 
 
-def known(value: object) -> bool:
+def is_known(value: object) -> bool:
     """Return whether the value is set and not only known at run time."""
     return value is not None and not isinstance(value, RuntimeValue)
 

@@ -5,7 +5,7 @@ import shlex
 from dataclasses import dataclass, field
 
 from accelerators.legacy.report import LegacyInputError, Report
-from localvertex_base.userinput.spelling import closest, quoted
+from localvertex_base.userinput.spelling import closest, quote
 
 ROLE_FLAGS = {"master": "master", "worker": "worker", "parameter-server": "parameterServer"}
 """Task type in the names of flags -> task type in the fields of a config."""
@@ -166,7 +166,7 @@ def _switch(name: str, command: Command, problems: list[str]) -> None:
     elif positive not in _GLOBAL_SWITCHES:
         near = closest(name, _VALUE_FLAGS | _SWITCHES)
         hint = f"did you mean {near[0]}?" if near else "arguments of your own program go after ' -- '"
-        problems.append(f"{quoted(name)} is not a flag of `gcloud ai-platform jobs submit training`; {hint}")
+        problems.append(f"{quote(name)} is not a flag of `gcloud ai-platform jobs submit training`; {hint}")
 
 
 def _positional(words: list[str], command: Command, problems: list[str], *, named: bool) -> None:
@@ -176,13 +176,13 @@ def _positional(words: list[str], command: Command, problems: list[str], *, name
     if named or (left and left[0] in _SERVICES):
         if not left or left[0] not in _SERVICES or tuple(left[1:4]) != _COMMAND:
             found = " ".join(left[:4])
-            problems.append(f"the command is {quoted(found)}; expected `gcloud ai-platform jobs submit training`")
+            problems.append(f"the command is {quote(found)}; expected `gcloud ai-platform jobs submit training`")
             return
         left = left[4:]
     if left:
         command.job = left[0]
     if len(left) > 1:
-        extra = quoted(" ".join(left[1:]))
+        extra = quote(" ".join(left[1:]))
         problems.append(
-            f"unexpected {extra} after the job's name {quoted(left[0])}; arguments of your own program go after ' -- '"
+            f"unexpected {extra} after the job's name {quote(left[0])}; arguments of your own program go after ' -- '"
         )

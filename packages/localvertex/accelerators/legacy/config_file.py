@@ -18,7 +18,7 @@ from accelerators.legacy.fields import (
     Fields,
 )
 from accelerators.legacy.report import LegacyInputError, Report
-from localvertex_base.userinput.spelling import closest, listed, quoted, snake
+from localvertex_base.userinput.spelling import closest, join_or, quote, snake
 
 _JOB: Fields = {"jobId": TEXT, "labels": TEXT_MAP, "trainingInput": TRAINING_INPUT}
 _VERTEX = {"job_spec", "worker_pool_specs", "trial_job_spec"}
@@ -37,13 +37,13 @@ def read_config(document: Any, report: Report) -> dict[str, Any]:
         LegacyInputError: There are unknown keys or values of the wrong type; it names them all.
     """
     if not isinstance(document, Mapping):
-        raise LegacyInputError([f"the config contains {quoted(document)}; expected trainingInput: with its fields"])
+        raise LegacyInputError([f"the config contains {quote(document)}; expected trainingInput: with its fields"])
     if _VERTEX & {snake(key) for key in document if isinstance(key, str)}:
         raise LegacyInputError(["this is already a Vertex AI job; run `python -m accelerators check` on it"])
     reader = _Reader(report)
     job = reader.fields(document, _JOB, "")
     if not reader.problems and "trainingInput" not in job:
-        keys = ", ".join(map(quoted, list(document)[:5])) or "no keys"
+        keys = ", ".join(map(quote, list(document)[:5])) or "no keys"
         reader.problems.append(f"the config has {keys}, but no fields under trainingInput; expected a training job")
     if reader.problems:
         raise LegacyInputError(reader.problems)
@@ -57,16 +57,16 @@ class _Reader:
 
     def fields(self, value: object, known: Fields, path: str) -> dict[str, Any]:
         if not isinstance(value, Mapping):
-            self.problems.append(f"{path} is {quoted(value)}; expected the fields {listed(known)}")
+            self.problems.append(f"{path} is {quote(value)}; expected the fields {join_or(known)}")
             return {}
         found: dict[str, Any] = {}
         for key, inner in value.items():
             name = self._name(key, known, path)
             if name is None or inner is None:
                 continue
-            inner_path = _joined(path, name)
+            inner_path = _join(path, name)
             if name in found:
-                self.problems.append(f"{inner_path} is given twice, once as {quoted(key)}; keep one")
+                self.problems.append(f"{inner_path} is given twice, once as {quote(key)}; keep one")
             found[name] = self._value(inner, known[name], inner_path)
         return found
 
@@ -79,7 +79,7 @@ class _Reader:
             message = (
                 f"read as {name}; the service did not know this spelling, so check which machines the job really used"
             )
-            self.report.add("doubtful", _joined(path, key), message)
+            self.report.add("doubtful", _join(path, key), message)
         return name
 
     def _unknown(self, key: object, known: Fields, path: str) -> None:
@@ -90,8 +90,8 @@ class _Reader:
         if right := _right_path(str(key), path):
             hint = f"it belongs {right}"
         else:
-            hint = f"did you mean {near[0]}?" if near else f"expected {listed(known)}"
-        self.problems.append(f"{quoted(_joined(path, key))} is not a field of a training job; {hint}")
+            hint = f"did you mean {near[0]}?" if near else f"expected {join_or(known)}"
+        self.problems.append(f"{quote(_join(path, key))} is not a field of a training job; {hint}")
 
     def _value(self, value: object, kind: "str | Fields", path: str) -> Any:
         if isinstance(kind, dict):
@@ -106,21 +106,19 @@ class _Reader:
 
     def _messages(self, value: object, kind: "str | Fields", path: str) -> list[dict[str, Any]]:
         if not isinstance(value, list) or not isinstance(kind, dict):
-            self.problems.append(f"{path} is {quoted(value)}; expected a list")
+            self.problems.append(f"{path} is {quote(value)}; expected a list")
             return []
         return [self.fields(item, kind, f"{path}[{index}]") for index, item in enumerate(value)]
 
     def _list(self, value: object, kind: str, path: str) -> list[Any]:
         if not isinstance(value, list):
-            self.problems.append(
-                f"{path} is {quoted(value)}; expected a list: {_WORDS[kind]} per line, each after '- '"
-            )
+            self.problems.append(f"{path} is {quote(value)}; expected a list: {_WORDS[kind]} per line, each after '- '")
             return []
         return [self._scalar(item, kind, f"{path}[{index}]") for index, item in enumerate(value)]
 
     def _map(self, value: object, path: str) -> dict[str, str]:
         if not isinstance(value, Mapping):
-            self.problems.append(f"{path} is {quoted(value)}; expected {_WORDS[TEXT_MAP]}")
+            self.problems.append(f"{path} is {quote(value)}; expected {_WORDS[TEXT_MAP]}")
             return {}
         return {str(key): self._scalar(inner, TEXT, f"{path}.{key}") for key, inner in value.items()}
 
@@ -138,7 +136,7 @@ class _Reader:
             return value
         if kind == COUNT and isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 10:
             return int(value)
-        self.problems.append(f"{path} is {quoted(value)}; expected {_WORDS[kind]}")
+        self.problems.append(f"{path} is {quote(value)}; expected {_WORDS[kind]}")
         return None
 
     def _text(self, value: object, path: str) -> str:
@@ -157,7 +155,7 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _joined(path: str, key: object) -> str:
+def _join(path: str, key: object) -> str:
     return f"{path}.{key}" if path else str(key)
 
 

@@ -25,7 +25,7 @@ class Conversion:
         job: The fields of a CustomJob or HyperparameterTuningJob.
         settings: The machines as settings for this project's compile.py, if these were requested.
         region: Region of the job; empty if the input has none.
-        report: What was changed or dropped, and what the user has to decide.
+        report: Changed and dropped fields, and decisions left to the user.
         findings: The findings of `check` for the job.
     """
 
@@ -66,7 +66,7 @@ def convert(
         LegacyInputError: The input has mistakes; it names them all.
     """
     notes = report or Report()
-    job = _merged(document, command, notes)
+    job = _merge(document, command, notes)
     training = job.get("trainingInput", {})
     region = _region(training, notes)
     tables, day = catalogue or load_catalogue(), today or date.today()
@@ -88,7 +88,7 @@ def convert(
     return Conversion(job=made, settings=settings, region=region, report=notes, findings=findings)
 
 
-def _merged(document: Any, command: Command | None, report: Report) -> dict[str, Any]:
+def _merge(document: Any, command: Command | None, report: Report) -> dict[str, Any]:
     """Return the Job of the file and the command line."""
     if document is None and command is None:
         raise LegacyInputError(["nothing to convert: give a config.yaml, a command line after ' -- ', or both"])

@@ -7,7 +7,7 @@ from accelerators.legacy.machines import MachineConverter
 from accelerators.legacy.pools import worker_pools
 from accelerators.legacy.report import Kind, Report
 from accelerators.legacy.tuning import tuning_job
-from localvertex_base.userinput.spelling import closest, listed, quoted
+from localvertex_base.userinput.spelling import closest, join_or, quote
 
 NAME_PLACEHOLDER = "JOB_NAME"
 _MAX_NAME = 128
@@ -32,7 +32,7 @@ def vertex_job(job: dict[str, Any], converter: MachineConverter, report: Report)
     if training.get("jobDir"):
         spec["base_output_directory"] = {"output_uri_prefix": training["jobDir"]}
     _roles_in_tf_config(training, spec, report)
-    _unfilled(job, report)
+    _unfilled_names(job, report)
     made: dict[str, Any] = {"display_name": _name(job, report)}
     if job.get("labels"):
         made["labels"] = job["labels"]
@@ -66,7 +66,7 @@ def _scheduling(old: dict[str, Any], report: Report) -> dict[str, Any]:
             report.add("changed", "scheduling.strategy", f"{name} is called {_STRATEGIES[name]} now")
         else:
             near = closest(name, _STRATEGIES)
-            hint = f"did you mean {near[0]}?" if near else f"expected {listed(_STRATEGIES)}"
+            hint = f"did you mean {near[0]}?" if near else f"expected {join_or(_STRATEGIES)}"
             report.add("decide", "scheduling.strategy", f"{name} was not a strategy of AI Platform Training; {hint}")
     if "resilientToWorkerRestart" in old:
         # Despite its name: both references say that the whole job is restarted when a worker is.
@@ -105,11 +105,11 @@ def _roles_in_tf_config(training: dict[str, Any], spec: dict[str, Any], report: 
 
 
 def is_filled_in(text: str) -> bool:
-    """Return whether a text is a value, and not a variable or placeholder that stands for one."""
+    """Return whether a text is a value, and not a variable or placeholder for one."""
     return _UNFILLED.search(text) is None
 
 
-def _unfilled(job: dict[str, Any], report: Report) -> None:
+def _unfilled_names(job: dict[str, Any], report: Report) -> None:
     for path, text in _texts(job, ""):
         if not is_filled_in(text):
             what = "shell variable" if re.search(r"[$%`]", text) else "placeholder"
@@ -125,7 +125,7 @@ def _unfilled(job: dict[str, Any], report: Report) -> None:
 def _not_carried_over(training: dict[str, Any], report: Report) -> None:
     folder = str(training.get("jobDir") or "")
     if folder and not folder.startswith("gs://") and is_filled_in(folder):
-        message = f"{quoted(folder)} is not in Cloud Storage; the service refuses it, so give a gs:// address"
+        message = f"{quote(folder)} is not in Cloud Storage; the service refuses it, so give a gs:// address"
         report.add("decide", "jobDir", message)
     if training.get("nasJobSpec"):
         message = "Neural Architecture Search has a service of its own on Vertex AI; only its machines are converted"

@@ -7,7 +7,7 @@ from typing import Any
 from accelerators.catalogue.catalogue import Catalogue, has_ended
 from accelerators.catalogue.nearest import SUCCESSORS
 from accelerators.legacy.report import Report
-from localvertex_base.userinput.spelling import did_you_mean, listed
+from localvertex_base.userinput.spelling import did_you_mean, join_or
 
 MACHINE_PLACEHOLDER = "MACHINE_TYPE"
 
@@ -91,7 +91,7 @@ class MachineConverter:
             return
         valid = self.catalogue.legacy_counts.get((name, kind), ())
         if count not in valid:
-            valid_there = f"supported {listed(valid)} there" if valid else "did not support this GPU there"
+            valid_there = f"supported {join_or(valid)} there" if valid else "did not support this GPU there"
             message = (
                 f"{count} x {kind} on {name}: AI Platform Training {valid_there}, so this job never ran as written"
             )
@@ -141,8 +141,10 @@ def _replacement(catalogue: Catalogue, machine: Machine, region: str, today: dat
         region: Region of the job; "" for any. If it offers no successor, one from elsewhere is returned.
         today: The day for end-of-support dates.
     """
-    successors = [name for name in SUCCESSORS.get(machine.accelerator_type, ()) if not _ended(catalogue, name, today)]
-    here = [name for name in successors if _offered(catalogue, name, region)]
+    successors = [
+        name for name in SUCCESSORS.get(machine.accelerator_type, ()) if not _has_ended(catalogue, name, today)
+    ]
+    here = [name for name in successors if _is_offered(catalogue, name, region)]
     for same_count in (True, False):
         for name in (*here, *successors):
             counts = catalogue.counts.get((machine.machine_type, name), ())
@@ -154,10 +156,10 @@ def _replacement(catalogue: Catalogue, machine: Machine, region: str, today: dat
     return None
 
 
-def _ended(catalogue: Catalogue, name: str, today: date) -> bool:
+def _has_ended(catalogue: Catalogue, name: str, today: date) -> bool:
     return name not in catalogue.accelerators or has_ended(catalogue.accelerators[name], today)
 
 
-def _offered(catalogue: Catalogue, name: str, region: str) -> bool:
+def _is_offered(catalogue: Catalogue, name: str, region: str) -> bool:
     entry = catalogue.regions.get((name, region))
     return not region or (entry is not None and entry.training == "yes")

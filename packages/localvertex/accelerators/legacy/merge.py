@@ -5,7 +5,7 @@ from typing import Any
 
 from accelerators.legacy.command_line import ROLE_FLAGS, Command
 from accelerators.legacy.report import LegacyInputError, Report
-from localvertex_base.userinput.spelling import closest, listed, quoted
+from localvertex_base.userinput.spelling import closest, join_or, quote
 
 _TEXT_FLAGS = {
     "--module-name": "pythonModule",
@@ -65,7 +65,7 @@ def merge(job: dict[str, Any], command: Command, report: Report) -> dict[str, An
 def _replace(training: dict[str, Any], name: str, value: object, flag: str, report: Report) -> None:
     if name in training and training[name] != value:
         report.add(
-            "changed", name, f"{quoted(training[name])} from the file is replaced with {quoted(value)} from {flag}"
+            "changed", name, f"{quote(training[name])} from the file is replaced with {quote(value)} from {flag}"
         )
     training[name] = value
 
@@ -83,7 +83,7 @@ def _role(command: Command, training: dict[str, Any], flag: str, role: str, prob
         if count.isascii() and count.isdecimal() and len(count) < 10:
             training[f"{role}Count"] = int(count)
         else:
-            problems.append(f"--{flag}-count is {quoted(count)}; expected a whole number")
+            problems.append(f"--{flag}-count is {quote(count)}; expected a whole number")
     config = dict(training.get(f"{role}Config", {}))
     image = command.flags.get(f"--{flag}-image-uri")
     if image:
@@ -103,9 +103,9 @@ def _accelerator(text: str, flag: str, problems: list[str]) -> dict[str, Any]:
     count, kind = pairs.get("count", ""), pairs.get("type", "")
     for key in set(pairs) - {"count", "type"}:
         near = closest(key, ("count", "type"))
-        problems.append(f"{flag} has {quoted(key)}; did you mean {near[0] if near else 'count or type'}?")
+        problems.append(f"{flag} has {quote(key)}; did you mean {near[0] if near else 'count or type'}?")
     if not (count.isascii() and count.isdecimal() and 0 < int(count[:9]) and kind):
-        problems.append(f"{flag} is {quoted(text)}; expected e.g. count=4,type=nvidia-tesla-t4")
+        problems.append(f"{flag} is {quote(text)}; expected e.g. count=4,type=nvidia-tesla-t4")
         return {}
     return {"count": int(count[:9]), "type": kind}
 
@@ -113,7 +113,7 @@ def _accelerator(text: str, flag: str, problems: list[str]) -> dict[str, Any]:
 def _pairs(text: str, flag: str, problems: list[str]) -> dict[str, str]:
     pairs = dict(part.partition("=")[::2] for part in text.split(",") if part)
     if not all("=" in part for part in text.split(",") if part):
-        problems.append(f"{flag} is {quoted(text)}; expected NAME=VALUE pairs separated by commas")
+        problems.append(f"{flag} is {quote(text)}; expected NAME=VALUE pairs separated by commas")
     return pairs
 
 
@@ -121,7 +121,7 @@ def _booleans(command: Command, training: dict[str, Any], problems: list[str], r
     chief = command.flags.get("--use-chief-in-tf-config")
     if chief is not None:
         if chief.casefold() not in ("true", "yes", "false", "no"):
-            problems.append(f"--use-chief-in-tf-config is {quoted(chief)}; expected true or false")
+            problems.append(f"--use-chief-in-tf-config is {quote(chief)}; expected true or false")
         training["useChiefInTfConfig"] = chief.casefold() in ("true", "yes")
     web_access = command.flags.get("--enable-web-access") == "true"
     if training.get("enableWebAccess") and not web_access:
@@ -162,7 +162,7 @@ def _encryption(command: Command, training: dict[str, Any], problems: list[str],
         return
     missing = [flag for flag in _KMS_PARTS[1:] if flag not in given]
     if missing:
-        problems.append(f"{' '.join(given)} without {listed(missing, 'and')}; give the full key")
+        problems.append(f"{' '.join(given)} without {join_or(missing, 'and')}; give the full key")
         return
     if "--kms-project" not in given:
         report.add("decide", "--kms-project", "missing; replace KMS_PROJECT with the project of the key")

@@ -13,7 +13,7 @@ _TIERS = ("BASIC", "STANDARD_1", "PREMIUM_1", "BASIC_GPU", "BASIC_TPU", "CUSTOM"
 
 def worker_pools(training: dict[str, Any], converter: MachineConverter, report: Report) -> list[dict[str, Any]]:
     """Return master, workers, parameter servers and evaluators as pools 0 to 3; {} is an unused pool before others."""
-    wanted = _expanded(training, converter, report)
+    wanted = _expand(training, converter, report)
     task = Task(wanted, report)
     pools = [_pool(wanted, role, converter, task) for role in ROLES]
     while pools and not pools[-1]:
@@ -26,7 +26,7 @@ def worker_pools(training: dict[str, Any], converter: MachineConverter, report: 
     return pools
 
 
-def _expanded(training: dict[str, Any], converter: MachineConverter, report: Report) -> dict[str, Any]:
+def _expand(training: dict[str, Any], converter: MachineConverter, report: Report) -> dict[str, Any]:
     """Return the training input with its scale tier expanded to machines."""
     tier = _tier(training, report)
     own = [name for role in ROLES for name in (f"{role}Type", f"{role}Count") if training.get(name)]

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from accelerators.legacy.report import Report
-from localvertex_base.userinput.spelling import closest, listed, quoted
+from localvertex_base.userinput.spelling import closest, join_or, quote
 
 _DEFAULT_METRIC = "training/hptuning/metric"
 """The metric tag of jobs without one (ml v1 API reference)."""
@@ -62,7 +62,7 @@ def _metric(old: dict[str, Any], report: Report) -> dict[str, str]:
 def _check_id(name: str, path: str, report: Report) -> None:
     """Add a decision where the service would refuse an id: it may contain no whitespace."""
     if re.search(r"\s", name):
-        message = f"{quoted(name)} contains whitespace, which Vertex AI refuses; rename it here and in the program"
+        message = f"{quote(name)} contains whitespace, which Vertex AI refuses; rename it here and in the program"
         report.add("decide", path, message)
 
 
@@ -82,14 +82,14 @@ def _parameter(old: dict[str, Any], path: str, report: Report) -> dict[str, Any]
     made: dict[str, Any] = {"parameter_id": str(old.get("parameterName") or "PARAMETER_NAME")}
     _check_id(made["parameter_id"], f"{path}.parameterName", report)
     if kind not in _KINDS:
-        report.add("decide", f"{path}.type", f"{kind or 'missing'}; expected {listed(_KINDS)}: the range is left out")
+        report.add("decide", f"{path}.type", f"{kind or 'missing'}; expected {join_or(_KINDS)}: the range is left out")
         return made
     made |= _range(old, kind, path, report)
     scale = _name(old.get("scaleType"))
     if scale in _SCALES:
         made["scale_type"] = scale
     elif scale not in ("", "NONE"):
-        report.add("decide", f"{path}.scaleType", f"{scale}; expected NONE, {listed(_SCALES)}: left out")
+        report.add("decide", f"{path}.scaleType", f"{scale}; expected NONE, {join_or(_SCALES)}: left out")
     return made
 
 

@@ -15,13 +15,13 @@ from accelerators.pipeline.rules import check_images, check_launcher, check_loca
 from accelerators.rules import prediction
 from accelerators.rules.rules import check_job, check_spec
 from localvertex_base.compiled.reader import read_pipeline
-from localvertex_base.userinput.spelling import listed, quoted, snake
+from localvertex_base.userinput.spelling import join_or, quote, snake
 
 _PREDICTION = {
     "DeployModel": ("deployed_model.dedicated_resources", prediction.ONLINE),
     "BatchPredictionJob": ("dedicated_resources", prediction.BATCH),
 }
-"""What a launcher sends -> the path of the machines in it, and their message."""
+"""Payload of a launcher -> the path of the machines in it, and their message."""
 
 _TUNING = ("HyperparameterTuningJob", "HyperparameterTuningJobWithMetrics")
 
@@ -31,13 +31,13 @@ _JUDGED = ("worker_pool_specs", "scheduling", "location", "dedicated_resources")
 
 @dataclass(kw_only=True)
 class Examination:
-    """What was found in a file, and what else the user should know."""
+    """Findings in a file, and further remarks for the user."""
 
     findings: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What was checked with defaults, or not at all; one line each."""
+    """Parts that were checked with defaults, or not at all; one line each."""
     what: str = ""
-    """What the file is, e.g. "compiled pipeline"."""
+    """Kind of the file, e.g. "compiled pipeline"."""
 
 
 def check_pipeline(
@@ -56,7 +56,7 @@ def check_pipeline(
         today: The day for end-of-support dates; None for the real one.
 
     Returns:
-        What is wrong; an empty list when nothing is.
+        Findings; an empty list when nothing is wrong.
 
     Raises:
         UserError: Its dags unfold to too many tasks, or a component contains itself.
@@ -148,7 +148,7 @@ def _check_job(payload: Payload, kind: str, seen: Examination, region: str, cata
 def _in_pipeline(finding: Finding, payload: Payload, reading: Reading) -> Finding:
     in_job = "location" if finding.path == "region" else finding.path
     names = [repr(name) for name in payload.defaults(in_job)]
-    noted = f" (checked with the default of {listed(names, 'and')})" if names else ""
+    noted = f" (checked with the default of {join_or(names, 'and')})" if names else ""
     path = reading.as_written(payload.path_in_file(in_job))
     return replace(finding, path=path, message=finding.message + noted)
 
@@ -169,7 +169,7 @@ def _artifacts(payload: Payload) -> list[Finding]:
 
 
 def _origin(value: object) -> str:
-    return value.origin if isinstance(value, RuntimeValue) else quoted(value)
+    return value.origin if isinstance(value, RuntimeValue) else quote(value)
 
 
 def _not_checked(payload: Payload, path: str, spec: dict[str, Any]) -> Iterator[Finding]:
@@ -212,5 +212,5 @@ def _note_defaults(payload: Payload, seen: Examination) -> None:
         if not isinstance(value.value, (list, dict)) and any(part in at for part in _JUDGED)
     }
     if used:
-        values = ", ".join(f"{name}={quoted(value, 40)}" for name, value in used.items())
+        values = ", ".join(f"{name}={quote(value, 40)}" for name, value in used.items())
         seen.notes.append(f"step {payload.step.name!r}: checked with the defaults of the parameters {values}")

@@ -44,7 +44,7 @@ class Step:
     """Path of the task, e.g. "root.dag.tasks.train"."""
     container: Container
     inputs: dict[str, Value]
-    """What the task is given, and the component's own defaults for the rest."""
+    """Inputs of the task, with the component's own defaults for the rest."""
     given: frozenset[str]
     """Names of the inputs that the task itself sets."""
     is_cached: bool
@@ -55,7 +55,7 @@ class Step:
         names = (name for word in self.container.command for name in _MODULE.findall(word))
         return any(_LAUNCHER in name.partition(_LAUNCHERS)[2][1:] for name in names)
 
-    def filled(self, text: Any) -> Any:
+    def fill(self, text: Any) -> Any:
         """Return the value of a field that may be the placeholder of an input."""
         if not isinstance(text, str) or "{{$" not in text:
             return text
@@ -99,7 +99,7 @@ class Graph:
     _visited: int = 0
 
     def steps(self) -> Iterator[Step]:
-        """Yield every step that runs a container, those of nested dags included.
+        """Yield every step that runs a container, in nested dags too.
 
         Raises:
             UserError: The dags unfold to an unreasonable number of tasks, or one contains itself.

@@ -8,13 +8,13 @@ from typing import Any
 
 from accelerators.job.values import RuntimeValue
 from accelerators.pipeline.graph import Step, Value, as_json, mapping
-from localvertex_base.compiled.payload import INPUT_PARAMETER, decoded
+from localvertex_base.compiled.payload import INPUT_PARAMETER, decode
 
 _LAST = re.compile(r"(^|\.)[^.\[]+$|\[\d+\]$")
 _LOCATION = "{{$.pipeline_google_cloud_location}}"
 
 MACHINE_FIELDS = ("machine_type", "accelerator_type", "accelerator_count")
-"""What decides about a machine; a step with an input of such a name is assumed to plan the machines."""
+"""Inputs that determine a machine; a step with one of them is assumed to plan the machines."""
 
 
 @dataclass(kw_only=True)
@@ -72,28 +72,26 @@ def _upwards(path: str) -> Iterator[str]:
 def build(step: Step) -> Payload | None:
     """Return the job of a step, or None if its payload is not understood."""
     try:
-        template = decoded(step.argument("--payload"))
+        template = decode(step.argument("--payload"))
     except (ValueError, RecursionError):
         return None
     if not isinstance(template, dict):
         return None
     payload = Payload(step=step)
-    payload.job = mapping(_filled(template, payload, ""))
-    location = _filled(step.argument("--location"), payload, "location")
+    payload.job = mapping(_fill(template, payload, ""))
+    location = _fill(step.argument("--location"), payload, "location")
     payload.region = location if isinstance(location, str) else ""
     _add_planned_pools(payload)
     return payload
 
 
-def _filled(value: Any, payload: Payload, path: str, depth: int = 0) -> Any:
+def _fill(value: Any, payload: Payload, path: str, depth: int = 0) -> Any:
     if isinstance(value, str):
         return _text(value, payload, path, depth)
     if isinstance(value, list):
-        return [_filled(item, payload, f"{path}[{index}]", depth) for index, item in enumerate(value)]
+        return [_fill(item, payload, f"{path}[{index}]", depth) for index, item in enumerate(value)]
     if isinstance(value, dict):
-        return {
-            key: _filled(item, payload, f"{path}.{key}" if path else str(key), depth) for key, item in value.items()
-        }
+        return {key: _fill(item, payload, f"{path}.{key}" if path else str(key), depth) for key, item in value.items()}
     return value
 
 
@@ -118,7 +116,7 @@ def _input(name: str, payload: Payload, path: str, depth: int) -> Any:
         return None  # an optional input without a value; kfp leaves it out
     payload.origins[path] = held
     # Older components take lists and mappings as JSON text.
-    return _filled(as_json(held.value), payload, path, depth + 1)
+    return _fill(as_json(held.value), payload, path, depth + 1)
 
 
 def _add_planned_pools(payload: Payload) -> None:

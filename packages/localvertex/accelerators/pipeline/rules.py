@@ -14,7 +14,7 @@ from accelerators.rules.job import Job
 from accelerators.rules.machines import check_accelerator
 from accelerators.rules.regions import check_region
 from localvertex_base.compiled.spec import Container
-from localvertex_base.userinput.spelling import listed
+from localvertex_base.userinput.spelling import join_or
 
 _MAX_STEP_CPUS = 96
 _MAX_STEP_MEMORY_GB = 624
@@ -44,7 +44,7 @@ def _own_location(step: Step, elsewhere: list[str]) -> list[Finding]:
         return []
     found = f"step {step.name!r} has no location and uses the component's default, {held.value}"
     advice = "give it the pipeline's location"
-    message = f"{found}, while the pipeline is in {listed(elsewhere)}; {advice}"
+    message = f"{found}, while the pipeline is in {join_or(elsewhere)}; {advice}"
     if not elsewhere:
         message = f"{found}, wherever the pipeline runs; {advice}"
     return [
@@ -114,7 +114,7 @@ def check_launcher(step: Step, *, trains: bool) -> list[Finding]:
         at = f"{path}.resources"
         findings.append(Finding(rule="launcher-resources", severity="warning", path=at, message=message))
     if step.container.env:
-        names = listed(repr(name) for name in list(step.container.env)[:5])
+        names = join_or(repr(name) for name in list(step.container.env)[:5])
         message = (
             f"set_env_variable on step {step.name!r} ({names}) reaches its launcher only; put env into container_spec"
         )
@@ -170,8 +170,8 @@ def _over_limits(step: Step) -> list[Finding]:
 def _step_accelerator(step: Step, region: str, catalogue: Catalogue, today: date) -> list[Finding]:
     requested = mapping(step.container.resources.get("accelerator"))
     path = f"{step.container.path}.resources.accelerator"
-    kind = step.filled(requested.get("resourceType") or requested.get("type"))
-    count = step.filled(requested.get("resourceCount") or requested.get("count"))
+    kind = step.fill(requested.get("resourceType") or requested.get("type"))
+    count = step.fill(requested.get("resourceCount") or requested.get("count"))
     unknown = next((value for value in (kind, count) if isinstance(value, RuntimeValue)), None)
     if unknown is not None:
         message = f"the accelerator of step {step.name!r}: {unknown.origin}; it is known only at run time, not checked"
@@ -185,9 +185,13 @@ def _step_accelerator(step: Step, region: str, catalogue: Catalogue, today: date
     job = Job(spec=spec, catalogue=catalogue, region=region, today=today)
     check_accelerator(job, job.pools[0], path)
     check_region(job)
-    valid = sorted({one for machine_type in catalogue.carriers(kind) for one in catalogue.counts[machine_type, kind]})
+    valid = sorted(
+        {one for machine_type in catalogue.machines_with(kind) for one in catalogue.counts[machine_type, kind]}
+    )
     if valid and number is not None and number not in valid:
-        message = f"{number} x {kind} on step {step.name!r}; no machine has that many, valid counts are {listed(valid)}"
+        message = (
+            f"{number} x {kind} on step {step.name!r}; no machine has that many, valid counts are {join_or(valid)}"
+        )
         job.note("accelerator-count", "error", f"{path}.count", message, tuple(str(one) for one in valid))
     # The rules of jobs report paths in a job; here each is the path of the accelerator.
     return [f if f.path.startswith(path) else replace(f, path=path) for f in job.findings]

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from accelerators.job.values import RuntimeValue, is_placeholder, known
+from accelerators.job.values import RuntimeValue, is_known, is_placeholder
 from accelerators.rules.job import Job, Pool
-from localvertex_base.userinput.spelling import closest, listed
+from localvertex_base.userinput.spelling import closest, join_or
 
 _MAX_LISTED = 100
 """Maximum number of env entries, and of package URIs, per pool (API reference)."""
@@ -57,8 +57,8 @@ def check_disks(job: Job) -> None:
             continue
         path = f"{pool.path}.disk_spec"
         kind, size_gb = disk.get("boot_disk_type"), disk.get("boot_disk_size_gb")
-        if known(kind) and kind and kind not in _DISK_TYPES:
-            message = f"{kind!r} is not a boot disk type; expected {listed(_DISK_TYPES)}"
+        if is_known(kind) and kind and kind not in _DISK_TYPES:
+            message = f"{kind!r} is not a boot disk type; expected {join_or(_DISK_TYPES)}"
             job.note("disk-type", "error", f"{path}.boot_disk_type", message, closest(str(kind), _DISK_TYPES, 3))
         if isinstance(size_gb, int) and size_gb not in _DISK_SIZES_GB:
             message = f"boot_disk_size_gb is {size_gb}; expected 100 to 64000"

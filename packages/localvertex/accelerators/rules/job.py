@@ -8,8 +8,8 @@ from typing import Any
 from accelerators.catalogue.catalogue import Catalogue
 from accelerators.catalogue.nearest import Demand
 from accelerators.job.finding import Finding, Severity
-from accelerators.job.values import known
-from localvertex_base.userinput.spelling import quoted
+from accelerators.job.values import is_known
+from localvertex_base.userinput.spelling import quote
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,7 +56,7 @@ class Job:
     names: str = ""
     """Display name and labels, as a hint to what the author meant."""
     purpose: str = "custom training"
-    """What the machines are for, `custom training` or `prediction`."""
+    """Purpose of the machines: `custom training` or `prediction`."""
     component: bool = False
     """Whether the launcher of a Google Cloud component creates the job; it drops empty pools."""
     catalogue: Catalogue
@@ -91,7 +91,7 @@ class Job:
         """The strategy under its current name; STANDARD when it is missing or only known at run time."""
         name = self.scheduling.get("strategy")
         new_names = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT", "STRATEGY_UNSPECIFIED": "STANDARD"}
-        return new_names.get(name, name) if isinstance(name, str) and known(name) else "STANDARD"
+        return new_names.get(name, name) if isinstance(name, str) and is_known(name) else "STANDARD"
 
     def demand(self, machine_type: str, accelerator_type: str, accelerator_count: int) -> Demand:
         """Return the requested machine, in the region of this job and with its scheduling strategy."""
@@ -107,5 +107,5 @@ class Job:
     def note(self, rule: str, severity: Severity, path: str, message: str, alternatives: tuple[str, ...] = ()) -> None:
         """Add a finding."""
         # A name from the file may contain line breaks; a message is one line.
-        text = message if message.isprintable() else quoted(message, 400)
+        text = message if message.isprintable() else quote(message, 400)
         self.findings.append(Finding(rule=rule, severity=severity, path=path, message=text, alternatives=alternatives))

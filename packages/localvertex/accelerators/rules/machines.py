@@ -1,13 +1,13 @@
-"""Rules about the machine of a pool: its type, its accelerators and their number; those of TPUs are in tpus.py."""
+"""Rules about the machine of a pool: its type, its accelerators and their number; rules about TPUs are in tpus.py."""
 
 import re
 
 from accelerators.catalogue import nearest
 from accelerators.catalogue.catalogue import has_ended
 from accelerators.catalogue.nearest import SUCCESSORS, TOO_SMALL_FOR_GPUS, Demand
-from accelerators.job.values import RuntimeValue, known
+from accelerators.job.values import RuntimeValue, is_known
 from accelerators.rules.job import Job, Pool
-from localvertex_base.userinput.spelling import closest, listed
+from localvertex_base.userinput.spelling import closest, join_or
 
 _ARM = re.compile(r"a4x-|c4a-")
 """Machines with Arm CPUs."""
@@ -23,7 +23,7 @@ def check_machines(job: Job) -> None:
         check_accelerator(job, pool, path)
         if is_machine and job.catalogue.machines[pool.machine["machine_type"]].kind == "tpu-only":
             continue  # see tpus.py
-        if _given_together(job, pool, path) and is_machine:
+        if _check_together(job, pool, path) and is_machine:
             _fits(job, pool, path)
             _cpu_architecture(job, pool)
 
@@ -35,7 +35,7 @@ def _machine_type(job: Job, pool: Pool, path: str) -> bool:
         message = "machine_type is missing; every pool needs one, e.g. n1-standard-4"
         job.note("machine-type", "error", path, message)
         return False
-    if not known(name):
+    if not is_known(name):
         return False
     if name not in job.catalogue.machines:
         message = f"{name!r} is not a machine type for {job.purpose}; choose one from `{job.table}`"
@@ -73,7 +73,7 @@ def check_accelerator(job: Job, pool: Pool, path: str) -> None:
         message = f"{entry.name} is not offered for {job.purpose}; choose another accelerator"
         job.note("accelerator-type", "error", path, message, _near(job, pool))
     elif entry.end_of_support is not None:
-        successors = listed(SUCCESSORS.get(entry.name, ("another accelerator",))[:2])
+        successors = join_or(SUCCESSORS.get(entry.name, ("another accelerator",))[:2])
         message = f"support for {entry.name} ends on {entry.end_of_support}; plan to move to {successors}"
         job.note("end-of-support", "warning", path, message)
 
@@ -81,7 +81,7 @@ def check_accelerator(job: Job, pool: Pool, path: str) -> None:
 def _unknown_accelerator(job: Job, pool: Pool, path: str) -> None:
     names = [name for name, entry in job.catalogue.accelerators.items() if entry.for_training]
     meant = _meant(pool.accelerator, names)
-    hint = f"did you mean {listed(meant)}?" if meant else "names are in capitals, e.g. NVIDIA_TESLA_T4"
+    hint = f"did you mean {join_or(meant)}?" if meant else "names are in capitals, e.g. NVIDIA_TESLA_T4"
     message = f"{pool.accelerator!r} is not an accelerator type of the API; {hint}"
     job.note("accelerator-type", "error", path, message, _near(job, pool, meant[0]) if len(meant) == 1 else meant)
 
@@ -104,7 +104,7 @@ def _near(job: Job, pool: Pool, accelerator: str = "") -> tuple[str, ...]:
     return nearest.combinations(job.catalogue, demand)
 
 
-def _given_together(job: Job, pool: Pool, path: str) -> bool:
+def _check_together(job: Job, pool: Pool, path: str) -> bool:
     """Check that type and count come together; return whether they can be compared with the machine."""
     machine = pool.machine
     count = machine.get("accelerator_count")
@@ -130,7 +130,7 @@ def _counts(job: Job, pool: Pool) -> tuple[str, ...]:
 def _on_machine(job: Job, machine: object, count: int) -> tuple[str, ...]:
     return tuple(
         str(Demand(machine_type=str(machine), accelerator_type=accelerator, accelerator_count=count, today=job.today))
-        for accelerator in (job.catalogue.carried_by(machine) if isinstance(machine, str) else ())
+        for accelerator in (job.catalogue.accelerators_of(machine) if isinstance(machine, str) else ())
         if count in job.catalogue.counts[str(machine), accelerator]
         and not has_ended(job.catalogue.accelerators[accelerator], job.today)
     )[:3]
@@ -148,7 +148,7 @@ def _fits(job: Job, pool: Pool, path: str) -> None:
     if not valid:
         _cannot_be_attached(job, pool, path)
     elif count not in valid:
-        message = f"{count} x {accelerator} on {machine}; this machine type supports {listed(valid)} per replica"
+        message = f"{count} x {accelerator} on {machine}; this machine type supports {join_or(valid)} per replica"
         alternatives = nearest.combinations(job.catalogue, job.demand(machine, accelerator, count))
         job.note("accelerator-count", "error", f"{path}.accelerator_count", message, alternatives)
     elif machine == TOO_SMALL_FOR_GPUS:
@@ -167,9 +167,10 @@ def _may_go_without(job: Job, machine: str, path: str) -> None:
     if job.catalogue.machines[machine].kind != "gpu-only":
         return
     own = [
-        (accelerator, job.catalogue.counts[machine, accelerator]) for accelerator in job.catalogue.carried_by(machine)
+        (accelerator, job.catalogue.counts[machine, accelerator])
+        for accelerator in job.catalogue.accelerators_of(machine)
     ]
-    always = listed(f"{counts[0]} x {accelerator}" for accelerator, counts in own if counts)
+    always = join_or(f"{counts[0]} x {accelerator}" for accelerator, counts in own if counts)
     message = f"{machine} always has {always}; set accelerator_type and accelerator_count to match"
     offers = tuple(f"{machine} with {counts[0]} x {accelerator}" for accelerator, counts in own if counts)
     job.note("accelerator-required", "error", path, message, offers)
@@ -180,8 +181,8 @@ def _cannot_be_attached(job: Job, pool: Pool, path: str) -> None:
     entry = job.catalogue.accelerators[accelerator]
     if has_ended(entry, job.today) or (not entry.for_training and entry.is_gpu):
         return  # check_accelerator has reported it, with replacements
-    carried = job.catalogue.carried_by(machine)
-    instead = f"it supports {listed(carried)}" if carried else "it supports no accelerators"
+    carried = job.catalogue.accelerators_of(machine)
+    instead = f"it supports {join_or(carried)}" if carried else "it supports no accelerators"
     message = f"{accelerator} cannot be attached to {machine}: {instead}"
     demand = job.demand(machine, accelerator, pool.machine["accelerator_count"])
     alternatives = nearest.combinations(job.catalogue, demand)

@@ -1,6 +1,6 @@
 """Rules about the worker pools of a job: their number, their order, their roles and their replicas."""
 
-from accelerators.job.values import RuntimeValue, known
+from accelerators.job.values import RuntimeValue, is_known
 from accelerators.rules.job import Job, Pool
 
 _ROLES = ("primary", "workers", "parameter servers", "evaluators")
@@ -72,12 +72,12 @@ def _reduction_server(job: Job, pool: Pool) -> None:
         message = f"Reduction Server with {pool.accelerator}; it needs no GPU, so use n1-highcpu-16 without one"
         job.note("reduction-server", "error", f"{pool.path}.machine_spec", message, ("n1-highcpu-16",))
     else:
-        _reducing_workers(job, pool)
+        _num_reducers(job, pool)
 
 
-def _reducing_workers(job: Job, pool: Pool) -> None:
+def _num_reducers(job: Job, pool: Pool) -> None:
     workers = [other for other in job.pools if other.index in (0, 1)]
-    on_gpu = [other.accelerator or not known(other.machine.get("accelerator_type", "")) for other in workers]
+    on_gpu = [other.accelerator or not is_known(other.machine.get("accelerator_type", "")) for other in workers]
     if not all(on_gpu) or not any(other.index == 1 for other in workers):
         message = (
             "pool 2 is a Reduction Server, which serves only GPU workers that reduce with NCCL, "

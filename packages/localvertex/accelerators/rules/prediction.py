@@ -1,4 +1,4 @@
-"""Rules about the machines of deployed models and batch predictions, which are not those of custom training."""
+"""Rules about the machines of deployed models and batch predictions, which differ from custom training."""
 
 from dataclasses import replace
 from datetime import date

@@ -14,7 +14,7 @@ def check_region(job: Job) -> None:
     """Check the region of the job and every accelerator in it; without a region, check only the same-zone rule."""
     if job.region and _is_training_region(job):
         for pool in job.pools:
-            _offered(job, pool.accelerator, f"{pool.path}.machine_spec.accelerator_type")
+            _is_offered(job, pool.accelerator, f"{pool.path}.machine_spec.accelerator_type")
     _same_zone(job)
 
 
@@ -32,7 +32,7 @@ def _is_training_region(job: Job) -> bool:
     return True
 
 
-def _offered(job: Job, accelerator: str, path: str) -> None:
+def _is_offered(job: Job, accelerator: str, path: str) -> None:
     kind = job.catalogue.accelerators.get(accelerator)
     if kind is None or has_ended(kind, job.today):
         return  # the rules about machines have reported it, with replacements

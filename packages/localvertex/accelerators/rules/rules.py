@@ -99,7 +99,7 @@ def check_job(
         component: Whether the launcher of a Google Cloud component creates the job.
 
     Returns:
-        The findings of the reading, then those of the rules.
+        Findings from reading, followed by findings from the rules.
     """
     whole = is_custom_job(job)
     fields = reading.message(job, "CustomJob" if whole else "CustomJobSpec", "")
@@ -139,7 +139,7 @@ def check_spec(
         names: Display name and labels, as a hint to what the author meant.
 
     Returns:
-        The findings of the reading, then those of the rules.
+        Findings from reading, followed by findings from the rules.
     """
     job = Job(
         spec=spec,

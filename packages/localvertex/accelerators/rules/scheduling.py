@@ -5,9 +5,9 @@ import re
 from accelerators.catalogue import nearest
 from accelerators.job.schema import ENUMS
 from accelerators.job.shape import seconds
-from accelerators.job.values import known
+from accelerators.job.values import is_known
 from accelerators.rules.job import Job, Pool
-from localvertex_base.userinput.spelling import closest, listed
+from localvertex_base.userinput.spelling import closest, join_or
 
 _MAX_FLEX_START_SECONDS = 7 * 24 * 3600
 """A FLEX_START job runs for at most 7 days (page on Dynamic Workload Scheduler, 2026-07-23)."""
@@ -23,8 +23,8 @@ def check_scheduling(job: Job) -> None:
     """Check the scheduling of the job against its machines."""
     path = f"{job.prefix}scheduling"
     name = job.scheduling.get("strategy")
-    if known(name) and name not in ENUMS["Strategy"]:
-        message = f"{name!r} is not a scheduling strategy; expected {listed(_CURRENT)}"
+    if is_known(name) and name not in ENUMS["Strategy"]:
+        message = f"{name!r} is not a scheduling strategy; expected {join_or(_CURRENT)}"
         near = closest(str(name), _CURRENT)
         job.note("scheduling-strategy", "error", f"{path}.strategy", message, near or _CURRENT)
         return
@@ -33,7 +33,7 @@ def check_scheduling(job: Job) -> None:
         job.note("scheduling-deprecated", "warning", f"{path}.strategy", message, (_DEPRECATED[name],))
     if job.scheduling_strategy == "FLEX_START":
         _flex_start(job, path)
-    elif known(name) or name is None:
+    elif is_known(name) or name is None:
         _wait_is_unused(job, path)
     _restarts(job, path)
     for pool in job.pools:
@@ -57,7 +57,7 @@ def _flex_start(job: Job, path: str) -> None:
 
 
 def _flex_start_accelerator(job: Job, pool: Pool) -> None:
-    if pool.machine.get("accelerator_type") is not None and not known(pool.machine["accelerator_type"]):
+    if pool.machine.get("accelerator_type") is not None and not is_known(pool.machine["accelerator_type"]):
         return
     entry = job.catalogue.accelerators.get(pool.accelerator)
     path = f"{pool.path}.machine_spec.accelerator_type"
@@ -69,7 +69,7 @@ def _flex_start_accelerator(job: Job, pool: Pool) -> None:
     elif (entry is None and pool.accelerator == "") or (entry is not None and entry.flex_start != "yes"):
         able = [name for name, kind in job.catalogue.accelerators.items() if kind.flex_start == "yes"]
         found = pool.accelerator or "a machine without a GPU"
-        message = f"FLEX_START does not cover {found}; use {listed(able)}"
+        message = f"FLEX_START does not cover {found}; use {join_or(able)}"
         count = pool.machine.get("accelerator_count")
         demand = job.demand(
             str(pool.machine.get("machine_type", "")), pool.accelerator, count if isinstance(count, int) else 1
@@ -109,7 +109,7 @@ def _restarts(job: Job, path: str) -> None:
         )
         job.note("spot-without-restart", "warning", restart_path, message)
     wants_spot = any(word in job.names.casefold() for word in ("spot", "preempt"))
-    is_standard = known(job.scheduling.get("strategy", "")) and job.scheduling_strategy == "STANDARD"
+    is_standard = is_known(job.scheduling.get("strategy", "")) and job.scheduling_strategy == "STANDARD"
     if restart is True and is_standard and (replicas == 1 or wants_spot):
         message = (
             "restart_job_on_worker_restart restarts all replicas when one restarts, but requests no Spot machines; "
@@ -122,9 +122,9 @@ def _reservation(job: Job, pool: Pool) -> None:
     affinity = pool.machine.get("reservation_affinity")
     path = f"{pool.path}.machine_spec.reservation_affinity"
     kind = affinity.get("reservation_affinity_type") if isinstance(affinity, dict) else None
-    if known(kind) and kind not in ENUMS["ReservationType"]:
+    if is_known(kind) and kind not in ENUMS["ReservationType"]:
         names = list(ENUMS["ReservationType"])[1:]
-        message = f"{kind!r} is not a reservation affinity type; expected {listed(names)}"
+        message = f"{kind!r} is not a reservation affinity type; expected {join_or(names)}"
         job.note("reservation", "error", f"{path}.reservation_affinity_type", message, closest(str(kind), names))
         return
     reserved = kind in ("ANY_RESERVATION", "SPECIFIC_RESERVATION")
@@ -140,11 +140,11 @@ def _reservation(job: Job, pool: Pool) -> None:
             "SPECIFIC_RESERVATION names no reservation; set key to compute.googleapis.com/reservation-name, and values"
         )
         job.note("reservation", "error", path, message)
-    _reserved_elsewhere(job, affinity, path)
-    _scarce(job, pool, path, reserved=reserved or (kind is not None and not known(kind)))
+    _check_reservation_region(job, affinity, path)
+    _scarce(job, pool, path, reserved=reserved or (kind is not None and not is_known(kind)))
 
 
-def _reserved_elsewhere(job: Job, affinity: object, path: str) -> None:
+def _check_reservation_region(job: Job, affinity: object, path: str) -> None:
     """Check that a reservation is in the job's region; its machines are in one zone of it."""
     names = affinity.get("values") if isinstance(affinity, dict) else None
     for name in names if isinstance(names, list) else ():
@@ -163,7 +163,7 @@ def _scarce(job: Job, pool: Pool, path: str, *, reserved: bool) -> None:
     if "required" in entry.capacity:
         message = f"{entry.name} is only available with a shared reservation; add reservation_affinity"
         job.note("reservation", "error", path, message)
-    elif job.scheduling_strategy == "STANDARD" and known(job.scheduling.get("strategy", "")):
+    elif job.scheduling_strategy == "STANDARD" and is_known(job.scheduling.get("strategy", "")):
         message = (
             f"{entry.name} is rarely available without a reservation; use SPOT, FLEX_START or a shared reservation"
         )

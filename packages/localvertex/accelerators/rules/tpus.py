@@ -3,7 +3,7 @@
 import math
 import re
 
-from accelerators.job.values import known
+from accelerators.job.values import is_known
 from accelerators.rules.job import Job, Pool
 
 _SLICES = ("TPU_V2", "TPU_V3")
@@ -22,7 +22,7 @@ def check_tpus(job: Job) -> None:
         if is_pod and job.scheduling_strategy == "SPOT":
             message = "SPOT is not available for TPU pods, only for the TPUs of one host; use STANDARD"
             job.note("tpu", "error", f"{job.prefix}scheduling.strategy", message, ("STANDARD",))
-        if known(pool.replica_count) and pool.replica_count != 1:
+        if is_known(pool.replica_count) and pool.replica_count != 1:
             message = f"replica_count is {pool.replica_count}; a TPU pool needs exactly 1"
             job.note("tpu", "error", f"{pool.path}.replica_count", message)
     if with_tpus and len(job.pools) > 1:
@@ -30,8 +30,8 @@ def check_tpus(job: Job) -> None:
         message = f"found {len(job.pools)} pools; a job with TPUs has one pool with one replica, so remove the others"
         job.note("tpu", "error", other.path, message)
     for pool in job.pools:
-        is_known = pool.machine.get("machine_type") in job.catalogue.machines
-        if pool not in with_tpus and pool.machine.get("tpu_topology") and is_known:
+        is_listed = pool.machine.get("machine_type") in job.catalogue.machines
+        if pool not in with_tpus and pool.machine.get("tpu_topology") and is_listed:
             message = f"{pool.machine['machine_type']} has no TPUs; remove tpu_topology or choose a TPU machine"
             job.note("tpu", "error", f"{pool.path}.machine_spec.tpu_topology", message)
 
@@ -44,8 +44,8 @@ def _is_tpu(job: Job, pool: Pool) -> bool:
 def _cloud_tpu(job: Job, pool: Pool, path: str) -> bool:
     """Check the accelerator of a cloud-tpu machine; return whether it is a pod."""
     accelerator, count = (pool.machine.get(key) for key in ("accelerator_type", "accelerator_count"))
-    right_type = accelerator in _SLICES or (accelerator is not None and not known(accelerator))
-    right_count = (count is not None and not known(count)) or (
+    right_type = accelerator in _SLICES or (accelerator is not None and not is_known(accelerator))
+    right_count = (count is not None and not is_known(count)) or (
         isinstance(count, int) and (count == _CHIPS_OF_A_HOST or (count > 0 and count % 32 == 0))
     )
     if not (right_type and right_count):

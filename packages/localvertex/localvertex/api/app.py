@@ -21,7 +21,7 @@ from localvertex.api.rest import known_methods
 from localvertex.api.rest.call import Call, Location, content_of
 from localvertex.api.rest.errors import error_body
 from localvertex.api.rest.guard import Guard
-from localvertex.api.rest.json_response import JsonResponse, answered
+from localvertex.api.rest.json_response import JsonResponse, response_of
 from localvertex.api.rest.known_methods import KnownMethod
 
 Method = Callable[[Call], dict[str, Any] | Response]
@@ -37,7 +37,7 @@ _API, _OPERATIONS_API = "/{api:api}", "/{api:ui}"
 
 
 class RequestHandler(Protocol):
-    """What answers the requests."""
+    """The services that answer the requests."""
 
     unserved: str
     """The answer to a call of Vertex AI that it does not have; `{name}` is the method."""
@@ -95,7 +95,7 @@ def application(service: RequestHandler, access: Access, beside: Beside = lambda
     """Build the application.
 
     Args:
-        service: What answers the requests.
+        service: The services that answer the requests.
         access: Who may call.
         beside: Entered with the application while the service is open.
     """
@@ -139,7 +139,7 @@ def _endpoint(method: Method, limiter: CapacityLimiter | None = None) -> Endpoin
     async def respond(request: Request) -> Response:
         body = await request.body()
         # A large body is parsed and answered in a thread, so that other requests do not wait for it.
-        return await to_thread.run_sync(answered, lambda: method(_call_of(request, body)), limiter=limiter)
+        return await to_thread.run_sync(response_of, lambda: method(_call_of(request, body)), limiter=limiter)
 
     return respond
 

@@ -1,4 +1,4 @@
-"""What each command does; `run` is in run.py."""
+"""The commands; `run` is in run.py."""
 
 import argparse
 import shutil
@@ -52,7 +52,7 @@ def _show_command(options: argparse.Namespace) -> int:
 
 
 def _logs_command(options: argparse.Namespace) -> int:
-    """Run `logs`: print the log of one task, or of all tasks that have one."""
+    """Run `logs`: print the log of one step, or of all steps that have one."""
     if options.follow:
         follow.follow(options.work_dir, options.run, options.task, lambda text: print(text, end="", flush=True))
         return 0
@@ -77,7 +77,7 @@ def _clean_command(options: argparse.Namespace) -> int:
         raise UserError("clean asks for confirmation and found no terminal; add --yes to remove, or --dry-run to list")
     every = find_all(options.work_dir)
     named = {each.run_dir: each for each in (find(options.work_dir, name) for name in options.runs)}
-    # A damaged record may belong to another program; only its name says that it is meant.
+    # A damaged record may belong to another program; only its name identifies it.
     wanted = list(named.values()) or [each for each in every if not each.problem]
     planned = removal.plan(options.work_dir, wanted, every)
     if named and planned.kept:
@@ -86,12 +86,14 @@ def _clean_command(options: argparse.Namespace) -> int:
     kept = planned.kept | {each.run_dir: "its record cannot be read" for each in every if each.problem and not named}
     for run_dir, reason in kept.items():
         print(f"keeping {run_dir}: {reason}")
-    caches = _unused([options.work_dir / record.PRIVATE], options.work_dir, every) if options.cache else []
-    prepared = _unused(removal.prepared_folders(options.work_dir), options.work_dir, every) if options.prepared else []
+    caches = _unused_folders([options.work_dir / record.PRIVATE], options.work_dir, every) if options.cache else []
+    prepared = (
+        _unused_folders(removal.prepared_folders(options.work_dir), options.work_dir, every) if options.prepared else []
+    )
     return _remove_all([*planned.removed], caches, prepared, options)
 
 
-def _unused(found: list[Path], work_dir: Path, every: list[Found]) -> list[Path]:
+def _unused_folders(found: list[Path], work_dir: Path, every: list[Found]) -> list[Path]:
     """Return the folders that exist, unless a run or the endpoint may use them."""
     found = [path for path in found if path.is_dir()]
     if not any(map(record.is_running, [work_dir / "api", *(each.run_dir for each in every)])):
@@ -145,7 +147,7 @@ def _agrees(question: str) -> bool:
 
 
 def _console_command(options: argparse.Namespace) -> int:
-    """Run `console`: open the console of the server that uses the work directory, or serve until stopped."""
+    """Run `console`: open the console of the server that uses the work folder, or serve until stopped."""
     _check_serve_is_installed(options.command)
     from localvertex.console import opening
 

@@ -80,7 +80,7 @@ def _start_run(options: argparse.Namespace, run_options: Options) -> dict[str, A
         raise UserError("nothing to run: give a compiled FILE, or --resume RUN")
     file = open_file(options.file, run_options)
     declared = file.pipeline.root.input_parameters
-    values = parameters.given(declared, options.parameter, options.parameter_file)
+    values = parameters.read_given(declared, options.parameter, options.parameter_file)
     artifacts = input_artifacts.from_options(options.input_artifact)
     return runs.run(file, parameters=values, artifacts=artifacts, options=run_options, display=_display())
 

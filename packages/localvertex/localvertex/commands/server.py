@@ -42,15 +42,15 @@ def serve(
     """Serve until SIGINT or SIGTERM, and stop what runs before returning.
 
     Args:
-        options: How to run the jobs that it receives, in which work directory.
+        options: How to run the jobs that it receives, in which work folder.
         port: The port; 0 for a free one, None for the default or a free one.
         grpc_port: The port for gRPC; 0 for a free one, None for the one after `port` or a free one.
         time_factor: Speed-up of the schedule clock.
-        needs_token: Whether each call needs the token of the work directory.
+        needs_token: Whether each call needs the token of the work folder.
         when_started: Called with the address of the server.
 
     Raises:
-        UserError: The port or the work directory is in use.
+        UserError: The port or the work folder is in use.
     """
 
     def log(text: str) -> None:
@@ -65,13 +65,13 @@ def serve(
     if run_folder.is_open_to_others(work_dir):
         log(f"warning: other users of this machine can open {work_dir}; to prevent it: chmod 700 {work_dir}")
     if foreign := run_folder.of_other_user(work_dir):
-        log(f"warning: {foreign} belongs to another user, who can run code as you; use a work directory of your own")
+        log(f"warning: {foreign} belongs to another user, who can run code as you; use a work folder of your own")
     token = token_file.prepare(work_dir, log) if needs_token else ""
     access = Access(token, steps=steps)
     with _listen(port) as listener:
         rpc = RpcServer(work_dir / "api" / "grpc", log, seconds=REQUEST_SECONDS, allows=access.allows)
         config = uvicorn.Config(
-            application(service, access, rpc.serving),
+            application(service, access, rpc.serve),
             http=Connection,
             backlog=BACKLOG,
             lifespan="on",
@@ -85,7 +85,7 @@ def serve(
         token_file.publish(work_dir, url)
         steps.listens_at(url)
         started = _STARTED.format(
-            work_dir=str(options.work_dir), url=url, page=session.printed(url, token, options.work_dir)
+            work_dir=str(options.work_dir), url=url, page=session.printed_address(url, token, options.work_dir)
         )
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             clients = runner.run(rpc.bind(grpc_port, rest_port=port or 0))

@@ -1,4 +1,4 @@
-"""The API's collections and pages over one work directory, and their methods by path."""
+"""The API's collections and pages over one work folder, and their methods by path."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -17,7 +17,7 @@ from localvertex.api.rest.storage.storage import Storage
 from localvertex.api.rest.store import Store
 from localvertex.api.schedules.clock import Clock
 from localvertex.api.schedules.schedules import Schedules
-from localvertex.api.steps.offered import Method, Methods, Offered
+from localvertex.api.steps.collections import Method, Methods, StepApi
 from localvertex.api.tensorboards import service as tensorboards
 from localvertex.console.console import Console
 from localvertex.containers.serving.machine import Machine
@@ -51,13 +51,13 @@ class Service:
         self.pipeline_jobs = PipelineJobs(self._store, self.operations, log, options, self.metadata.runs)
         self.custom_jobs = CustomJobs(self._store, self.operations, log, options)
         self._credentials = NoCredentials()
-        self._processes = Processes(grace_seconds=_GRACE_SECONDS, secrets=self._credentials.secrets.known)
+        self._processes = Processes(grace_seconds=_GRACE_SECONDS, secrets=self._credentials.secrets.spellings)
         deployments = self._deployments(options, log)
         self.schedules = Schedules(
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log
         )
         self.console = Console(self._store, self.pipeline_jobs, self.custom_jobs, self.schedules, deployments)
-        self.offered = Offered(self._store, self.operations, deployments, self.console.models.trial.stop)
+        self.step_api = StepApi(self._store, self.operations, deployments, self.console.models.trial.stop)
         self.storage = Storage(self.custom_jobs.buckets, self._store.folder / "uploads")
         self._held = ExitStack()
 
@@ -73,7 +73,7 @@ class Service:
         return Deployments(machine, log)
 
     def hold(self) -> None:
-        """Lock the work directory for this server.
+        """Lock the work folder for this server.
 
         Raises:
             UserError: Another server uses it.
@@ -96,7 +96,7 @@ class Service:
         self.pipeline_jobs.close()
         self.custom_jobs.threads.close()
         self.stop_deployments()
-        self.offered.close()
+        self.step_api.close()
         self._credentials.close()
         self._store.close()
         self._held.close()
@@ -127,7 +127,7 @@ class Service:
                 "resume": ("POST", "/{id:id}:resume", self.schedules.resume),
             },
             "tensorboards": tensorboards.methods(self._store, self.operations),
-            **self.offered.collections,
+            **self.step_api.collections,
         }
 
 

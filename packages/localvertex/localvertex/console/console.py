@@ -25,7 +25,7 @@ from localvertex.console.schedules.routes import ScheduleRoutes
 
 
 class Console:
-    """The console of one work directory.
+    """The console of one work folder.
 
     Args:
         store: The records of the server.
@@ -62,6 +62,6 @@ class Console:
 
     @property
     def routes(self) -> list[Route]:
-        """The page's files, those of runs, and the local routes."""
+        """The files of the page and of runs, and the local routes."""
         local = [route for part in self._parts for route in routes_of(part)]
         return [*static.routes(), *self._files.routes, *local]

@@ -9,11 +9,11 @@ from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs.outputs import Content, RunOutputs, exists
 
 _MAX_DATASETS, _MAX_RUNS = 100, 20
-"""What is shown of one name or source: its newest datasets, and of each its newest runs."""
+"""Most rows per name or source: its newest datasets, and the newest runs of each."""
 
 
 class Datasets:
-    """The datasets of a work directory.
+    """The datasets of a work folder.
 
     Args:
         store: The records of the server, whose index has the outputs of all runs.
@@ -41,7 +41,7 @@ class Datasets:
         written.sort(key=lambda each: (str(each["time"]), each["run"]))
         rows = [self._dataset([*same]) for _, same in groupby(written, key=lambda each: each["fingerprint"])]
         for before, now in pairwise(rows):
-            now["changed"] = _changed(before["metadata"], now["metadata"])
+            now["changed"] = _changes(before["metadata"], now["metadata"])
             now["before"] = before["fingerprint"]
         return {"title": title, "num_datasets": len(rows), "datasets": rows[: -_MAX_DATASETS - 1 : -1]}
 
@@ -67,7 +67,7 @@ class Datasets:
         return [each for each in dataset["pages"] if exists(self._work_dir, each)]
 
 
-def _changed(before: Content, now: Content) -> list[Content]:
+def _changes(before: Content, now: Content) -> list[Content]:
     """Return the entries of the metadata that differ."""
     names = [*dict.fromkeys([*now, *before])]
     return [

@@ -26,7 +26,7 @@ SANDBOX = {
 _CHUNK_BYTES = 1 << 20
 
 
-def shown(file: Path, media_type: str) -> Response:
+def viewable_file(file: Path, media_type: str) -> Response:
     """Return a file that the browser shows.
 
     Raises:

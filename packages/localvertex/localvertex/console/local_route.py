@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from localvertex.api.rest.call import content_of
-from localvertex.api.rest.json_response import answered
+from localvertex.api.rest.json_response import response_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ def routes_of(part: object) -> list[Route]:
 def _route(answer: Answer, http_method: str, path: str) -> Route:
     async def respond(request: Request) -> Response:
         body = await request.body()
-        return await run_in_threadpool(answered, lambda: answer(_call_of(request, body)))
+        return await run_in_threadpool(response_of, lambda: answer(_call_of(request, body)))
 
     return Route(path, respond, methods=[http_method])
 

@@ -1,4 +1,4 @@
-"""`localvertex console`: find the running server of a work directory, and open its address in the browser."""
+"""`localvertex console`: find the running server of a work folder, and open its address in the browser."""
 
 import html
 import threading
@@ -30,7 +30,7 @@ _REDIRECT = """\
 
 
 def use_running(work_dir: Path, *, opens_browser: bool) -> bool:
-    """Show the console of the server that uses a work directory, and return whether there is one.
+    """Show the console of the server that uses a work folder, and return whether there is one.
 
     Raises:
         UserError: The server does not answer.
@@ -38,7 +38,7 @@ def use_running(work_dir: Path, *, opens_browser: bool) -> bool:
     url = _running(work_dir)
     if url:
         print(f"a running server uses {work_dir}; the options of this command have no effect on it")
-        print(f"  in a browser: {session.printed(url, _token(work_dir), work_dir)}", flush=True)
+        print(f"  in a browser: {session.printed_address(url, _token(work_dir), work_dir)}", flush=True)
         thread = open_in_browser(work_dir, url) if opens_browser else None
         if thread is not None:
             thread.join()
@@ -46,7 +46,7 @@ def use_running(work_dir: Path, *, opens_browser: bool) -> bool:
 
 
 def _running(work_dir: Path) -> str:
-    """Return the address of the server that uses a work directory, empty when there is none.
+    """Return the address of the server that uses a work folder, empty when there is none.
 
     Raises:
         UserError: The server does not answer.
@@ -69,7 +69,7 @@ def open_in_browser(work_dir: Path, url: str) -> threading.Thread | None:
     address with the token.
 
     Args:
-        work_dir: The work directory of the server.
+        work_dir: The work folder of the server.
         url: Its address.
     """
     if linux.has_no_screen():
@@ -96,7 +96,7 @@ def _answers(url: str, token: str) -> bool:
 
 
 def _token(work_dir: Path) -> str:
-    """Return the token of a work directory, empty when there is none that only this user knows."""
+    """Return the token of a work folder, empty when there is none that only this user knows."""
     try:
         return token_file.read(work_dir)
     except token_file.Unusable:

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from localvertex.console.file_responses import COMMON, SANDBOX, download, shown
+from localvertex.console.file_responses import COMMON, SANDBOX, download, viewable_file
 from localvertex.show import report
 from localvertex.show.jinja import templates
 from localvertex.store import record
@@ -30,14 +30,14 @@ _TYPES = {
     ".gif": "image/gif",
     ".webp": "image/webp",
 }
-"""What browsers may show as more than text, under the policy of the sandbox."""
+"""Content types that browsers may render, under the policy of the sandbox."""
 
 
 class RunFiles:
-    """The files below the runs of a work directory.
+    """The files below the runs of a work folder.
 
     Args:
-        work_dir: The work directory.
+        work_dir: The work folder.
     """
 
     def __init__(self, work_dir: Path) -> None:
@@ -45,7 +45,7 @@ class RunFiles:
 
     @property
     def routes(self) -> list[Route]:
-        """The folders of the work directory, so that links between files work here, too."""
+        """The folders of the work folder, so that links between files work here, too."""
 
         async def model(request: Request) -> Response:
             # Pages of runs link to the folder of a model's version.
@@ -63,7 +63,7 @@ class RunFiles:
     def _respond(self, request: Request) -> Response:
         run_id, path = request.path_params["id"], request.path_params["path"]
         try:
-            found = self._found(run_id, path)
+            found = self._find(run_id, path)
             if "download" in request.query_params and found.is_file():
                 return download(found)
             if found.stat().st_size > _MAX_SHOWN_BYTES and found.is_file():
@@ -74,7 +74,7 @@ class RunFiles:
         except (OSError, ValueError):  # a null byte, a long name, a loop of links, a file that was just removed
             return Response(f"the run {run_id} has no file {path[:300]!r}", 404, SANDBOX, "text/plain")
 
-    def _found(self, run_id: str, path: str) -> Path:
+    def _find(self, run_id: str, path: str) -> Path:
         """Return a file or a folder of a run.
 
         Raises:
@@ -103,7 +103,7 @@ def _entry(found: Path) -> Response:
     if found.is_dir():
         names = sorted(f"{each.name}/" if each.is_dir() else each.name for each in found.iterdir())
         return Response("\n".join(names).encode(errors="replace"), headers=SANDBOX, media_type="text/plain")
-    return shown(found, _TYPES.get(found.suffix.lower(), "text/plain"))
+    return viewable_file(found, _TYPES.get(found.suffix.lower(), "text/plain"))
 
 
 def _too_large(file: Path) -> Response:

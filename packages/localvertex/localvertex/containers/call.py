@@ -17,7 +17,7 @@ class ContainerCommand:
     env: Mapping[str, str]
     """All variables of the process, including the user's."""
     declared: frozenset[str]
-    """Names of the variables that the container must get: those of the pipeline and of the service."""
+    """Names of the pipeline's and the service's variables, which the container must get."""
     folder: Path
     """The working directory of a command on this machine; writable."""
     temporary: Path

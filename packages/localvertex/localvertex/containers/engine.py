@@ -143,7 +143,7 @@ def _mounts(call: ContainerCommand) -> list[str]:
     words = []
     for path in call.readable:
         words += _mount(path, path, "readonly")
-    # An unusual work directory is reached through a link in the temporary folder.
+    # An unusual work folder is reached through a link in the temporary folder.
     for path in (call.folder, call.temporary, *call.writable):
         words += _mount(path, path)
     return words + (

@@ -1,4 +1,4 @@
-"""What Python needs from this machine to run in the sandbox: its prefix, its packages and localvertex's files."""
+"""Files that Python needs to run in the sandbox: its prefix, its packages and localvertex's files."""
 
 import os
 import site
@@ -25,14 +25,14 @@ def search_path() -> list[str]:
     given = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(each)]
     packages = [*site.getsitepackages(), site.getusersitepackages()]
     known = {os.path.realpath(each) for each in (*given, *packages, *_linked(packages))}
-    # Python adds the current folder, or that of the script, in front.
+    # Python adds the current folder, or the script's, in front.
     script = getattr(sys.modules.get("__main__"), "__file__", None) or ""
     added = {os.path.realpath(os.getcwd()), os.path.realpath(os.path.dirname(script))} - known
     return [*given, *(each for each in sys.path if each and os.path.realpath(each) not in added)]
 
 
 def _linked(packages: list[str]) -> list[str]:
-    """Return the folders that `.pth` files name, such as that of a project that is installed in place."""
+    """Return the folders that `.pth` files name, for example of a project that is installed in place."""
     files = [file for each in packages for file in sorted(Path(each).glob("*.pth"))]
     lines = [line.strip() for file in files for line in file.read_text("utf-8", "replace").splitlines()]
     return [line for line in lines if os.path.isabs(line)]

@@ -1,4 +1,4 @@
-"""What a confined command leaves for programs outside: links out of its folder and special files are removed.
+"""Remove links out of its folder and special files that a confined command left for programs outside.
 
 `localvertex` reads and writes in the folder of a step after its command has ended: logs, outputs, further attempts.
 It would follow a link that the command itself could not follow, and would block on a pipe.

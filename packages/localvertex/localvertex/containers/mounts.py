@@ -11,7 +11,7 @@ from localvertex.containers.call import inside
 _RECORD = "run.json"
 
 _NOT_RUNS = ("models", "endpoints", "api")
-"""Folders of the work directory that only localvertex writes: the registry, endpoints and the records of the API."""
+"""Folders of the work folder that only localvertex writes: the registry, endpoints and the records of the API."""
 
 _OF_THE_SANDBOX = ("/dev", "/proc")
 """A device or a process of this machine is not a file of the user, although it has a path."""
@@ -50,7 +50,7 @@ def contains_private(folder: Path, work_dir: Path) -> str:
     if inside(Path.home(), [folder]):
         return "your home directory"
     if inside(work_dir, [folder]):
-        return "the work directory"
+        return "the work folder"
     if _is_of_endpoint(folder, work_dir):
         return "the endpoint's records and its token"
     is_shared = os.path.realpath(folder) in map(os.path.realpath, _WITH_FILES_OF_ALL)
@@ -58,14 +58,14 @@ def contains_private(folder: Path, work_dir: Path) -> str:
 
 
 def artifact_paths(executor_input: Mapping[str, Any], *, work_dir: Path) -> list[Path]:
-    """Return the local input artifacts in the work directory, where steps of this and earlier runs leave them."""
+    """Return the local input artifacts in the work folder, where steps of this and earlier runs leave them."""
     groups = executor_input.get("inputs", {}).get("artifacts", {}).values()
     uris = [artifact.get("uri", "") for group in groups for artifact in group.get("artifacts", [])]
     return [Path(uri) for uri in uris if os.path.isabs(uri) and exists(uri) and _is_part_of_run(Path(uri), work_dir)]
 
 
 def mentioned_paths(words: Iterable[str], *, work_dir: Path) -> list[Path]:
-    """Return the step outputs in the work directory that a command names, as a word or as an option's value."""
+    """Return the step outputs in the work folder that a command names, as a word or as an option's value."""
     texts = [text for word in words for text in (word, word.partition("=")[2])]
     return [
         Path(text) for text in texts if os.path.isabs(text) and exists(text) and _is_part_of_run(Path(text), work_dir)
@@ -77,7 +77,7 @@ def output_folders(
 ) -> list[Path] | None:
     """Return the folders that a custom job may write for its base output directory; None if it may not.
 
-    A job may write in the work directory, but not over other runs, their records, or the directory itself.
+    A job may write in the work folder, but not over other runs, their records, or the folder itself.
     """
     if not base or "://" in base:
         return []
@@ -102,7 +102,7 @@ def output_folders(
 
 
 def _is_part_of_run(path: Path, work_dir: Path) -> bool:
-    """Return whether a path is below a run, and is not a run, the work directory or its caches."""
+    """Return whether a path is below a run, and is not a run, the work folder or its caches."""
     if not inside(path, [work_dir]):
         return False
     parts = Path(os.path.realpath(path)).relative_to(os.path.realpath(work_dir)).parts

@@ -1,4 +1,4 @@
-"""What a container command starts (a program, a script or a module), and whether this machine has it.
+"""Find the program, script or module that a container command starts, and whether this machine has it.
 
 `sh run.sh`, `python3 /main.py` and `python -m module` are checked as far as the command can be read.
 """

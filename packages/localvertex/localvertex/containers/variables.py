@@ -1,4 +1,4 @@
-"""The variables of containers: those of this machine, of the service, and what a command sees of the user's."""
+"""The variables of containers: this machine's, the service's, and the user's as far as a command sees them."""
 
 import os
 import sys
@@ -54,7 +54,7 @@ def in_sandbox(call: ContainerCommand, *, has_network: bool) -> dict[str, str]:
 
 
 def in_image(call: ContainerCommand) -> dict[str, str]:
-    """Return the variables of a command in its image: those of the pipeline, of the service and of localvertex."""
+    """Return the variables of a command in its image: the pipeline's, the service's and localvertex's."""
     return {
         name: text
         for name, text in call.env.items()

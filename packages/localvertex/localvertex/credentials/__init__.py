@@ -1,1 +1,1 @@
-"""What keeps a local run from the user's credentials, and what the user may allow; nothing here runs a step."""
+"""Isolation of local runs from the user's credentials, and the exceptions that the user may allow."""

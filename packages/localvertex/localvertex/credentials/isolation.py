@@ -40,13 +40,13 @@ _CREDENTIALS_PREFIX = "CLOUDSDK_AUTH_"
 
 
 class IsolatedCredentials(ABC):
-    """What the processes of a run get of the user's credentials; `close` ends what it has started."""
+    """Credentials that the processes of a run get; `close` ends the processes that it started."""
 
     def __init__(self) -> None:
         self.secrets = Secrets()
         """The secrets that the processes have received."""
         self.step_file = StepFile()
-        """How they find the registry of the work directory."""
+        """How they find the registry of the work folder."""
 
     is_users: ClassVar[bool] = False
     """Whether they are the user's own, which a metadata server of localvertex would hide."""
@@ -56,7 +56,7 @@ class IsolatedCredentials(ABC):
         """Return the variables for a process.
 
         Args:
-            env: All variables that it would have, those of the user's own environment included.
+            env: All variables that it would have, including the user's own environment.
             declared: Names of those that the pipeline sets itself, which it gets even if they look like secrets.
         """
 
@@ -78,7 +78,7 @@ class UserCredentials(IsolatedCredentials):
     def environment(self, env: Mapping[str, str], *, declared: Collection[str] = ()) -> dict[str, str]:
         """Return the variables unchanged."""
         self.secrets.learn(env)
-        return self.step_file.added_to(env)
+        return self.step_file.add_to(env)
 
     @property
     def files(self) -> list[Path] | None:
@@ -109,7 +109,7 @@ class NoCredentials(IsolatedCredentials):
         if _is_emulated(env) and _TESTING_TOKEN in env:
             kept[_TESTING_TOKEN] = env[_TESTING_TOKEN]
         folder, server = self._start()
-        return self.step_file.added_to(kept) | {
+        return self.step_file.add_to(kept) | {
             "CLOUDSDK_CONFIG": folder,
             "BOTO_CONFIG": os.devnull,
             "GCE_METADATA_HOST": server.address,

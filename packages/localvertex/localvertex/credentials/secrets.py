@@ -27,12 +27,12 @@ _ADDRESSES = frozenset(("WEBHOOK", "WEBHOOKS"))
 
 
 def looks_like_secret(name: str) -> bool:
-    """Return whether a variable's name says that its value is a secret, e.g. `HF_TOKEN` or `db-password`."""
+    """Return whether a variable's name marks its value as a secret, e.g. `HF_TOKEN` or `db-password`."""
     return name.upper() not in _NOT_SECRET and not _WORDS.isdisjoint(_words(name))
 
 
 def is_secret_address(name: str) -> bool:
-    """Return whether a variable's name says that its value is the address of a webhook, e.g. `TEAM_WEBHOOK_URL`.
+    """Return whether a variable's name marks its value as a webhook's address, e.g. `TEAM_WEBHOOK_URL`.
 
     Who knows the address can post there. A step needs it to send, but no file needs it.
     """
@@ -81,39 +81,39 @@ class Secrets:
         """Return what must not even get into a log that is being written; what else is known is removed later."""
         with self._lock:
             is_needed = bool(self._values - self._unused)
-        return self.known() if is_needed else []
+        return self.spellings() if is_needed else []
 
     def learn_declared(self, values: Any) -> None:
         """Add the variables that inputs of the pipeline declare for containers of custom jobs."""
-        self.learn(dict(_declared(values)))
+        self.learn(dict(_declarations(values)))
 
-    def removed(self, value: Any) -> Any:
+    def remove(self, value: Any) -> Any:
         """Return a value of any shape with the secrets in its texts replaced."""
-        known = self.known()
-        return _replaced(value, dict.fromkeys(known, MASK)) if known else value
+        known = self.spellings()
+        return _replace(value, dict.fromkeys(known, MASK)) if known else value
 
-    def hashed(self, value: Any, salt: str) -> Any:
-        """Return a value of any shape with a hash in place of each secret in its texts, for `restored`."""
-        found = [each for each in self.known() if _replaced(value, {each: ""}) != value]
-        return _replaced(value, {each: _TOKEN.format(_hash(each, salt)) for each in found}) if found else value
+    def hash_secrets(self, value: Any, salt: str) -> Any:
+        """Return a value of any shape with a hash in place of each secret in its texts, for `restore`."""
+        found = [each for each in self.spellings() if _replace(value, {each: ""}) != value]
+        return _replace(value, {each: _TOKEN.format(_hash(each, salt)) for each in found}) if found else value
 
-    def restored(self, value: Any, salt: str) -> Any:
-        """Return what `hashed` was given.
+    def restore(self, value: Any, salt: str) -> Any:
+        """Return what `hash_secrets` was given.
 
         Raises:
-            ValueError: A secret in it is not among those of this run.
+            ValueError: It names a secret that this run does not have.
         """
         text = json.dumps(value)
         if _HASHED.search(text) is None:
             return value
-        known = {_TOKEN.format(_hash(each, salt)): each for each in self.known()}
+        known = {_TOKEN.format(_hash(each, salt)): each for each in self.spellings()}
         if not known.keys() >= set(_HASHED.findall(text)):
             raise ValueError("the value contains a secret that this run does not have")
-        return _replaced(value, known)
+        return _replace(value, known)
 
     def remove_from(self, files: Iterable[Path]) -> None:
         """Replace the secrets in these files, which no process may be writing."""
-        known = [text.encode() for text in self.known()]
+        known = [text.encode() for text in self.spellings()]
         for path in files if known else ():
             content = path.read_bytes()
             cleaned = content
@@ -122,7 +122,7 @@ class Secrets:
             if cleaned != content:
                 path.write_bytes(cleaned)
 
-    def known(self) -> list[str]:
+    def spellings(self) -> list[str]:
         """Return the values as they are and as JSON and pages write them, longest first."""
         with self._lock:
             forms = {form for text in self._values for form in (text, json.dumps(text)[1:-1])}
@@ -137,14 +137,14 @@ def _path(address: str) -> str:
     return address.partition("://")[2].partition("/")[2]
 
 
-def _declared(value: Any) -> Iterator[tuple[str, str]]:
+def _declarations(value: Any) -> Iterator[tuple[str, str]]:
     """Yield the `{"name": ..., "value": ...}` pairs at any depth."""
     if isinstance(value, dict):
         name, text = value.get("name"), value.get("value")
         if isinstance(name, str) and isinstance(text, str):
             yield name, text
     for item in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
-        yield from _declared(item)
+        yield from _declarations(item)
 
 
 def _hash(secret: str, salt: str) -> str:
@@ -152,14 +152,14 @@ def _hash(secret: str, salt: str) -> str:
     return hashlib.scrypt(secret.encode(errors="surrogateescape"), salt=salt.encode(), n=2**14, r=8, p=1).hex()
 
 
-def _replaced(value: Any, replacements: Mapping[str, str]) -> Any:
+def _replace(value: Any, replacements: Mapping[str, str]) -> Any:
     """Return a value of any shape with these texts replaced in all of its texts, in their order."""
     if isinstance(value, str):
         for text, replacement in replacements.items():
             value = value.replace(text, replacement)
         return value
     if isinstance(value, dict):
-        return {key: _replaced(item, replacements) for key, item in value.items()}
+        return {key: _replace(item, replacements) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_replaced(item, replacements) for item in value]
+        return [_replace(item, replacements) for item in value]
     return value

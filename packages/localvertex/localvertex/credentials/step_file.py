@@ -11,7 +11,7 @@ from localvertex_base.userinput.temporary import temporary_folder
 _NAME, _CONFINED = "endpoint.json", "confined.json"
 
 FILES = (_NAME, _CONFINED)
-"""What a killed run leaves in its folder."""
+"""File that a killed run leaves in its folder."""
 
 _LOOPBACK = ("127.0.0.1", "localhost")
 
@@ -43,12 +43,12 @@ class StepFile:
         """The file that processes in a sandbox must find."""
         return (self._folder / _CONFINED,) if self._folder else ()
 
-    def confined(self, env: Mapping[str, str]) -> dict[str, str]:
+    def sandbox_variables(self, env: Mapping[str, str]) -> dict[str, str]:
         """Return the variables of a process in a sandbox."""
         return dict(env) | ({VARIABLE: str(self._folder / _CONFINED)} if self._folder else {})
 
-    def added_to(self, env: Mapping[str, str]) -> dict[str, str]:
-        """Return variables with that of the file, and never with the one that localvertex itself has received."""
+    def add_to(self, env: Mapping[str, str]) -> dict[str, str]:
+        """Add the endpoint-file variable, never the one that localvertex itself has received."""
         kept = {name: text for name, text in env.items() if name != VARIABLE}
         if self._folder:
             kept |= {VARIABLE: str(self._folder / _NAME), **_without_proxy(kept)}

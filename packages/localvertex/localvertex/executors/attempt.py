@@ -50,13 +50,13 @@ class Attempt:
 
     def command(self) -> list[str]:
         """Return the container's command with Concat and IfPresent flattened and placeholders unresolved."""
-        return self.expanded(self.container.command)
+        return self.expand(self.container.command)
 
     def arguments(self) -> list[str]:
         """Return the container's args with Concat and IfPresent flattened and placeholders unresolved."""
-        return self.expanded(self.container.args)
+        return self.expand(self.container.args)
 
-    def expanded(self, words: tuple[str, ...]) -> list[str]:
+    def expand(self, words: tuple[str, ...]) -> list[str]:
         """Flatten the structures in these templates."""
         try:
             return expand_arguments(words, present_inputs(self.executor_input))
@@ -74,9 +74,9 @@ class Attempt:
         """Return a word of a command with its placeholders replaced.
 
         Paths within a longer text are mostly in the script of a shell. As on Vertex AI they have no character there
-        that a shell would take for something else: an unusual work directory is replaced by a link to it.
+        that a shell would take for something else: an unusual work folder is replaced by a link to it.
         """
-        template = self.context.buckets.localised(template)
+        template = self.context.buckets.to_local_paths(template)
         text, work_dir = self.resolve(template), str(self.context.work_dir)
         is_whole = template.count("{{$") == 1 and PLACEHOLDER.fullmatch(template)
         if is_whole or _PLAIN_PATH.fullmatch(work_dir) or work_dir not in text:
@@ -87,7 +87,7 @@ class Attempt:
 
     @property
     def link(self) -> Path:
-        """Return the link to the work directory that `resolve_word` makes if it needs one."""
+        """Return the link to the work folder that `resolve_word` makes if it needs one."""
         return self.temporary / "work"
 
     def run(self, command: list[str], env: dict[str, str], clean_up: list[str] | None = None) -> int:
@@ -125,7 +125,9 @@ class Attempt:
         Credentials are left out, also where the container sets them, unless the user passes them on.
         """
         env = os.environ | {"PYTHONUNBUFFERED": "1"} | self.context.buckets.variables
-        env |= {name: self.resolve(self.context.buckets.localised(value)) for name, value in self.container.env.items()}
+        env |= {
+            name: self.resolve(self.context.buckets.to_local_paths(value)) for name, value in self.container.env.items()
+        }
         env = self.context.credentials.environment(env, declared=self.container.env.keys())
         return env | {"PATH": f"{bin_folder}{os.pathsep}{env.get('PATH', os.defpath)}"}
 

@@ -13,7 +13,7 @@ from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.python_step import bin_folder
 from localvertex.processes import logs
-from localvertex_base.compiled.launchers import started_module
+from localvertex_base.compiled.launchers import launcher_of
 from localvertex_base.compiled.spec import Container, Importer
 
 _UNITS = {
@@ -51,7 +51,7 @@ class ContainerCommandExecutor:
             [attempt.resolve_word(each) for each in part] for part in (attempt.command(), attempt.arguments())
         )
         # The check before the run does not know what placeholders in the command become.
-        module = started_module(words, arguments)
+        module = launcher_of(words, arguments)
         if module and not attempt.context.allow_cloud_launchers:
             raise TaskFailed(f"the command would start Google's {module}, which does not run here", is_retryable=False)
         env = attempt.environment(bin_folder())
@@ -80,7 +80,7 @@ def _run(attempt: Attempt, words: list[str], arguments: list[str], env: dict[str
         image=attempt.container.image,
         command=words,
         arguments=arguments,
-        env=context.credentials.step_file.confined(env) if containers.confines else env,
+        env=context.credentials.step_file.sandbox_variables(env) if containers.confines else env,
         declared=frozenset(attempt.container.env),
         folder=attempt.folder,
         temporary=attempt.temporary,

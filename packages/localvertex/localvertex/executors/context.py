@@ -1,4 +1,4 @@
-"""What all attempts of a run share."""
+"""State shared by all attempts of a run."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -8,7 +8,7 @@ from pathlib import Path
 from localvertex.containers.choice import Choice
 from localvertex.containers.serving.machine import Machine
 from localvertex.credentials.isolation import IsolatedCredentials
-from localvertex.executors.steps_api import StepsApi
+from localvertex.executors.api_access import ApiAccess
 from localvertex.jobs import CustomJobOptions, FaultLedger
 from localvertex.processes.forked_steps import ForkServers
 from localvertex.processes.processes import Processes
@@ -48,9 +48,9 @@ class Context:
     """Values of the job-wide placeholders."""
     processes: Processes
     credentials: IsolatedCredentials
-    """What the processes get of the user's credentials."""
-    api: StepsApi | None = None
-    """What the steps reach of the API."""
+    """Credentials for the processes."""
+    api: ApiAccess | None = None
+    """The API for the steps."""
     allow_cloud_launchers: bool = False
     fork_servers: ForkServers = field(default_factory=ForkServers)
     warnings: Warnings
@@ -79,7 +79,7 @@ class Context:
 
     @property
     def private_dir(self) -> Path:
-        """Return the folder of caches and environments, shared by all runs of the work directory."""
+        """Return the folder of caches and environments, shared by all runs of the work folder."""
         return self.work_dir / record.PRIVATE
 
     @property

@@ -60,7 +60,7 @@ def read(payload: dict[str, Any], attempt: Attempt, location: str) -> CustomJob:
         TaskFailed: It cannot run.
     """
     return read_job(
-        launched(payload, attempt.container),
+        launcher_job(payload, attempt.container),
         region=location,
         warn=attempt.context.warnings.add,
         through_launcher=True,
@@ -70,7 +70,7 @@ def read(payload: dict[str, Any], attempt: Attempt, location: str) -> CustomJob:
 
 
 def run(job: CustomJob, attempt: Attempt, project: str, trial: TrialRun | None = None) -> Outcome:
-    """Run a job in the task's folder, or that of a trial, and report its events under the task's name."""
+    """Run a job in the folder of the task or trial, and report its events under the task's name."""
     context, name = attempt.context, attempt.scope.task["pipeline_task_name"]
     folder = trial.folder if trial else attempt.folder
     return run_job(
@@ -95,7 +95,7 @@ def run(job: CustomJob, attempt: Attempt, project: str, trial: TrialRun | None =
     )
 
 
-def launched(payload: dict[str, Any], container: Container) -> dict[str, Any]:
+def launcher_job(payload: dict[str, Any], container: Container) -> dict[str, Any]:
     """Return the job that Google's launcher sends for this payload.
 
     Raises:

@@ -37,7 +37,7 @@ class ImporterExecutor:
             raise TaskFailed(str(error), is_retryable=False) from None
         if not isinstance(uri, str) or not uri:
             raise TaskFailed("the importer's URI is empty", is_retryable=False)
-        path = str(attempt.context.buckets.localised(uri))
+        path = str(attempt.context.buckets.to_local_paths(uri))
         if "://" not in path and not Path(path).exists():
             attempt.context.warnings.add(f"{attempt.label}: the imported {uri} does not exist on this machine")
         outputs = attempt.executor_input["outputs"]["artifacts"]

@@ -43,7 +43,7 @@ def _full_name(name: str) -> str:
 
 
 def target(options: dict[str, str], attempt: Attempt) -> tuple[str, str]:
-    """Return the project and the location of a launcher's resource, by default those of the run."""
+    """Return the project and the location of a launcher's resource, by default the run's."""
     project = attempt.resolve(options.get("project", "")) or attempt.context.project
     return project, attempt.resolve(options.get("location", "")) or attempt.context.region
 
@@ -54,7 +54,7 @@ def warn_of_location(location: str, attempt: Attempt, *, done: str, operation: s
     Args:
         location: The location of the resource.
         attempt: The step.
-        done: What is done there, e.g. `the model is uploaded to`.
+        done: Beginning of the message, e.g. `the model is uploaded to`.
         operation: Name of the operation, whose location can be set.
     """
     region = attempt.context.region

@@ -38,7 +38,7 @@ class ModelUploadExecutor(LauncherExecutor):
             text = "the model has no serving container; Vertex AI cannot serve it"
             attempt.context.warnings.add(f"{attempt.label}: {text}")
         if artifact_uri := model.get("artifact_uri"):
-            model["artifact_uri"] = attempt.context.buckets.localised(artifact_uri)
+            model["artifact_uri"] = attempt.context.buckets.to_local_paths(artifact_uri)
         parent = attempt.resolve(options.get("parent_model_name", ""))
         aliases = model.pop("version_aliases", []) or []
         if not isinstance(aliases, list):
@@ -59,7 +59,7 @@ class ModelUploadExecutor(LauncherExecutor):
             raise TaskFailed(f"cannot register the model: {error}", is_retryable=False) from None
         if version.uncopied:
             context.warnings.add(
-                f"{attempt.label}: {version.uncopied} contains the work directory, so the registry uses the model's "
+                f"{attempt.label}: {version.uncopied} contains the work folder, so the registry uses the model's "
                 "files where they are, without a copy of its own"
             )
         name = f"projects/{project}/locations/{location}/models/{version.model_id}@{version.number}"

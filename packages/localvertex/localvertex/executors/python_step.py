@@ -25,7 +25,7 @@ MODULES = (MODULE, "kfp.components.executor_main", _MODULE_1_8)
 _INSTALLS = re.compile(r"python3? -m pip install|pip3? install")
 
 _OWN_ENVIRONMENT = re.compile(r"^tmp=.*\npython3 -m venv .*\n\. .*/bin/activate\"?\n", re.MULTILINE)
-"""What `@dsl.component(use_venv=True)` adds (kfp 2.17, component_factory.py); the step has its own environment here."""
+"""Added by `@dsl.component(use_venv=True)` (kfp 2.17, component_factory.py); here each step has its own environment."""
 
 _WARNING = (
     f"steps run in this Python ({sys.version_info.major}.{sys.version_info.minor}), not in their container images; "
@@ -60,7 +60,7 @@ class PythonStepExecutor:
         if any(_MODULE_1_8 in part for part in command):
             executor_files.add_typed_values(attempt.executor_input)
         folder, command = _own_environment(command, attempt, bin_folder())
-        resolved = attempt.context.buckets.mounted([attempt.resolve(part) for part in command])
+        resolved = attempt.context.buckets.mount([attempt.resolve(part) for part in command])
         code = run(resolved, attempt, folder)
         attempt.report_exit(code)
         if code != 0:

@@ -19,7 +19,7 @@ _PORTS = range(20_000, 32_000)
 
 
 @contextmanager
-def held_addresses(job: CustomJob) -> Iterator[dict[str, str]]:
+def reserve_addresses(job: CustomJob) -> Iterator[dict[str, str]]:
     """Reserve an address on the loopback interface for each replica, while the context lasts."""
     with ExitStack() as holders:
         yield {replica.name: f"127.0.0.1:{_hold_port(holders)}" for replica in job.replicas}

@@ -7,7 +7,7 @@ from typing import Any
 
 from accelerators import Finding, check_custom_job, custom_job_fields
 from localvertex.errors import TaskFailed
-from localvertex_base.compiled.launchers import started_module
+from localvertex_base.compiled.launchers import launcher_of
 
 ROLES = ("chief", "worker", "ps", "evaluator")
 """TensorFlow's names for the tasks of pools 0, 1, 2 and 3."""
@@ -34,7 +34,7 @@ class Pool:
     num_replicas: int
     image_uri: str
     entry_point: tuple[str, ...]
-    """Empty: that of the image, which only a container engine knows."""
+    """Empty: the image's own, which only a container engine knows."""
     arguments: tuple[str, ...]
     env: dict[str, str]
     num_gpus: int = 0
@@ -98,7 +98,7 @@ class Scheduling:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialVariables:
-    """What the replicas of a tuning job's trial find in their environment, besides that of any custom job."""
+    """Variables of the replicas of a tuning job's trial, besides those that any custom job has."""
 
     id: str
     metric_file: Path
@@ -208,7 +208,7 @@ def _pool_of(
     entry_point = (*prefix, *entry_point)
     if not package and (problem := missing_command(fields, command_prefixes, has_images=has_images)):
         raise TaskFailed(f"worker_pool_specs[{number}].container_spec: {problem}", is_retryable=False)
-    if module := started_module(entry_point, container.get("args", ())):
+    if module := launcher_of(entry_point, container.get("args", ())):
         raise TaskFailed(
             f"worker_pool_specs[{number}]: the command starts Google's {module}, which does not run here; remove it",
             is_retryable=False,

@@ -45,7 +45,7 @@ def _package_file(uri: str, workspace: Workspace) -> Path:
     Raises:
         TaskFailed: There is no such file.
     """
-    file = Path(Buckets().path_of(workspace.localised(uri)))
+    file = Path(Buckets().path_of(workspace.to_local_path(uri)))
     if not file.is_file():
         raise TaskFailed(
             f"package_uris: {uri} is not on this machine ({file} is not a file); give a local path", is_retryable=False

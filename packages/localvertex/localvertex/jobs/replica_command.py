@@ -48,7 +48,7 @@ class ReplicaCommands:
         """Return how the container commands of the job run; empty when it has none."""
         return self._containers.how.announcement if self._foreign else ""
 
-    def prepared(self, replica: Replica, service: dict[str, str], metadata_address: str) -> Prepared:
+    def prepare(self, replica: Replica, service: dict[str, str], metadata_address: str) -> Prepared:
         """Return the process of a replica.
 
         Args:
@@ -74,7 +74,7 @@ class ReplicaCommands:
             program, *arguments = pool.command
             if program in ("python", "python3"):
                 program = str(bin_folder / Path(sys.executable).name)
-            command = Buckets(root=self._workspace.buckets).mounted([program, *arguments])
+            command = Buckets(root=self._workspace.buckets).mount([program, *arguments])
             env |= metadata
             if pool.is_python_package:
                 command, env = read_only.prepared(command, env)
@@ -109,7 +109,7 @@ class ReplicaCommands:
         )
         if writable is None:
             raise TaskFailed(
-                f"base_output_directory {base}: a container command may write only in the work directory "
+                f"base_output_directory {base}: a container command may write only in the work folder "
                 f"({work_dir}), outside of other runs; choose a folder there",
                 is_retryable=False,
             )
@@ -117,7 +117,7 @@ class ReplicaCommands:
             image=pool.image_uri,
             command=[*pool.entry_point] if is_image else with_bash([*pool.command]),
             arguments=[*pool.arguments] if is_image else [],
-            env=self._credentials.step_file.confined(env) if self._containers.how.confines else env,
+            env=self._credentials.step_file.sandbox_variables(env) if self._containers.how.confines else env,
             declared=declared,
             folder=folder,
             temporary=temporary,

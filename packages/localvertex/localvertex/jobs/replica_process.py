@@ -105,7 +105,7 @@ class ReplicaProcess:
         # A daemon thread, because the supervisor ends the process, and with it this wait.
         threading.Thread(target=wait, name=self.name, daemon=True).start()
 
-    def ended(self, code: int) -> None:
+    def note_end(self, code: int) -> None:
         """Note that its process has ended."""
         self.is_running = False
         self.spans[-1].end, self.spans[-1].exit_code = time.time(), code

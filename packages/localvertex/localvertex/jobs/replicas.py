@@ -146,7 +146,7 @@ class JobRun:
 
     def _accept(self, ended: Exit) -> None:
         """Handle the end of a process."""
-        self._ended(ended)
+        self._handle_end(ended)
         replica = ended.replica
         if replica.is_done:
             if replica.replica.is_primary:
@@ -162,8 +162,8 @@ class JobRun:
             decision = rules.after_maintenance() if in_maintenance else rules.after_exit(replica.name, ended.code)
             self._follow_up(replica, decision, reason=logs.failure_text(ended.code, replica.log))
 
-    def _ended(self, ended: Exit) -> None:
-        ended.replica.ended(ended.code)
+    def _handle_end(self, ended: Exit) -> None:
+        ended.replica.note_end(ended.code)
         self._log(f"{ended.replica.name}: exit code {ended.code}")
 
     def _follow_up(self, replica: ReplicaProcess, decision: Decision, *, reason: str) -> None:
@@ -187,7 +187,7 @@ class JobRun:
     def _wait_for_all(self) -> None:
         """Wait until every process has ended and its port is free again."""
         while any(each.is_running for each in self._replicas):
-            self._ended(self._exits.get())
+            self._handle_end(self._exits.get())
 
     def _end(
         self, state: JobState, error: str = "", *, exit_code: int | None = None, is_permanent: bool = False

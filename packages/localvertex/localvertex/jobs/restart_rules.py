@@ -36,7 +36,7 @@ class RestartRule(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What a failure leads to."""
+    """Consequence of a failure."""
 
     RESTART_REPLICA = "restart the replica"
     RESTART_JOB = "restart the job"

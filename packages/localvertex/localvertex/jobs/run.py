@@ -11,7 +11,7 @@ from localvertex.containers.choice import Choice
 from localvertex.credentials.isolation import IsolatedCredentials, NoCredentials
 from localvertex.errors import TaskFailed
 from localvertex.jobs import images
-from localvertex.jobs.environment import held_addresses, service_environment
+from localvertex.jobs.environment import reserve_addresses, service_environment
 from localvertex.jobs.faults import faults
 from localvertex.jobs.faults.faults import Fault
 from localvertex.jobs.faults.ledger import FaultLedger
@@ -46,10 +46,10 @@ def run_job(
     """Run a job to its end.
 
     Args:
-        job: What `read` returned.
+        job: The result of `read`.
         workspace: Its folders, and the project that replicas see.
         processes: Holds the job's processes; stopping it cancels the job.
-        credentials: What the replicas get of the user's credentials; None: nothing.
+        credentials: Credentials for the replicas; None: they get none.
         containers: How container commands run; None: in the sandbox.
         observe: Called with the status after every change, in the caller's thread.
         warn: Called with each difference from the service.
@@ -63,10 +63,10 @@ def run_job(
         TaskFailed: The job could not be started.
     """
     options, ledger = options or CustomJobOptions(), ledger or FaultLedger()
-    job = replace(job, base_output_directory=workspace.localised(job.base_output_directory))
+    job = replace(job, base_output_directory=workspace.to_local_path(job.base_output_directory))
     containers = containers or Choice()
     images.check(job, containers)
-    planned = _planned_faults(job, options, warn)
+    planned = _collect_faults(job, options, warn)
     _make_output_directory(job.base_output_directory)
     workspace.folder.mkdir(parents=True, exist_ok=True)
     if any(pool.is_reduction_server for pool in job.pools):
@@ -97,7 +97,7 @@ def run_job(
         finally:
             commands.check_leftovers()
         credentials.secrets.remove_from([*workspace.folder.glob("*.log"), *workspace.folder.glob("log.txt")])
-        return replace(outcome, error=credentials.secrets.removed(outcome.error))
+        return replace(outcome, error=credentials.secrets.remove(outcome.error))
 
 
 def _replicas_of(
@@ -114,12 +114,12 @@ def _replicas_of(
     gpus = gpu_environments(job, warn, visible)
     replicas = []
     # Released before the first process starts, so that it can bind its port.
-    with held_addresses(job) as addresses:
+    with reserve_addresses(job) as addresses:
         for replica in [each for each in job.replicas if not each.pool.is_reduction_server]:
             metadata = MetadataServer()
             servers.callback(metadata.close)
             service = service_environment(job, replica, addresses=addresses, project=workspace.project, job_id=job_id)
-            prepared = commands.prepared(replica, service | gpus[replica.name], metadata.address)
+            prepared = commands.prepare(replica, service | gpus[replica.name], metadata.address)
             replicas.append(
                 ReplicaProcess(
                     replica=replica,
@@ -135,7 +135,7 @@ def _replicas_of(
     return replicas
 
 
-def _planned_faults(job: CustomJob, options: CustomJobOptions, warn: Callable[[str], None]) -> tuple[Fault, ...]:
+def _collect_faults(job: CustomJob, options: CustomJobOptions, warn: Callable[[str], None]) -> tuple[Fault, ...]:
     """Collect the faults of this job; random ones are reported, so that each can be repeated on its own.
 
     Raises:

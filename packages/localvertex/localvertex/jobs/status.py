@@ -39,7 +39,7 @@ class Workspace:
     buckets: Path | None = None
     """A folder with one folder per bucket; None where gs:// means Cloud Storage itself."""
 
-    def localised(self, uri: str) -> str:
+    def to_local_path(self, uri: str) -> str:
         """Return the URI, or the path of a bucket's object where buckets are folders.
 
         Raises:
@@ -66,7 +66,7 @@ class ReplicaStatus(Progress):
     event_log: EventLog | None = None
     """Where the events of this job begin; None where they cannot be read."""
 
-    def renamed(self, name: str) -> "ReplicaStatus":
+    def rename(self, name: str) -> "ReplicaStatus":
         """Return the same status under another name."""
         return replace(self, name=name)
 
@@ -81,7 +81,7 @@ class JobStatus:
     """Starts after the first, of single replicas or of the whole job."""
     num_preemptions: int = 0
     marks: tuple[Mark, ...] = ()
-    """What happened: faults, exit codes, restarts."""
+    """Incidents: faults, exit codes, restarts."""
     goodput: dict[str, Any] = field(default_factory=dict)
     """How the time was spent; empty until the job has ended."""
 

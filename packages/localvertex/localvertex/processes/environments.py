@@ -39,7 +39,7 @@ def build(
     """Return the complete environment of this identity; build it if it does not exist.
 
     Args:
-        identity: What determines the content, besides this Python.
+        identity: Key of the content, besides this Python.
         install: The command that installs it, with `python3` as the environment's. Empty when there is nothing to do.
         private_dir: The folder of the environments.
         processes: Runs the command.

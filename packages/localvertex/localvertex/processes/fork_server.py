@@ -6,7 +6,7 @@ runs `python -m kfp.dsl.executor_main` with the imports already done. A request 
 the step's lifeline, its log, and the descriptor to hold open (see supervisor.py). The supervisor answers on the
 lifeline: one byte when the step has been forked, another with its exit code. End of file on CONNECTION ends the server.
 
-Standard library only, no import of this package: the step's modules must be those of a new interpreter.
+Standard library only, no import of this package: a step must find its modules as in a new interpreter.
 """
 
 import ctypes  # noqa: F401 - once here, and not in each supervisor

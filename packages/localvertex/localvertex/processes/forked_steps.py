@@ -27,7 +27,7 @@ _SCRIPT = re.compile(
     r"""_KFP_RUNTIME=true python3 -m kfp\.dsl\.executor_main[\s\\]*"""
     r"""--component_module_path[\s\\]*"\$program_path/ephemeral_component\.py"[\s\\]*"\$@"\s*"""
 )
-"""What kfp's compiler writes for every `@dsl.component` (kfp 2.17, component_factory.py)."""
+"""Command that kfp's compiler writes for every `@dsl.component` (kfp 2.17, component_factory.py)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ _EXECUTOR = "[KFP Executor "
 _EXECUTOR_INPUT = re.compile(
     r"^\[KFP Executor [^\]\n]*\]: Got executor_input:\n\{\n.*?^\}$\n?", re.MULTILINE | re.DOTALL
 )
-"""What kfp's executor prints before a step starts: its whole input, which is also in executor_input.json."""
+"""Lines that kfp's executor prints before a step starts: its whole input, which is also in executor_input.json."""
 
 
 _DATE = r"(?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: )?"
@@ -35,7 +35,7 @@ _NOISE = re.compile(
     f"|{_DATE}[IW]{_SOURCE}"
     f"|{_DATE}E{_SOURCE}.*(?:Unable to register|already registered|cuInit|kernel version|oneDNN)"
 )
-"""What TensorFlow prints when it starts, on machines with and without a GPU. It is never a step's own text."""
+"""Lines that TensorFlow prints when it starts, with and without a GPU; never a step's own text."""
 
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:: .*)?")
 """The line of a traceback that names the exception."""
@@ -106,7 +106,7 @@ def add(log: Path, text: str) -> None:
 
 
 def failure_text(code: int, log: Path) -> str:
-    """Describe a failed process by its exit code, and by what its log says of the reason.
+    """Describe a failed process by its exit code and the reason in its log.
 
     Only an exception or an error at the end of the log counts as the reason. Anything else is quoted as what it is.
     """
@@ -127,7 +127,7 @@ def shortened(line: str) -> str:
 
 
 def _exit_text(code: int) -> str:
-    """Return the exit code, with the signal that it stands for."""
+    """Return the exit code, with the signal that it means."""
     try:
         return f"exit code {code} ({signal.Signals(code - _SIGNAL_BASE).name})"
     except ValueError:

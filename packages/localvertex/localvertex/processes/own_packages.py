@@ -1,4 +1,4 @@
-"""What a step finds in front of the user's packages and programs, so that its pip changes only its own environment."""
+"""A step's own packages, in front of the user's, so that its pip changes only its own environment."""
 
 import os
 import shlex

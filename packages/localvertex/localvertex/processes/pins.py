@@ -1,6 +1,6 @@
 """Versions that a step pins and that pip cannot install on this Python, found before the run starts.
 
-pip is called only for scripts without an environment and pins that are not installed. The call is that of the
+pip is called only for scripts without an environment and pins that are not installed. The call comes from the
 step's own script as a dry run, so that its index options apply.
 """
 
@@ -30,7 +30,7 @@ def replaced(script: str, pins: Mapping[str, str]) -> str:
 
     Args:
         script: The script.
-        pins: What replaces a pin such as `numpy==1.21.6`.
+        pins: Replacements of pins such as `numpy==1.21.6`.
     """
     for wanted, used in pins.items():
         name, version = wanted.split("==")

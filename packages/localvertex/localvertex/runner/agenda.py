@@ -31,7 +31,7 @@ class Agenda:
         """By pending task, the upstream tasks that are not final."""
         self._downstream: dict[Task, list[Task]] = defaultdict(list)
 
-    def opened(self, parent: Task) -> None:
+    def add_opened(self, parent: Task) -> None:
         """Add the tasks of a dag or loop that has been opened."""
         self._num_open[parent] = len(parent.children)
         if not parent.children:
@@ -45,7 +45,7 @@ class Agenda:
             if not upstream:
                 self.consider(child)
 
-    def finished(self, task: Task) -> None:
+    def add_unblocked(self, task: Task) -> None:
         """Add what may happen now that a task is final."""
         for each in self._downstream.pop(task, ()):
             if each not in self._num_awaited:

@@ -1,4 +1,4 @@
-"""What a listener receives of the progress of a run."""
+"""Interface of a listener to the progress of a run."""
 
 from pathlib import Path
 from typing import Any
@@ -9,17 +9,17 @@ from localvertex.store.task import Task
 class Display:
     """Receives the progress of a run and shows nothing. Any thread may call `warned` and `reported`."""
 
-    def started(self, run_dir: Path, root: Task) -> None:
+    def on_start(self, run_dir: Path, root: Task) -> None:
         """Receive the start of the run; `root` will be filled with tasks."""
 
-    def changed(self, task: Task) -> None:
+    def on_change(self, task: Task) -> None:
         """Receive a change of a task's state."""
 
-    def warned(self, text: str) -> None:
+    def on_warning(self, text: str) -> None:
         """Receive a difference from the service."""
 
-    def reported(self, text: str) -> None:
+    def on_report(self, text: str) -> None:
         """Receive an event within a step, for example the failure of a replica."""
 
-    def ended(self, record: dict[str, Any]) -> None:
+    def on_end(self, record: dict[str, Any]) -> None:
         """Receive the record at the end of the run."""

@@ -34,8 +34,8 @@ from localvertex.store.task import Values
 from localvertex_base.compiled import platforms
 from localvertex_base.compiled.load import PipelineFile, load
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.parameters import complete, typed
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.parameters import complete, convert_all
+from localvertex_base.userinput.spelling import quote
 
 __all__ = [
     "Options",
@@ -67,7 +67,7 @@ def open_pipeline(
     file = load(path)
     job = file.pipeline.job
     try:
-        typed(file.pipeline.root.input_parameters, job.parameters)
+        convert_all(file.pipeline.root.input_parameters, job.parameters)
     except UserError as error:
         raise UserError(f"{path}: runtimeConfig: {error}") from None
     if command_prefixes:
@@ -205,7 +205,7 @@ def _check_values(
     buckets, has_credentials = buckets_of(options, earlier or {}), options.with_credentials
     reasons = addresses.refusals(file.pipeline, values, components, buckets=buckets, has_credentials=has_credentials)
     reasons += [
-        f"parameter {name}: {quoted(value)} contains a NUL character, which no program can receive; remove it"
+        f"parameter {name}: {quote(value)} contains a NUL character, which no program can receive; remove it"
         for name, value in values.items()
         if has_nul(value)
     ]

@@ -38,7 +38,7 @@ def resolve(pipeline: Pipeline, given: Given, parent: str) -> dict[str, list[Art
 
     Args:
         pipeline: The pipeline.
-        given: What the user gave.
+        given: The user's value.
         parent: The resource name that names of artifacts start with.
 
     Raises:
@@ -85,7 +85,7 @@ def of_file(name: str, uri: str, declared: ArtifactSpec, parent: str) -> Artifac
     """Return the artifact for a file or folder of this machine.
 
     Raises:
-        UserError: There is none.
+        UserError: It does not exist.
     """
     text = uri.removeprefix(_FILE)
     if "://" in text:

@@ -14,7 +14,7 @@ from uuid import uuid4
 from localvertex.containers.choice import Choice
 from localvertex.containers.mounts import contains_private
 from localvertex.containers.options import ContainerOptions
-from localvertex.executors.steps_api import StepsApi
+from localvertex.executors.api_access import ApiAccess
 from localvertex.jobs import CustomJobOptions
 from localvertex_base.userinput.errors import UserError
 
@@ -60,7 +60,7 @@ class Options:
     """How container commands run."""
     custom_jobs: CustomJobOptions = field(default_factory=CustomJobOptions)
     """Restart rule and faults of the custom jobs."""
-    server: StepsApi | None = None
+    server: ApiAccess | None = None
     """The API of the server that starts the run, which its steps can call; None: the run has an endpoint of its own."""
 
     @cached_property

@@ -18,7 +18,7 @@ def tasks_of_file(file: PipelineFile) -> list[TaskSpec]:
     return [task for dag in dags if dag for task in dag.tasks.values()]
 
 
-def known_values(file: PipelineFile) -> dict[str, Any]:
+def file_values(file: PipelineFile) -> dict[str, Any]:
     """Return the values that a file has for the parameters of its pipeline."""
     declared = file.pipeline.root.input_parameters
     return {name: each.default for name, each in declared.items()} | dict(file.pipeline.job.parameters)
@@ -32,13 +32,13 @@ def inputs_of(file: PipelineFile, given: Values) -> Values:
 
 
 def buckets_of(options: Options, earlier: dict[str, Any]) -> Buckets:
-    """Return the folders of the buckets: those of the options, or those of an earlier run that is resumed."""
+    """Return the folders of the buckets, from the options or from the run that is resumed."""
     return Buckets(root=options.gcs_root.absolute()) if options.gcs_root else Buckets.of_record(earlier)
 
 
 def notes_of(file: PipelineFile, inputs: Values, buckets: Buckets) -> list[str]:
     """Return what differs from the service and is known before the run, one warning each."""
-    rounded = [doubles.warning(f"parameter {name!r}", value) for name, value in inputs.parameters.items()]
+    rounded = [doubles.rounding_warning(f"parameter {name!r}", value) for name, value in inputs.parameters.items()]
     settings = [*platforms.harmless(file.pipeline.platforms), *file.pipeline.job.without_effect]
     settings += [
         f"{task.path}: the retries of a nested pipeline have no effect here; call set_retry on its steps"
@@ -47,6 +47,6 @@ def notes_of(file: PipelineFile, inputs: Values, buckets: Buckets) -> list[str]:
     ]
     directory = file.pipeline.job.output_directory
     if directory and buckets.root is None:
-        text = "outputs go to the work directory instead; --gcs-root DIR keeps them in DIR/BUCKET"
+        text = "outputs go to the work folder instead; --gcs-root DIR keeps them in DIR/BUCKET"
         settings.append(f"runtimeConfig.gcsOutputDirectory {directory}: {text}")
     return [*settings, *filter(None, rounded)]

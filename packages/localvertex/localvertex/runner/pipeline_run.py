@@ -17,7 +17,7 @@ from localvertex.runner import repeated_options
 from localvertex.runner.checks import cloud_launchers, container_commands, hidden_paths
 from localvertex.runner.display import Display
 from localvertex.runner.options import Options
-from localvertex.runner.pipeline_inputs import buckets_of, inputs_of, known_values, notes_of, tasks_of_file
+from localvertex.runner.pipeline_inputs import buckets_of, file_values, inputs_of, notes_of, tasks_of_file
 from localvertex.runner.run_record import RunRecord
 from localvertex.runner.scheduler import Scheduler
 from localvertex.runner.step_attempt import remove_secrets
@@ -66,7 +66,7 @@ class PipelineRun:
         self._processes = Processes(grace_seconds=options.grace_seconds, secrets=self._credentials.secrets.live)
         constants = [each.constant for task in tasks_of_file(file) for each in task.parameters.values()]
         self._credentials.secrets.learn_declared([dict(inputs.parameters), constants])
-        self._first_secrets = self._credentials.secrets.known()
+        self._first_secrets = self._credentials.secrets.spellings()
         self._context = self._new_context(job, options)
         self._held = ExitStack()
         self._root = root_task(file.pipeline, self._inputs, self.run_dir)
@@ -80,8 +80,8 @@ class PipelineRun:
             max_parallel=options.max_parallel,
             max_backoff_seconds=options.max_backoff_seconds,
             fail_fast=self._fail_fast,
-            on_change=self._changed,
-            on_progress=lambda task: self._record.changed(task),
+            on_change=self._on_change,
+            on_progress=lambda task: self._record.write_change(task),
             on_settled=lambda: self._record.settled(),
             finished=finished,
         )
@@ -106,8 +106,8 @@ class PipelineRun:
             credentials=self._credentials,
             api=options.server,
             allow_cloud_launchers=options.allow_cloud_launchers,
-            warnings=Warnings(listener=self._display.warned, texts=list(self._earlier.get("warnings", []))),
-            report=self._display.reported,
+            warnings=Warnings(listener=self._display.on_warning, texts=list(self._earlier.get("warnings", []))),
+            report=self._display.on_report,
             use_cache=options.use_cache,
             custom_jobs=options.custom_jobs,
             fault_ledger=options.custom_jobs.new_ledger(),
@@ -117,7 +117,7 @@ class PipelineRun:
             containers=options.container_choice,
             pins=self._pins,
             given_paths=given_paths(
-                self._inputs.parameters, known_values(self._file), self._inputs.artifacts, work_dir=self.work_dir
+                self._inputs.parameters, file_values(self._file), self._inputs.artifacts, work_dir=self.work_dir
             ),
         )
 
@@ -146,16 +146,16 @@ class PipelineRun:
             self._context.warnings.add(text)
         for text in self._notes:
             self._context.warnings.add(text)
-        self._display.started(self.run_dir, self._root)
+        self._display.on_start(self.run_dir, self._root)
         temporary.remove_left(step_file.FILES)
         try:
             if self._earlier:
                 self._remove_page()
-            with self._stopped_by_signals():
+            with self._stop_on_signals():
                 if (api := self._context.api) is not None:
-                    self._held.enter_context(api.opened(self._context.machine, self._context.warnings.add))
+                    self._held.enter_context(api.open_endpoint(self._context.machine, self._context.warnings.add))
                 # No step has written anything before the token was known.
-                self._first_secrets = self._credentials.secrets.known()
+                self._first_secrets = self._credentials.secrets.spellings()
                 self._scheduler.run(self._root)
         finally:
             # Whatever happens to the record, the run is no longer locked.
@@ -174,10 +174,10 @@ class PipelineRun:
             self._remove_page()
             reason = " ".join(str(error).split())
             text = f"{page} was not written ({type(error).__name__}: {reason}); {record.FILE} has everything"
-            self._display.warned(text)
+            self._display.on_warning(text)
 
     def _remove_page(self) -> None:
-        """Remove a page that shows another result: that of an earlier start, or a part of this one's."""
+        """Remove a page that shows another result: of an earlier start, or a part of this one's."""
         with suppress(OSError):
             (self.run_dir / record.PAGE).unlink()
 
@@ -194,18 +194,18 @@ class PipelineRun:
             self.unwritten = None
             self._write_page(content)
         finally:
-            self._display.ended(content)
+            self._display.on_end(content)
         return content
 
-    def _changed(self, task: Task) -> None:
-        # What was shown must not be lost, however this process ends.
-        self._record.changed(task)
-        self._display.changed(task)
+    def _on_change(self, task: Task) -> None:
+        # The printed log must not be lost, however this process ends.
+        self._record.write_change(task)
+        self._display.on_change(task)
 
     def _remove_late_secrets(self) -> None:
         """Take secrets out of what steps wrote before these values were known to be secrets."""
         secrets = self._credentials.secrets
-        if secrets.known() == self._first_secrets:
+        if secrets.spellings() == self._first_secrets:
             return
         with suppress(OSError):
             for task in self._root.walk():
@@ -242,7 +242,7 @@ class PipelineRun:
         }
 
     @contextmanager
-    def _stopped_by_signals(self) -> Iterator[None]:
+    def _stop_on_signals(self) -> Iterator[None]:
         """Stop the run on SIGINT and SIGTERM, on a second one without grace; only the main thread can set handlers."""
 
         def handle(number: int, _: object) -> None:

@@ -47,8 +47,8 @@ def words(options: Options) -> list[str]:
     return found + [f"--image={image}={shlex.join(command)}" for image, command in options.command_prefixes.items()]
 
 
-def repeated(options: Options, given: Sequence[str]) -> tuple[Options, list[str]]:
-    """Return the options with those of an earlier run, and its words that these options do not allow.
+def merge_options(options: Options, given: Sequence[str]) -> tuple[Options, list[str]]:
+    """Return the options merged with an earlier run's, and its words that these options do not allow.
 
     Args:
         options: The options of the process that resumes the run.

@@ -17,11 +17,11 @@ _SNAPSHOT_SECONDS = 2.0
 """Time between two snapshots, at least."""
 
 _SNAPSHOT_FACTOR = 20
-"""A snapshot may take one part in so many of the time: that of a large run takes a second."""
+"""A snapshot may take one part in so many of the time: a large run's takes a second."""
 
 
 @contextmanager
-def written_to(run_dir: Path) -> Iterator[None]:
+def translate_write_errors(run_dir: Path) -> Iterator[None]:
     """Raise RecordNotWritten in place of an OSError."""
     try:
         yield
@@ -78,7 +78,7 @@ class RunRecord:
             raise
         self._remove_journals(folder, kept=name)
 
-    def changed(self, task: Task) -> None:
+    def write_change(self, task: Task) -> None:
         """Write a task that has changed, and those that it was opened into.
 
         Raises:
@@ -102,15 +102,15 @@ class RunRecord:
             self._has_new_fields = False
         seconds = self._next_snapshot - time.monotonic()
         if seconds <= 0:
-            with written_to(self._run_dir):
+            with translate_write_errors(self._run_dir):
                 self._write_snapshot(self._run_dir)
         return seconds if seconds > 0 else None
 
     def content(self) -> dict[str, Any]:
         """Return the present record."""
         tasks = [self._entry(task) for task in self._root.walk()[1:]]
-        fields: dict[str, Any] = self._secrets.removed(self._fields())
-        waiting = self._secrets.removed(self._finished.left)
+        fields: dict[str, Any] = self._secrets.remove(self._fields())
+        waiting = self._secrets.remove(self._finished.left)
         return fields | record.of_tasks(tasks) | {record.UNRESTORED: waiting, "update_time": record.now()}
 
     def end(self, content: dict[str, Any]) -> None:
@@ -120,7 +120,7 @@ class RunRecord:
             RecordNotWritten: It cannot be written; the journal remains.
         """
         try:
-            with written_to(self._run_dir):
+            with translate_write_errors(self._run_dir):
                 record.write(self._run_dir, content)
                 self._remove_journals(self._run_dir)
         finally:
@@ -139,12 +139,12 @@ class RunRecord:
         self._next_snapshot = end + max(_SNAPSHOT_SECONDS, _SNAPSHOT_FACTOR * (end - start))
 
     def _entry(self, task: Task) -> dict[str, Any]:
-        entry: dict[str, Any] = self._secrets.removed(record.of_task(task, self._run_dir))
+        entry: dict[str, Any] = self._secrets.remove(record.of_task(task, self._run_dir))
         return entry
 
     def _append_fields(self) -> None:
         """Write the fields of the run that have changed."""
-        fields = self._secrets.removed(self._fields())
+        fields = self._secrets.remove(self._fields())
         changed = {name: value for name, value in fields.items() if self._written.get(name) != value}
         self._written |= changed
         self._append([{"run": changed}])
@@ -153,7 +153,7 @@ class RunRecord:
         if self._journal is None:
             raise RuntimeError("the record has not begun")
         now = record.now()
-        with written_to(self._run_dir):
+        with translate_write_errors(self._run_dir):
             self._journal.append({"time": now, **each} for each in changes)
 
     def _remove_journals(self, folder: Path, *, kept: str = "") -> None:

@@ -142,7 +142,7 @@ class Scheduler:
             return self.open(task)
         if not self._finished.restore(task, upstream):
             return self.start(task)
-        self._agenda.finished(task)
+        self._agenda.add_unblocked(task)
         return self._on_change(task)
 
     def take_inputs(self, task: Task, siblings: dict[str, Task]) -> bool:
@@ -181,7 +181,7 @@ class Scheduler:
                 return self.finish(task, State.FAILED, error=str(error))
         elif task.component.dag is not None:
             task.children = tasks_of(task, task.component.dag, self._pipeline)
-        self._agenda.opened(task)
+        self._agenda.add_opened(task)
         return self._on_change(task)
 
     def start(self, task: Task) -> None:
@@ -243,5 +243,5 @@ class Scheduler:
             self._first_failed = task.label
             self._agenda.reconsider_all()
         task.finish(state, error=error, note=note)
-        self._agenda.finished(task)
+        self._agenda.add_unblocked(task)
         self._on_change(task)

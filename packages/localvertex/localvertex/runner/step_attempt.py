@@ -49,7 +49,7 @@ def run_attempt(task: Task, executor: Container | Importer, context: Context, ob
     try:
         _learn_secrets(task, executor, context)
         key = _cache_key(task, executor, context)
-        if key and (cached := _cached(task, key, context)) is not None:
+        if key and (cached := _find_cached(task, key, context)) is not None:
             return AttemptOutcome(task=task, state=State.SKIPPED, outputs=cached)
         outputs = execute(task, executor, context, exit_codes, observe)
         if key:
@@ -68,13 +68,13 @@ def run_attempt(task: Task, executor: Container | Importer, context: Context, ob
         code, failure, is_retryable = None, f"{type(error).__name__}: {error}", True
     except Exception as error:  # a defect of localvertex must end the task, not hang the run
         code, failure, is_retryable = None, f"localvertex failed: {type(error).__name__}: {error}", False
-    failure = context.credentials.secrets.removed(failure)
+    failure = context.credentials.secrets.remove(failure)
     return AttemptOutcome(
         task=task, state=State.FAILED, outputs=Values(), error=failure, exit_code=code, is_retryable=is_retryable
     )
 
 
-def _cached(task: Task, key: str, context: Context) -> Values | None:
+def _find_cached(task: Task, key: str, context: Context) -> Values | None:
     secrets = context.credentials.secrets
 
     def warn(text: str) -> None:
@@ -104,17 +104,17 @@ def _cache_key(task: Task, executor: Container | Importer, context: Context) -> 
     # A cached job would not have the requested faults.
     if context.custom_jobs.has_faults and has_replicas(executor):
         return ""
-    inputs = _received(task, executor, context)
+    inputs = _localise_inputs(task, executor, context)
     return step_cache.key_of(
         context.pipeline_name, task.component, executor, inputs, task.spec.cache_key, context.buckets
     )
 
 
-def _received(task: Task, executor: Container | Importer, context: Context) -> Values:
+def _localise_inputs(task: Task, executor: Container | Importer, context: Context) -> Values:
     """Return the inputs as the step's program receives them: with paths of this machine in place of addresses."""
     if not isinstance(executor, Container):
         return task.inputs
-    parameters = context.buckets.localised(task.inputs.parameters)
+    parameters = context.buckets.to_local_paths(task.inputs.parameters)
     return Values(parameters=parameters, artifacts=task.inputs.artifacts)
 
 
@@ -137,7 +137,7 @@ def execute(
     parent = executor_files.artifact_parent(context.project, context.region)
     executor_input = executor_files.prepare(
         task.component,
-        _received(task, executor, context),
+        _localise_inputs(task, executor, context),
         task.folder,
         parent,
         outputs_at=_outputs_at(task, executor, context),

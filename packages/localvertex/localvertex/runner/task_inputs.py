@@ -33,11 +33,11 @@ def resolve_inputs(task: Task, siblings: dict[str, Task], scope: Scope, resource
         else:
             constants[name] = source
             continue
-        values.parameters[name] = _selected(source, value, name, task.component)
+        values.parameters[name] = _select(source, value, name, task.component)
     # Constants come last: an f-string refers to other inputs of the same task.
     known = Scope(job=scope.job, task=scope.task, executor_input={"inputs": {"parameterValues": values.parameters}})
     resolved = {
-        name: _selected(source, _resolve(source.constant, known, name), name, task.component)
+        name: _select(source, _resolve(source.constant, known, name), name, task.component)
         for name, source in constants.items()
     }
     values.parameters |= resolved
@@ -64,7 +64,7 @@ def _resolve(constant: Any, scope: Scope, name: str) -> Any:
         raise InputError(f"input {name!r}: {error}") from None
 
 
-def _selected(source: ParameterSource, value: Any, name: str, component: Component) -> Any:
+def _select(source: ParameterSource, value: Any, name: str, component: Component) -> Any:
     """Return the value, or the part of it that the source selects, as text where text is declared.
 
     kfp declares a field of a loop's item as STRING, whatever its type.

@@ -17,7 +17,7 @@ _MAX_ITEMS = 10_000
 
 
 def root_task(pipeline: Pipeline, inputs: Values, run_dir: Path) -> Task:
-    """Return the root as a task, whose inputs are those of the pipeline."""
+    """Return the root as a task that has the pipeline's inputs."""
     spec = TaskSpec(name="root", component="root")
     parameters = {name: value for name, value in inputs.parameters.items() if value is not None}
     inputs = Values(parameters=parameters, artifacts=inputs.artifacts)
@@ -145,7 +145,7 @@ def collect_dag(dag_task: Task) -> Values:
 
 
 def _first(candidates: list[tuple[dict[str, Any], OutputSource]]) -> Any:
-    """Return the first output that exists: for a OneOf, that of the branch that ran."""
+    """Return the first output that exists: for a OneOf, from the branch that ran."""
     return next((outputs[source.key] for outputs, source in candidates if outputs.get(source.key) is not None), None)
 
 

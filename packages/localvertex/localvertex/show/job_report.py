@@ -74,13 +74,13 @@ def sentences(job: dict[str, Any]) -> list[str]:
     else:
         texts.append(
             f"Goodput {goodput['fraction']:.0%}: {goodput['seconds']['productive']:.1f} s of "
-            f"{goodput['total_seconds']:.1f} s were spent on the {_counted(goodput['num_steps'], 'step')} that count."
+            f"{goodput['total_seconds']:.1f} s were spent on the {_count(goodput['num_steps'], 'step')} that count."
         )
     if goodput["num_lost_steps"]:
-        texts.append(f"{_counted(goodput['num_lost_steps'], 'step')} had to be repeated.")
+        texts.append(f"{_count(goodput['num_lost_steps'], 'step')} had to be repeated.")
     if job["num_restarts"]:
         texts.append(
-            f"{_counted(job['num_restarts'], 'restart')}, {job['num_preemptions']} of them after a preemption: "
+            f"{_count(job['num_restarts'], 'restart')}, {job['num_preemptions']} of them after a preemption: "
             f"one failure per {goodput['mean_seconds_between_failures']:.1f} s."
         )
     if goodput["best_seconds_between_saves"] is not None:
@@ -93,6 +93,6 @@ def sentences(job: dict[str, Any]) -> list[str]:
     return texts
 
 
-def _counted(number: int, noun: str) -> str:
+def _count(number: int, noun: str) -> str:
     """Return `1 step`, `2 steps`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

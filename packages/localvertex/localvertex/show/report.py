@@ -27,7 +27,7 @@ def write(run_dir: Path, content: dict[str, Any], pipeline: Pipeline) -> Path:
     Args:
         run_dir: Folder of the run.
         content: The record.
-        pipeline: What was run, for the drawing of its graph.
+        pipeline: The pipeline, for the drawing of its graph.
     """
     artifacts = Artifacts(run_dir=run_dir, buckets=Buckets.of_record(content))
     same = results.nothing_new(content)

@@ -1,4 +1,4 @@
-"""What a run computed, in words for the terminal and the page: its main metric, its models, or that nothing was new."""
+"""Results of a run, in words for the terminal and the page: its main metric, its models, or that nothing was new."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ class NothingNew:
     identity: str
     work_dir: Path
     earlier: dict[str, Any] | None
-    """The record of that run; None when it is no longer in the work directory."""
+    """The record of that run; None when it is no longer in the work folder."""
 
     @property
     def sentence(self) -> str:
@@ -45,7 +45,7 @@ def nothing_new(content: dict[str, Any]) -> NothingNew | None:
         if not each.problem
         and each.content["pipeline_name"] == content["pipeline_name"]
         and each.content["create_time"] < content["create_time"]
-        and any(_computed(task, step["path"], identity) for task in each.content["tasks"])
+        and any(_has_results(task, step["path"], identity) for task in each.content["tasks"])
     ]
     # The newest one with a result, because a failed one has fewer metrics.
     best = max(same, key=lambda each: (bool(each["models"]), len(each["metrics"]), each["create_time"]), default=None)
@@ -57,7 +57,7 @@ def has_nothing_new(task: dict[str, Any]) -> bool:
     return task["outputs"]["parameters"].get(_NOTHING_NEW) is True
 
 
-def _computed(task: dict[str, Any], path: str, identity: str) -> bool:
+def _has_results(task: dict[str, Any], path: str, identity: str) -> bool:
     values = task["outputs"]["parameters"]
     return task["path"] == path and values.get(_IDENTITY) == identity and values.get(_NOTHING_NEW) is False
 
@@ -65,7 +65,7 @@ def _computed(task: dict[str, Any], path: str, identity: str) -> bool:
 def main_metric(content: dict[str, Any]) -> str:
     """Return the accuracy of a run, otherwise its first metric, e.g. `accuracy 0.99`; empty when it has none.
 
-    The baseline stands next to it, if the run has one: `accuracy 0.99 (baseline 0.9)`.
+    The baseline follows it, if the run has one: `accuracy 0.99 (baseline 0.9)`.
     """
     numbers = [each for each in content["metrics"] if isinstance(each["value"], int | float)]
     chosen = next((each for each in numbers if _PREFERRED in each["name"].lower()), next(iter(numbers), None))

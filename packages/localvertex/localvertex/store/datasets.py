@@ -1,8 +1,8 @@
-"""`datasets.json` in the work directory: the user's own files, by the names of datasets in Vertex AI.
+"""`datasets.json` in the work folder: the user's own files, by the names of datasets in Vertex AI.
 
     {"projects/my-project/locations/us-central1/datasets/123": "../data/flowers"}
 
-A relative path starts at the work directory.
+A relative path starts at the work folder.
 """
 
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import read
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 
 FILE = "datasets.json"
 
@@ -27,11 +27,11 @@ def find(work_dir: Path, name: str) -> Path:
         raise UserError(f"the dataset {name} is not on this machine; write {entry} to {manifest}")
     content = read(manifest)
     if not isinstance(content, dict):
-        raise UserError(f"{manifest}: expected an object like {entry}, found {quoted(content)}")
+        raise UserError(f"{manifest}: expected an object like {entry}, found {quote(content)}")
     if name not in content:
         raise UserError(f"{manifest} has no dataset {name}; add {entry}")
     if not isinstance(content[name], str) or not (work_dir / content[name]).exists():
-        raise UserError(f"{manifest}: the path {quoted(content[name], 200)} of {name} does not exist")
+        raise UserError(f"{manifest}: the path {quote(content[name], 200)} of {name} does not exist")
     return (work_dir / str(content[name])).resolve()
 
 

@@ -123,7 +123,7 @@ def read_outputs(
             raise TaskFailed(f"the step ended without its declared output parameter {name!r}")
         try:
             values.parameters[name] = convert(value, declared.type)
-            if text := doubles.warning(f"output parameter {name!r}", value):
+            if text := doubles.rounding_warning(f"output parameter {name!r}", value):
                 warn(text)
         except ValueError as error:
             raise TaskFailed(f"output parameter {name!r}: expected {declared.type}, {error}") from None
@@ -213,7 +213,7 @@ def write_output(executor_input: dict[str, Any], artifacts: dict[str, Artifact])
 def exists(artifact: Artifact, buckets: Buckets) -> bool:
     """Return whether a local artifact still exists; a remote one counts as existing."""
     try:
-        path = buckets.localised(str(artifact["uri"]))
+        path = buckets.to_local_paths(str(artifact["uri"]))
         return "://" in path or Path(path).exists()
     except (OSError, ValueError, OutsideBucket):
         return False

@@ -23,7 +23,7 @@ from localvertex.store.models.reading import (
     VERSION_LABELS,
     ModelRecords,
     check_alias,
-    merged,
+    merge_aliases,
     object_in,
 )
 from localvertex_base.userinput import atomic_write
@@ -47,7 +47,7 @@ class ModelVersions(ModelRecords):
 
     @classmethod
     def of(cls, work_dir: Path, model_id: str, check_stopped: Callable[[], None] = lambda: None) -> "ModelVersions":
-        """Return the versions of a model of the work directory; it has none if it does not exist."""
+        """Return the versions of a model of the work folder; it has none if it does not exist."""
         return cls(work_dir / "models" / model_id, check_stopped)
 
     @contextmanager
@@ -70,7 +70,7 @@ class ModelVersions(ModelRecords):
             _write(staged / MODEL, {**content, "version": int(number), "create_time": _now()})
             if aliases:
                 # A damaged file is found before there is a version.
-                merged(self.assigned, number, aliases)
+                merge_aliases(self.assigned, number, aliases)
                 Change(added=number, aliases=aliases).write(self.folder)
             try:
                 os.rename(staged, self.folder / number)
@@ -82,7 +82,7 @@ class ModelVersions(ModelRecords):
                 self._complete()
         return number
 
-    def uploaded_by(self, step: str) -> str:
+    def find_upload(self, step: str) -> str:
         """Return the newest version that a step uploaded before its run was killed, empty without one."""
         for number in reversed(self.numbers):
             with suppress(OSError, ValueError):
@@ -102,10 +102,10 @@ class ModelVersions(ModelRecords):
         if f"-{DEFAULT}" in aliases:
             raise ValueError(f"the alias {DEFAULT!r} cannot be removed, only moved to another version")
         with self.changing():
-            _write(self.folder / ALIASES, merged(self.assigned, self.number(name), aliases))
+            _write(self.folder / ALIASES, merge_aliases(self.assigned, self.number(name), aliases))
 
     def change(self, number: str, fields: dict[str, Any]) -> None:
-        """Replace fields of a version; None removes a field. Labels become those of this version only."""
+        """Replace fields of a version; None removes a field. Labels apply to this version only."""
         if "labels" in fields:
             fields = {**fields, VERSION_LABELS: fields["labels"] or {}}
             del fields["labels"]

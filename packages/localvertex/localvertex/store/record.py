@@ -1,6 +1,6 @@
 """The record of a run: `run.json`, a snapshot that is replaced as a whole, with the changes of the journal since then.
 
-The format is in docs/localvertex.md, that of the journal in docs/journal.md.
+Formats: docs/localvertex.md; of the journal, docs/journal.md.
 """
 
 import fcntl
@@ -18,12 +18,12 @@ from localvertex_base.userinput import atomic_write
 FILE, PAGE, LOCK = "run.json", "run.html", ".lock"
 
 PRIVATE = ".localvertex"
-"""Folder of the work directory for caches and environments."""
+"""Folder of the work folder for caches and environments."""
 
 FORMAT = 1
 
 MAX_BYTES = 2 << 30
-"""Of a snapshot: four times that of a run with 100,000 tasks, and less than the memory of a laptop."""
+"""Of a snapshot: four times a run with 100,000 tasks, and less than the memory of a laptop."""
 
 UNRESTORED = "unrestored"
 """The field with the finished steps that a resumed run has not reached again."""
@@ -160,7 +160,7 @@ def metrics(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def models(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the models that steps wrote, and registered ones with their resource name.
 
-    The parent of a version, which an upload takes as an artifact, is not a model of its own; without a name it is none.
+    The parent of a version, an artifact of an upload, is not a model of its own; without a name it is ignored.
     """
     found = _artifacts_of_type(tasks, "system.Model", "google.VertexModel")
     every = [
@@ -224,7 +224,7 @@ def _present(run_dir: Path) -> dict[str, Any]:
     while True:
         last, text = text, _text(run_dir / FILE)
         try:
-            content = _checked(json.loads(text))
+            content = _check(json.loads(text))
         except RecursionError:
             raise ValueError("it is nested too deeply") from None
         value = content.pop("journal", None)
@@ -239,12 +239,12 @@ def _present(run_dir: Path) -> dict[str, Any]:
                 raise ValueError(f"{position.file} is missing") from None
             continue
         try:
-            return _checked(_replayed(content, changes)) if changes else content
+            return _check(_replay(content, changes)) if changes else content
         except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
             raise ValueError(f"{type(error).__name__}: {error}") from None
 
 
-def _checked(content: Any) -> dict[str, Any]:
+def _check(content: Any) -> dict[str, Any]:
     """Return a record, or raise ValueError when it is not one."""
     if not isinstance(content, dict):
         raise ValueError(f"expected an object, found {type(content).__name__}")
@@ -256,7 +256,7 @@ def _checked(content: Any) -> dict[str, Any]:
     return content
 
 
-def _replayed(content: dict[str, Any], changes: list[journal.Change]) -> dict[str, Any]:
+def _replay(content: dict[str, Any], changes: list[journal.Change]) -> dict[str, Any]:
     """Return a snapshot with these changes applied, in their order."""
     entries = {entry["path"]: entry for entry in content["tasks"]}
     waiting = {entry["path"]: entry for entry in content.get(UNRESTORED, [])}

@@ -67,7 +67,7 @@ def add_version(
     Args:
         versions: The model.
         model: The content of model.json. A step that already uploaded a version gets this one, see `UPLOADED_BY`.
-        aliases: What the version takes from other versions in the same moment. The first one takes `default`, too.
+        aliases: Aliases that move to this version in the same moment. The first version takes `default`, too.
         check: Called before the files are copied and once more before the version is added; what it raises refuses it.
 
     Raises:
@@ -78,7 +78,7 @@ def add_version(
     for alias in aliases:
         check_alias(alias)
     check(versions)
-    if (step := model.get(UPLOADED_BY)) and (number := versions.uploaded_by(step)):
+    if (step := model.get(UPLOADED_BY)) and (number := versions.find_upload(step)):
         return Version(model_id=versions.folder.name, number=int(number), folder=versions.folder / number)
     folder, work_dir = versions.folder, versions.folder.parent.parent
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -115,8 +115,8 @@ def _local_files(uri: str) -> Path | None:
 def _copy_files(source: Path, target: Path, work_dir: Path) -> bool:
     """Copy the files of a model; return false when they contain the registry.
 
-    What steps wrote into their run is hard-linked, which takes no space. All other files may be the user's, and are
-    copied: a program that changes a link changes the original.
+    Files that steps wrote into their run are hard-linked, which takes no space. All other files may be the user's,
+    and are copied: a program that changes a link changes the original.
     """
     try:
         copies.copy(source, target, link_below=_own_folder(source.resolve(), work_dir.resolve()))
@@ -132,7 +132,7 @@ def _is_of_server(path: Path, work_dir: Path) -> bool:
 
 
 def _own_folder(path: Path, work_dir: Path) -> Path | None:
-    """Return the folder of the work directory that contains a path and that localvertex made, None for any other."""
+    """Return the folder of the work folder that contains a path and that localvertex made, None for any other."""
     if not path.is_relative_to(work_dir) or path == work_dir:
         return None
     folder = work_dir / path.relative_to(work_dir).parts[0]

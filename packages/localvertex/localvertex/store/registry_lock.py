@@ -1,4 +1,4 @@
-"""The lock of a work directory's registry: one process at a time changes the records of models and endpoints.
+"""The lock of a work folder's registry: one process at a time changes the records of models and endpoints.
 
 Readers take no lock: each record is replaced as a whole.
 """
@@ -31,14 +31,14 @@ def locked(work_dir: Path, check_stopped: Callable[[], None] = lambda: None) -> 
             wait.
 
     Raises:
-        OSError: The work directory cannot be used, or its file system has no locks.
+        OSError: The work folder cannot be used, or its file system has no locks.
     """
     path = work_dir.resolve() / record.PRIVATE / _FILE
     paths: set[Path] = _held.__dict__.setdefault("paths", set())
     if path in paths:
         yield
         return
-    with _acquired(path, check_stopped) as file:
+    with _acquire(path, check_stopped) as file:
         paths.add(path)
         try:
             yield
@@ -48,7 +48,7 @@ def locked(work_dir: Path, check_stopped: Callable[[], None] = lambda: None) -> 
             fcntl.flock(file, fcntl.LOCK_UN)
 
 
-def _acquired(path: Path, check_stopped: Callable[[], None]) -> IO[str]:
+def _acquire(path: Path, check_stopped: Callable[[], None]) -> IO[str]:
     """Wait for the lock and return its file."""
     run_folder.make_work_dir(path.parent.parent)
     while True:

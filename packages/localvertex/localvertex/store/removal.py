@@ -13,20 +13,20 @@ from localvertex.store.runs import Found
 from localvertex_base.userinput.errors import UserError
 
 _OWN_FILES = ("run.*", "journal*", "pipeline.json", "pipeline.yaml", ".*.partial", record.LOCK)
-"""What localvertex writes into the folder of a run, besides the folders of tasks."""
+"""Files that localvertex writes into the folder of a run, besides the folders of tasks."""
 
 _PREPARED = "prepared"
 _PREPARED_NAME = re.compile(r"[0-9a-f]{32}")
 _PREPARED_FILE = re.compile(
     r"latest\.json|\.latest\.json\.[0-9a-f]{8}\.partial|parts/\.?[0-9a-f]{64}\.(rows|bytes)(\.[0-9a-f]{8}\.partial)?"
 )
-"""What preparing steps write there: the address of the newest dataset, and finished work of killed attempts."""
+"""Files that preparing steps write there: the address of the newest dataset, and finished work of killed attempts."""
 _TEXTS = (".json", ".jsonl", ".yaml")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Removal:
-    """What `clean` does."""
+    """A removal by `clean`."""
 
     removed: tuple[Path, ...]
     """The folders of runs."""
@@ -85,7 +85,7 @@ def remove(run_dir: Path) -> list[str]:
 
 
 def prepared_folders(work_dir: Path) -> list[Path]:
-    """Return the folders in which preparing steps keep what later runs need to read only new images."""
+    """Return the folders with prepared images, with which later runs read only new images."""
     found = sorted((work_dir / _PREPARED).glob("*"))
     return [path for path in found if _PREPARED_NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()]
 

@@ -21,7 +21,7 @@ RUN_ID = re.compile(r"[a-z][a-z0-9-]{0,127}")
 """Ids that Vertex AI accepts for a pipeline job."""
 
 RESERVED = ("models", "endpoints", "training", "prepared", "api", "buckets")
-"""Folders of the work directory that are not runs."""
+"""Folders of the work folder that are not runs."""
 
 _LOCK_POLL_SECONDS = 0.05
 
@@ -30,7 +30,7 @@ MARGIN_SECONDS = 10.0
 
 
 class NotBegun(UserError):
-    """The first record of a run, or that of its resume, cannot be written."""
+    """The first record of a run, or of its resume, cannot be written."""
 
     def __init__(self, message: str, reason: OSError) -> None:
         super().__init__(message)
@@ -64,7 +64,7 @@ def check_run_id(run_id: str, work_dir: Path) -> str:
         raise UserError(f"--run-id {run_id!r}: expected at most 128 lower-case letters, digits and '-', a letter first")
     if run_id in RESERVED:
         raise UserError(
-            f"--run-id {run_id!r} is reserved for another folder of the work directory; choose a different one"
+            f"--run-id {run_id!r} is reserved for another folder of the work folder; choose a different one"
         )
     if (work_dir / run_id).exists():
         raise UserError(f"--run-id {run_id!r}: {work_dir / run_id} already exists; choose another id or clean it first")
@@ -93,7 +93,7 @@ def create(run_dir: Path, file: PipelineFile, write_record: Callable[[Path], Non
         shutil.rmtree(staged, ignore_errors=True)
         if run_dir.exists():
             raise UserError(f"{run_dir} already exists; choose another --run-id") from None
-        raise NotBegun(f"cannot use the work directory {run_dir.parent}: {error.strerror}", error) from None
+        raise NotBegun(f"cannot use the work folder {run_dir.parent}: {error.strerror}", error) from None
 
 
 def not_begun(run_dir: Path, error: OSError) -> NotBegun:
@@ -102,7 +102,7 @@ def not_begun(run_dir: Path, error: OSError) -> NotBegun:
 
 
 def make_work_dir(work_dir: Path) -> None:
-    """Create a work directory that only its owner can use; one that exists is left as it is.
+    """Create a work folder that only its owner can use; one that exists is left as it is.
 
     Raises:
         OSError: It cannot be created.
@@ -112,13 +112,13 @@ def make_work_dir(work_dir: Path) -> None:
 
 
 def is_open_to_others(work_dir: Path) -> bool:
-    """Return whether other users can open a work directory of this user."""
+    """Return whether other users can open a work folder of this user."""
     found = work_dir.stat()
     return found.st_uid == os.geteuid() and bool(found.st_mode & 0o077)
 
 
 def of_other_user(work_dir: Path) -> Path | None:
-    """Return the work directory or its folder `api` if another user, who is not root, owns it, else None."""
+    """Return the work folder or its folder `api` if another user, who is not root, owns it, else None."""
     folders = (each for each in (work_dir, work_dir / "api") if each.exists())
     return next((each for each in folders if each.stat().st_uid not in (0, os.geteuid())), None)
 

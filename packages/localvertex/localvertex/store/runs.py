@@ -1,4 +1,4 @@
-"""The runs in a work directory: find them by id, by a prefix of it, or as the latest."""
+"""The runs in a work folder: find them by id, by a prefix of it, or as the latest."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +51,7 @@ def find(work_dir: Path, name: str) -> Found:
 
 
 def find_readable(work_dir: Path, name: str) -> Found:
-    """Return the run as `find` does, with its present paths: the work directory may have been moved.
+    """Return the run as `find` does, with its present paths: the work folder may have been moved.
 
     Raises:
         UserError: No run matches, several do, or its record cannot be read.

@@ -45,7 +45,7 @@ def addresses(value: Any) -> Iterator[str]:
 
 
 def is_mounted(address: str) -> bool:
-    """Return whether an address is that of a mounted bucket, /gcs/bucket/x."""
+    """Return whether a path is in a mounted bucket, /gcs/bucket/x."""
     return _MOUNT in address and _SCHEME not in address
 
 
@@ -93,7 +93,7 @@ class Buckets:
                 return self.root / bucket
         return None
 
-    def localised(self, value: Any) -> Any:
+    def to_local_paths(self, value: Any) -> Any:
         """Return a parameter as a program of this machine can use it: with paths in place of the addresses in it.
 
         Raises:
@@ -105,12 +105,12 @@ class Buckets:
             is_address = _ADDRESS.match(value.strip()) is not None
             return _OBJECT.sub(lambda match: self.path_of(match[0]), value) if is_address else value
         if isinstance(value, list):
-            return [self.localised(item) for item in value]
+            return [self.to_local_paths(item) for item in value]
         if isinstance(value, dict):
-            return {key: self.localised(item) for key, item in value.items()}
+            return {key: self.to_local_paths(item) for key, item in value.items()}
         return value
 
-    def mounted(self, command: list[str]) -> list[str]:
+    def mount(self, command: list[str]) -> list[str]:
         """Return the command of a Python component so that kfp finds the buckets here, and not at /gcs."""
         sources = [index + 1 for index, word in enumerate(command[:-1]) if _PROGRAM in word]
         if self.root is None or not sources:

@@ -77,7 +77,7 @@ def holds(expression: str, parameters: dict[str, Any]) -> bool:
     Raises:
         ConditionError: It cannot be evaluated with these values, or its result is not a boolean.
     """
-    typed = {name: _typed(value) for name, value in parameters.items()}
+    typed = {name: _to_type(value) for name, value in parameters.items()}
     inputs = {"parameter_values": parameters, "parameters": typed}
     result = evaluate(expression, {"inputs": inputs})
     if not isinstance(result, bool):
@@ -85,7 +85,7 @@ def holds(expression: str, parameters: dict[str, Any]) -> bool:
     return result
 
 
-def _typed(value: Any) -> dict[str, Any]:
+def _to_type(value: Any) -> dict[str, Any]:
     """Return a value as conditions of kfp 1.8 read it: `.int_value`, `.double_value` or `.string_value`."""
     is_number = isinstance(value, int | float)
     text = value if isinstance(value, str) else json.dumps(value)

@@ -43,7 +43,7 @@ class Unresolvable(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """What placeholders can refer to: the job, the task, and its executor input (empty until it exists)."""
+    """Values that placeholders can refer to: the job, the task, and its executor input (empty until it exists)."""
 
     job: dict[str, str]
     """Values of JOB_FIELDS."""
@@ -174,7 +174,7 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def named(template: str) -> Iterator[tuple[str, str, str]]:
+def references(template: str) -> Iterator[tuple[str, str, str]]:
     """Yield what a template refers to by name: `inputs` or `outputs`, `parameters` or `artifacts`, the name."""
     for match in PLACEHOLDER.finditer(template):
         if keyed := _KEYED.fullmatch(_ESCAPE.sub("", match[1])):

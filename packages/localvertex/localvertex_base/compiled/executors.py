@@ -13,7 +13,7 @@ _CONTAINER = "PipelineDeploymentConfig.PipelineContainerSpec"
 def read_schema(fields: Fields) -> tuple[str, str]:
     """Return title and version of an ArtifactTypeSchema."""
     title, version = fields.take("schemaTitle", str, ""), fields.take("schemaVersion", str, "")
-    fields.done("ArtifactTypeSchema")
+    fields.finish("ArtifactTypeSchema")
     if not title:
         fields.note("the field 'schemaTitle' is missing or empty")
     return title, version
@@ -29,7 +29,7 @@ def read_executor(fields: Fields, unsupported: list[str]) -> Container | Importe
     else:
         kinds = [kind for kind in ("resolver", "customJob") if fields.any(kind) is not None]
         unsupported.append(f"{fields.path}: executors of the kind {kinds[0] if kinds else 'none'!r} do not run locally")
-    fields.done("PipelineDeploymentConfig.ExecutorSpec")
+    fields.finish("PipelineDeploymentConfig.ExecutorSpec")
     return executor
 
 
@@ -37,7 +37,7 @@ def _read_container(fields: Fields) -> Container:
     env: dict[str, str] = {}
     for variable in fields.list_of_objects("env"):
         env[variable.required("name", str)] = variable.take("value", str, "")
-        variable.done(f"{_CONTAINER}.EnvVar")
+        variable.finish(f"{_CONTAINER}.EnvVar")
     container = Container(
         image=fields.take("image", str, ""),
         command=fields.strings("command"),
@@ -47,7 +47,7 @@ def _read_container(fields: Fields) -> Container:
         has_lifecycle=bool(fields.take("lifecycle", dict, {})),
         path=fields.path,
     )
-    fields.done(_CONTAINER)
+    fields.finish(_CONTAINER)
     return container
 
 
@@ -55,9 +55,9 @@ def _read_resources(fields: Fields) -> dict[str, Any]:
     """Return a ResourceSpec as it is; unknown fields are noted."""
     resources = fields.take("resources", dict, {})
     path = fields.at("resources")
-    Fields(resources, path, fields.problems).done(f"{_CONTAINER}.ResourceSpec")
+    Fields(resources, path, fields.problems).finish(f"{_CONTAINER}.ResourceSpec")
     accelerator = resources.get("accelerator") or {}
-    Fields(accelerator, f"{path}.accelerator", fields.problems).done(f"{_CONTAINER}.ResourceSpec.AcceleratorConfig")
+    Fields(accelerator, f"{path}.accelerator", fields.problems).finish(f"{_CONTAINER}.ResourceSpec.AcceleratorConfig")
     return resources
 
 
@@ -68,7 +68,7 @@ def _read_importer(fields: Fields) -> Importer:
         # kfp 1.8 writes a Value message.
         is_old = source.has("constantValue")
         uri = str(read_value(source.object("constantValue"))) if is_old else source.required("constant", str)
-    source.done("ValueOrRuntimeParameter")
+    source.finish("ValueOrRuntimeParameter")
     title, version = read_schema(fields.object("typeSchema"))
     importer = Importer(
         uri=uri,
@@ -79,5 +79,5 @@ def _read_importer(fields: Fields) -> Importer:
         path=fields.path,
     )
     fields.take("reimport", bool, False)
-    fields.done("PipelineDeploymentConfig.ImporterSpec")
+    fields.finish("PipelineDeploymentConfig.ImporterSpec")
     return importer

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from localvertex_base.compiled.treatment import is_ignored, refusal
-from localvertex_base.userinput.spelling import did_you_mean, quoted
+from localvertex_base.userinput.spelling import did_you_mean, quote
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ class Fields:
 
     Attributes:
         path: Path in the file, e.g. "root.dag"; empty for the whole document.
-        problems: What is wrong, one line each; shared by all objects of a file.
+        problems: Errors, one line each; shared by all objects of a file.
     """
 
     def __init__(self, value: Any, path: str, problems: list[str]) -> None:
@@ -28,7 +28,7 @@ class Fields:
         self._left = dict(value) if isinstance(value, Mapping) else {}
         self._known: list[str] = []
         if not isinstance(value, Mapping):
-            self.note(f"expected an object, found {_shown(value)}")
+            self.note(f"expected an object, found {_show(value)}")
 
     def at(self, name: str) -> str:
         """Return the path of a field of this object."""
@@ -60,7 +60,7 @@ class Fields:
         if kind is int and isinstance(value, float) and value.is_integer():
             value = int(value)
         if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-            self.note(f"expected {_JSON_NAMES[kind]}, found {_shown(value)}", name)
+            self.note(f"expected {_JSON_NAMES[kind]}, found {_show(value)}", name)
             return default
         return value
 
@@ -75,7 +75,7 @@ class Fields:
         values = self.take(name, list, [])
         for index, value in enumerate(values):
             if not isinstance(value, str):
-                self.note(f"expected a string, found {_shown(value)}", f"{name}[{index}]")
+                self.note(f"expected a string, found {_show(value)}", f"{name}[{index}]")
         return tuple(value if isinstance(value, str) else "" for value in values)
 
     def object(self, name: str) -> "Fields":
@@ -87,7 +87,7 @@ class Fields:
         entries = self.take(name, dict, {})
         for key in entries:
             if not isinstance(key, str) or not _KEY.fullmatch(key) or len(key) > _LONGEST_KEY:
-                self.note(f"{quoted(key, 120)} is not a usable name; expected letters, digits, '-' and '_'", name)
+                self.note(f"{quote(key, 120)} is not a usable name; expected letters, digits, '-' and '_'", name)
         return [(str(key), Fields(value, f"{self.at(name)}.{key}", self.problems)) for key, value in entries.items()]
 
     def required_object(self, name: str) -> "Fields":
@@ -99,7 +99,7 @@ class Fields:
         values = self.take(name, list, [])
         return [Fields(value, f"{self.at(name)}[{index}]", self.problems) for index, value in enumerate(values)]
 
-    def done(self, message: str) -> None:
+    def finish(self, message: str) -> None:
         """Note the fields that were not taken: why they are refused, or the nearest known one.
 
         Args:
@@ -111,8 +111,8 @@ class Fields:
                 if value:
                     self.note(reason, name)
             elif not is_ignored(message, name):
-                self.note(f"the field {quoted(name)} is unknown{did_you_mean(str(name), self._known)}")
+                self.note(f"the field {quote(name)} is unknown{did_you_mean(str(name), self._known)}")
 
 
-def _shown(value: Any) -> str:
-    return _JSON_NAMES[type(value)] if isinstance(value, dict | list) else quoted(value)
+def _show(value: Any) -> str:
+    return _JSON_NAMES[type(value)] if isinstance(value, dict | list) else quote(value)

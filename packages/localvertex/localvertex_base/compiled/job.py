@@ -1,4 +1,4 @@
-"""The message around a compiled pipeline, a PipelineJob: what it says about the run of the pipeline."""
+"""The message around a compiled pipeline, a PipelineJob: settings for the run of the pipeline."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import Any
 
 from localvertex_base.compiled.fields import Fields
 from localvertex_base.compiled.value import read_value
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 
 _CLOUD_ONLY = ("reservedIpRanges", "pscInterfaceConfig")
 """Fields for Google's network and machines."""
@@ -18,7 +18,7 @@ _POLICIES = ("", "PIPELINE_FAILURE_POLICY_UNSPECIFIED", "PIPELINE_FAILURE_POLICY
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class JobSettings:
-    """What a PipelineJob says about its run; a file with the pipeline alone says nothing."""
+    """Settings of a PipelineJob for its run; all unset for a file with the pipeline alone."""
 
     parameters: dict[str, Any] = field(default_factory=dict)
     """Values of the pipeline's parameters."""
@@ -58,16 +58,16 @@ def read_job(document: Mapping[str, Any], problems: list[str]) -> JobSettings:
         placeholders={name: value for name, value in placeholders.items() if value},
         without_effect=tuple(ignored),
     )
-    encryption.done("EncryptionSpec")
-    config.done(_RUNTIME)
-    fields.done("PipelineJob")
+    encryption.finish("EncryptionSpec")
+    config.finish(_RUNTIME)
+    fields.finish("PipelineJob")
     return job
 
 
 def _failure_policy(config: Fields) -> str:
     policy = config.take("failurePolicy", str, "")
     if policy not in _POLICIES:
-        config.note(f"{quoted(policy)} is not one of {', '.join(_POLICIES[1:])}", "failurePolicy")
+        config.note(f"{quote(policy)} is not one of {', '.join(_POLICIES[1:])}", "failurePolicy")
     return policy
 
 
@@ -75,15 +75,15 @@ def _persistent_resource(fields: Fields, ignored: list[str]) -> str:
     """Return the id of the persistent resource that tasks run on by default, empty for none."""
     detail = fields.object("persistentResourceRuntimeDetail")
     name = detail.take("persistentResourceName", str, "")
-    detail.done(f"{_RUNTIME}.PersistentResourceRuntimeDetail")
-    fields.done(f"{_RUNTIME}.DefaultRuntime")
+    detail.finish(f"{_RUNTIME}.PersistentResourceRuntimeDetail")
+    fields.finish(f"{_RUNTIME}.DefaultRuntime")
     if name:
         ignored.append(f"runtimeConfig.defaultRuntime: {name} does not exist here; steps run on this machine")
     return name.rpartition("/")[2]
 
 
 def _parameters(config: Fields) -> dict[str, Any]:
-    """Return the values of `parameterValues`, and those of `parameters` as kfp 1.8 writes them."""
+    """Return the values of `parameterValues`, or of `parameters` as kfp 1.8 writes them."""
     older = {name: read_value(inner) for name, inner in config.objects("parameters")}
     values = config.take("parameterValues", dict, {})
     for name in older.keys() & values.keys():

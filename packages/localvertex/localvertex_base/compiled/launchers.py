@@ -29,7 +29,7 @@ def launcher_module(words: Iterable[str]) -> str:
     return ""
 
 
-def started_module(command: Iterable[str], arguments: Iterable[str]) -> str:
+def launcher_of(command: Iterable[str], arguments: Iterable[str]) -> str:
     """Return the launcher that a command with its placeholders resolved starts; empty when there is none.
 
     Arguments count only when they can be a module or a path: a longer text may be data, such as a compiled pipeline.

@@ -28,12 +28,12 @@ def load(path: Path) -> PipelineFile:
     Raises:
         UserError: The file is missing, too large, broken, or not a pipeline without problems.
     """
-    # Unlike those of Path, these functions take names that are too long.
+    # Unlike Path's methods, these functions accept names that are too long.
     if not os.path.exists(path):
-        raise UserError(f"{reading.shown(path)} does not exist; compile the pipeline first")
+        raise UserError(f"{reading.display(path)} does not exist; compile the pipeline first")
     if not os.path.isfile(path) and not os.path.isdir(path):
         raise UserError(f"{path} is not a regular file")
-    data, name = reading.read_bytes(path), reading.shown(path)
+    data, name = reading.read_bytes(path), reading.display(path)
     pipeline = pipeline_of(documents_of(data, name), name)
     return PipelineFile(path=path.resolve(), sha256=hashlib.sha256(data).hexdigest(), pipeline=pipeline)
 
@@ -73,7 +73,7 @@ def pipeline_of(documents: list[dict[str, Any]], name: str) -> Pipeline:
 
 
 def _documents(data: bytes, name: str, suffix: str) -> list[Any]:
-    """Return the documents of the file; of another kind of file say what it is not, rather than what YAML expects."""
+    """Return the documents of the file; reject other file types by name, rather than by what YAML expects."""
     try:
         return reading.parse_all(data, name, only_json_values=True)
     except UserError:

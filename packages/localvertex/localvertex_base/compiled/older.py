@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from localvertex_base.compiled.spec import Component, Dag, ParameterSource, TaskSpec
 from localvertex_base.userinput.parameters import ParameterType
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 
 
-def completed(components: Mapping[str, Component], problems: list[str]) -> dict[str, Component]:
+def complete(components: Mapping[str, Component], problems: list[str]) -> dict[str, Component]:
     """Return the components with what kfp 1.8 left out.
 
     An output without its key is the producer's only one. A number for a STRING, as 1 for a `bool`, is its text.
@@ -18,10 +18,10 @@ def completed(components: Mapping[str, Component], problems: list[str]) -> dict[
         components: All components by name, the root among them.
         problems: Receives the sources for which the output is not clear.
     """
-    return {name: _completed(each, components, problems) for name, each in components.items()}
+    return {name: _complete(each, components, problems) for name, each in components.items()}
 
 
-def _completed(component: Component, components: Mapping[str, Component], problems: list[str]) -> Component:
+def _complete(component: Component, components: Mapping[str, Component], problems: list[str]) -> Component:
     if component.dag is None:
         return component
     tasks = dict(component.dag.tasks)
@@ -49,7 +49,7 @@ def _named_outputs(
         else:
             problems.append(
                 f"{source.path}.taskOutputParameter: the field 'outputParameterKey' is missing or empty, "
-                f"and {quoted(source.producer, 120)} has {len(outputs)} outputs"
+                f"and {quote(source.producer, 120)} has {len(outputs)} outputs"
             )
     return changes
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import parse_json
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 
 PLACEHOLDER = re.compile(r"\{\{\$((?:[^{}]|\}(?!\})|\{(?!\{\$))*)\}\}")
 """One without an end reaches at most to the next one, so that a text with many of them is read in a short time."""
@@ -58,7 +58,7 @@ def pieces(template: str) -> Iterator[tuple[str, str | None, bool]]:
     yield template[position:], None, is_in_string
 
 
-def decoded(template: str) -> Any:
+def decode(template: str) -> Any:
     """Return the value of JSON with placeholders in it; one outside of strings becomes a string of its own.
 
     Raises:
@@ -86,7 +86,7 @@ def _expand(node: Any, present: set[str]) -> list[str]:
         condition = node["IfPresent"]
         branch = condition.get("Then") if condition["InputName"] in present else condition.get("Else")
         return _expand(branch, present) if branch is not None else []
-    raise UserError(f"{quoted(node, 80)} is neither a Concat nor an IfPresent placeholder")
+    raise UserError(f"{quote(node, 80)} is neither a Concat nor an IfPresent placeholder")
 
 
 def _ends_in_string(text: str, is_in_string: bool) -> bool:

@@ -73,7 +73,7 @@ def _executor_path(path: str, label: str) -> str:
 
 
 def _is_timeout(path: str, name: str) -> bool:
-    """Return whether a setting is the timeout of a step, not that of the whole pipeline."""
+    """Return whether a setting is the timeout of a step, not of the whole pipeline."""
     return name == _TIMEOUT and ".deploymentSpec.executors." in path
 
 

@@ -7,12 +7,12 @@ from typing import Any
 from localvertex_base.compiled.executors import read_executor, read_schema
 from localvertex_base.compiled.fields import Fields
 from localvertex_base.compiled.job import JobSettings, read_job
-from localvertex_base.compiled.older import completed
+from localvertex_base.compiled.older import complete
 from localvertex_base.compiled.spec import ArtifactSpec, Component, Dag, OutputSource, Pipeline
 from localvertex_base.compiled.tasks import read_task
 from localvertex_base.userinput.parameters import ParameterSpec, ParameterType, restore_integers
-from localvertex_base.userinput.reading import shown
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.reading import display
+from localvertex_base.userinput.spelling import quote
 
 _SCHEMA_VERSIONS = ("2.0.0", "2.1.0")
 _INPUTS, _OUTPUTS = "ComponentInputsSpec", "ComponentOutputsSpec"
@@ -47,9 +47,9 @@ def read_pipeline(document: Mapping[str, Any], platforms: dict[str, Any] | None 
     )
     info.take("displayName", str, "")
     fields.take("sdkVersion", str, "")
-    info.done("PipelineInfo")
-    fields.done("PipelineSpec")
-    components = completed({**pipeline.components, "": pipeline.root}, fields.problems)
+    info.finish("PipelineInfo")
+    fields.finish("PipelineSpec")
+    components = complete({**pipeline.components, "": pipeline.root}, fields.problems)
     return replace(pipeline, root=components.pop(""), components=components)
 
 
@@ -59,7 +59,7 @@ def _spec_fields(document: Mapping[str, Any]) -> Fields:
         # A PipelineJob, as the service returns it, wraps the spec.
         document = Fields(document, "", problems).required("pipelineSpec", dict)
     if "root" not in document or "deploymentSpec" not in document:
-        found = ", ".join(map(shown, sorted(map(str, document))[:6]))[:200] or "no fields"
+        found = ", ".join(map(display, sorted(map(str, document))[:6]))[:200] or "no fields"
         problems.append(f"this is not a compiled pipeline: expected 'root' and 'deploymentSpec', found {found}")
     return Fields(document, "", problems)
 
@@ -67,13 +67,13 @@ def _spec_fields(document: Mapping[str, Any]) -> Fields:
 def _schema_version(fields: Fields) -> str:
     version = fields.take("schemaVersion", str, "")
     if version not in _SCHEMA_VERSIONS:
-        fields.problems.append(f"schemaVersion is {quoted(version)}; expected {' or '.join(_SCHEMA_VERSIONS)}")
+        fields.problems.append(f"schemaVersion is {quote(version)}; expected {' or '.join(_SCHEMA_VERSIONS)}")
     return version
 
 
 def _read_executors(fields: Fields, unsupported: list[str]) -> dict[str, Any]:
     executors = {key: read_executor(inner, unsupported) for key, inner in fields.objects("executors")}
-    fields.done("PipelineDeploymentConfig")
+    fields.finish("PipelineDeploymentConfig")
     return {key: executor for key, executor in executors.items() if executor is not None}
 
 
@@ -91,9 +91,9 @@ def _read_component(name: str, fields: Fields) -> Component:
         executor=fields.take("executorLabel", str, ""),
         path=fields.path,
     )
-    inputs.done(_INPUTS)
-    outputs.done(_OUTPUTS)
-    fields.done("ComponentSpec")
+    inputs.finish(_INPUTS)
+    outputs.finish(_OUTPUTS)
+    fields.finish("ComponentSpec")
     if bool(component.executor) == has_dag:
         fields.note("expected exactly one of 'dag' and 'executorLabel'")
     return component
@@ -107,14 +107,14 @@ def _read_parameter(fields: Fields, message: str) -> ParameterSpec:
         description=fields.take("description", str, ""),
         literals=tuple(restore_integers(fields.take("literals", list, []))),
     )
-    fields.done(f"{message}.ParameterSpec")
+    fields.finish(f"{message}.ParameterSpec")
     return parameter
 
 
 def _parameter_type(fields: Fields) -> ParameterType:
     name = fields.take("parameterType", str, "") or _OLDER_TYPES.get(fields.take("type", str, ""), "")
     if name not in ParameterType.__members__:
-        fields.note(f"{quoted(name)} is not one of {', '.join(ParameterType)}", "parameterType")
+        fields.note(f"{quote(name)} is not one of {', '.join(ParameterType)}", "parameterType")
         return ParameterType.STRING
     return ParameterType(name)
 
@@ -129,7 +129,7 @@ def _read_artifact(fields: Fields, message: str) -> ArtifactSpec:
         metadata=restore_integers(fields.take("metadata", dict, {})),
     )
     fields.take("description", str, "")
-    fields.done(f"{message}.ArtifactSpec")
+    fields.finish(f"{message}.ArtifactSpec")
     return artifact
 
 
@@ -138,31 +138,31 @@ def _read_dag(fields: Fields) -> Dag:
     outputs = fields.object("outputs")
     parameters = {key: _read_parameter_output(inner) for key, inner in outputs.objects("parameters")}
     artifacts = {key: _read_artifact_output(inner) for key, inner in outputs.objects("artifacts")}
-    outputs.done("DagOutputsSpec")
-    fields.done("DagSpec")
+    outputs.finish("DagOutputsSpec")
+    fields.finish("DagSpec")
     return Dag(tasks=tasks, parameters=parameters, artifacts=artifacts)
 
 
 def _read_parameter_output(fields: Fields) -> tuple[OutputSource, ...]:
-    """Return the sources of a DagOutputParameterSpec: one selector, or those of a OneOf."""
+    """Return the sources of a DagOutputParameterSpec: one selector, or the several of a OneOf."""
     if fields.has("valueFromOneof"):
         one_of = fields.object("valueFromOneof")
         selectors = one_of.list_of_objects("parameterSelectors")
-        one_of.done("DagOutputsSpec.ParameterSelectorsSpec")
+        one_of.finish("DagOutputsSpec.ParameterSelectorsSpec")
     else:
         selectors = [fields.required_object("valueFromParameter")]
-    fields.done("DagOutputsSpec.DagOutputParameterSpec")
+    fields.finish("DagOutputsSpec.DagOutputParameterSpec")
     return tuple(_read_selector(selector, "Parameter") for selector in selectors)
 
 
 def _read_artifact_output(fields: Fields) -> tuple[OutputSource, ...]:
     selectors = fields.list_of_objects("artifactSelectors")
-    fields.done("DagOutputsSpec.DagOutputArtifactSpec")
+    fields.finish("DagOutputsSpec.DagOutputArtifactSpec")
     return tuple(_read_selector(selector, "Artifact") for selector in selectors)
 
 
 def _read_selector(fields: Fields, kind: str) -> OutputSource:
     producer, key = fields.required("producerSubtask", str), fields.required(f"output{kind}Key", str)
     source = OutputSource(producer=producer, key=key)
-    fields.done(f"DagOutputsSpec.{kind}SelectorSpec")
+    fields.finish(f"DagOutputsSpec.{kind}SelectorSpec")
     return source

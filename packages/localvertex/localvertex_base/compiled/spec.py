@@ -78,7 +78,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Iterator:
-    """A ParallelFor over literal `items`, or over those of an input parameter or input artifact list."""
+    """A ParallelFor over literal `items`, an input parameter or an input artifact list."""
 
     item_input: str
     items: tuple[Any, ...] | None = None
@@ -186,13 +186,13 @@ class Pipeline:
     components: dict[str, Component]
     executors: dict[str, Container | Importer]
     job: JobSettings
-    """What the PipelineJob around the pipeline says about its run."""
+    """Settings of the PipelineJob around the pipeline."""
     platforms: dict[str, Any]
     """The second YAML document, empty when there is none."""
     unsupported: tuple[str, ...]
-    """What was understood while reading and does not run locally, each with its path."""
+    """Features that were understood but do not run locally, each with its path."""
     problems: list[str]
-    """What is wrong with the file, each with its path; the model has the rest."""
+    """Errors of the file, each with its path; the model has the rest."""
 
     @cached_property
     def reachable(self) -> tuple[Component, ...]:

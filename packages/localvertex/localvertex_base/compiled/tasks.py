@@ -9,7 +9,7 @@ from localvertex_base.compiled.value import read_value
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import restore_integers
 from localvertex_base.userinput.reading import parse_json
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 
 _PARAMETER, _ARTIFACT = "TaskInputsSpec.InputParameterSpec", "TaskInputsSpec.InputArtifactSpec"
 _AFTER_FAILURE = "ALL_UPSTREAM_TASKS_COMPLETED"
@@ -28,7 +28,7 @@ def read_task(name: str, fields: Fields) -> TaskSpec:
     producers += [source.producer for source in artifacts.values()]
     trigger_rule = trigger.take("strategy", str, "")
     if trigger_rule not in _TRIGGERS:
-        trigger.note(f"{quoted(trigger_rule)} is unknown", "strategy")
+        trigger.note(f"{quote(trigger_rule)} is unknown", "strategy")
     task = TaskSpec(
         name=name,
         component=reference.required("name", str),
@@ -44,12 +44,12 @@ def read_task(name: str, fields: Fields) -> TaskSpec:
         display_name=info.take("name", str, "") or name,
         path=fields.path,
     )
-    inputs.done("TaskInputsSpec")
-    info.done("PipelineTaskInfo")
-    caching.done("PipelineTaskSpec.CachingOptions")
-    reference.done("ComponentRef")
-    trigger.done("PipelineTaskSpec.TriggerPolicy")
-    fields.done("PipelineTaskSpec")
+    inputs.finish("TaskInputsSpec")
+    info.finish("PipelineTaskInfo")
+    caching.finish("PipelineTaskSpec.CachingOptions")
+    reference.finish("ComponentRef")
+    trigger.finish("PipelineTaskSpec.TriggerPolicy")
+    fields.finish("PipelineTaskSpec")
     return task
 
 
@@ -63,7 +63,7 @@ def _read_retry(fields: Fields) -> RetryPolicy:
         backoff_factor=float(factor) if isinstance(factor, int | float) else default.backoff_factor,
         max_backoff_seconds=_duration_seconds(fields, "backoffMaxDuration", default.max_backoff_seconds),
     )
-    fields.done("PipelineTaskSpec.RetryPolicy")
+    fields.finish("PipelineTaskSpec.RetryPolicy")
     if policy.max_retries < 0 or not 0 <= policy.backoff_factor < math.inf:
         fields.note("expected a maxRetryCount of 0 or more and a finite backoffFactor")
         return default
@@ -80,7 +80,7 @@ def _duration_seconds(fields: Fields, name: str, default: float) -> float:
     except ValueError:
         seconds = -1.0
     if not text.endswith("s") or not 0 <= seconds <= _MAX_SECONDS:
-        fields.note(f"{quoted(text)} is not a duration; expected seconds with an s, for example '60s'")
+        fields.note(f"{quote(text)} is not a duration; expected seconds with an s, for example '60s'")
         return default
     return seconds
 
@@ -89,7 +89,7 @@ def _read_iterator(fields: Fields) -> Iterator | None:
     """Return the ParallelFor of a task, None for an ordinary one."""
     policy = fields.object("iteratorPolicy")
     limit = policy.take("parallelismLimit", int, 0)
-    policy.done("PipelineTaskSpec.IteratorPolicy")
+    policy.finish("PipelineTaskSpec.IteratorPolicy")
     for kind in ("Parameter", "Artifact"):
         if fields.has(field := f"{kind.lower()}Iterator"):
             iterator = fields.object(field)
@@ -101,8 +101,8 @@ def _read_iterator(fields: Fields) -> Iterator | None:
                 input_artifact=items.take("inputArtifact", str, "") or None,
                 max_parallel=limit,
             )
-            items.done(f"{kind}IteratorSpec.ItemsSpec")
-            iterator.done(f"{kind}IteratorSpec")
+            items.finish(f"{kind}IteratorSpec.ItemsSpec")
+            iterator.finish(f"{kind}IteratorSpec")
             return result
     return None
 
@@ -133,7 +133,7 @@ def _read_parameter_source(fields: Fields) -> ParameterSource:
     elif fields.has("taskFinalStatus"):
         status = fields.object("taskFinalStatus")
         source = ParameterSource(final_status_of=status.required("producerTask", str), path=fields.path)
-        status.done(f"{_PARAMETER}.TaskFinalStatus")
+        status.finish(f"{_PARAMETER}.TaskFinalStatus")
     else:
         output = fields.required_object("taskOutputParameter")
         source = ParameterSource(
@@ -143,8 +143,8 @@ def _read_parameter_source(fields: Fields) -> ParameterSource:
             selector=selector,
             path=fields.path,
         )
-        output.done(f"{_PARAMETER}.TaskOutputParameterSpec")
-    fields.done(_PARAMETER)
+        output.finish(f"{_PARAMETER}.TaskOutputParameterSpec")
+    fields.finish(_PARAMETER)
     return source
 
 
@@ -157,7 +157,7 @@ def _read_runtime_value(fields: Fields, selector: str | None) -> ParameterSource
         value = fields.object("constantValue")
         constant, path = read_value(value), value.path
     name = fields.take("runtimeParameter", str, "") or None
-    fields.done("ValueOrRuntimeParameter")
+    fields.finish("ValueOrRuntimeParameter")
     return ParameterSource(constant=constant, is_null=is_null, is_old=is_old, input=name, selector=selector, path=path)
 
 
@@ -168,6 +168,6 @@ def _read_artifact_source(fields: Fields) -> ArtifactSource:
         output = fields.required_object("taskOutputArtifact")
         producer, key = output.required("producerTask", str), output.required("outputArtifactKey", str)
         source = ArtifactSource(producer=producer, output=key)
-        output.done(f"{_ARTIFACT}.TaskOutputArtifactSpec")
-    fields.done(_ARTIFACT)
+        output.finish(f"{_ARTIFACT}.TaskOutputArtifactSpec")
+    fields.finish(_ARTIFACT)
     return source

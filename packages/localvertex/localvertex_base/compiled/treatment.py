@@ -1,4 +1,4 @@
-"""What localvertex does with each field of a compiled file: the facts that the reader follows and the docs show.
+"""How localvertex treats each field of a compiled file: the facts that the reader follows and the docs show.
 
 treatment.csv has one row per field of kubeflow's pipeline_spec.proto and of the PipelineJob of Vertex AI. Its tests
 prove each row with a file; docs/compiled-file.md is generated from it.
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Here(StrEnum):
-    """What happens to a field in a local run."""
+    """Treatment of a field in a local run."""
 
     AS_ON_VERTEX = "as on Vertex AI"
     DIFFERENTLY = "differently"
@@ -29,7 +29,7 @@ class Treatment(NamedTuple):
     """The name of the field in JSON."""
     here: Here
     how: str
-    """What is different, or the reason of the refusal; may be empty."""
+    """The difference, or the reason of the refusal; may be empty."""
 
 
 @cache

@@ -1,6 +1,6 @@
 """Small files and folders that are replaced as a whole: readers see the old content or the new one, never a part.
 
-What is being written is a temporary neighbour, locked while in use, so that those of killed processes are found.
+Content is written to a locked temporary file beside its target; an unlocked one was left by a killed process.
 """
 
 import errno
@@ -38,18 +38,18 @@ def write_all(contents: Mapping[Path, bytes | memoryview], *, mode: int = 0o666)
     written: dict[Path, Path] = {}
     with ExitStack() as held:
         for path, data in contents.items():
-            with _named(path):
+            with _name_errors(path):
                 _refuse_special(path)
                 aside, descriptor = held.enter_context(_file(path, mode))
                 _write(descriptor, data)
                 written[path] = aside
         for path, aside in written.items():
-            with _named(path):
+            with _name_errors(path):
                 os.replace(aside, path)
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
+def _name_errors(path: Path) -> Iterator[None]:
     """Name the path in errors: a full disk is found by calls that know no name, and others know the temporary one."""
     try:
         yield

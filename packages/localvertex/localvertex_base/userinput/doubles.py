@@ -26,20 +26,20 @@ def as_doubles(value: Any) -> Any:
     return value
 
 
-def _rounded_integers(value: Any) -> list[int]:
+def _inexact_integers(value: Any) -> list[int]:
     """Return the integers in the value that a double does not hold exactly, at any depth."""
     if isinstance(value, list):
-        return [number for item in value for number in _rounded_integers(item)]
+        return [number for item in value for number in _inexact_integers(item)]
     if isinstance(value, dict):
-        return [number for item in value.values() for number in _rounded_integers(item)]
+        return [number for item in value.values() for number in _inexact_integers(item)]
     is_rounded = isinstance(value, int) and abs(value) > MAX_EXACT and int(float(value)) != value
     return [value] if is_rounded else []
 
 
-def warning(name: str, value: Any) -> str:
+def rounding_warning(name: str, value: Any) -> str:
     """Return the warning about a parameter's value; empty when every integer in it is exact."""
     try:
-        numbers = _rounded_integers(value)
+        numbers = _inexact_integers(value)
     except OverflowError:
         return ""  # the conversion refuses it
     if not numbers:

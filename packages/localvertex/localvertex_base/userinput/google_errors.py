@@ -1,4 +1,4 @@
-"""Failed calls of Google's clients, told by code and message: none of Google's packages is imported to read an error.
+"""Failed calls of Google's clients, recognised by code and message without importing Google's packages.
 
 A client raises errors of google.api_core (the service's answer), google.auth (the credentials), requests (the
 connection) and protobuf (an answer that does not come from the API).
@@ -24,7 +24,7 @@ class GoogleError:
     code: int
     """HTTP status code; 0 without an answer of the API."""
     message: str
-    """What the service says, or what is known without its answer, on one line."""
+    """The service's message, or a description without it, on one line."""
     may_have_arrived: bool
     """Whether the service may have executed the request without a confirmed answer."""
 
@@ -40,7 +40,7 @@ class GoogleError:
 
 
 def google_error(error: Any) -> GoogleError | None:
-    """Return what the error of a call says, or None for an error of something else."""
+    """Return the failure of a call, or None for an error of something else."""
     names = {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(error).__mro__}
     if "google.RetryError" in names and error.cause:
         return google_error(error.cause)
@@ -49,7 +49,7 @@ def google_error(error: Any) -> GoogleError | None:
         text = re.sub(r"^[A-Z]+ https?://\S+: ", "", str(error.message))
         code, is_lost = int(error.code or 0), int(error.code or 500) >= 500
         if text.lstrip().startswith("<"):
-            return GoogleError(code=0, message=not_json(_found(text), f"{code} "), may_have_arrived=is_lost)
+            return GoogleError(code=0, message=not_json(_find(text), f"{code} "), may_have_arrived=is_lost)
         return GoogleError(code=code, message=on_one_line(text), may_have_arrived=is_lost)
     if "google.GoogleAuthError" in names:
         code = 0 if "google.TransportError" in names else 401
@@ -63,13 +63,13 @@ def google_error(error: Any) -> GoogleError | None:
     if "google.ParseError" in names:
         body = getattr(error.__cause__, "doc", None)
         return GoogleError(
-            code=0, message=not_json("other JSON" if body is None else _found(body)), may_have_arrived=True
+            code=0, message=not_json("other JSON" if body is None else _find(body)), may_have_arrived=True
         )
     if isinstance(error, UnicodeDecodeError):
         return GoogleError(code=0, message=not_json(repr(error.object[:80])), may_have_arrived=True)
     if isinstance(error, AttributeError) and error.name == "get" and isinstance(error.obj, str | list):
         # google.api_core expects that an error's JSON is an object of objects.
-        return GoogleError(code=0, message=not_json(f"the error {_found(str(error.obj))}"), may_have_arrived=True)
+        return GoogleError(code=0, message=not_json(f"the error {_find(str(error.obj))}"), may_have_arrived=True)
     return None
 
 
@@ -95,7 +95,7 @@ def not_json(found: str, how: str = "") -> str:
     return f"it answered {how}with {found} instead of the API's JSON"
 
 
-def _found(body: str) -> str:
+def _find(body: str) -> str:
     title = re.search(r"<title[^>]*>([^<]*)", body, re.IGNORECASE)
     return f"an HTML page ({on_one_line(title[1], 80)!r})" if title else repr(on_one_line(body, 80))
 

@@ -20,7 +20,7 @@ _DEVICES = ("/dev/null", "/dev/full", "/dev/tty")
 def write(contents: Mapping[Path, bytes | memoryview]) -> None:
     """Write files, replacing the regular ones as a whole, and make their folders.
 
-    What killed processes left beside them is removed.
+    Temporary files of killed processes beside them are removed.
 
     Raises:
         OSError: A file cannot be written.
@@ -52,7 +52,7 @@ def check_file(name: str, path: str | Path) -> None:
         UserError: The path is a folder or a device, or its folder cannot be made or written to.
     """
     if reason := _reason_against(Path(path)):
-        raise UserError(f"{name}={paths.shown(str(path))} cannot be written ({reason}); give another file")
+        raise UserError(f"{name}={paths.display(str(path))} cannot be written ({reason}); give another file")
 
 
 def check_folder(name: str, path: str | Path) -> None:
@@ -62,7 +62,7 @@ def check_folder(name: str, path: str | Path) -> None:
         UserError: It is a file, or below one, or the permission is missing.
     """
     if reason := _reason_against_folder(Path(path)):
-        raise UserError(f"{name}={paths.shown(str(path))} cannot be used ({reason}); give another folder")
+        raise UserError(f"{name}={paths.display(str(path))} cannot be used ({reason}); give another folder")
 
 
 def _reason_against(path: Path) -> str:
@@ -97,7 +97,7 @@ def _reason_against_folder(folder: Path) -> str:
 
 
 def _stream(path: Path) -> int | None:
-    """Return the standard stream that a path such as /dev/stdout is; None if it is none of them."""
+    """Return the standard stream that a path such as /dev/stdout means, or None."""
     try:
         return next((each for each in _STREAMS if os.path.samestat(path.stat(), os.fstat(each))), None)
     except OSError:

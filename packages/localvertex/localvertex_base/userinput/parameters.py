@@ -13,8 +13,8 @@ from typing import Any
 
 from localvertex_base.userinput.doubles import MAX_EXACT, as_doubles
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.reading import parse_json, read_all, shown
-from localvertex_base.userinput.spelling import did_you_mean, quoted
+from localvertex_base.userinput.reading import display, parse_json, read_all
+from localvertex_base.userinput.spelling import did_you_mean, quote
 
 
 class ParameterType(StrEnum):
@@ -67,7 +67,7 @@ class ParameterSpec:
 Declared = Mapping[str, ParameterSpec]
 
 
-def given(declared: Declared, options: Sequence[str], path: str | Path | None = None) -> dict[str, Any]:
+def read_given(declared: Declared, options: Sequence[str], path: str | Path | None = None) -> dict[str, Any]:
     """Return the values of a parameter file and of `NAME=VALUE` options, which override the file.
 
     Args:
@@ -84,17 +84,17 @@ def given(declared: Declared, options: Sequence[str], path: str | Path | None = 
         if not separator:
             raise UserError(f"--parameter is {option!r}; expected NAME=VALUE, e.g. --parameter epochs=3")
         values[name] = from_text(text, _declaration(name, declared).type)
-    return typed(declared, values)
+    return convert_all(declared, values)
 
 
-def typed(declared: Declared, values: Mapping[str, Any]) -> dict[str, Any]:
+def convert_all(declared: Declared, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values converted to their types, e.g. 3.0 to 3 for an integer; null is left out.
 
     Raises:
         UserError: A name is unknown, or a value is of another type or not one of the allowed ones.
     """
     return {
-        name: _typed(name, value, spec)
+        name: _convert_each(name, value, spec)
         for name, value, spec in [(name, value, _declaration(name, declared)) for name, value in values.items()]
         if value is not None
     }
@@ -117,7 +117,7 @@ def complete(declared: Declared, values: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         UserError: A value is missing, of another type or not one of the allowed ones, or a name is unknown.
     """
-    held = typed(declared, values)
+    held = convert_all(declared, values)
     require_all(declared, held)
     return {name: held[name] if name in held else _default(name, spec) for name, spec in declared.items()}
 
@@ -145,7 +145,7 @@ def convert(value: Any, kind: ParameterType) -> Any:
     try:
         doubles = as_doubles(exact)
     except OverflowError:
-        raise ValueError(f"found {quoted(value)}, which is too large for a double") from None
+        raise ValueError(f"found {quote(value)}, which is too large for a double") from None
     return int(doubles) if kind is ParameterType.NUMBER_INTEGER and doubles is not None else doubles
 
 
@@ -159,7 +159,7 @@ def _exact(value: Any, kind: ParameterType) -> Any:
         return expected()  # kfp compiles an empty default of either kind for both types
     # A Dict parameter may be given a list and the other way round: kfp maps several Python types to STRUCT.
     if not isinstance(value, expected) and {type(value), expected} != {list, dict}:
-        raise ValueError(f"found {quoted(value)}")
+        raise ValueError(f"found {quote(value)}")
     return restore_integers(value)
 
 
@@ -169,14 +169,14 @@ def _number(value: Any, kind: ParameterType) -> int | float:
         try:
             number = json.loads(value)
         except ValueError:
-            raise ValueError(f"found {quoted(value)}") from None
+            raise ValueError(f"found {quote(value)}") from None
     is_number = isinstance(number, int | float) and not isinstance(number, bool)
     if not is_number or (isinstance(number, float) and not math.isfinite(number)):
-        raise ValueError(f"found {quoted(value)}")
+        raise ValueError(f"found {quote(value)}")
     if kind is ParameterType.NUMBER_DOUBLE:
         return _float(number, value)
     if int(number) != number:
-        raise ValueError(f"found {quoted(value)}")
+        raise ValueError(f"found {quote(value)}")
     return int(number)
 
 
@@ -184,7 +184,7 @@ def _float(number: int | float, found: Any) -> float:
     try:
         return float(number)
     except OverflowError:
-        raise ValueError(f"found {quoted(found)}, which is too large for a double") from None
+        raise ValueError(f"found {quote(found)}, which is too large for a double") from None
 
 
 def _declaration(name: str, declared: Declared) -> ParameterSpec:
@@ -203,37 +203,37 @@ def hint(name: str, declared: Declared) -> str:
 def _from_file(path: str | Path) -> dict[str, Any]:
     documents = read_all(path, only_json_values=True)
     if len(documents) > 1:
-        raise UserError(f"{shown(path)} has {len(documents)} YAML documents; expected one with names and values")
+        raise UserError(f"{display(path)} has {len(documents)} YAML documents; expected one with names and values")
     values = documents[0] if documents and documents[0] is not None else {}
     if not isinstance(values, dict):
-        raise UserError(f"{shown(path)} has {quoted(values)}; expected an object of parameter names and values")
+        raise UserError(f"{display(path)} has {quote(values)}; expected an object of parameter names and values")
     return {str(name): value for name, value in values.items()}
 
 
 def from_text(text: str, kind: ParameterType) -> Any:
-    """Return the value that a text on the command line or in a form means; `typed` checks it."""
+    """Return the value that a text on the command line or in a form means; `convert_all` checks it."""
     if kind is ParameterType.STRING:
         return text
     try:
         return parse_json(text.lower() if kind is ParameterType.BOOLEAN else text, "value")
     except UserError:
-        return text  # `_typed` refuses it, with its type
+        return text  # `_convert_each` refuses it, with its type
 
 
 def _default(name: str, spec: ParameterSpec) -> Any:
-    return None if spec.default is None else _converted(name, spec.default, spec)
+    return None if spec.default is None else _convert(name, spec.default, spec)
 
 
-def _typed(name: str, value: Any, spec: ParameterSpec) -> Any:
+def _convert_each(name: str, value: Any, spec: ParameterSpec) -> Any:
     # Between steps text may stand for a number and an object for a list; a user means neither.
     is_number = spec.type in (ParameterType.NUMBER_INTEGER, ParameterType.NUMBER_DOUBLE)
     is_empty = value in ([], {}) and spec.type in (ParameterType.LIST, ParameterType.STRUCT)
     if not is_empty and not isinstance(value, (int, float) if is_number else _PYTHON_TYPES.get(spec.type, object)):
         raise _wrong_type(name, value, spec)
-    return _converted(name, value, spec)
+    return _convert(name, value, spec)
 
 
-def _converted(name: str, value: Any, spec: ParameterSpec) -> Any:
+def _convert(name: str, value: Any, spec: ParameterSpec) -> Any:
     try:
         json.dumps(value)  # a caller's value may be anything
         convert(value, spec.type)
@@ -242,10 +242,10 @@ def _converted(name: str, value: Any, spec: ParameterSpec) -> Any:
         raise _wrong_type(name, value, spec) from None
     if spec.literals and result not in spec.literals:
         allowed = ", ".join(map(str, spec.literals))
-        raise UserError(f"parameter {name!r} is {quoted(value)}; expected one of {allowed}")
+        raise UserError(f"parameter {name!r} is {quote(value)}; expected one of {allowed}")
     return result
 
 
 def _wrong_type(name: str, value: Any, spec: ParameterSpec) -> UserError:
     example = EXAMPLES.get(spec.type, "null")
-    return UserError(f"parameter {name!r} is {quoted(value)}; expected {spec.type}, such as {example}")
+    return UserError(f"parameter {name!r} is {quote(value)}; expected {spec.type}, such as {example}")

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 
 BUCKET_FOLDER = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/.*)?")
 """A bucket, with or without a path in it."""
@@ -25,7 +25,7 @@ def check(name: str, path: str | Path, *, is_local: bool = False, expected: str 
         name: The flag or parameter, which begins the message.
         path: As the user wrote it.
         is_local: Refuse gs:// too.
-        expected: What the message says is expected, where it is more than a path.
+        expected: Expectation in the message, where it is more than a path.
 
     Raises:
         UserError: It is blank, too long, not UTF-8, or of another scheme than gs://, or it names no bucket.
@@ -35,20 +35,20 @@ def check(name: str, path: str | Path, *, is_local: bool = False, expected: str 
     if not text.strip():
         raise UserError(f"{name} is empty; expected {expected}")
     if (wrong := _wrong_character(text)) is not None:
-        raise UserError(f"{name}={shown(text)} has {wrong}, which no path may contain; expected {expected}")
+        raise UserError(f"{name}={display(text)} has {wrong}, which no path may contain; expected {expected}")
     scheme = "gs" if text.startswith("gs:") else found[1] if (found := _SCHEME.match(text)) else ""
     if scheme == "gs" and not is_local:
         if not BUCKET_FOLDER.fullmatch(text):
-            raise UserError(f"{name}={shown(text)} names no bucket; expected gs://BUCKET/FOLDER")
+            raise UserError(f"{name}={display(text)} names no bucket; expected gs://BUCKET/FOLDER")
     elif scheme:
-        raise UserError(f"{name}={shown(text)} is not supported ({scheme}:); expected {expected}")
+        raise UserError(f"{name}={display(text)} is not supported ({scheme}:); expected {expected}")
     _check_length(name, text, max_bytes=_MAX_OBJECT_BYTES if scheme else _MAX_BYTES)
     return text
 
 
-def shown(text: str) -> str:
+def display(text: str) -> str:
     """Return a path as messages show it: quoted, on one line, with its end where it is long."""
-    return repr(text) if len(text) <= _MAX_SHOWN else f"{quoted(text, _MAX_SHOWN)} ({len(text)} characters)"
+    return repr(text) if len(text) <= _MAX_SHOWN else f"{quote(text, _MAX_SHOWN)} ({len(text)} characters)"
 
 
 def _wrong_character(text: str) -> str | None:
@@ -63,7 +63,7 @@ def _wrong_character(text: str) -> str | None:
 
 def _check_length(name: str, text: str, *, max_bytes: int) -> None:
     if (length := len(text.encode())) > max_bytes:
-        raise UserError(f"{name}={shown(text)} is too long; expected at most {max_bytes:,} bytes, found {length:,}")
+        raise UserError(f"{name}={display(text)} is too long; expected at most {max_bytes:,} bytes, found {length:,}")
     longest = max(text.split("/"), key=lambda part: len(part.encode()))
     if len(longest.encode()) > _MAX_NAME_BYTES:
-        raise UserError(f"{name}={shown(text)} has a name of more than {_MAX_NAME_BYTES} bytes; shorten it")
+        raise UserError(f"{name}={display(text)} has a name of more than {_MAX_NAME_BYTES} bytes; shorten it")

@@ -11,7 +11,7 @@ from types import UnionType
 from typing import Any
 
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import did_you_mean, quoted
+from localvertex_base.userinput.spelling import did_you_mean, quote
 from localvertex_base.userinput.unique_keys import RepeatedKey, UniqueKeys, load_json
 
 MAX_BYTES = 20 * 2**20
@@ -45,10 +45,10 @@ def read_all(path: str | Path, *, only_json_values: bool = False) -> list[Any]:
     Raises:
         UserError: The file cannot be read or is neither JSON nor YAML.
     """
-    return parse_all(read_bytes(path), shown(path), only_json_values=only_json_values)
+    return parse_all(read_bytes(path), display(path), only_json_values=only_json_values)
 
 
-def shown(path: str | Path) -> str:
+def display(path: str | Path) -> str:
     """Return a path as messages show it: on one line, whatever the file is called."""
     text = str(path)
     return "standard input" if text == "-" else text if text.isprintable() and text else repr(text)
@@ -60,14 +60,14 @@ def read_bytes(path: str | Path) -> bytes:
     Raises:
         UserError: The file cannot be read, is empty or too large.
     """
-    name = shown(path)
+    name = display(path)
     try:
         if str(path) == "-":
             data = sys.stdin.buffer.read(MAX_BYTES + 1)
         else:
             # Opening a pipe without a writer would never return.
             with open(path, "rb", opener=_without_waiting) as file:
-                data = _beginning(file.fileno(), name) + file.read(MAX_BYTES + 1)
+                data = _first_byte(file.fileno(), name) + file.read(MAX_BYTES + 1)
     except IsADirectoryError:
         raise UserError(f"{name} is a folder; give a file") from None
     except OSError as error:
@@ -87,7 +87,7 @@ def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-def _beginning(fd: int, name: str) -> bytes:
+def _first_byte(fd: int, name: str) -> bytes:
     """Return the first byte of a pipe if it is there already; nothing of any other file.
 
     Raises:
@@ -140,14 +140,14 @@ def check_keys(body: Any, types: Mapping[str, type | UnionType]) -> None:
         UserError: A key is unknown, or a value has another type.
     """
     if not isinstance(body, dict):
-        raise UserError(f"found {quoted(body)}; expected a mapping")
+        raise UserError(f"found {quote(body)}; expected a mapping")
     for key, value in body.items():
         if key not in types:
             hint = did_you_mean(str(key), types) or f"; known keys: {', '.join(types)}"
             raise UserError(f"unknown key {key!r}{hint}")
         # In Python a boolean is also an integer.
         if not isinstance(value, types[key]) or isinstance(value, bool) != (types[key] is bool):
-            raise UserError(f"{key} is {quoted(value)}; expected {getattr(types[key], '__name__', types[key])}")
+            raise UserError(f"{key} is {quote(value)}; expected {getattr(types[key], '__name__', types[key])}")
 
 
 def parse_json(text: str | bytes, name: str) -> Any:
@@ -239,7 +239,7 @@ def _check_values(value: Any, name: str, *, only_json_values: bool = False) -> N
             elif isinstance(item, float) and not math.isfinite(item):
                 raise UserError(f"{name} contains the number {item}; expected a finite number")
             elif only_json_values and not isinstance(item, _JSON_SCALARS):
-                raise UserError(f"{name} contains {quoted(str(item))}, which is not a JSON value; write it in quotes")
+                raise UserError(f"{name} contains {quote(str(item))}, which is not a JSON value; write it in quotes")
         depth += 1
         if containers and depth > _MAX_DEPTH:
             raise _too_deep(name)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from types import UnionType
 from typing import Any
 
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 
 LARGEST = 1e15
 """Of numbers; a larger one is damage."""
@@ -46,7 +46,7 @@ def check(value: Any, shape: Any) -> None:
         raise Wrong(f"{{place}} has the wrong type: {type(value).__name__}")
     is_text = isinstance(shape, re.Pattern)
     if not shape.fullmatch(value) if is_text else isinstance(shape, frozenset | range) and value not in shape:
-        raise Wrong(f"{{place}}: unknown value {quoted(value)}")
+        raise Wrong(f"{{place}}: unknown value {quote(value)}")
     if (expected is NUMBER or isinstance(value, int)) and not -LARGEST < value < LARGEST:
         raise Wrong(f"{{place}}: expected a number from -{LARGEST:g} to {LARGEST:g}, found {str(value)[:40]}")
     if not isinstance(value, list | dict):

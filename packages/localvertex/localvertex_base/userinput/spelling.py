@@ -42,7 +42,7 @@ def _fold(name: str) -> str:
     return name.casefold().replace("-", "_")
 
 
-def quoted(value: object, limit: int = 60) -> str:
+def quote(value: object, limit: int = 60) -> str:
     """Return a value for a one-line message, cut to `limit` characters."""
     text = repr(value)
     return text if len(text) <= limit else text[: limit - 3] + "..."
@@ -53,7 +53,7 @@ def on_one_line(text: object, limit: int = 600) -> str:
     return " ".join(str(text).split())[:limit]
 
 
-def listed(names: Iterable[object], last: str = "or") -> str:
+def join_or(names: Iterable[object], last: str = "or") -> str:
     """Return "a, b or c"."""
     texts = [str(name) for name in names]
     return f" {last} ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))

@@ -1,4 +1,4 @@
-"""The address and the token with which a step of a local run reaches the registry of its work directory.
+"""The address and the token with which a step of a local run reaches the registry of its work folder.
 
 `localvertex` writes them to a private file, which an environment variable of the step names.
 """
@@ -91,7 +91,7 @@ def credentials(endpoint: StepEndpoint) -> Any:
         """The token of a run."""
 
         def refresh(self, request: Any) -> None:
-            """Do nothing: the token is that of the run."""
+            """Do nothing: the token belongs to the run."""
 
         def before_request(self, request: Any, method: str, url: str, headers: Any) -> None:
             """Add the token to a request to the endpoint."""

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any, NoReturn
 
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 
 _MERGE = "tag:yaml.org,2002:merge"
 _STRING_OR_BRACE = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?|[{}]', re.DOTALL)
@@ -15,7 +15,7 @@ class RepeatedKey(Exception):
 
     def __init__(self, key: str, first: int, second: int) -> None:
         lines = f"line {first}" if first == second else f"lines {first} and {second}"
-        super().__init__(f"the key {quoted(key)} twice in one mapping, in {lines}")
+        super().__init__(f"the key {quote(key)} twice in one mapping, in {lines}")
 
 
 class _Repeated(Exception):

@@ -29,7 +29,7 @@ TYPES = {
     "preact": {"preact.d.ts": 'export * from "preact";\n', "hooks.d.ts": 'export * from "preact/hooks";\n'},
     "uplot": {"uplot.d.ts": 'export { default } from "uplot";\n'},
 }
-"""What tells TypeScript where the types of the files are; no page loads these."""
+"""Declares the types of the files to TypeScript; no page loads these."""
 
 IMPORTS = {'from"preact"': 'from"./preact.js"'}
 """Names of packages, which no browser knows, and the addresses of the files."""

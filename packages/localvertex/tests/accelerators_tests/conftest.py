@@ -1,4 +1,4 @@
-"""What the tests of accelerators share: jobs and pools, the facts of the guides, and the program."""
+"""Shared by the tests of accelerators: jobs and pools, the facts of the guides, and the program."""
 
 import dataclasses
 import datetime

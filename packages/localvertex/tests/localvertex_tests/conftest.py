@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def start_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
-    """Start servers on the test's own work directory."""
+    """Start servers on the test's own work folder."""
     servers: list[Server] = []
 
     def start(*options: str, **more: Any) -> Server:

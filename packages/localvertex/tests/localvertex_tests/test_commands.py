@@ -145,7 +145,7 @@ def test_a_failed_run_shows_the_end_of_the_log_and_its_path(
         (["run", "pipeline.json", "--grace", "-1"], "--grace -1.0: expected 0 or more seconds"),
         (["run", "pipeline.json", "--grace", "nan"], "--grace nan: expected 0 or more seconds"),
         (["run", "pipeline.json", "--region", "a/b"], "--region 'a/b'"),
-        (["run", "pipeline.json", "--work-dir", "pipeline.json"], "the work directory"),
+        (["run", "pipeline.json", "--work-dir", "pipeline.json"], "the work folder"),
         (["show", "latest"], "no runs in 'runs'"),
         (["logs", "x"], "no runs in 'runs'"),
         (["clean", "../..", "--yes"], "no runs in 'runs'"),

@@ -112,7 +112,7 @@ def test_settings_of_the_job_reach_the_placeholders_or_a_warning(
     assert task(record, "account-2")["outputs"]["parameters"]["Output"] == "pool"
     assert task(record, "repeat")["log"].startswith("repeat/")
     warnings = "\n".join(record["warnings"])
-    assert "gs://bucket/root: outputs go to the work directory" in warnings
+    assert "gs://bucket/root: outputs go to the work folder" in warnings
     assert "persistentResources/pool does not exist here" in warnings
     assert "reservedIpRanges has no effect here" in warnings
     assert (work_dir / record["run_id"]).is_dir()

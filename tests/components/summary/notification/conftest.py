@@ -1,4 +1,4 @@
-"""What `report_end` prints, with pauses of milliseconds."""
+"""The output of `report_end`, with pauses of milliseconds."""
 
 import logging
 from collections.abc import Callable

@@ -43,7 +43,7 @@ def row(name: str, label: int | None, content: str, level: int = 100) -> Row:
 def dataset(directory: Path, rows: Iterable[Row], class_names: list[str]) -> str:
     """Write a dataset that has a list of images and no image."""
     directory.mkdir(parents=True)
-    with image_list.written(directory, class_names) as add:
+    with image_list.open_writer(directory, class_names) as add:
         for each in sorted(rows, key=lambda each: each.name):
             add(each)
     content: dict[str, Any] = {

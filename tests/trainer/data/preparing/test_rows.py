@@ -28,7 +28,7 @@ def row(name: str, label: int, content: int, split: str = "") -> Row:
 def test_rows_come_back_as_they_were_in_the_order_of_their_names() -> None:
     bad = Row.of(name="ä\n", label=None, split="test", identity={}, reason="damaged")
     found = [row("b", 0, 1), bad, row("a", 1, 2)]
-    with rows.opened() as opened:
+    with rows.open_rows() as opened:
         opened.add(found)
         assert [each for each in opened.by_name()] == [found[2], found[0], found[1]]
         assert opened.label_counts() == {0: 1, 1: 1}
@@ -36,11 +36,11 @@ def test_rows_come_back_as_they_were_in_the_order_of_their_names() -> None:
 
 def test_a_split_is_sorted_by_content_label_and_name() -> None:
     found = [row("d", 1, 2), row("c", 0, 2), row("b", 0, 2), row("a", 0, 3)]
-    with rows.opened() as opened:
+    with rows.open_rows() as opened:
         opened.add(found)
         opened.set_splits(Splits(opened.contents))
         ((split, _),) = {(split, 0) for split, _ in opened.split_counts()} or {("", 0)}
-        assert [r.name for r in opened.used(split, "0" * 64, "f" * 64)] == ["b", "c", "d", "a"]
+        assert [r.name for r in opened.used_rows(split, "0" * 64, "f" * 64)] == ["b", "c", "d", "a"]
         assert opened.extent(split, f"{2:064x}", f"{2:064x}").num_hashes == 1
         assert opened.extent(split, f"{2:064x}", f"{3:064x}").num_hashes == 2
         assert opened.extent(split, f"{4:064x}", "f" * 64).num_hashes == 0
@@ -50,7 +50,7 @@ def test_equal_images_are_one_content_with_the_strictest_of_their_splits() -> No
     given = [("", 2), ("train", 0), ("validation", 0), ("test", 1), ("validation", 0), ("train", 0), ("", 3)]
     # Images 0 and 1, 2 and 3, and so on are equal.
     found = [row(str(number), label, number // 2, split) for number, (split, label) in enumerate(given)]
-    with rows.opened() as opened:
+    with rows.open_rows() as opened:
         opened.add(found)
         contents = [(content.split, sorted(content.labels), content.previous) for content in opened.contents()]
     assert contents == [("train", [0, 2], ""), ("test", [0, 1], ""), ("validation", [0], ""), ("", [3], "")]
@@ -58,7 +58,7 @@ def test_equal_images_are_one_content_with_the_strictest_of_their_splits() -> No
 
 def test_a_full_disk_is_an_error_of_the_disk() -> None:
     def fill() -> None:
-        with rows.opened() as opened:
+        with rows.open_rows() as opened:
             # What a full disk does to SQLite, which has no file here that could be put on one.
             opened.database.execute("PRAGMA max_page_count = 10")
             opened.add(row(str(number), 0, number) for number in range(10_000))

@@ -14,7 +14,7 @@ from trainer.data.sources.factory import open_source
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ("nowhere", "is not a folder (current directory: "),
+        ("nowhere", "is not a folder (current folder: "),
         ("empty", "no images in"),
         ("single", "only one class in"),
         ("", "source is empty"),

@@ -31,7 +31,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
     def in_bucket(names: list[str]) -> ListedSource:
         return ListedSource(
             "gs://b/data",
-            bucket.listed("gs://b/data", ((name, {}) for name in sorted(names))),
+            bucket.fetch("gs://b/data", ((name, {}) for name in sorted(names))),
             str.encode,
             lambda _: {},
         )

@@ -165,8 +165,8 @@ def test_a_champion_of_more_pixels_sees_the_originals_and_not_what_is_left_of_th
     assert sums == [table.num_images, table.both + table.only_champion, table.both + table.only_challenger]
     # The artefact exists: the small images, enlarged, mislead the champion.
     data = dataset.load(str(setting.folder / "coarse-data"))
-    with champions.opened(str(setting.folder / "champion")) as champion:
-        shown, expected = zip(*images.stored(data, images.unseen(data, OTHERS)), strict=True)
+    with champions.load(str(setting.folder / "champion")) as champion:
+        shown, expected = zip(*images.prepared_images(data, images.unseen(data, OTHERS)), strict=True)
         misled = np.mean([a == b for a, b in zip(champion.answer(shown), expected, strict=True)])
     assert misled < found.table.champion_accuracy - 0.1
     assert not decide(found.table, max_regression=0.0, must_improve=False)[0]

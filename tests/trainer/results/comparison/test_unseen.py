@@ -46,7 +46,7 @@ def test_an_image_that_either_model_has_seen_is_left_out(data: Dataset) -> None:
     found = images.unseen(data, seen.of_hashes([first]), seen.of_hashes([second, first]))
     assert sorted(found.content_hashes.values()) == sorted(others)
     assert found.num_left_out == 2
-    shown = list(images.stored(data, found))
+    shown = list(images.prepared_images(data, found))
     assert shown == [(record.image_bytes, data.class_names[record.label]) for record in records[2:]]
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 from localvertex_base.userinput.google_errors import google_error
 from trainer.command_line import TrainingError
-from trainer.data.preparing.dataflow.service import Job, Service, failed, is_refusal
+from trainer.data.preparing.dataflow.service import Job, Service, explain, is_refusal
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.dataflow.submit import submit
 
 _NUM_ERRORS = 3
-_LOOKS = 6
+_MAX_POLLS = 6
 """For what the service shows up to half a minute late: messages of a failed job, and a new job."""
 
 
@@ -53,12 +53,12 @@ def wait_for_earlier(settings: Settings) -> None:
 @contextlib.contextmanager
 def _running(settings: Settings) -> Iterator["_Run"]:
     try:
-        with _stopping() as stop:
+        with _stop_on_exit() as stop:
             yield _Run(settings, stop)
     except Exception as error:
         if google_error(error) is None:
             raise
-        raise failed(error, settings, "a call to Dataflow") from None
+        raise explain(error, settings, "a call to Dataflow") from None
 
 
 class _Stop:
@@ -127,11 +127,11 @@ class _Run:
             return submit(self._settings, build)
         except Exception as error:
             # The service may have received the request although the answer was lost, and lists a new job late.
-            for _ in range(1 if is_refusal(error) else _LOOKS):
+            for _ in range(1 if is_refusal(error) else _MAX_POLLS):
                 if self._service.active(self._settings.job_name):
                     return ""
                 time.sleep(self._settings.pause_seconds)
-            raise failed(error, self._settings, "the submission to Dataflow") from None
+            raise explain(error, self._settings, "the submission to Dataflow") from None
 
     def _wait(self, job: Job) -> None:
         """Wait until the job is done, or until one that was already ending has ended."""
@@ -166,7 +166,7 @@ class _Run:
     def _why(self, job: Job) -> str:
         if job.state != "FAILED":
             return f"the Dataflow job {job.id} was {job.state.lower()}; run the pipeline again to start a new one"
-        for _ in range(_LOOKS):
+        for _ in range(_MAX_POLLS):
             if found := self._service.errors(job.id):
                 break
             time.sleep(self._settings.pause_seconds)
@@ -176,7 +176,7 @@ class _Run:
 
 
 @contextlib.contextmanager
-def _stopping() -> Iterator[_Stop]:
+def _stop_on_exit() -> Iterator[_Stop]:
     stop = _Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop

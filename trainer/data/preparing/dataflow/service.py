@@ -122,7 +122,7 @@ def emulator() -> str:
     return f"http://{host}" if host else ""
 
 
-def failed(error: BaseException, settings: Settings, doing: str) -> TrainingError:
+def explain(error: BaseException, settings: Settings, doing: str) -> TrainingError:
     """Return the error of a call as one line with a hint."""
     hint = f"; docs/cloud.md lists the roles and the API that Dataflow needs in {settings.project}"
     line = found.line() if (found := google_error(error)) else on_one_line(error)

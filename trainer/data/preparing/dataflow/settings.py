@@ -58,7 +58,7 @@ class Settings:
             check(name, getattr(self, name))
         place = re.search(r"regions/([^/]+)", self.subnetwork)
         if place and place[1] != self.region:
-            raise UserError(f"{_shown('subnetwork')} is in {place[1]}; expected one in the pipeline's {self.region}")
+            raise UserError(f"{_show('subnetwork')} is in {place[1]}; expected one in the pipeline's {self.region}")
 
     @property
     def job_name(self) -> str:
@@ -104,12 +104,12 @@ def check(name: str, value: Any) -> None:
     if name in _PATTERNS:
         pattern, expected = _PATTERNS[name]
         if not re.fullmatch(pattern, str(value)):
-            raise UserError(f"{_shown(name)} is {value!r}; expected {expected}")
+            raise UserError(f"{_show(name)} is {value!r}; expected {expected}")
     elif name in LIMITS:
         lowest, highest = LIMITS[name]
         if not isinstance(value, int) or not lowest <= value <= highest:
-            raise UserError(f"{_shown(name)} is {value!r}; expected {lowest} to {highest}")
+            raise UserError(f"{_show(name)} is {value!r}; expected {lowest} to {highest}")
 
 
-def _shown(name: str) -> str:
+def _show(name: str) -> str:
     return {"folder": "pipeline_root"}.get(name, name) if name in _OF_THE_RUN else f"dataflow_{name}"

@@ -90,7 +90,7 @@ def build(pipeline: Any, folder: str) -> None:
 
     _ = (
         pipeline
-        | "Names" >> apache_beam.Create(exchange.missing(folder))
+        | "Names" >> apache_beam.Create(exchange.missing_results(folder))
         # Otherwise one worker would process all names that were created together.
         | "Distribute" >> apache_beam.Reshuffle()
         | "Work" >> apache_beam.Map(functools.partial(_work, folder))

@@ -29,7 +29,7 @@ def runner(settings: Settings, parts_folder: str) -> beam.Run:
 
 def _run(settings: Settings, folder: str) -> None:
     try:
-        jobs.run(settings, functools.partial(beam.build, folder=folder), lambda: not exchange.missing(folder))
+        jobs.run(settings, functools.partial(beam.build, folder=folder), lambda: not exchange.missing_results(folder))
     except TrainingError:
         # The exception of a worker is more precise than the messages of the job.
         exchange.raise_error(folder)

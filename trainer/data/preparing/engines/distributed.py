@@ -75,7 +75,7 @@ class Distributed:
         Raises:
             UserError: The workers cannot open the images.
         """
-        remaining = map(self._checked, images)
+        remaining = map(self._check, images)
         items = iter(lambda: list(itertools.islice(remaining, parts.MAX_IMAGES)), [])
         for part in self._beam.map(functools.partial(_make, image_size, self._parts_folder), items):
             yield self._append(*parts.load(self._parts_folder, part.name))
@@ -114,7 +114,7 @@ class Distributed:
         """Remove the files of this attempt, whose shards are already in the dataset."""
         self._beam.close()
 
-    def _checked(self, image: SourceImage) -> SourceImage:
+    def _check(self, image: SourceImage) -> SourceImage:
         wanted = "gs://" if self._beam.is_remote else ""
         if not (image.location and image.location.startswith(wanted)):
             raise UserError(
@@ -161,7 +161,7 @@ def _write(folder: str, item: tuple[PlannedShard, Sequence[_Located]]) -> Stored
     # In a temporary folder, because another worker may write the same shard at the same time.
     with tempfile.TemporaryDirectory(prefix="shard-") as scratch:
         images = in_order(_Located.read, located, num_threads=_NUM_CONNECTIONS)
-        written = shards.write(scratch, shard, shards.serialized(images))
+        written = shards.write(scratch, shard, shards.serialize_rows(images))
         with open(os.path.join(scratch, shard.name), "rb") as file:
             storage.write_file(storage.join(folder, shard.name), file)
     return written

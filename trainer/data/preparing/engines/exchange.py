@@ -56,7 +56,7 @@ def work(folder: str, name: str) -> None:
     storage.write_bytes(storage.join(folder, name + _RESULT), pickle.dumps(result))
 
 
-def missing(folder: str) -> list[str]:
+def missing_results(folder: str) -> list[str]:
     """Return the names of the items without a result."""
     done = set(_names(folder, _RESULT))
     return [name for name in _names(folder, _WORK) if name not in done]
@@ -70,7 +70,7 @@ def results(folder: str) -> Iterator[Any]:
 def raise_error(folder: str) -> None:
     """Raise the exception of the first item that has no result, if there is one."""
     failed = set(_names(folder, _ERROR))
-    for name in missing(folder):
+    for name in missing_results(folder):
         if name in failed:
             raise _load(folder, name + _ERROR)
 

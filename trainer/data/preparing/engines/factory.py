@@ -4,7 +4,7 @@ from typing import BinaryIO
 
 from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.engines import dataflow as on_dataflow, fn_api
 from trainer.data.preparing.engines.beam import Beam
@@ -42,11 +42,11 @@ def check_names(prepare_engine: str, beam_runner: str) -> None:
         UserError: The names are wrong, or do not fit together.
     """
     if prepare_engine not in ENGINES:
-        raise UserError(f"prepare_engine={quoted(prepare_engine)} does not exist; use local or dataflow")
+        raise UserError(f"prepare_engine={quote(prepare_engine)} does not exist; use local or dataflow")
     if beam_runner not in ("", _FN_API_RUNNER):
         why = ", because DirectRunner may download another runner" if beam_runner == "DirectRunner" else ""
         raise UserError(
-            f"beam_runner={quoted(beam_runner)} is not supported; use FnApiRunner for this machine{why}, or leave it"
+            f"beam_runner={quote(beam_runner)} is not supported; use FnApiRunner for this machine{why}, or leave it"
             " empty for Dataflow"
         )
     if beam_runner and prepare_engine == LOCAL:

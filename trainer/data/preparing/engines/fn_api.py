@@ -27,7 +27,7 @@ def run(folder: str) -> None:
     """
     last_line = ""
     for number in range(_NUM_ATTEMPTS):
-        if not exchange.missing(folder):
+        if not exchange.missing_results(folder):
             return
         last_line = _attempt(folder)
         try:
@@ -35,7 +35,7 @@ def run(folder: str) -> None:
         except (OSError, TrainingError):
             if number == _NUM_ATTEMPTS - 1:
                 raise
-    if remaining := exchange.missing(folder):
+    if remaining := exchange.missing_results(folder):
         raise TrainingError(
             f"{len(remaining)} work items have no result after {_NUM_ATTEMPTS} attempts on FnApiRunner ({last_line});"
             " check whether the workers have enough memory"

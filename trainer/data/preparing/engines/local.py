@@ -9,7 +9,7 @@ from typing import BinaryIO
 from exact_resume.files import bucket
 from trainer.data.preparing import parts, shards
 from trainer.data.preparing.engines.engine import Records
-from trainer.data.preparing.read import examined
+from trainer.data.preparing.read import examine_images
 from trainer.data.preparing.rows import Row
 from trainer.data.preparing.shards import PlannedShard
 from trainer.data.sources.source import SourceImage
@@ -34,7 +34,7 @@ class Local:
         """Yield the rows of images."""
         if self._parts_folder:
             return parts.make_all(images, image_size, self._file, self._parts_folder)
-        return examined(images, image_size, self._file)
+        return examine_images(images, image_size, self._file)
 
     def take_part(self, name: str) -> tuple[list[Row], int]:
         """Copy the prepared images of a part."""

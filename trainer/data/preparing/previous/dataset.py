@@ -86,7 +86,7 @@ class PreviousDataset(NoPreviousDataset):
         self.folder = str(scratch)
         self._is_remote = is_remote
         self._is_elsewhere = storage.is_remote(entry.dataset)
-        self._dataset = self._checked(scratch)
+        self._dataset = self._check(scratch)
         if self._dataset.image_size != image_size:
             # The history was copied from another folder.
             raise Unusable(f"{entry.dataset} has images of {self._dataset.image_size} pixels")
@@ -129,7 +129,7 @@ class PreviousDataset(NoPreviousDataset):
             if row.origin.partition(":")[2] == str(row.label):
                 yield stored
             else:
-                yield from (record for _, record in shards.serialized([(row, image_of(stored))]))
+                yield from (record for _, record in shards.serialize_rows([(row, image_of(stored))]))
 
     def _stored(self, rows: Sequence[Row]) -> Iterator[bytes]:
         """Yield the record of each row as it is in this dataset."""
@@ -171,7 +171,7 @@ class PreviousDataset(NoPreviousDataset):
         if old is None:
             return None
         if not is_unchanged:
-            self._ready[old.name] = self._checked_path(old)
+            self._ready[old.name] = self._check_path(old)
             return None
         self.reused[shard.name] = old.num_bytes
         address, path = storage.join(self.entry.dataset, old.name), pathlib.Path(directory, shard.name)
@@ -183,7 +183,7 @@ class PreviousDataset(NoPreviousDataset):
             self._take(address, path, old.sha256)
         return dataclasses.replace(old, name=shard.name)
 
-    def _checked(self, scratch: pathlib.Path) -> Dataset:
+    def _check(self, scratch: pathlib.Path) -> Dataset:
         expected = {dataset.METADATA_FILE: self.entry.metadata_sha256, image_list.FILE: self.entry.list_sha256}
 
         def take(name: str) -> None:
@@ -232,14 +232,14 @@ class PreviousDataset(NoPreviousDataset):
             del self._opened[split]
             stack.close()
         with contextlib.ExitStack() as opening:
-            path = self._ready.pop(shard.name, "") or self._checked_path(shard)
+            path = self._ready.pop(shard.name, "") or self._check_path(shard)
             if self._is_elsewhere:
                 opening.callback(os.unlink, path)
             opened = opening.enter_context(Shards([path], shard.num_records))
             self._opened[split] = (shard.name, opening.pop_all(), opened)
         return opened
 
-    def _checked_path(self, shard: StoredShard) -> str:
+    def _check_path(self, shard: StoredShard) -> str:
         """Return the path of a shard on this machine, after a comparison with its checksum."""
         path = storage.join(self.entry.dataset, shard.name)
         if self._is_elsewhere:

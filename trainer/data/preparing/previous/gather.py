@@ -22,7 +22,7 @@ _SLOW_SECONDS = 0.005
 """From a look that takes longer on, several images are looked at together."""
 _GROUP = 16
 """Number of images whose identities are looked up together."""
-_TOGETHER = 256
+_BATCH_SIZE = 256
 """Number of images whose rows are looked up together."""
 
 
@@ -76,8 +76,8 @@ def _add_parts(previous_rows: PreviousRows, names: Sequence[str], engine: Engine
 
 def _unknown(images: Iterable[SourceImage], previous_rows: PreviousRows, progress: Progress) -> Iterator[SourceImage]:
     """Yield the images that have to be read, and add the rows of the others."""
-    identified = _identified(images)
-    while some := list(itertools.islice(identified, _TOGETHER)):
+    identified = _identify(images)
+    while some := list(itertools.islice(identified, _BATCH_SIZE)):
         unknown = previous_rows.take(some)
         num_known = len(some) - len(unknown)
         progress.advance(num_known, num_known=num_known)
@@ -85,7 +85,7 @@ def _unknown(images: Iterable[SourceImage], previous_rows: PreviousRows, progres
             yield dataclasses.replace(image, identity=functools.partial(dict, identity)) if identity else image
 
 
-def _identified(images: Iterable[SourceImage]) -> Iterator[tuple[SourceImage, Identity]]:
+def _identify(images: Iterable[SourceImage]) -> Iterator[tuple[SourceImage, Identity]]:
     """Yield each image with its identity; empty if it cannot be looked at, which reading it finds again."""
     remaining = iter(images)
     # Handing an image over to a thread takes longer than a look at a file.

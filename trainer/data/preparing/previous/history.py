@@ -53,7 +53,7 @@ class NoHistory:
     def write(self, *entries: HistoryEntry) -> None:
         """Do nothing."""
 
-    def unfinished(self, address: str) -> HistoryEntry | None:
+    def unfinished_entry(self, address: str) -> HistoryEntry | None:
         """Return the entry of a dataset whose attempt was killed while, or after, it published it there."""
         try:
             entries = self.read()
@@ -118,7 +118,7 @@ def of(pipeline_root: str, *, source: str, image_size: int, max_examples: int) -
         "path": source if "://" in source else os.path.abspath(source),
         "image_size": image_size,
         "max_examples": max_examples,
-        **versions.used(),
+        **versions.used_versions(),
     }
     return History(storage.join(pipeline_root, "prepared", versions.digest(key)))
 

@@ -8,7 +8,7 @@ from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.previous.dataset import NoPreviousDataset
 from trainer.data.preparing.rows import Row
 
-_TOGETHER = 256
+_BATCH_SIZE = 256
 """Number of records that are read at a time."""
 
 
@@ -22,21 +22,21 @@ class Prepared:
 
     def images(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bytes]]:
         """Yield each row with its prepared image."""
-        return _merged(rows, self.previous.images, self.engine.images)
+        return _merge(rows, self.previous.images, self.engine.images)
 
     def records(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bytes]]:
         """Yield each row with its record as it is to be stored."""
-        return _merged(rows, self.previous.records, lambda some: shards.serialized(self.engine.images(some)))
+        return _merge(rows, self.previous.records, lambda some: shards.serialize_rows(self.engine.images(some)))
 
 
-def _merged(
+def _merge(
     rows: Iterable[Row],
     previous: Callable[[Sequence[Row]], Iterator[bytes]],
     engine: Callable[[Sequence[Row]], Iterator[tuple[Row, bytes]]],
 ) -> Iterator[tuple[Row, bytes]]:
     """Yield each row with what has it: the previous dataset or the engine."""
     remaining = iter(rows)
-    while some := list(itertools.islice(remaining, _TOGETHER)):
+    while some := list(itertools.islice(remaining, _BATCH_SIZE)):
         old = previous([row for row in some if row.origin])
         new = engine([row for row in some if not row.origin])
         for row in some:

@@ -59,7 +59,7 @@ class PreviousRows:
             self._database.execute(_NUMBERED)
 
     def add_part(self, rows: Iterable[Row], *, began_ns: int) -> None:
-        """Add the rows of a part, whose offsets are those of the engine.
+        """Add the rows of a part, with the engine's offsets.
 
         Args:
             rows: In any order.

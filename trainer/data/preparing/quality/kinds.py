@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 from trainer.data.preparing.quality.channels import Channels
 from trainer.data.stored.records import Figures
 
@@ -59,7 +59,7 @@ def parse_strict(names: str) -> frozenset[str]:
     """
     found = [name.strip() for name in names.split(",") if name.strip()]
     if unknown := [name for name in found if name not in TEXTS]:
-        raise UserError(f"strict={quoted(names)}: {quoted(unknown[0])} is not a warning; use {', '.join(TEXTS)}")
+        raise UserError(f"strict={quote(names)}: {quote(unknown[0])} is not a warning; use {', '.join(TEXTS)}")
     return frozenset(found)
 
 

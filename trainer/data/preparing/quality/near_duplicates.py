@@ -18,7 +18,7 @@ _MIN_PIXELS = 64
 """Length of the shorter edge below which images are not compared: different digits, for example, would match."""
 _MAX_PAIRS = 12
 """Number of pairs to keep across splits, and as many within one split."""
-_NUM_TOGETHER = 512
+_BATCH_SIZE = 512
 _SCHEMA = """
 CREATE TABLE contents
 (signature, content_hash, name, label, PRIMARY KEY (signature, content_hash)) WITHOUT ROWID"""
@@ -76,7 +76,7 @@ class Finder:
         if figures is None or min(figures.width, figures.height) < _MIN_PIXELS or is_flat(channels):
             return
         self._pending.append((row, figures, channels))
-        if len(self._pending) == _NUM_TOGETHER:
+        if len(self._pending) == _BATCH_SIZE:
             self._store()
 
     def find(self) -> NearDuplicates:

@@ -52,7 +52,7 @@ class Quality:
         """Find all warnings, once the splits are set, write the near-duplicates, and print one line per kind.
 
         Args:
-            strict: Names of the warnings that are errors.
+            strict: Names of the warnings that count as errors.
             directory: Folder for the list of all near-duplicates.
 
         Raises:
@@ -63,16 +63,16 @@ class Quality:
         self._add_pairs(self._near)
         self._add_conflicts()
         self._add_classes()
-        for kind in self._found():
+        for kind in self._find():
             if kind not in strict:
                 print(f"warning: {kind}: {self._describe(kind)}", file=sys.stderr)
-        if refused := [f"{kind}: {self._describe(kind)}" for kind in self._found() if kind in strict]:
+        if refused := [f"{kind}: {self._describe(kind)}" for kind in self._find() if kind in strict]:
             raise UserError(f"{'; '.join(refused)}; or prepare without strict: the report then shows them")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the warnings, ready for JSON."""
         return {
-            "warnings": [[kind, TEXTS[kind], self._counts[kind], self._names[kind]] for kind in self._found()],
+            "warnings": [[kind, TEXTS[kind], self._counts[kind], self._names[kind]] for kind in self._find()],
             "near_duplicates": vars(self._near),
             "label_conflicts": [
                 {"content_hash": content_hash, "images": [[name, self._class_names[label]] for name, label in images]}
@@ -80,18 +80,18 @@ class Quality:
             ],
         }
 
-    def shown(self) -> Iterator[Row]:
+    def shown_images(self) -> Iterator[Row]:
         """Yield the images of the pairs that the report shows."""
         images = [image for pair in self._near.pairs for image in pair["images"]] if self._near else []
         for split, content_hash, name in sorted({(i["split"], i["content_hash"], i["name"]) for i in images}):
-            yield from (row for row in self._rows.used(split, content_hash, content_hash) if row.name == name)
+            yield from (row for row in self._rows.used_rows(split, content_hash, content_hash) if row.name == name)
 
     def _add(self, kind: str, count: int, names: list[str]) -> None:
         self._counts[kind] = self._counts.get(kind, 0) + count
         kept = self._names.setdefault(kind, [])
         kept += names[: _MAX_NAMES - len(kept)]
 
-    def _found(self) -> list[str]:
+    def _find(self) -> list[str]:
         return [kind for kind in TEXTS if self._counts.get(kind)]
 
     def _describe(self, kind: str) -> str:

@@ -11,7 +11,7 @@ from trainer.data.preparing.quality import signatures
 
 _MAX_COMPARED = 32
 """Number of signatures of the same band that each one is compared with, so that the time is not quadratic."""
-_NUM_TOGETHER = 8192
+_BATCH_SIZE = 8192
 _ID_BITS = 27
 _DISTANCE_BITS = 6
 """Layout of a pair's sort key: whether it is in one split, its distance, and the ids of its two signatures."""
@@ -119,7 +119,7 @@ def _by_band(database: sqlite3.Connection, band: int) -> Iterator[tuple[_Signatu
     query = "SELECT id, signature, train, validation, test FROM signatures ORDER BY SUBSTR(signature, ?, ?), signature"
     rows = database.execute(query, (1 + signatures.BAND_BYTES * band, signatures.BAND_BYTES))
     before: list[tuple[int, bytes, int, int, int]] = []
-    while chunk := rows.fetchmany(_NUM_TOGETHER):
+    while chunk := rows.fetchmany(_BATCH_SIZE):
         together = before + chunk
         ids, found, *counts = zip(*together, strict=True)
         yield (

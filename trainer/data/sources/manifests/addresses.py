@@ -9,7 +9,7 @@ import posixpath
 import re
 
 from localvertex_base.userinput.paths import BUCKET_FOLDER
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 from trainer.data import images
 from trainer.data.sources.folder import is_of_kernel, printable
 from trainer.data.sources.manifests.entry import CONTROL_CHARACTER, BadLine
@@ -57,15 +57,15 @@ def _object(address: str, base: str) -> tuple[str, str]:
         bucket_name, _, folder = base.removeprefix(_GS).partition("/")
         path = posixpath.normpath(posixpath.join(folder, address))
         if path.startswith(".."):
-            raise BadLine(f"{quoted(address)} leads out of the bucket")
+            raise BadLine(f"{quote(address)} leads out of the bucket")
         address = f"{_GS}{bucket_name}/{path}"
     if not BUCKET_FOLDER.fullmatch(address):
-        raise BadLine(f"{quoted(address)} names no bucket")
+        raise BadLine(f"{quote(address)} names no bucket")
     name = address.removeprefix(_GS).partition("/")[2]
     if not name or name.endswith("/"):
-        raise BadLine(f"{quoted(address)} names no object")
+        raise BadLine(f"{quote(address)} names no object")
     if {".", ".."} & set(name.split("/")):
-        raise BadLine(f"{quoted(address)} has . or .. as a folder")
+        raise BadLine(f"{quote(address)} has . or .. as a folder")
     if len(name.encode()) > _MAX_OBJECT_BYTES:
         raise BadLine(f"a name of more than {_MAX_OBJECT_BYTES:,} bytes")
     return _in_folder(address), name.lstrip("/") or name
@@ -83,8 +83,8 @@ def _local_file(address: str, base: str) -> tuple[str, str]:
     if len(os.fsencode(path)) > _MAX_PATH_BYTES:
         raise BadLine(f"a path of more than {_MAX_PATH_BYTES:,} bytes")
     if is_of_kernel(path):
-        raise BadLine(f"{quoted(address)} belongs to the operating system")
+        raise BadLine(f"{quote(address)} belongs to the operating system")
     below = f"{base.rstrip('/')}/"
     if not (name := printable(path.removeprefix(below).lstrip("/"))):
-        raise BadLine(f"{quoted(address)} is a folder")
+        raise BadLine(f"{quote(address)} is a folder")
     return path, name

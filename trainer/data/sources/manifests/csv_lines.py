@@ -3,8 +3,8 @@
 import csv
 import os
 
-from localvertex_base.userinput.spelling import quoted
-from trainer.data.sources.manifests.entry import BadLine, Entry, OtherTask, checked_label, is_ml_use, split_of
+from localvertex_base.userinput.spelling import quote
+from trainer.data.sources.manifests.entry import BadLine, Entry, OtherTask, clean_label, is_ml_use, split_of
 
 _OTHER_FILES = {
     **dict.fromkeys((".txt", ".pdf", ".html", ".json", ".jsonl"), "text"),
@@ -33,14 +33,14 @@ def parse(text: str, *, is_labelled: bool = True) -> Entry:
         raise BadLine("no image")
     # Without this, a header would be an image and a class, or several labels.
     if not {".", "/"} & set(address):
-        raise BadLine(f"{quoted(address)} is not a path with a folder or an ending; the format has no header")
+        raise BadLine(f"{quote(address)} is not a path with a folder or an ending; the format has no header")
     if kind := _OTHER_FILES.get(os.path.splitext(address)[1].lower()):
         raise BadLine(f"a file of a manifest for {kind}; expected an image")
     if not is_labelled:
         return Entry(address=address, label="", split=None)
     if len(labels) > 1:
         raise OtherTask("object detection" if all(map(_is_number, labels[1:])) else "multi-label classification")
-    return Entry(address=address, label=checked_label("".join(labels)), split=split)
+    return Entry(address=address, label=clean_label("".join(labels)), split=split)
 
 
 def _fields(text: str) -> list[str]:

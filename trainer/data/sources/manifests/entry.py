@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 
 _ML_USES = {
     "training": "train",
@@ -50,11 +50,11 @@ def split_of(ml_use: str) -> str:
         BadLine: It is not one of them.
     """
     if (split := _ML_USES.get(ml_use.lower())) is None:
-        raise BadLine(f"ml_use {quoted(ml_use)}; expected training, validation, test or UNASSIGNED")
+        raise BadLine(f"ml_use {quote(ml_use)}; expected training, validation, test or UNASSIGNED")
     return split
 
 
-def checked_label(label: str) -> str:
+def clean_label(label: str) -> str:
     """Return a label without surrounding spaces.
 
     Raises:
@@ -64,7 +64,7 @@ def checked_label(label: str) -> str:
     if not label:
         raise BadLine("no label")
     if len(label) > _MAX_LABEL_LENGTH:
-        raise BadLine(f"label {quoted(label)} is longer than {_MAX_LABEL_LENGTH} characters")
+        raise BadLine(f"label {quote(label)} is longer than {_MAX_LABEL_LENGTH} characters")
     if CONTROL_CHARACTER.search(label):
-        raise BadLine(f"label {quoted(label)} has a control character")
+        raise BadLine(f"label {quote(label)} has a control character")
     return label

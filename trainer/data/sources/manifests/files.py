@@ -67,20 +67,20 @@ class ManifestFile:
                 return io.BytesIO(bucket.read(self.path, max_bytes=_MAX_BYTES))
             file = open(self.path, "rb", opener=open_at_once)
         except FileNotFoundError:
-            raise UserError(f"manifest {paths.shown(self.path)} not found; check the path") from None
+            raise UserError(f"manifest {paths.display(self.path)} not found; check the path") from None
         except OSError as error:
             raise self._too_large() if error.errno == errno.EFBIG else error from None
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or is_of_kernel(os.path.realpath(self.path)):
             file.close()
-            raise UserError(f"manifest {paths.shown(self.path)} is not a regular file; give a file or a folder")
+            raise UserError(f"manifest {paths.display(self.path)} is not a regular file; give a file or a folder")
         if status.st_size > _MAX_BYTES:
             file.close()
             raise self._too_large()
         return file
 
     def _too_large(self) -> UserError:
-        return UserError(f"manifest {paths.shown(self.path)} has more than {_MAX_BYTES:,} bytes; split it")
+        return UserError(f"manifest {paths.display(self.path)} has more than {_MAX_BYTES:,} bytes; split it")
 
 
 def is_named(source: str) -> bool:
@@ -99,9 +99,9 @@ def find(source: str) -> list[ManifestFile]:
         UserError: Nothing matches the pattern.
     """
     if (magic := _MAGIC.search(source)) and not _exists(source):
-        fixed, matching = _matching(source, source[: magic.start()])
+        fixed, matching = _match(source, source[: magic.start()])
         if not (found := _files(fixed, filter(_is_manifest, matching))):
-            raise UserError(f"source {paths.shown(source)} matches no manifest; {_EXPECTED}")
+            raise UserError(f"source {paths.display(source)} matches no manifest; {_EXPECTED}")
         return found
     is_local = not source.startswith(_GS)
     path = os.path.abspath(os.path.expanduser(source)) if is_local else source.rstrip("/")
@@ -132,7 +132,7 @@ def _exists(path: str) -> bool:
     return bool(bucket.names(path.rstrip("/"))) or bucket.exists(path)
 
 
-def _matching(pattern: str, beginning: str) -> tuple[str, list[str]]:
+def _match(pattern: str, beginning: str) -> tuple[str, list[str]]:
     """Return the folder in which a pattern begins, and all paths that match; a * never stands for a slash."""
     if not pattern.startswith(_GS):
         fixed = os.path.abspath(os.path.dirname(os.path.expanduser(beginning)))

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from localvertex_base.userinput.unique_keys import RepeatedKey, load_json
-from trainer.data.sources.manifests.entry import BadLine, Entry, OtherTask, checked_label, split_of
+from trainer.data.sources.manifests.entry import BadLine, Entry, OtherTask, clean_label, split_of
 
 _ML_USE = "aiplatform.googleapis.com/ml_use"
 _OTHER_KEYS = {
@@ -72,7 +72,7 @@ def _label(value: dict[str, Any]) -> str:
         raise BadLine("no label")
     if not all(isinstance(name, str) for name in names):
         raise BadLine("an annotation without the text displayName")
-    first, *others = {checked_label(str(name)) for name in names}
+    first, *others = {clean_label(str(name)) for name in names}
     if others:
         raise OtherTask("multi-label classification")
     return first

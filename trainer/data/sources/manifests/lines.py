@@ -10,7 +10,7 @@ MAX_LINE_BYTES = 2**16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def numbered(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+def number_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
     """Yield number and content of each line, without its end; the content is None if it is too long."""
     number = 0
     while line := file.readline(MAX_LINE_BYTES):
@@ -26,7 +26,7 @@ def numbered(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
 
 
 def text(line: bytes | None) -> str:
-    """Return a line of `numbered` as text.
+    """Return a line of `number_lines` as text.
 
     Raises:
         BadLine: It is too long, not UTF-8, or contains null characters.

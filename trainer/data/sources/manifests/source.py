@@ -6,14 +6,14 @@ from typing import TypeVar
 
 from localvertex_base.userinput import paths
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 from trainer.data.sources import opening
 from trainer.data.sources.manifests import addresses, lines
 from trainer.data.sources.manifests.entry import BadLine, OtherTask
 from trainer.data.sources.manifests.files import ManifestFile
 from trainer.data.sources.manifests.table import Line, ManifestTable
 from trainer.data.sources.remarks import Remarks, first_names
-from trainer.data.sources.source import Count, SourceImage, uncounted
+from trainer.data.sources.source import Count, SourceImage, ignore_count
 
 T = TypeVar("T")
 BLANK = "blank lines, ignored"
@@ -26,7 +26,7 @@ class ManifestSource:
     """Images with their labels and splits as manifests give them; bad lines count as unreadable images."""
 
     def __init__(
-        self, source: str, files: Sequence[ManifestFile], count: Count = uncounted, *, is_labelled: bool = True
+        self, source: str, files: Sequence[ManifestFile], count: Count = ignore_count, *, is_labelled: bool = True
     ) -> None:
         """Read all lines.
 
@@ -43,7 +43,7 @@ class ManifestSource:
         """
         self.remarks = Remarks()
         self.unreadable: list[tuple[str, str]] = []
-        self._source = paths.shown(source)
+        self._source = paths.display(source)
         self._files, self._is_labelled = files, is_labelled
         self._table = ManifestTable()
         for position in range(len(files)):
@@ -73,7 +73,7 @@ class ManifestSource:
         file = self._files[position]
         parse = file.parse
         with file.open() as opened:
-            for number, text in lines.numbered(opened):
+            for number, text in lines.number_lines(opened):
                 count(1)
                 where = f"{file.name}:{number}"
                 if text == b"":
@@ -99,8 +99,8 @@ class ManifestSource:
         if found := self._table.conflict():
             later, first = found
             raise UserError(
-                f"{self._where(later)} gives {quoted(later.name)} the label {quoted(later.label)} after"
-                f" {quoted(first.label)} in {self._where(first)}; multi-label classification is not supported: keep one"
+                f"{self._where(later)} gives {quote(later.name)} the label {quote(later.label)} after"
+                f" {quote(first.label)} in {self._where(first)}; multi-label classification is not supported: keep one"
                 " label per image"
             )
         for line in self._table.unite():
@@ -129,18 +129,18 @@ class ManifestSource:
         if len(labels) < 2:
             raise UserError(f"only one label in {self._source}: {min(labels)!r}; expected two or more")
         splits = {split for _, split in counts}
-        if splits != {""} and (missing := [name for name in ("train", "test") if name not in _completed(splits)]):
+        if splits != {""} and (missing := [name for name in ("train", "test") if name not in _complete(splits)]):
             raise UserError(
                 f"{self._source} gives splits, but none of its lines is in {missing[0]}; add some, or remove ml_use"
             )
         in_train = {label for label, split in counts if split in ("", "train")}
         if unseen := sorted(labels - in_train):
             raise UserError(
-                f"label {quoted(unseen[0])} of {self._source} has no images in train; add some or remove the label"
+                f"label {quote(unseen[0])} of {self._source} has no images in train; add some or remove the label"
             )
 
 
-def _completed(splits: set[str]) -> set[str]:
+def _complete(splits: set[str]) -> set[str]:
     """Return splits with train where some images have none: prepare adds those to train."""
     return splits | {"train"} if "" in splits else splits
 

@@ -1,4 +1,4 @@
-"""The check of each request, whatever its transport: the token of the work directory, or the cookie of a browser."""
+"""The check of each request, whatever its transport: the token of the work folder, or the cookie of a browser."""
 
 import hashlib
 import hmac
@@ -8,7 +8,7 @@ from starlette.requests import cookie_parser
 from localvertex.api.access.step_access import StepAccess
 
 REFUSAL = (
-    "this server requires the token of its work directory: call localvertex.client.init(work_dir) in place of "
+    "this server requires the token of its work folder: call localvertex.client.init(work_dir) in place of "
     "aiplatform.init, or send 'Authorization: Bearer TOKEN' with the text of WORK_DIR/api/token; "
     "in a browser, open the address that the server printed when it started"
 )
@@ -23,7 +23,7 @@ class Access:
     """Who may call a server.
 
     Args:
-        token: The token of the work directory; empty when every user of the machine may call it.
+        token: The token of the work folder; empty when every user of the machine may call it.
         steps: The tokens of runs.
         refusal: The answer to a request without a token.
     """

@@ -23,7 +23,7 @@ def address(url: str, token: str) -> str:
     return f"{url}/#token={token}" if token else f"{url}/"
 
 
-def printed(url: str, token: str, work_dir: Path) -> str:
+def printed_address(url: str, token: str, work_dir: Path) -> str:
     """Return the address as it is printed: with the token only on a terminal, because a log is kept."""
     if sys.stdout.isatty():
         return f"\n{address(url, token)}"

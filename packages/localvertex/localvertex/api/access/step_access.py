@@ -9,7 +9,7 @@ from collections.abc import Callable
 from localvertex_base.userinput.step_endpoint import StepEndpoint
 
 COLLECTIONS = ("models", "endpoints", "operations")
-"""What steps may call, with everything below it. A job with this token could leave the sandbox of its step."""
+"""Paths that steps may call, with everything below them. A job with this token could leave the sandbox of its step."""
 
 _PATHS = re.compile(rf"/(?:v1|v1beta1|ui)/projects/[^/]+/locations/[^/]+/(?:{'|'.join(COLLECTIONS)})(?:[/:].*)?", re.S)
 

@@ -1,4 +1,4 @@
-"""The token of a work directory, and the address of its server, as programs of the same user find them.
+"""The token of a work folder, and the address of its server, as programs of the same user find them.
 
 `<work-dir>/api/token` is made at the first start and kept. It can be read by its owner only.
 """
@@ -30,7 +30,7 @@ def path(work_dir: Path) -> Path:
 
 
 def prepare(work_dir: Path, log: Callable[[str], None]) -> str:
-    """Return the token of a work directory; make one if there is none, or if others may know it.
+    """Return the token of a work folder; make one if there is none, or if others may know it.
 
     Args:
         work_dir: A folder whose `api` folder exists and is locked by the caller.
@@ -54,7 +54,7 @@ def prepare(work_dir: Path, log: Callable[[str], None]) -> str:
 
 
 def read(work_dir: Path) -> str:
-    """Return the token of a work directory, empty if there is none.
+    """Return the token of a work folder, empty if there is none.
 
     Raises:
         Unusable: Others may know it, or the file is damaged.

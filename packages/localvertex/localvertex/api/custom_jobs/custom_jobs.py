@@ -24,7 +24,7 @@ from localvertex.runner.engine import Options
 from localvertex.store import record
 
 _BUCKETS = "buckets"
-"""The folder of the work directory that has one folder per bucket."""
+"""The folder of the work folder that has one folder per bucket."""
 
 _INPUT_FIELDS = ("displayName", "jobSpec", "labels", "encryptionSpec")
 
@@ -43,12 +43,12 @@ class CustomJobs:
             collection=COLLECTION,
             large=frozenset({"jobSpec"}),
             stand_in=damaged_resource,
-            view=self._viewed,
+            view=self._list_view,
         )
 
     def create(self, call: Call) -> Resource:
         """Start a job."""
-        body = messages.checked(call.version, "CustomJob", call.body)
+        body = messages.parse(call.version, "CustomJob", call.body)
         warnings: list[str] = []
         try:
             job = read_job(
@@ -107,7 +107,7 @@ class CustomJobs:
             # The record comes last, so that an interrupted deletion can be completed.
             shutil.rmtree(folder, ignore_errors=True)
             self._store.remove(COLLECTION, call.resource_id)
-        return self._operations.done(call, "DeleteOperationMetadata")
+        return self._operations.finished_operation(call, "DeleteOperationMetadata")
 
     def find(self, number: str) -> tuple[Resource, Path]:
         """Return a job of any location, and its folder.
@@ -123,7 +123,7 @@ class CustomJobs:
             raise not_found(f"{COLLECTION}/{number[:200]}")
         return self._records.current(job, self.threads), self._records.folder(number)
 
-    def _viewed(self, job: Resource) -> Viewed:
+    def _list_view(self, job: Resource) -> Viewed:
         """Return a job for lists; the index contains only those that have ended."""
         job = self._records.current(job, self.threads)
         return Viewed(resource=job, is_sound=job["state"] in FINAL_STATES)

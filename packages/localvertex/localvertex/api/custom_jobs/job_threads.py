@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from typing import IO, Any
 
-from localvertex.api.custom_jobs.records import COLLECTION, JobRecords, stopped
+from localvertex.api.custom_jobs.records import COLLECTION, JobRecords, stop_fields
 from localvertex.api.rest import errors
 from localvertex.api.rest.errors import rpc_error
 from localvertex.api.steps.reach import Reach
@@ -96,7 +96,7 @@ class JobThreads:
             changes = {"state": str(JobState.FAILED), "error": rpc_error(status, str(error))}
         with self._records.lock:
             if changes["state"] == JobState.CANCELLED:
-                changes = stopped(self._records.stored(number))
+                changes = stop_fields(self._records.read_stored(number))
             self._running.pop(number, None)
             hold.close()
             self._records.update(number, **changes, endTime=record.now())
@@ -121,7 +121,7 @@ class JobThreads:
         ledger = self._options.custom_jobs.new_ledger()
         processes = Processes(grace_seconds=_GRACE_SECONDS, hold=hold.fileno())
         with closing(NoCredentials()) as credentials, self._endpoint(processes, credentials, warn):
-            status_file = StatusFile(workspace.folder, credentials.secrets.removed)
+            status_file = StatusFile(workspace.folder, credentials.secrets.remove)
             outcome = run_job(
                 job,
                 workspace=workspace,
@@ -150,7 +150,7 @@ class JobThreads:
             choice=self._options.container_choice,
             command_prefixes=self._options.command_prefixes,
         )
-        return (self._options.server or Reach()).opened(machine, warn)
+        return (self._options.server or Reach()).open_endpoint(machine, warn)
 
 
 def _end_of(outcome: Outcome) -> dict[str, Any]:

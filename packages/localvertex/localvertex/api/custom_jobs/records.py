@@ -38,7 +38,7 @@ class JobRecords:
         """Return where the files of a job are."""
         return self._store.folder / COLLECTION / number
 
-    def stored(self, number: str) -> Resource:
+    def read_stored(self, number: str) -> Resource:
         """Return the record of a job, empty if it was damaged or deleted while the job was running."""
         try:
             return self._store.read(COLLECTION, number) or {}
@@ -48,7 +48,7 @@ class JobRecords:
     def update(self, number: str, **changes: Any) -> None:
         """Change the fields of a job, in memory while the disk is full; its first `startTime` stays."""
         with self.lock:
-            job = self.stored(number)
+            job = self.read_stored(number)
             changes = {key: value for key, value in changes.items() if key != "startTime" or key not in job}
             if job and any(job.get(key) != value for key, value in changes.items()):
                 self._store.keep(COLLECTION, number, job | changes | {"updateTime": record.now()})
@@ -64,14 +64,14 @@ class JobRecords:
             return job
         number = job["name"].rpartition("/")[2]
         with self.lock:
-            job = self.stored(number) or job
+            job = self.read_stored(number) or job
             if job["state"] in FINAL_STATES or number in here or record.is_running(self.folder(number)):
                 return job
-            self.update(number, **stopped(job), endTime=record.now())
-            return self.stored(number) or job
+            self.update(number, **stop_fields(job), endTime=record.now())
+            return self.read_stored(number) or job
 
 
-def stopped(job: Resource) -> Resource:
+def stop_fields(job: Resource) -> Resource:
     """Return the fields of a job that ended with its server."""
     if job.get("state") == JobState.CANCELLING:
         return {"state": str(JobState.CANCELLED)}

@@ -25,14 +25,14 @@ Resource = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class NewDeployedModel:
-    """What a request deploys."""
+    """A model as a request deploys it."""
 
     message: Resource
     """The DeployedModel."""
     content: Resource
     """The version of the model, as the registry has it."""
     warnings: list[str]
-    """What is doubtful about the machines."""
+    """Warnings about the machines."""
 
 
 def new_deployed_model(records: EndpointRecords, wanted: Resource, location: Location) -> NewDeployedModel:
@@ -67,7 +67,7 @@ def new_deployed_model(records: EndpointRecords, wanted: Resource, location: Loc
     return NewDeployedModel(message=message, content=content, warnings=warnings)
 
 
-def checked_change(current: Resource, wanted: Resource, mask: str) -> Resource:
+def apply_change(current: Resource, wanted: Resource, mask: str) -> Resource:
     """Return a deployed model with the fields that a mask names.
 
     Raises:

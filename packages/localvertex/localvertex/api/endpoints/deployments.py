@@ -47,7 +47,7 @@ class Deployments:
             raise ApiError(Status.FAILED_PRECONDITION, problem)
         return container
 
-    def serving(
+    def process_of(
         self,
         endpoint: str,
         deployed: Resource,
@@ -76,7 +76,7 @@ class Deployments:
                 return found
             self.stop(endpoint, deployed["id"])
             try:
-                process = self._started(key, self._plan(endpoint, deployed), check_stopped)
+                process = self._start(key, self._plan(endpoint, deployed), check_stopped)
                 if not is_new:
                     self._check_deployed(endpoint, deployed)
             except NotServing as error:
@@ -92,7 +92,7 @@ class Deployments:
         self.log(f"endpoints/{key}: {text}")
         return process
 
-    def _started(self, key: str, serving: Serving, check_stopped: Callable[[], None]) -> ServingProcess:
+    def _start(self, key: str, serving: Serving, check_stopped: Callable[[], None]) -> ServingProcess:
         """Start a process, which `stop` and `close` end from its first moment on, and wait until it is healthy.
 
         Raises:
@@ -117,7 +117,7 @@ class Deployments:
         Raises:
             ApiError: It was undeployed.
         """
-        now = self._records.found(endpoint).get("deployedModels", [])
+        now = self._records.find(endpoint).get("deployedModels", [])
         if (deployed["id"], deployed["createTime"]) not in [(each["id"], each.get("createTime")) for each in now]:
             raise not_found(f"deployed model {deployed['id']} of {endpoint}")
 
@@ -158,7 +158,7 @@ class Deployments:
         }
         return Serving(
             container=container,
-            artifact=str(self._machine.buckets.localised(str(content.get("artifact_uri", "")))),
+            artifact=str(self._machine.buckets.to_local_paths(str(content.get("artifact_uri", "")))),
             variables={name: text for name, text in variables.items() if text},
             default_route=f"/v1/endpoints/{endpoint_id}/deployedModels/{deployed['id']}",
             created=deployed["createTime"],

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 from localvertex.api.endpoints import traffic
-from localvertex.api.endpoints.deployed_model import checked_change, new_deployed_model
+from localvertex.api.endpoints.deployed_model import apply_change, new_deployed_model
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.rest import messages
@@ -45,7 +45,7 @@ class Endpoints:
 
     def create(self, call: Call) -> Resource:
         """Create an endpoint without a model."""
-        body = messages.checked(call.version, "Endpoint", call.body)
+        body = messages.parse(call.version, "Endpoint", call.body)
         if not body.get("displayName"):
             raise invalid("displayName is missing")
         if body.get("trafficSplit"):
@@ -59,7 +59,7 @@ class Endpoints:
                 raise ApiError(Status.ALREADY_EXISTS, f"{name} already exists")
             self.records.write(endpoint_id, endpoint)
         response = {"@type": f"{TYPES}.{call.version}.Endpoint", **endpoint}
-        return self._operations.done(call, "CreateEndpointOperationMetadata", response)
+        return self._operations.finished_operation(call, "CreateEndpointOperationMetadata", response)
 
     def get(self, call: Call) -> Resource:
         """Return one endpoint."""
@@ -90,7 +90,7 @@ class Endpoints:
 
     def patch(self, call: Call) -> Resource:
         """Change the fields that the mask names."""
-        body = messages.checked(call.version, "Endpoint", call.body)
+        body = messages.parse(call.version, "Endpoint", call.body)
         named = [camel(each.strip()) for each in call.query.get("updateMask", "").split(",")]
         if wrong := [each for each in named if each not in _CHANGEABLE]:
             raise invalid(f"updateMask: {wrong[0][:100]!r}: expected some of {', '.join(_CHANGEABLE)}")
@@ -101,14 +101,14 @@ class Endpoints:
             for each in named:
                 endpoint.pop(each, None)
             endpoint |= {each: body[each] for each in named if each in body}
-            endpoint["trafficSplit"] = traffic.checked(endpoint.get("trafficSplit", {}), _deployed_ids(endpoint))
+            endpoint["trafficSplit"] = traffic.check(endpoint.get("trafficSplit", {}), _deployed_ids(endpoint))
 
         return self._change(_name(call), change)
 
     def deploy(self, call: Call) -> Resource:
         """Deploy a version of a model: start its container, wait until it is healthy, and give it traffic."""
         name = _name(call)
-        body = messages.normalised(call.version, "DeployModelRequest", call.body)
+        body = messages.normalise(call.version, "DeployModelRequest", call.body)
         split = body.get("trafficSplit", {})
         deployed = new_deployed_model(self.records, body.get("deployedModel", {}), call.location)
         self._deployments.check(deployed.content)
@@ -125,19 +125,19 @@ class Endpoints:
             )
 
         # A request that will be refused starts nothing.
-        change(self.records.found(name))
-        self._deployments.serving(name, deployed.message, is_new=True)
+        change(self.records.find(name))
+        self._deployments.process_of(name, deployed.message, is_new=True)
         try:
             self._change(name, change)
         except BaseException:
             self._deployments.stop(name, deployed.message["id"])
             raise
         response = {"@type": f"{TYPES}.{call.version}.DeployModelResponse"} | {"deployedModel": deployed.message}
-        return self._operations.done(call, "DeployModelOperationMetadata", response)
+        return self._operations.finished_operation(call, "DeployModelOperationMetadata", response)
 
     def undeploy(self, call: Call) -> Resource:
         """Undeploy a model that has no traffic, or whose traffic the request gives to others; end its process."""
-        body = messages.normalised(call.version, "UndeployModelRequest", call.body)
+        body = messages.normalise(call.version, "UndeployModelRequest", call.body)
         name, removed = _name(call), body.get("deployedModelId", "")
 
         def change(endpoint: Resource) -> None:
@@ -151,17 +151,17 @@ class Endpoints:
         self._change(name, change)
         self._deployments.stop(name, removed)
         response = {"@type": f"{TYPES}.{call.version}.UndeployModelResponse"}
-        return self._operations.done(call, "UndeployModelOperationMetadata", response)
+        return self._operations.finished_operation(call, "UndeployModelOperationMetadata", response)
 
     def mutate_deployed_model(self, call: Call) -> Resource:
         """Change the replicas of a deployed model, which has one local process regardless of their number."""
-        body = messages.normalised(call.version, "MutateDeployedModelRequest", call.body)
+        body = messages.normalise(call.version, "MutateDeployedModelRequest", call.body)
         wanted = body.get("deployedModel", {})
         mask = body.get("updateMask") or call.query.get("updateMask", "")
 
         def change(endpoint: Resource) -> None:
             current = _deployed(endpoint, wanted.get("id", ""))
-            changed = checked_change(current, wanted, mask)
+            changed = apply_change(current, wanted, mask)
             endpoint["deployedModels"] = [
                 changed if each["id"] == changed["id"] else each for each in endpoint["deployedModels"]
             ]
@@ -169,7 +169,7 @@ class Endpoints:
         endpoint = self._change(_name(call), change)
         response: Resource = {"@type": f"{TYPES}.{call.version}.MutateDeployedModelResponse"}
         response |= {"deployedModel": _deployed(endpoint, wanted["id"])}
-        return self._operations.done(call, "MutateDeployedModelOperationMetadata", response)
+        return self._operations.finished_operation(call, "MutateDeployedModelOperationMetadata", response)
 
     def delete(self, call: Call) -> Resource:
         """Delete an endpoint without deployed models; a damaged one, too."""
@@ -185,12 +185,12 @@ class Endpoints:
                 text = f"{name} has deployed models ({', '.join(ids)}); undeploy them first"
                 raise ApiError(Status.FAILED_PRECONDITION, text)
             self.records.remove(call.resource_id)
-        return self._operations.done(call, "DeleteOperationMetadata")
+        return self._operations.finished_operation(call, "DeleteOperationMetadata")
 
     def _change(self, name: str, change: Callable[[Resource], None]) -> Resource:
         """Change an endpoint under the lock, and return it."""
         with self.records.locked():
-            endpoint = self.records.found(name)
+            endpoint = self.records.find(name)
             change(endpoint)
             endpoint["updateTime"] = record.now()
             self.records.write(name.rpartition("/")[2], endpoint)

@@ -85,7 +85,7 @@ class Predictions:
             raise invalid(f"httpBody.contentType {content_type[:100]!r} is not a media type")
         _, answer = self._send(call, data, content_type)
         if answer.code != 200:
-            raise ApiError(_STATUSES.get(answer.code, Status.INTERNAL), _quoted(answer))
+            raise ApiError(_STATUSES.get(answer.code, Status.INTERNAL), _quote(answer))
         return {"contentType": answer.content_type, "data": base64.b64encode(answer.content).decode()}
 
     def _send(self, call: Call, body: bytes, content_type: str) -> tuple[Resource, Answer]:
@@ -96,10 +96,10 @@ class Predictions:
         """
         check_size(body)
         name = call.location.child(FOLDER, call.resource_id)
-        endpoint = self._records.found(name)
+        endpoint = self._records.find(name)
         chosen = traffic.choose(endpoint["trafficSplit"], name)
         deployed: Resource = next(each for each in endpoint["deployedModels"] if each["id"] == chosen)
-        return deployed, ask(lambda: self._deployments.serving(name, deployed), body, content_type, chosen)
+        return deployed, ask(lambda: self._deployments.process_of(name, deployed), body, content_type, chosen)
 
     def _display_name(self, deployed: Mapping[str, str]) -> str:
         versions = ModelVersions.of(self._records.work_dir, deployed["model"].rpartition("/")[2])
@@ -164,16 +164,16 @@ def predictions_of(answer: Answer) -> Resource:
         ApiError: It is an error, or has no list of predictions.
     """
     if answer.code != 200:
-        raise ApiError(_STATUSES.get(answer.code, Status.INTERNAL), _quoted(answer))
+        raise ApiError(_STATUSES.get(answer.code, Status.INTERNAL), _quote(answer))
     try:
         content = json.loads(answer.content)
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict) or not isinstance(content.get("predictions"), list):
         text = "the serving container must answer with a JSON object that has a list 'predictions', found: "
-        raise ApiError(Status.INTERNAL, text + _quoted(answer))
+        raise ApiError(Status.INTERNAL, text + _quote(answer))
     return content
 
 
-def _quoted(answer: Answer) -> str:
+def _quote(answer: Answer) -> str:
     return answer.content[:_MAX_QUOTED].decode(errors="replace") or f"HTTP code {answer.code} without a text"

@@ -1,6 +1,6 @@
 """The records of endpoints: `<work-dir>/endpoints/<id>/endpoint.json`, each replaced as a whole.
 
-They change under the lock of the registry, so that `run` and `serve` can share a work directory.
+They change under the lock of the registry, so that `run` and `serve` can share a work folder.
 """
 
 import json
@@ -21,7 +21,7 @@ Resource = dict[str, Any]
 
 
 class EndpointRecords:
-    """The endpoints of a work directory, as Endpoint messages in the API's JSON."""
+    """The endpoints of a work folder, as Endpoint messages in the API's JSON."""
 
     def __init__(self, work_dir: Path) -> None:
         self.work_dir, self._folder = work_dir, work_dir / FOLDER
@@ -64,7 +64,7 @@ class EndpointRecords:
             raise Damaged(f"{type(error).__name__}: {str(error)[:200]}") from None
         return content
 
-    def found(self, name: str) -> Resource:
+    def find(self, name: str) -> Resource:
         """Return the endpoint with a resource name.
 
         Raises:

@@ -13,7 +13,7 @@ _ALL = 100
 Split = dict[str, int]
 
 
-def checked(split: Mapping[str, int], deployed: Collection[str]) -> Split:
+def check(split: Mapping[str, int], deployed: Collection[str]) -> Split:
     """Return a traffic split, which is empty when the endpoint accepts no traffic.
 
     Raises:
@@ -34,7 +34,7 @@ def with_deployed(current: Split, wanted: Mapping[str, int], new_id: str, deploy
     """Return the split after a deployment: the wanted one, or the current one when the request has none.
 
     Raises:
-        ApiError: See `checked`.
+        ApiError: See `check`.
     """
     if not wanted:
         return current
@@ -43,21 +43,21 @@ def with_deployed(current: Split, wanted: Mapping[str, int], new_id: str, deploy
     for each, share in wanted.items():
         name = new_id if each == NEW else each
         named[name] = named.get(name, 0) + share
-    return checked(named, deployed)
+    return check(named, deployed)
 
 
 def without(current: Split, wanted: Mapping[str, int], removed: str, left: Collection[str]) -> Split:
     """Return the split after a model is undeployed, which is empty when it was the last one.
 
     Raises:
-        ApiError: See `checked`; or the model has traffic, and the request does not give it to others.
+        ApiError: See `check`; or the model has traffic, and the request does not give it to others.
     """
     if not left:
         return {}
     if wanted:
         if wanted.get(removed):
             raise invalid(f"trafficSplit: {removed} is being undeployed and cannot get traffic")
-        return checked({each: share for each, share in wanted.items() if each != removed}, left)
+        return check({each: share for each, share in wanted.items() if each != removed}, left)
     if current.get(removed):
         text = f"deployed model {removed} has {current[removed]}% of the traffic; give a trafficSplit without it"
         raise ApiError(Status.FAILED_PRECONDITION, text)

@@ -3,7 +3,16 @@
 from collections import defaultdict
 from typing import Any
 
-from localvertex.api.metadata.nodes import ARTIFACT, ARTIFACTS, CONTEXT, EVENTS, EXECUTION, EXECUTIONS, Nodes, shown
+from localvertex.api.metadata.nodes import (
+    ARTIFACT,
+    ARTIFACTS,
+    CONTEXT,
+    EVENTS,
+    EXECUTION,
+    EXECUTIONS,
+    Nodes,
+    resource_of,
+)
 from localvertex.api.metadata.stores import MetadataStore
 from localvertex.api.rest import filters, messages
 from localvertex.api.rest.call import Call
@@ -27,7 +36,7 @@ class Lineage:
         """Return the artifacts and executions of a context, with the events between them."""
         place = self._nodes.place_of(call)
         context = self._nodes.find(place, CONTEXT, call.resource_id)
-        executions = self._nodes.named(place, EXECUTION, self._nodes.members(place, context, EXECUTIONS))
+        executions = self._nodes.by_names(place, EXECUTION, self._nodes.members(place, context, EXECUTIONS))
         return self._subgraph(place, executions, set(self._nodes.members(place, context, ARTIFACTS)))
 
     def of_artifact(self, call: Call) -> Subgraph:
@@ -36,7 +45,7 @@ class Lineage:
         start = self._nodes.find(place, ARTIFACT, call.resource_id)["name"]
         limit = call.number("maxHops", 0) if call.query.get("maxHops") else None
         executions = {each["name"]: each for each in self._nodes.survey(place, EXECUTION)[0]}
-        reached = _reached(start, list(executions.values()), limit)
+        reached = _reach(start, list(executions.values()), limit)
         found = [executions[name] for name in executions if name in reached]
         graph = self._subgraph(place, found, reached - executions.keys())
         fields = messages.field_names(call.version, "Artifact")
@@ -47,7 +56,7 @@ class Lineage:
         return graph
 
     def _subgraph(self, place: MetadataStore, executions: list[dict[str, Any]], names: set[str]) -> Subgraph:
-        artifacts = self._nodes.named(place, ARTIFACT, sorted(names))
+        artifacts = self._nodes.by_names(place, ARTIFACT, sorted(names))
         kept = {each["name"] for each in artifacts}
         events = [
             {"execution": each["name"]} | event
@@ -55,10 +64,14 @@ class Lineage:
             for event in each.get(EVENTS, [])
             if event["artifact"] in kept
         ]
-        return {"artifacts": [*map(shown, artifacts)], "executions": [*map(shown, executions)], "events": events}
+        return {
+            "artifacts": [*map(resource_of, artifacts)],
+            "executions": [*map(resource_of, executions)],
+            "events": events,
+        }
 
 
-def _reached(start: str, executions: list[dict[str, Any]], limit: int | None) -> set[str]:
+def _reach(start: str, executions: list[dict[str, Any]], limit: int | None) -> set[str]:
     """Return the names of artifacts and executions within `limit` events of an artifact."""
     neighbours = defaultdict(set)
     for each in executions:

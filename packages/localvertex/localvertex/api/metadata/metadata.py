@@ -54,11 +54,13 @@ class Metadata:
             | {"lineage": ("GET", f"{one}:queryArtifactLineageSubgraph", lineage.of_artifact)},
         }
         return {
-            collection: {name: (verb, path, self._refreshed(method)) for name, (verb, path, method) in methods.items()}
+            collection: {
+                name: (verb, path, self._with_refresh(method)) for name, (verb, path, method) in methods.items()
+            }
             for collection, methods in found.items()
         }
 
-    def _refreshed(self, method: Method) -> Method:
+    def _with_refresh(self, method: Method) -> Method:
         """Return a method that first adds what pipeline runs have done."""
 
         def refreshed(call: Call) -> dict[str, Any]:
@@ -78,7 +80,7 @@ class Metadata:
 
     def _delete(self, call: Call, kind: NodeKind) -> dict[str, Any]:
         self.nodes.delete(call, kind)
-        return self._operations.done(call, "DeleteOperationMetadata")
+        return self._operations.finished_operation(call, "DeleteOperationMetadata")
 
 
 def _readable(collection: MetadataStores | MetadataSchemas) -> dict[str, tuple[str, str, Method]]:

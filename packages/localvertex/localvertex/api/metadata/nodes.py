@@ -90,7 +90,7 @@ class Nodes:
             raise not_found(place.child(kind.collection, node_id))
         return node
 
-    def named(self, place: MetadataStore, kind: NodeKind, names: Iterable[str]) -> list[dict[str, Any]]:
+    def by_names(self, place: MetadataStore, kind: NodeKind, names: Iterable[str]) -> list[dict[str, Any]]:
         """Return the records with these names, without those that do not exist or are damaged."""
         found = []
         for name in dict.fromkeys(names):
@@ -102,7 +102,7 @@ class Nodes:
         return found
 
     def members(self, place: MetadataStore, context: dict[str, Any], field: str) -> list[str]:
-        """Return the names of the artifacts or executions of a context; a pipeline has those of its runs, too."""
+        """Return the names of the artifacts or executions of a context; a pipeline also has its runs' names."""
         found = list(context.get(field, []))
         if context.get("schemaTitle") == PIPELINE:
             for each in self.survey(place, CONTEXT)[0]:
@@ -124,7 +124,7 @@ class Nodes:
     def create(self, call: Call, kind: NodeKind) -> dict[str, Any]:
         """Create a node."""
         place = self.place_of(call)
-        body = messages.checked(call.version, kind.message, call.body)
+        body = messages.parse(call.version, kind.message, call.body)
         node_id = call.query.get(kind.id_field, "") or str(uuid4())
         if not ID.fullmatch(node_id):
             raise invalid(f"{kind.id_field} {node_id[:140]!r}: expected up to 128 letters, digits, '-' and '_'")
@@ -136,7 +136,7 @@ class Nodes:
     def patch(self, call: Call, kind: NodeKind) -> dict[str, Any]:
         """Change the fields that the mask names, without a mask those that the request contains."""
         place = self.place_of(call)
-        body = messages.checked(call.version, kind.message, call.body)
+        body = messages.parse(call.version, kind.message, call.body)
         names = _masked_fields(call.query.get("updateMask", ""), kind, body)
         with self.lock:
             node = self.read(place, kind, call.resource_id)
@@ -147,13 +147,13 @@ class Nodes:
             _check_etag(kind, node, body.get("etag", ""))
             node = {key: value for key, value in node.items() if key not in names}
             node |= {name: body[name] for name in names if name in body}
-            node = changed(node)
+            node = touch(node)
             self.write(place, kind, node)
-        return shown(node)
+        return resource_of(node)
 
     def get(self, call: Call, kind: NodeKind) -> dict[str, Any]:
         """Return a node."""
-        return shown(self.find(self.place_of(call), kind, call.resource_id))
+        return resource_of(self.find(self.place_of(call), kind, call.resource_id))
 
     def delete(self, call: Call, kind: NodeKind) -> None:
         """Delete a node with all relations to it, so that a later one of the same name does not get them."""
@@ -178,23 +178,23 @@ class Nodes:
         given = {key: body[key] for key in (*kind.fields, "schemaTitle", "schemaVersion") if key in body}
         node = new_node(place, kind, node_id, given)
         self.write(place, kind, node)
-        return shown(node)
+        return resource_of(node)
 
 
 def new_node(place: MetadataStore, kind: NodeKind, node_id: str, given: dict[str, Any]) -> dict[str, Any]:
     """Build the record of a new node."""
     version = {"schemaVersion": _SCHEMA_VERSION} if given.get("schemaTitle") else {}
     node = {"name": place.child(kind.collection, node_id), "createTime": record.now()}
-    return changed(node | version | given)
+    return touch(node | version | given)
 
 
-def changed(node: dict[str, Any]) -> dict[str, Any]:
+def touch(node: dict[str, Any]) -> dict[str, Any]:
     """Return a record with a new time of its update and a new, greater etag of 13 digits."""
     etag = max(time.time_ns() // 1_000_000, int(node.get("etag", "0")) + 1)
     return node | {"updateTime": record.now(), "etag": str(etag)}
 
 
-def shown(node: dict[str, Any]) -> dict[str, Any]:
+def resource_of(node: dict[str, Any]) -> dict[str, Any]:
     """Return the resource of a record."""
     return {key: value for key, value in node.items() if not key.startswith("_")}
 

@@ -1,4 +1,4 @@
-"""What pipeline runs are in the metadata: contexts, executions, artifacts and events.
+"""How pipeline runs appear in the metadata: contexts, executions, artifacts and events.
 
 It is read from the runs' own records when a run has ended and at each request for metadata, so no run depends on it. A
 run that has ended is added once; what a user deletes or changes afterwards stays so.
@@ -21,9 +21,9 @@ from localvertex.api.metadata.nodes import (
     PIPELINE,
     NodeKind,
     Nodes,
-    changed,
     new_node,
-    shown,
+    resource_of,
+    touch,
 )
 from localvertex.api.metadata.relations import with_events
 from localvertex.api.metadata.stores import MetadataStore, MetadataStores
@@ -70,7 +70,7 @@ class PipelineRuns:
                 self.add(job_id)
 
     def add(self, job_id: str) -> None:
-        """Add a run as far as it has come; one that cannot be added is reported and hurts no other."""
+        """Add a run as far as it has come; a failure is reported and does not affect other runs."""
         run_dir = self._work_dir / job_id
         if not (run_dir / record.FILE).is_file():
             return
@@ -102,7 +102,7 @@ class PipelineRuns:
             pipeline, run = self._contexts(place, job)
         except ApiError:
             return {}
-        return {"pipelineContext": shown(pipeline), "pipelineRunContext": shown(run)}
+        return {"pipelineContext": resource_of(pipeline), "pipelineRunContext": resource_of(run)}
 
     def find_artifact(self, location: Location, artifact_id: str) -> dict[str, Any] | None:
         """Return an artifact of the default metadata store of a location, None when it does not exist."""
@@ -171,7 +171,7 @@ class PipelineRuns:
     def _write(self, place: MetadataStore, kind: NodeKind, node: dict[str, Any]) -> None:
         """Write a record unless it is the same already."""
         if self._nodes.read(place, kind, _id(node["name"])) != node:
-            self._nodes.write(place, kind, changed(node))
+            self._nodes.write(place, kind, touch(node))
 
     def _contexts(self, place: MetadataStore, job: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the records of the contexts of a pipeline and of its run, written or not."""

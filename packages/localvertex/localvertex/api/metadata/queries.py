@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from typing import Any
 
-from localvertex.api.metadata.nodes import ARTIFACT, ARTIFACTS, CONTEXT, EXECUTIONS, NodeKind, Nodes, shown
+from localvertex.api.metadata.nodes import ARTIFACT, ARTIFACTS, CONTEXT, EXECUTIONS, NodeKind, Nodes, resource_of
 from localvertex.api.metadata.stores import MetadataStore
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
@@ -38,7 +38,7 @@ def list_nodes(nodes: Nodes, call: Call, kind: NodeKind) -> dict[str, Any]:
         name = node["name"]
         found = related.get(name, [])
         extra = {"childContexts": found} if kind is CONTEXT else {"inContext": found}
-        return node | extra | {"metadata": _typed(node.get("metadata", {}))}
+        return node | extra | {"metadata": _spell(node.get("metadata", {}))}
 
     found = _candidates(nodes, place, kind, text)
     return page(call, kind.collection, found, fields=fields | _FILTER_FIELDS, searchable=searchable)
@@ -49,9 +49,11 @@ def _candidates(nodes: Nodes, place: MetadataStore, kind: NodeKind, text: str) -
     match = _NARROW.fullmatch(text.strip())
     if match and kind is not CONTEXT:
         field = ARTIFACTS if kind is ARTIFACT else EXECUTIONS
-        contexts = nodes.named(place, CONTEXT, [match[1]])
+        contexts = nodes.by_names(place, CONTEXT, [match[1]])
         return [
-            shown(node) for each in contexts for node in nodes.named(place, kind, nodes.members(place, each, field))
+            resource_of(node)
+            for each in contexts
+            for node in nodes.by_names(place, kind, nodes.members(place, each, field))
         ]
     found, damaged = nodes.survey(place, kind)
     stand_ins = [
@@ -62,7 +64,7 @@ def _candidates(nodes: Nodes, place: MetadataStore, kind: NodeKind, text: str) -
         }
         for each, reason in damaged.items()
     ]
-    return [*map(shown, found), *stand_ins]
+    return [*map(resource_of, found), *stand_ins]
 
 
 def _contexts_of(nodes: Nodes, place: MetadataStore, kind: NodeKind, text: str) -> dict[str, list[str]]:
@@ -75,22 +77,22 @@ def _contexts_of(nodes: Nodes, place: MetadataStore, kind: NodeKind, text: str) 
                     found[parent].append(each["name"])
         return found
     field = ARTIFACTS if kind is ARTIFACT else EXECUTIONS
-    for context in nodes.named(place, CONTEXT, _IN_CONTEXT.findall(text)):
+    for context in nodes.by_names(place, CONTEXT, _IN_CONTEXT.findall(text)):
         for name in nodes.members(place, context, field):
             found[name].append(context["name"])
     return found
 
 
-def _typed(metadata: dict[str, Any]) -> dict[str, Any]:
+def _spell(metadata: dict[str, Any]) -> dict[str, Any]:
     """Return metadata as filters spell it, e.g. {"n": {"numberValue": 3}}."""
-    return {key: _typed_value(value) for key, value in metadata.items()}
+    return {key: _spell_value(value) for key, value in metadata.items()}
 
 
-def _typed_value(value: Any) -> dict[str, Any]:
+def _spell_value(value: Any) -> dict[str, Any]:
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int | float):
         return {"numberValue": value}
     if isinstance(value, dict):
-        return {"structValue": {"fields": _typed(value)}}
+        return {"structValue": {"fields": _spell(value)}}
     return {"stringValue": value}

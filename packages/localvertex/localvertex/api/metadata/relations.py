@@ -13,19 +13,19 @@ _MAX_PARENTS = 10
 
 
 class Relations:
-    """The methods that connect nodes. They leave the etags as they are, so that clients can go on updating."""
+    """The methods that connect nodes. They leave the etags as they are, so that clients can keep updating."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
 
     def add_artifacts_and_executions(self, call: Call) -> dict[str, Any]:
         """Put artifacts and executions into a context; those that are in it already stay."""
-        body = messages.normalised(call.version, "AddContextArtifactsAndExecutionsRequest", call.body)
+        body = messages.normalise(call.version, "AddContextArtifactsAndExecutionsRequest", call.body)
         place = self._nodes.place_of(call)
         with self._nodes.lock:
             context = self._nodes.find(place, CONTEXT, call.resource_id)
-            artifacts = self._existing(place, ARTIFACT, body.get("artifacts", []))
-            executions = self._existing(place, EXECUTION, body.get("executions", []))
+            artifacts = self._check_nodes(place, ARTIFACT, body.get("artifacts", []))
+            executions = self._check_nodes(place, EXECUTION, body.get("executions", []))
             added = {
                 ARTIFACTS: [*dict.fromkeys([*context.get(ARTIFACTS, []), *artifacts])],
                 EXECUTIONS: [*dict.fromkeys([*context.get(EXECUTIONS, []), *executions])],
@@ -65,21 +65,21 @@ class Relations:
 
     def add_events(self, call: Call) -> dict[str, Any]:
         """Connect an execution with artifacts; an event that exists already is skipped."""
-        body = messages.normalised(call.version, "AddExecutionEventsRequest", call.body)
+        body = messages.normalise(call.version, "AddExecutionEventsRequest", call.body)
         place = self._nodes.place_of(call)
         with self._nodes.lock:
             execution = self._nodes.find(place, EXECUTION, call.resource_id)
-            self._existing(place, ARTIFACT, [each.get("artifact", "") for each in body.get("events", [])])
+            self._check_nodes(place, ARTIFACT, [each.get("artifact", "") for each in body.get("events", [])])
             events = with_events(execution.get(EVENTS, []), body.get("events", []))
             self._nodes.write(place, EXECUTION, execution | {EVENTS: events})
         return {}
 
     def _children(self, call: Call, message: str) -> tuple[MetadataStore, str, list[str]]:
-        body = messages.normalised(call.version, message, call.body)
+        body = messages.normalise(call.version, message, call.body)
         place = self._nodes.place_of(call)
         return place, place.child(CONTEXT.collection, call.resource_id), body.get("childContexts", [])
 
-    def _existing(self, place: MetadataStore, kind: NodeKind, names: list[str]) -> list[str]:
+    def _check_nodes(self, place: MetadataStore, kind: NodeKind, names: list[str]) -> list[str]:
         """Check that nodes exist, and return their names.
 
         Raises:
@@ -92,7 +92,7 @@ class Relations:
         found, border = {name}, [name]
         while border:
             above = {
-                each for node in self._nodes.named(place, CONTEXT, border) for each in node.get("parentContexts", [])
+                each for node in self._nodes.by_names(place, CONTEXT, border) for each in node.get("parentContexts", [])
             }
             border = [*(above - found)]
             found |= above
@@ -102,7 +102,7 @@ class Relations:
 def with_events(
     present: list[dict[str, Any]], added: list[dict[str, Any]], event_time: str | None = None
 ) -> list[dict[str, Any]]:
-    """Return the events of an execution with further ones; those of the same artifact and type are skipped.
+    """Return the events of an execution with further ones; duplicates by artifact and type are skipped.
 
     Args:
         present: The events of the record.

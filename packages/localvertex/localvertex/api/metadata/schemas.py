@@ -59,7 +59,7 @@ class MetadataSchemas:
     def create(self, call: Call) -> dict[str, Any]:
         """Add a schema."""
         place = self._stores.place_of(call)
-        body = messages.checked(call.version, "MetadataSchema", call.body)
+        body = messages.parse(call.version, "MetadataSchema", call.body)
         schema_id = call.query.get("metadataSchemaId", "") or str(uuid4())
         if not ID.fullmatch(schema_id):
             raise invalid(f"metadataSchemaId {schema_id[:140]!r}: expected up to 128 letters, digits, '-' and '_'")

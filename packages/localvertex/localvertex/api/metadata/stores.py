@@ -60,7 +60,7 @@ class MetadataStores:
 
     def create(self, call: Call) -> dict[str, Any]:
         """Create a metadata store; the operation is done when the request returns."""
-        body = messages.checked(call.version, "MetadataStore", call.body)
+        body = messages.parse(call.version, "MetadataStore", call.body)
         store_id = call.query.get("metadataStoreId", "") or str(uuid4())
         if not ID.fullmatch(store_id):
             raise invalid(f"metadataStoreId {store_id[:100]!r}: expected letters, digits, '-' and '_'")
@@ -71,7 +71,7 @@ class MetadataStores:
                 raise ApiError(Status.ALREADY_EXISTS, f"{place.name} already exists")
             created = self._write(place, given)
         response = {"@type": f"{TYPES}.{call.version}.MetadataStore"} | created
-        return self._operations.done(call, "CreateMetadataStoreOperationMetadata", response)
+        return self._operations.finished_operation(call, "CreateMetadataStoreOperationMetadata", response)
 
     def get(self, call: Call) -> dict[str, Any]:
         """Return one metadata store."""
@@ -79,7 +79,7 @@ class MetadataStores:
         try:
             found = self._store.read(_records(place.location), place.store_id)
         except Damaged as error:
-            return _damaged(place, str(error))
+            return _damaged_resource(place, str(error))
         if found is None:
             raise not_found(place.name)
         return found
@@ -88,7 +88,8 @@ class MetadataStores:
         """List the metadata stores of a location."""
         found, damaged = self._store.survey(_records(call.location))
         found += [
-            _damaged(MetadataStore(location=call.location, store_id=each), text) for each, text in damaged.items()
+            _damaged_resource(MetadataStore(location=call.location, store_id=each), text)
+            for each, text in damaged.items()
         ]
         return page(call, COLLECTION, found, fields=messages.field_names(call.version, "MetadataStore"))
 
@@ -136,5 +137,5 @@ def _records(location: Location) -> str:
     return f"metadata/{location.project}/{location.region}/{COLLECTION}"
 
 
-def _damaged(place: MetadataStore, reason: str) -> dict[str, Any]:
+def _damaged_resource(place: MetadataStore, reason: str) -> dict[str, Any]:
     return {"name": place.name, "description": f"its record is damaged ({reason})"}

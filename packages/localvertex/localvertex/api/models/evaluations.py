@@ -16,7 +16,7 @@ _MESSAGE = "ModelEvaluation"
 
 
 class Evaluations:
-    """The evaluations of the API; those of `models/ID` are those of its default version."""
+    """The evaluations of the API; `models/ID` means the default version."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -24,7 +24,7 @@ class Evaluations:
 
     def import_one(self, call: Call) -> dict[str, Any]:
         """Store an evaluation with its version."""
-        body = messages.normalised(call.version, "ImportModelEvaluationRequest", call.body, snake_case=True)
+        body = messages.normalise(call.version, "ImportModelEvaluationRequest", call.body, snake_case=True)
         content = body.get("model_evaluation")
         if not content:
             raise invalid("modelEvaluation is missing")
@@ -54,7 +54,7 @@ class Evaluations:
     def _parent(self, call: Call) -> tuple[ModelVersions, str]:
         """Return the versions of the parent, and the version by number or alias."""
         model_id, _, name = call.parents["model"].partition("@")
-        return self._registered.found(call, model_id), name or DEFAULT
+        return self._registered.find(call, model_id), name or DEFAULT
 
     def _view(self, call: Call, versions: ModelVersions, number: str, evaluation: str) -> dict[str, Any]:
         """Build the resource of an evaluation, a stand-in when it is damaged."""
@@ -62,7 +62,7 @@ class Evaluations:
         name = {"name": f"{parent}/evaluations/{evaluation}"}
         try:
             content = evaluations.content(versions.folder / number, evaluation)
-            return messages.normalised(call.version, _MESSAGE, content) | name
+            return messages.normalise(call.version, _MESSAGE, content) | name
         except (OSError, ApiError, *UNUSABLE) as error:
             reason = f"{type(error).__name__}: {str(error)[:200]}"
             self._store.report(f"{name['name']} is damaged ({reason}); nothing else is affected")

@@ -1,6 +1,6 @@
 """models: versions and aliases in the local registry that `localvertex run` also writes to.
 
-The registry belongs to the work directory, not to a project or region, so every location shows all of it.
+The registry belongs to the work folder, not to a project or region, so every location shows all of it.
 """
 
 from collections.abc import Callable, Iterable
@@ -33,7 +33,7 @@ _FILTER_FIELDS = {"model", "baseModelName"}
 """Fields that exist in filters only."""
 
 _DEPLOYABLE = {"supportedDeploymentResourcesTypes": ["DEDICATED_RESOURCES"]}
-"""What a model with a serving container can be deployed to."""
+"""Resources that a model with a serving container can be deployed to."""
 
 _OWN_FIELDS = ("model_id", "version", "create_time", UPDATED, SOURCE)
 """Fields of the registry that the Model message does not have, or in another form."""
@@ -61,7 +61,7 @@ class Models:
 
     def upload(self, call: Call) -> dict[str, Any]:
         """Add a model, or a version to `parentModel`; the version takes its aliases from others in the same moment."""
-        body = messages.normalised(call.version, "UploadModelRequest", call.body, snake_case=True)
+        body = messages.normalise(call.version, "UploadModelRequest", call.body, snake_case=True)
         content, parent, wanted = body.get("model", {}), body.get("parent_model", ""), body.get("model_id", "")
         messages.check_names(content)
         if not content.get("display_name"):
@@ -85,12 +85,12 @@ class Models:
             raise invalid(f"model.artifactUri: its files cannot be copied into the registry: {error}") from None
         response = {"@type": f"{TYPES}.{call.version}.UploadModelResponse"}
         response |= {"model": resource, "modelVersionId": str(version.number)}
-        return self._operations.done(call, "UploadModelOperationMetadata", response)
+        return self._operations.finished_operation(call, "UploadModelOperationMetadata", response)
 
     def get(self, call: Call) -> dict[str, Any]:
         """Return the version with the given number or alias, by default the default version."""
         name = call.resource_version
-        return self._view(call, self._registered.found(call), name or DEFAULT, is_version=bool(name))
+        return self._view(call, self._registered.find(call), name or DEFAULT, is_version=bool(name))
 
     def list_all(self, call: Call) -> dict[str, Any]:
         """List all models, each in its default version."""
@@ -99,7 +99,7 @@ class Models:
 
     def list_versions(self, call: Call) -> dict[str, Any]:
         """List all versions of a model, the oldest first unless the request has another order."""
-        versions = self._registered.found(call)
+        versions = self._registered.find(call)
         call = replace(call, query={**call.query, "orderBy": call.query.get("orderBy") or "createTime"})
         aliases: dict[str, str] = {}
         with suppress(OSError, *UNUSABLE):
@@ -126,12 +126,12 @@ class Models:
 
     def patch(self, call: Call) -> dict[str, Any]:
         """Change the fields that the mask names: of one version if the name contains it, else of all versions."""
-        body = messages.checked(call.version, "Model", call.body, snake_case=True)
+        body = messages.parse(call.version, "Model", call.body, snake_case=True)
         named = [camel(each.strip()) for each in call.query.get("updateMask", "").split(",")]
         is_version = call.resource_version not in ("", _ALL_VERSIONS)
         _check_mask(named, is_version=is_version)
         fields = {snake(name): body.get(snake(name)) for name in named}
-        versions = self._registered.found(call)
+        versions = self._registered.find(call)
         with versions.changing():
             chosen = number_to_change(versions, call.resource_version if is_version else DEFAULT)
             try:
@@ -148,7 +148,7 @@ class Models:
         aliases = call.body.get("versionAliases", call.body.get("version_aliases"))
         if not isinstance(aliases, list) or not all(isinstance(each, str) for each in aliases):
             raise invalid("versionAliases: expected a list of strings")
-        versions = self._registered.found(call)
+        versions = self._registered.find(call)
         with versions.changing():
             chosen = number_to_change(versions, call.resource_version or DEFAULT)
             try:
@@ -160,15 +160,15 @@ class Models:
     def delete(self, call: Call) -> dict[str, Any]:
         """Delete a model with all its versions and their copies of files; the files that were uploaded stay."""
         try:
-            self._registered.found(call).delete()
+            self._registered.find(call).delete()
         except ValueError as error:
             raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
         self._on_delete(call.resource_id, "")
-        return self._operations.done(call, "DeleteOperationMetadata")
+        return self._operations.finished_operation(call, "DeleteOperationMetadata")
 
     def delete_version(self, call: Call) -> dict[str, Any]:
         """Delete a version that is not the default."""
-        versions = self._registered.found(call)
+        versions = self._registered.find(call)
         with versions.changing():
             chosen = number_to_change(versions, call.resource_version or DEFAULT)
             if chosen == number_to_change(versions, DEFAULT):
@@ -178,7 +178,7 @@ class Models:
             except ValueError as error:
                 raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
         self._on_delete(call.resource_id, chosen)
-        return self._operations.done(call, "DeleteOperationMetadata")
+        return self._operations.finished_operation(call, "DeleteOperationMetadata")
 
     def _view(self, call: Call, versions: ModelVersions, name: str, *, is_version: bool = False) -> dict[str, Any]:
         """Build the Model resource of a version, a stand-in when the version is damaged."""
@@ -199,7 +199,7 @@ class Models:
         model_id = parent.removeprefix(call.location.child(COLLECTION, "")).partition("@")[0]
         if not ID.fullmatch(model_id):
             raise not_found(parent[:300])
-        return self._registered.found(call, model_id)
+        return self._registered.find(call, model_id)
 
 
 def _new_id() -> str:
@@ -231,11 +231,11 @@ def _searchable(model: dict[str, Any]) -> dict[str, Any]:
 
 
 def _view(call: Call, versions: ModelVersions, number: str, *, is_version: bool = False) -> dict[str, Any]:
-    """Build the Model resource of a version, whose name contains the number if a version was asked for."""
+    """Build the Model resource of a version, whose name contains the number if the request names a version."""
     content = versions.content(number)
     message = {key: value for key, value in content.items() if key not in _OWN_FIELDS}
     try:
-        model = messages.normalised(call.version, "Model", message)
+        model = messages.normalise(call.version, "Model", message)
     except ApiError:
         # A pipeline may have registered a model that the API would have refused.
         model = {

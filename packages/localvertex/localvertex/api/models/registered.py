@@ -1,4 +1,4 @@
-"""The registry of the work directory as requests name its models and versions."""
+"""The registry of the work folder as requests name its models and versions."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +15,7 @@ _WAIT_SECONDS = 60.0
 
 
 class Registered:
-    """The models of a work directory."""
+    """The models of a work folder."""
 
     def __init__(self, work_dir: Path) -> None:
         self.work_dir = work_dir
@@ -30,7 +30,7 @@ class Registered:
         """Return the versions of a model, which may not exist."""
         return ModelVersions.of(self.work_dir, model_id, patience())
 
-    def found(self, call: Call, model_id: str = "") -> ModelVersions:
+    def find(self, call: Call, model_id: str = "") -> ModelVersions:
         """Return the versions of the model that a request names.
 
         Raises:

@@ -1,1 +1,1 @@
-"""Pipeline jobs over the API: requests, records, views and batches. Their runs are those of runner."""
+"""Pipeline jobs over the API: requests, records, views and batches. Runs are executed by `runner`."""

@@ -27,7 +27,7 @@ class PipelineJobBatches:
             for each in calls:
                 self._jobs.cancel(each)
             found = [self._jobs.get(each) for each in calls]
-        return self._done(call, "BatchCancelPipelineJobsOperationMetadata", "BatchCancelPipelineJobsResponse", found)
+        return self._is_done(call, "BatchCancelPipelineJobsOperationMetadata", "BatchCancelPipelineJobsResponse", found)
 
     def delete(self, call: Call) -> dict[str, Any]:
         """Delete the jobs, of which none may be running."""
@@ -43,7 +43,7 @@ class PipelineJobBatches:
             found = [self._jobs.get(each) for each in calls]
             for each in calls:
                 self._forget(each, self._jobs.delete(each))
-        return self._done(call, "DeleteOperationMetadata", "BatchDeletePipelineJobsResponse", found)
+        return self._is_done(call, "DeleteOperationMetadata", "BatchDeletePipelineJobsResponse", found)
 
     def _calls(self, call: Call, request: str) -> list[Call]:
         """Return a call for each named job.
@@ -51,7 +51,7 @@ class PipelineJobBatches:
         Raises:
             ApiError: There are too many or no names, or a job does not exist.
         """
-        names = list(dict.fromkeys(messages.normalised(call.version, request, call.body).get("names", [])))
+        names = list(dict.fromkeys(messages.normalise(call.version, request, call.body).get("names", [])))
         if not 1 <= len(names) <= _MAX_JOBS:
             raise invalid(f"names: expected 1 to {_MAX_JOBS} pipeline jobs, found {len(names)}")
         prefix = call.location.child(COLLECTION, "")
@@ -67,6 +67,6 @@ class PipelineJobBatches:
         """Remove the operation of one deletion; the batch has its own."""
         self._operations.delete(replace(call, resource_id=operation["name"].rpartition("/")[2]))
 
-    def _done(self, call: Call, metadata: str, response: str, jobs: list[dict[str, Any]]) -> dict[str, Any]:
+    def _is_done(self, call: Call, metadata: str, response: str, jobs: list[dict[str, Any]]) -> dict[str, Any]:
         content = {"@type": f"{TYPES}.{call.version}.{response}", "pipelineJobs": jobs}
-        return self._operations.done(call, metadata, content)
+        return self._operations.finished_operation(call, metadata, content)

@@ -1,4 +1,4 @@
-"""pipelineJobs: a job is a run with the same engine and work directory as `localvertex run`."""
+"""pipelineJobs: a job is a run with the same engine and work folder as `localvertex run`."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -31,7 +31,7 @@ COLLECTION = "pipelineJobs"
 
 
 class RunMetadata(Protocol):
-    """What the metadata of the API has of runs."""
+    """How the API's metadata represents runs."""
 
     def find_artifact(self, location: Location, artifact_id: str) -> dict[str, Any] | None:
         """Return an artifact of the default metadata store of a location, None when it does not exist."""
@@ -64,11 +64,11 @@ class PipelineJobs:
         self._store, self._operations, self.metadata = store, operations, metadata
         self._options_of_all = with_api(options)
         self.work_dir = store.folder.parent
-        self._threads = RunThreads(store, COLLECTION, log, self._ended)
+        self._threads = RunThreads(store, COLLECTION, log, self._on_end)
         self._starting: set[str] = set()
         """Ids of the jobs that are being checked, which takes seconds for a large pipeline."""
         store.expect(COLLECTION, check_record)
-        self._records = job_records(store, COLLECTION, self._damaged, self._with_contexts)
+        self._records = job_records(store, COLLECTION, self._damaged_resource, self._with_contexts)
         self._listeners: list[Callable[[], None]] = []
 
     def when_one_ends(self, listener: Callable[[], None]) -> None:
@@ -77,7 +77,7 @@ class PipelineJobs:
 
     def create(self, call: Call) -> dict[str, Any]:
         """Start a run."""
-        body = messages.checked(call.version, "PipelineJob", call.body)
+        body = messages.parse(call.version, "PipelineJob", call.body)
         return self.start(call.location, body, call.query.get("pipelineJobId", ""))
 
     def start(
@@ -210,7 +210,7 @@ class PipelineJobs:
             return notes_of(file, inputs, buckets_of(options, {}))
 
     def was_begun(self, job_id: str, schedule_name: str) -> bool:
-        """Return whether the start of this run of a schedule was begun."""
+        """Return whether this run of a schedule was already started."""
         try:
             job = self._store.read(COLLECTION, job_id)
         except Damaged:
@@ -277,7 +277,7 @@ class PipelineJobs:
             if record.is_running(run_dir):
                 raise ApiError(Status.FAILED_PRECONDITION, f"{call.resource_id} is running; cancel it first")
             self._remove(call.resource_id)
-        return self._operations.done(call, "DeleteOperationMetadata")
+        return self._operations.finished_operation(call, "DeleteOperationMetadata")
 
     def num_active(self, schedule_name: str) -> int:
         """Count the jobs of a schedule that have not ended."""
@@ -289,7 +289,7 @@ class PipelineJobs:
         """Stop the running jobs and wait for them; they become FAILED, because no client cancelled them."""
         self._threads.close()
 
-    def _ended(self, run_id: str) -> None:
+    def _on_end(self, run_id: str) -> None:
         for listener in self._listeners:
             listener()
         self.metadata.add(run_id)
@@ -317,7 +317,7 @@ class PipelineJobs:
             return view
         return view | {"jobDetail": view["jobDetail"] | self.metadata.contexts(view)}
 
-    def _damaged(self, call: Call, job_id: str, reason: str) -> dict[str, Any]:
+    def _damaged_resource(self, call: Call, job_id: str, reason: str) -> dict[str, Any]:
         """Build the stand-in for a job whose stored request is damaged, with the state of its run."""
         stored = {"name": call.location.child(COLLECTION, job_id), "displayName": job_id, "pipelineSpec": {}}
         error = rpc_error(Status.INTERNAL, f"its record is damaged ({reason}); delete it")

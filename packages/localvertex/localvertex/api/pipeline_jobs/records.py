@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from localvertex.api.pipeline_jobs.view import searchable, viewed_job
+from localvertex.api.pipeline_jobs.view import list_view, searchable
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.index import AT_REST, Signature, Summary, signature
 from localvertex.api.rest.records import Resource, StoredRecords, Viewed
@@ -15,7 +15,7 @@ from localvertex.store import journal, record
 _LARGE_FIELDS = frozenset({"pipelineSpec", "runtimeConfig", "jobDetail"})
 
 _SHOWN = ("state", "seconds", "idle_seconds", "create_time", "start_time", "end_time", "pipeline_name", "error")
-"""What lists show of a run."""
+"""Fields of a run in lists."""
 
 
 def job_records(
@@ -29,7 +29,7 @@ def job_records(
 
     def view(job: Resource) -> Viewed:
         run_dir = work_dir / job["name"].rpartition("/")[2]
-        return viewed_job(job, run_dir) if (run_dir / record.FILE).is_file() else Viewed(resource=None)
+        return list_view(job, run_dir) if (run_dir / record.FILE).is_file() else Viewed(resource=None)
 
     return StoredRecords(
         store=store,
@@ -57,7 +57,7 @@ def _live_state(run_dir: Path) -> str:
 
 
 class RunRecords:
-    """The runs of a work directory, also those that the server did not start."""
+    """The runs of a work folder, also those that the server did not start."""
 
     collection = "runs"
 

@@ -42,11 +42,11 @@ def new_resource(name: str, body: dict[str, Any], schedule_name: str) -> dict[st
 
 @contextmanager
 def file_of(body: dict[str, Any]) -> Iterator[Path]:
-    """Write a PipelineJob to a file, whose settings are read like those of any other.
+    """Write a PipelineJob to a file, whose settings are read as in any other file.
 
     Raises:
         ApiError: The pipeline cannot run here, or its parameters are wrong.
-        OSError: The work directory cannot be written to.
+        OSError: The work folder cannot be written to.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pipeline.json"

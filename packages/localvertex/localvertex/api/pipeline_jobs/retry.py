@@ -1,4 +1,4 @@
-"""What a retry of a run needs: that it ended without success, and that this server has the options it was run with."""
+"""Check that a run can be retried: it did not succeed, and this server has the options it was run with."""
 
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,11 @@ def content_to_retry(work_dir: Path, run_id: str) -> dict[str, Any]:
     try:
         content = runs.find_readable(work_dir, run_id).content
     except UserError as error:
-        raise _refused(str(error)) from None
+        raise _refuse(str(error)) from None
     if not State(content["state"]).is_final:
-        raise _refused(f"{run_id} is running; stop it first")
+        raise _refuse(f"{run_id} is running; stop it first")
     if content["state"] == State.SUCCEEDED:
-        raise _refused(f"{run_id} has succeeded: all its steps are finished; to run it again, create a run")
+        raise _refuse(f"{run_id} has succeeded: all its steps are finished; to run it again, create a run")
     return content
 
 
@@ -46,21 +46,21 @@ def prepare_retry(content: dict[str, Any], options: engine.Options) -> PipelineR
     """
     run_id = content["run_id"]
     try:
-        options, missing = repeated_options.repeated(options, content["resume_options"])
+        options, missing = repeated_options.merge_options(options, content["resume_options"])
         if missing:
             line = resume_command.command(content, ["localvertex"])
             text = (
                 f"{run_id} was started with {' '.join(missing)}, this server was not; resume it in a terminal: {line}"
             )
-            raise _refused(text)
+            raise _refuse(text)
         return engine.prepare_resume(run_id, options=options, write_page=report.write)
     except run_folder.NotBegun as error:
         raise error.reason from None
     except UserError as error:
-        raise _refused("; ".join(error.reasons) if isinstance(error, Refused) else str(error)) from None
+        raise _refuse("; ".join(error.reasons) if isinstance(error, Refused) else str(error)) from None
     except (TypeError, ValueError, AttributeError) as error:
-        raise _refused(f"the record of {run_id} is damaged: {type(error).__name__}: {error}") from None
+        raise _refuse(f"the record of {run_id} is damaged: {type(error).__name__}: {error}") from None
 
 
-def _refused(text: str) -> ApiError:
+def _refuse(text: str) -> ApiError:
     return ApiError(Status.FAILED_PRECONDITION, " ".join(text.split()))

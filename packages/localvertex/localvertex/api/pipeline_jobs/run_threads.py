@@ -56,7 +56,7 @@ class RunThreads:
         """Wait for the thread of a run whose record shows that it has ended, after so many resumes.
 
         Raises:
-            ApiError: The record is that of an earlier end; the run is starting again.
+            ApiError: The record is from an earlier end; the run is starting again.
         """
         with self._store.lock:
             _, thread, number = self._running.get(run_id, (None, None, 0))

@@ -24,10 +24,10 @@ _STOPPED = "the server was stopped during this run; resume it with `localvertex 
 
 def pipeline_job(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:
     """Build the current resource from the stored part, which does not change, and the run's record."""
-    return viewed_job(job, run_dir).resource or {}
+    return list_view(job, run_dir).resource or {}
 
 
-def viewed_job(job: dict[str, Any], run_dir: Path) -> Viewed:
+def list_view(job: dict[str, Any], run_dir: Path) -> Viewed:
     """Build the current resource as lists need it."""
     try:
         resource = _current(job, run_dir)
@@ -61,7 +61,7 @@ def state_and_error(job: dict[str, Any], content: dict[str, Any], run_id: str) -
     state, text = content["state"], content.get("error")
     if not content.get("end_time") and "error" in job:
         text = job["error"]["message"]
-    # What a server wanted has no effect on a later start in a terminal.
+    # A server's options have no effect on a later start in a terminal.
     wanted = job.get("state", "") if was_started_here(job, content) else ""
     if wanted == "PIPELINE_STATE_FAILED" and state == State.CANCELLED:
         return State.FAILED, _STOPPED.format(run_id=run_id)

@@ -1,1 +1,1 @@
-"""What all collections of the API share: calls, errors, lists and storage; no collection is defined here."""
+"""Calls, errors, lists and storage, shared by all collections of the API."""

@@ -73,4 +73,4 @@ def rpc_error(status: Status, message: str) -> dict[str, Any]:
 def not_written(error: OSError) -> ApiError:
     """Build the error for a request whose effect could not be written to the disk."""
     status = Status.RESOURCE_EXHAUSTED if error.errno in _FULL else Status.INTERNAL
-    return ApiError(status, f"the work directory cannot be used: {error.strerror or error}")
+    return ApiError(status, f"the work folder cannot be used: {error.strerror or error}")

@@ -119,10 +119,10 @@ class Reader:
         (_, field), (_, operator), (kind, value) = (self.tokens.pop(0) for _ in range(3))
         if kind not in ("text", "word"):
             raise self.error(f"expected a value after {field}{operator}, found {value!r}")
-        values = [_unescaped(value[1:-1]) if kind == "text" else value]
+        values = [_unescape(value[1:-1]) if kind == "text" else value]
         while operator == ":" and [each[0] for each in self.tokens[:2]] == ["word", "text"] and self.take(","):
-            values.append(_unescaped(self.tokens.pop(0)[1][1:-1]))
-        parts = [each[0] if each["quoted"] is None else _unescaped(each["quoted"]) for each in _PART.finditer(field)]
+            values.append(_unescape(self.tokens.pop(0)[1][1:-1]))
+        parts = [each[0] if each["quoted"] is None else _unescape(each["quoted"]) for each in _PART.finditer(field)]
         path = [camel(parts[0]), *parts[1:]] if parts else [field]
         self.fields.add(path[0])
         if path[0] not in self._known:
@@ -177,7 +177,7 @@ def _has(actual: Any, wanted: str) -> bool:
     return fnmatch.fnmatchcase(text, _literal(wanted)) if "*" in wanted else wanted in text
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     """Remove the backslashes of a text in quotation marks."""
     return re.sub(r"\\(.)", r"\1", text)
 

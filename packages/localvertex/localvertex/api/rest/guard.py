@@ -33,7 +33,7 @@ _MAX_UPLOAD_BYTES = 128 << 20
 """google-cloud-storage sends parts of up to 100 MiB."""
 
 _FORM_TYPES = ("", "text/plain", "multipart/form-data", "application/x-www-form-urlencoded")
-"""What a web page may send by POST without asking this server first."""
+"""Content types that a web page may POST without a preflight request."""
 
 _HOSTS = ("127.0.0.1", "localhost")
 

@@ -36,7 +36,7 @@ _decode = json.JSONDecoder().raw_decode
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 
 Signature = tuple[str, int]
-"""What changes with the files of a record, and the time of their last change in nanoseconds."""
+"""Signature of the files of a record, and the time of their last change in nanoseconds."""
 
 AT_REST = "at rest"
 """The live state of a record that nothing is changing."""
@@ -50,14 +50,14 @@ Entry = tuple[str, str, str, dict[str, Any] | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What filters and orders use of a resource."""
+    """Fields of a resource that filters and orders use."""
 
     content: dict[str, Any] | None
     """None: there is a record, but lists do not contain it."""
     damaged: str = ""
     """Why the record cannot be used; empty if it can."""
     live: str | None = ""
-    """What the content depends on besides the files of the signature; None: it is read again each time."""
+    """Dependencies of the content besides the files of the signature; None: it is read again each time."""
 
     @classmethod
     def of(cls, content: dict[str, Any] | None, *, live: str, is_final: bool) -> "Summary":
@@ -95,7 +95,7 @@ def signature(path: str) -> Signature:
 
 
 class Index:
-    """The index of a work directory, which may be deleted or damaged at any time.
+    """The index of a work folder, which may be deleted or damaged at any time.
 
     Args:
         path: The file.
@@ -140,14 +140,14 @@ class Index:
         try:
             with closing(self._open()) as connection:
                 for (data,) in connection.execute("SELECT entry FROM entries WHERE collection = ?", (collection,)):
-                    yield _decoded(data)
+                    yield _decode_entry(data)
         except (sqlite3.Error, ValueError, OSError) as error:
             self._fail(error)
 
     def _write(self, collection: str, entries: Collection[Entry], gone: Collection[str] = ()) -> None:
         if not entries and not gone:
             return
-        rows = [(collection, os.fsencode(each[0]), _encoded(each)) for each in entries]
+        rows = [(collection, os.fsencode(each[0]), _encode_entry(each)) for each in entries]
         try:
             with closing(self._open()) as connection, connection:
                 connection.executemany(
@@ -201,12 +201,12 @@ def _version() -> int:
     return crc32(b"".join(each.read_bytes() for each in files)) >> 1 or 1
 
 
-def _encoded(entry: Entry) -> bytes:
+def _encode_entry(entry: Entry) -> bytes:
     data = json.dumps(entry).encode()
     return _CHECKSUM % crc32(data) + data
 
 
-def _decoded(data: Any) -> Entry:
+def _decode_entry(data: Any) -> Entry:
     """Read an entry.
 
     Raises:

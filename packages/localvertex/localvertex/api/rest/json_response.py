@@ -28,10 +28,10 @@ class JsonResponse(Response):
 
     def render(self, content: Any) -> bytes:
         """Return the text, in ASCII."""
-        return encoded(content)
+        return encode(content)
 
 
-def answered(call: Callable[[], dict[str, Any] | Response]) -> Response:
+def response_of(call: Callable[[], dict[str, Any] | Response]) -> Response:
     """Return the response of a call, or the error that it raises."""
     try:
         found = call()
@@ -46,7 +46,7 @@ def answered(call: Callable[[], dict[str, Any] | Response]) -> Response:
     return JsonResponse(error_body(code, refused.status.name, str(refused), refused.details), code)
 
 
-def encoded(content: Any) -> bytes:
+def encode(content: Any) -> bytes:
     """Return the text of an object, in ASCII and on one line."""
     try:
         return _text(content)

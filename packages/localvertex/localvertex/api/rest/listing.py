@@ -58,7 +58,7 @@ def page_of(call: Call, records: StoredRecords, *, fields: set[str]) -> dict[str
         ApiError: A parameter of the query is wrong.
     """
     query = Query.of(call, fields)
-    with closing(records.found(call, query.used)) as found:
+    with closing(records.find_all(call, query.used)) as found:
         names, token = query.select(found)
     read = (records.resource(call, each.rpartition("/")[2]) for each in names)
     # A record may have changed since it was selected.
@@ -68,10 +68,10 @@ def page_of(call: Call, records: StoredRecords, *, fields: set[str]) -> dict[str
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """What a list method is asked for."""
+    """Parsed list parameters."""
 
     prefix: str
-    """What the names of all resources of the location begin with."""
+    """Prefix of the names of all resources of the location."""
     test: filters.Test
     order: tuple[tuple[str, bool], ...]
     """The fields, and whether the order is descending."""
@@ -96,7 +96,7 @@ class Query:
         test, used = filters.parse_with_fields(question[0], fields)
         mask = call.query.get("readMask", "")
         # Checked on an empty resource first, so that a wrong mask is refused for an empty list, too.
-        _masked({}, mask, fields)
+        _mask({}, mask, fields)
         order = _order(question[1], fields)
         return cls(
             prefix=f"{call.location.name}/",
@@ -123,7 +123,7 @@ class Query:
 
     def response(self, key: str, resources: Iterable[Resource], token: str) -> dict[str, Any]:
         """Build the response."""
-        found = {key: [_masked(each, self.mask, self.fields) for each in resources]}
+        found = {key: [_mask(each, self.mask, self.fields) for each in resources]}
         return found | ({"nextPageToken": token} if token else {})
 
     @property
@@ -172,7 +172,7 @@ def _place(token: str, question: tuple[str, str], length: int) -> Place | None:
     return tuple(place)
 
 
-def _masked(resource: dict[str, Any], mask: str, fields: set[str]) -> dict[str, Any]:
+def _mask(resource: dict[str, Any], mask: str, fields: set[str]) -> dict[str, Any]:
     """Keep only the fields of a field mask; an empty mask and `*` keep all."""
     if mask in ("", "*"):
         return resource
@@ -184,17 +184,17 @@ def _masked(resource: dict[str, Any], mask: str, fields: set[str]) -> dict[str, 
         branch = tree.setdefault(camel(first), {})
         for part in [*rest, "*"]:
             branch = branch.setdefault(part, {})
-    kept: dict[str, Any] = _kept(resource, tree)
+    kept: dict[str, Any] = _keep(resource, tree)
     return kept
 
 
-def _kept(value: Any, tree: dict[str, Any]) -> Any:
+def _keep(value: Any, tree: dict[str, Any]) -> Any:
     """Keep the fields of a tree, in each element of a list; a tree that contains `*` keeps all."""
     if "*" in tree:
         return value
     if isinstance(value, list):
-        return [_kept(each, tree) for each in value]
+        return [_keep(each, tree) for each in value]
     if not isinstance(value, dict):
         return value
     named = {name if name in value else camel(name): below for name, below in tree.items()}
-    return {name: _kept(each, named[name]) for name, each in value.items() if name in named}
+    return {name: _keep(each, named[name]) for name, each in value.items() if name in named}

@@ -27,7 +27,7 @@ def _message_class(version: str, name: str) -> Any:
     return getattr(aiplatform_v1, name)
 
 
-def normalised(version: str, name: str, body: dict[str, Any], *, snake_case: bool = False) -> dict[str, Any]:
+def normalise(version: str, name: str, body: dict[str, Any], *, snake_case: bool = False) -> dict[str, Any]:
     """Convert the body of a request to the API's JSON: camelCase, enums by name, 64-bit integers as strings.
 
     With `snake_case` the fields have the names of the Python messages.
@@ -50,13 +50,13 @@ def normalised(version: str, name: str, body: dict[str, Any], *, snake_case: boo
     return result
 
 
-def checked(version: str, name: str, body: dict[str, Any], *, snake_case: bool = False) -> dict[str, Any]:
-    """Convert the body of a request as `normalised` does, and check the names in it.
+def parse(version: str, name: str, body: dict[str, Any], *, snake_case: bool = False) -> dict[str, Any]:
+    """Convert the body of a request as `normalise` does, and check the names in it.
 
     Raises:
         ApiError: It is not such a message, or `check_names` refuses it.
     """
-    result = normalised(version, name, body, snake_case=snake_case)
+    result = normalise(version, name, body, snake_case=snake_case)
     check_names(result)
     check_names(result.get("createPipelineJobRequest", {}).get("pipelineJob", {}))
     return result

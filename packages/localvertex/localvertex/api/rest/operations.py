@@ -24,9 +24,9 @@ class Operations:
     def __init__(self, store: Store) -> None:
         self._store = store
         large = frozenset({"response"})
-        self._records = StoredRecords(store=store, collection=_COLLECTION, large=large, stand_in=_damaged)
+        self._records = StoredRecords(store=store, collection=_COLLECTION, large=large, stand_in=_damaged_resource)
 
-    def done(self, call: Call, kind: str, response: dict[str, Any] | None = None) -> dict[str, Any]:
+    def finished_operation(self, call: Call, kind: str, response: dict[str, Any] | None = None) -> dict[str, Any]:
         """Store and return a finished operation.
 
         Args:
@@ -46,7 +46,7 @@ class Operations:
             "done": True,
             "response": response,
         }
-        # What the operation reports has been done already.
+        # The reported work has been done already.
         self._store.keep(_COLLECTION, number, operation)
         return operation
 
@@ -76,7 +76,7 @@ class Operations:
         return {}
 
 
-def _damaged(call: Call, number: str, reason: str) -> dict[str, Any]:
+def _damaged_resource(call: Call, number: str, reason: str) -> dict[str, Any]:
     """Build the stand-in for an operation whose record is damaged."""
     error = rpc_error(Status.INTERNAL, f"its record is damaged ({reason}); delete it")
     return {"name": call.location.child(_COLLECTION, number), "done": True, "error": error}

@@ -61,7 +61,7 @@ class StoredRecords:
         """Read a record, without its large fields."""
         live = self.live_of(resource_id)
         try:
-            viewed = self._viewed(resource_id)
+            viewed = self._list_view(resource_id)
         except Damaged as error:
             return Summary(content=None, damaged=str(error), live=None)
         content = None
@@ -75,7 +75,7 @@ class StoredRecords:
     def resource(self, call: Call, resource_id: str) -> Resource | None:
         """Return a resource, a stand-in when its record is damaged, or None when lists do not contain it."""
         try:
-            return self._viewed(resource_id).resource
+            return self._list_view(resource_id).resource
         except Damaged as error:
             return self.stand_in(call, resource_id, str(error))
 
@@ -93,7 +93,7 @@ class StoredRecords:
             raise not_found(call.location.child(self.collection, call.resource_id))
         return self.complete(viewed)
 
-    def found(self, call: Call, used: set[str]) -> Generator[Resource]:
+    def find_all(self, call: Call, used: set[str]) -> Generator[Resource]:
         """Return all resources and stand-ins, with at least these fields and those that exist in filters only."""
         if used & self.large:
             every = (self.resource(call, each) for each in self.signatures())
@@ -105,6 +105,6 @@ class StoredRecords:
             elif summary.content is not None:
                 yield summary.content
 
-    def _viewed(self, resource_id: str) -> Viewed:
+    def _list_view(self, resource_id: str) -> Viewed:
         stored = self.store.read(self.collection, resource_id)
         return Viewed(resource=None) if stored is None else self.view(stored)

@@ -32,7 +32,7 @@ ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 """Ids become file names, so they contain no dot and no slash."""
 
 UNUSABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, ApiError)
-"""What code raises when a record has other content than it expects."""
+"""Errors that code raises when a record has unexpected content."""
 
 Check = Callable[[dict[str, Any]], object]
 
@@ -81,7 +81,7 @@ class Store:
                 f"another server uses {self.folder.parent}; stop it, or choose another --work-dir"
             ) from None
         except OSError as error:
-            raise UserError(f"the work directory {self.folder.parent} cannot be used: {error.strerror}") from None
+            raise UserError(f"the work folder {self.folder.parent} cannot be used: {error.strerror}") from None
         return file
 
     def expect(self, collection: str, check: Check) -> None:

@@ -50,9 +50,9 @@ class Calls(grpc.GenericRpcHandler):  # type: ignore[misc]
                 text = f"the rest of the request did not arrive within {self._seconds:g} s; nothing was done"
                 await context.abort(grpc.StatusCode.CANCELLED, text)
             except ApiError as error:
-                await context.abort(grpc.StatusCode[error.status.name], _shortened(str(error)))
+                await context.abort(grpc.StatusCode[error.status.name], _shorten(str(error)))
             except Exception as error:
-                text = _shortened(f"internal error in localvertex: {type(error).__name__}: {error}")
+                text = _shorten(f"internal error in localvertex: {type(error).__name__}: {error}")
                 await context.abort(grpc.StatusCode.INTERNAL, text)
             return response
 
@@ -97,7 +97,7 @@ class Calls(grpc.GenericRpcHandler):  # type: ignore[misc]
         response = await exchange(self._app, await run_in_threadpool(method.http_request, data), headers)
         if response.code != 200:
             raise _error_of(response)
-        return await run_in_threadpool(method.serialised, response.body)
+        return await run_in_threadpool(method.serialise, response.body)
 
 
 def _error_of(response: HttpResponse) -> ApiError:
@@ -109,7 +109,7 @@ def _error_of(response: HttpResponse) -> ApiError:
         return ApiError(Status.INTERNAL, f"the server responded with HTTP code {response.code}")
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     """Return an error that fits in a trailer, where characters other than ASCII take three bytes per byte."""
     text, num_bytes = text.encode(errors="replace").decode(), 0
     for index, character in enumerate(text):

@@ -75,7 +75,7 @@ def _read(path: Path) -> tuple[bytes, bytes]:
     """Return the private key and the certificate.
 
     Raises:
-        FileNotFoundError: There is none.
+        FileNotFoundError: No certificate exists yet.
         ValueError: It cannot be used; the text is the reason.
     """
     with path.open("rb") as file:

@@ -13,7 +13,7 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 @dataclass(frozen=True, kw_only=True)
 class HttpResponse:
-    """What the application responds."""
+    """Response of the application."""
 
     code: int
     body: bytes
@@ -25,7 +25,7 @@ async def exchange(app: ASGIApp, request: HttpRequest, headers: Headers) -> Http
     Args:
         app: The application.
         request: The request.
-        headers: Its headers besides those of the body.
+        headers: Its headers, without the ones that describe the body.
     """
     length = str(len(request.body)).encode()
     scope = {

@@ -1,6 +1,6 @@
 """gRPC methods as HTTP requests, by the message classes and HTTP bindings of Google's generated clients.
 
-They come with google-cloud-aiplatform, which is imported at the first call. The bindings are those of the annotation
+They come with google-cloud-aiplatform, which is imported at the first call. The bindings come from the annotation
 `google.api.http`, so a method that the server has over REST is served without an entry here.
 """
 
@@ -72,7 +72,7 @@ class RpcMethod:
         path = unquote(found["uri"])
         return HttpRequest(method=found["method"].upper(), path=path, query=urlencode(query), body=body.encode())
 
-    def serialised(self, body: bytes) -> bytes:
+    def serialise(self, body: bytes) -> bytes:
         """Convert the JSON of a response.
 
         Raises:

@@ -31,7 +31,7 @@ _STOP_SECONDS = 2.0
 
 
 class RpcServer:
-    """Answers gRPC calls; `bind` comes first, and `serving` is entered in the same event loop.
+    """Answers gRPC calls; `bind` comes first, and `serve` is entered in the same event loop.
 
     Args:
         folder: Where the certificate is kept.
@@ -88,7 +88,7 @@ class RpcServer:
         return f'  gRPC: api_endpoint="localhost:{number}" with GRPC_DEFAULT_SSL_ROOTS_FILE_PATH={made.roots}'
 
     @asynccontextmanager
-    async def serving(self, app: ASGIApp) -> AsyncIterator[None]:
+    async def serve(self, app: ASGIApp) -> AsyncIterator[None]:
         """Answer calls with the application that answers REST."""
         if self._server is None:
             yield

@@ -1,4 +1,4 @@
-"""What a schedule has to be: as a user sends it, and as it is stored."""
+"""Check a schedule, as a user sends it and as it is stored."""
 
 import re
 from typing import Any

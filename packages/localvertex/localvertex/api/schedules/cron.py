@@ -54,7 +54,7 @@ class Cron:
         the repeated hour fires once, and only hourly schedules follow the real hours.
 
         Raises:
-            ApiError: There is none before the year 10000.
+            ApiError: No instant before the year 10000 matches.
         """
         try:
             return next(CronSim(self.expression, moment.astimezone(self.zone))).astimezone(UTC)

@@ -1,4 +1,4 @@
-"""What a schedule does at an instant of its cron: start a run, skip it, or let it wait.
+"""Act on an instant of a schedule's cron: start a run, skip it, or queue it.
 
 The resource itself contains everything that is needed after a restart. `nextRunTime` is the next instant that has not
 been handled; while a run waits for its turn it stays in the past, as the API describes. The resource is written after
@@ -69,7 +69,7 @@ def first_instant(schedule: Schedule, now: datetime) -> datetime:
 
 
 class FiringReport(Enum):
-    """What `fire` has done."""
+    """Result of `fire`."""
 
     IDLE = auto()
     """The next instant is in the future."""
@@ -135,7 +135,7 @@ def why_full(schedule: Schedule, runs: Runs) -> str:
     return f"the limit of {schedule.limit} concurrent runs is reached" if is_full else ""
 
 
-def failed(schedule: Schedule, reason: str) -> dict[str, Any]:
+def note_failure(schedule: Schedule, reason: str) -> dict[str, Any]:
     """Return the content with the reason for which the next instant could not be handled; it is tried again."""
     instant = schedule.content.get("nextRunTime", "")
     return schedule.content | {"lastScheduledRunResponse": {"scheduledRunTime": instant, "runResponse": reason}}

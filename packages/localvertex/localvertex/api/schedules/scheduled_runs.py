@@ -25,7 +25,7 @@ class ScheduledRuns:
         return location_of(_request(schedule)).child(COLLECTION, job_id) if is_started else ""
 
     def was_begun(self, schedule: Schedule, instant: datetime) -> bool:
-        """Return whether the start of the run of an instant was begun, even if the server was killed meanwhile."""
+        """Return whether the run of an instant was already started, even if the server was killed meanwhile."""
         return self._jobs.was_begun(_job_id(schedule.content, instant), schedule.content["name"])
 
     def num_active(self, schedule: Schedule) -> int:

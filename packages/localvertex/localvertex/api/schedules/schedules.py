@@ -40,7 +40,7 @@ class Schedules:
 
     def create(self, call: Call) -> dict[str, Any]:
         """Create a schedule, which is ACTIVE at once."""
-        body = messages.checked(call.version, "Schedule", call.body)
+        body = messages.parse(call.version, "Schedule", call.body)
         number, now = str(uuid4().int >> 66), self.clock.now()
         schedule = {"name": call.location.child(COLLECTION, number), "state": "ACTIVE", "startedRunCount": "0"}
         schedule |= {"createTime": time_text(now), "updateTime": time_text(now), "startTime": time_text(now)}
@@ -66,11 +66,11 @@ class Schedules:
             with suppress(Damaged):
                 self._store.find(call, COLLECTION)
             self._store.remove(COLLECTION, call.resource_id)
-        return self._operations.done(call, "DeleteOperationMetadata")
+        return self._operations.finished_operation(call, "DeleteOperationMetadata")
 
     def patch(self, call: Call) -> dict[str, Any]:
         """Change the fields that the mask names; runs that are due but have not started are skipped, as in the API."""
-        body = messages.checked(call.version, "Schedule", call.body)
+        body = messages.parse(call.version, "Schedule", call.body)
         paths = [part.strip() for part in call.query.get("updateMask", "").split(",") if part.strip()]
         named = [camel(path.split(".")[0]) for path in paths]
         if not named or set(named) - set(INPUT_FIELDS):
@@ -141,15 +141,15 @@ class Schedules:
 
     def fire_due(self) -> datetime | None:
         """Start every run that is due; return the next instant, None when there is none."""
-        moments = [self._guarded(self._fire, number) for number in self._store.ids(COLLECTION)]
+        moments = [self._handle_safely(self._fire, number) for number in self._store.ids(COLLECTION)]
         return min((each for each in moments if each is not None), default=None)
 
     def begin(self) -> None:
-        """At the server's start, skip missed instants unless they are to be queued; then start firing."""
+        """At the server's start, skip missed instants unless the schedule queues them; then start firing."""
         for content in self._store.all(COLLECTION):
             self.clock.begin_at(datetime.fromisoformat(content["updateTime"]))
         for number in self._store.ids(COLLECTION):
-            self._guarded(self._skip_missed, number)
+            self._handle_safely(self._skip_missed, number)
         self._waker.start()
 
     def close(self) -> None:
@@ -172,7 +172,7 @@ class Schedules:
                 self._write(schedule.content, wake=False)
 
     def _skip_missed(self, number: str) -> None:
-        """Skip the instants at which no server ran; a run that had been begun is started, or noted if it exists."""
+        """Skip the instants at which no server ran; start or note a run whose start was interrupted."""
         with self._lock_of(number):
             schedule, now = self._active(number), self.clock.now()
             if schedule is None or schedule.may_wait or schedule.next_run > now:
@@ -183,13 +183,13 @@ class Schedules:
                 schedule.content["nextRunTime"] = time_text(firing.first_instant(schedule, now))
             self._store.keep(COLLECTION, number, schedule.content)
 
-    def _guarded(self, handle: Callable[[str], datetime | None], number: str) -> datetime | None:
-        """Handle a schedule; a failure is recorded on it and tried again, and hurts no other schedule."""
+    def _handle_safely(self, handle: Callable[[str], datetime | None], number: str) -> datetime | None:
+        """Handle a schedule; a failure is recorded on it, retried, and does not affect other schedules."""
         try:
             return handle(number)
         except Damaged:
             return None
-        except Exception as error:  # whatever it is, the other schedules go on
+        except Exception as error:  # the other schedules continue after any failure
             reason = not_written(error) if isinstance(error, OSError) else error
             status = reason.status.name if isinstance(reason, ApiError) else f"INTERNAL: {type(error).__name__}"
             self._record_failure(number, f"{status}: {reason}; the run is tried again")
@@ -200,7 +200,7 @@ class Schedules:
             schedule = self._active(number)
             if schedule and schedule.content.get("lastScheduledRunResponse", {}).get("runResponse") != text:
                 self._log(f"schedule {schedule.content['displayName']}: {text}")
-                self._store.keep(COLLECTION, number, firing.failed(schedule, text))
+                self._store.keep(COLLECTION, number, firing.note_failure(schedule, text))
 
     def _active(self, number: str) -> Schedule | None:
         content = self._store.read(COLLECTION, number)
@@ -217,7 +217,7 @@ class Schedules:
             self._waker.wake()
 
     def _settled(self, call: Call, now: datetime) -> dict[str, Any]:
-        """Return a schedule that is to be changed, with every run that was started noted on it."""
+        """Return a schedule to change, with every run that was started noted on it."""
         try:
             schedule = Schedule(self._store.find(call, COLLECTION))
         except Damaged as error:

@@ -1,4 +1,4 @@
-"""What the steps of one run get: the endpoint of the server that started the run, or else one of its own."""
+"""The endpoint for the steps of one run: of the server that started the run, or else the run's own."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -13,7 +13,7 @@ class StepsEndpoint:
     """The endpoint of a run, from `open` to `close`.
 
     Args:
-        machine: The processes of the run, and the work directory with the registry. The file of the endpoint becomes
+        machine: The processes of the run, and the work folder with the registry. The file of the endpoint becomes
             part of the credentials that the processes get.
         server: Access to the server that started the run, or None.
         warn: Called with each problem, as a line of text.

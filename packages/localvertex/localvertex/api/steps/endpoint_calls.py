@@ -1,4 +1,4 @@
-"""The endpoints of a work directory, called by steps in this process as others call them by HTTP."""
+"""The endpoints of a work folder, called by steps in this process as others call them by HTTP."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,13 +13,13 @@ from localvertex.api.rest.operations import Operations
 from localvertex.api.rest.store import Store
 from localvertex.containers.serving.machine import Machine
 from localvertex.errors import TaskFailed
-from localvertex.executors import steps_api
-from localvertex.executors.steps_api import EndpointCall
+from localvertex.executors import api_access
+from localvertex.executors.api_access import EndpointCall
 
 
 @contextmanager
-def local_endpoints(machine: Machine, log: Callable[[str], None]) -> Iterator[steps_api.Endpoints]:
-    """Return the endpoints of the work directory; the processes that they start end with the block.
+def local_endpoints(machine: Machine, log: Callable[[str], None]) -> Iterator[api_access.Endpoints]:
+    """Return the endpoints of the work folder; the processes that they start end with the block.
 
     Raises:
         TaskFailed: A request was refused.

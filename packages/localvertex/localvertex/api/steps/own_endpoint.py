@@ -26,7 +26,7 @@ class OwnEndpoint:
     """The socket and its server.
 
     Args:
-        machine: The processes of the run, and the work directory with the registry.
+        machine: The processes of the run, and the work folder with the registry.
         log: Called with each problem, as a line of text.
     """
 

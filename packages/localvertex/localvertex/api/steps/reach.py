@@ -1,4 +1,4 @@
-"""The API of the steps of a run, which the run gets from whoever starts it.
+"""The API of the steps of a run, which the run gets from its caller.
 
 Its methods are imported only by the steps that need them.
 """
@@ -11,7 +11,7 @@ from localvertex.api.access.step_access import StepAccess
 from localvertex.api.steps.endpoint import StepsEndpoint
 from localvertex.containers.serving.machine import Machine
 from localvertex.errors import TaskFailed
-from localvertex.executors.steps_api import Endpoints
+from localvertex.executors.api_access import Endpoints
 from localvertex.runner.options import Options
 from localvertex_base import extras
 
@@ -26,13 +26,13 @@ class Reach:
     def __init__(self, server: StepAccess | None = None) -> None:
         self._server = server
 
-    def opened(self, machine: Machine, warn: Callable[[str], None]) -> StepsEndpoint:
+    def open_endpoint(self, machine: Machine, warn: Callable[[str], None]) -> StepsEndpoint:
         """Return the endpoint that the processes of a machine reach."""
         return StepsEndpoint(machine, self._server, warn)
 
     @contextmanager
     def endpoints(self, machine: Machine, log: Callable[[str], None]) -> Iterator[Endpoints]:
-        """Return the endpoints of the work directory; the processes that they start end with the block.
+        """Return the endpoints of the work folder; the processes that they start end with the block.
 
         Raises:
             TaskFailed: The packages that they need are not installed.

@@ -18,7 +18,7 @@ from localvertex.api.connection import Connection
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.rest.operations import Operations
 from localvertex.api.rest.store import Store
-from localvertex.api.steps.offered import Methods, Offered
+from localvertex.api.steps.collections import Methods, StepApi
 from localvertex.containers.serving.machine import Machine
 from localvertex_base.userinput.temporary import temporary_folder
 
@@ -33,7 +33,7 @@ _UNSERVED = (
 
 
 class _Service:
-    """What the endpoint offers; its operations end with the run."""
+    """The services of the endpoint; their operations end with the run."""
 
     unserved = _UNSERVED
     routes: tuple[Route, ...] = ()
@@ -42,15 +42,15 @@ class _Service:
         self._held = ExitStack()
         store = Store(machine.work_dir, log)
         self._held.callback(store.close)
-        self._offered = Offered(store, Operations(Store(folder, log)), Deployments(machine))
-        self._held.callback(self._offered.close)
+        self._step_api = StepApi(store, Operations(Store(folder, log)), Deployments(machine))
+        self._held.callback(self._step_api.close)
 
     @property
     def collections(self) -> dict[str, Methods]:
-        return self._offered.collections
+        return self._step_api.collections
 
     def open(self) -> None:
-        """Do nothing: a server of the same work directory may run, which cleans up."""
+        """Do nothing: a server of the same work folder may run, which cleans up."""
 
     def close(self) -> None:
         self._held.close()
@@ -60,7 +60,7 @@ class StepServer:
     """The server of one run.
 
     Args:
-        machine: The processes of the run, and the work directory with the registry.
+        machine: The processes of the run, and the work folder with the registry.
         access: The token of the run.
         log: Called with each problem, as a line of text.
     """

@@ -31,14 +31,14 @@ class Data:
 
     def write_run(self, call: Call) -> dict[str, Any]:
         """Add points to time series of a run, to all or to none."""
-        body = messages.normalised(call.version, "WriteTensorboardRunDataRequest", call.body)
+        body = messages.normalise(call.version, "WriteTensorboardRunDataRequest", call.body)
         with self._store.lock:
             points.append(self._additions(Place.of_call(call), body))
         return {}
 
     def write_experiment(self, call: Call) -> dict[str, Any]:
         """Add points to time series of several runs, to all or to none."""
-        body = messages.normalised(call.version, "WriteTensorboardExperimentDataRequest", call.body)
+        body = messages.normalise(call.version, "WriteTensorboardExperimentDataRequest", call.body)
         experiment, every = Place.of_call(call), Additions()
         with self._store.lock:
             records.find(self._store, experiment)

@@ -1,4 +1,4 @@
-"""What tensorboards, experiments, runs and time series have in common: create, get, list and delete."""
+"""Create, get, list and delete tensorboards, experiments, runs and time series."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ from localvertex.api.tensorboards import records
 from localvertex.api.tensorboards.place import TENSORBOARD, TIME_SERIES, Kind, Place
 from localvertex.api.tensorboards.records import VALUE_FIELDS, Resource
 from localvertex.store import record
-from localvertex_base.userinput.spelling import listed
+from localvertex_base.userinput.spelling import join_or
 
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 
@@ -36,20 +36,20 @@ class Resources:
 
     def create(self, call: Call) -> Resource:
         """Create a resource."""
-        content = self._checked(messages.normalised(call.version, self.kind.message, call.body))
+        content = self._check(messages.normalise(call.version, self.kind.message, call.body))
         wanted = call.query.get(f"{self.kind.field}Id", "")
         return self._create_all([(Place.of_call(call), wanted, content)])[0]
 
     def batch_create(self, call: Call) -> Resource:
         """Create several time series, all or none; the requests name their runs."""
-        body = messages.normalised(call.version, "BatchCreateTensorboardTimeSeriesRequest", call.body)
+        body = messages.normalise(call.version, "BatchCreateTensorboardTimeSeriesRequest", call.body)
         requests = body.get("requests", [])
         if not 0 < len(requests) <= _MAX_BATCH:
             raise invalid(f"requests: expected 1 to {_MAX_BATCH}, found {len(requests)}")
         experiment, wanted = Place.of_call(call), []
         for each in requests:
             parent = Place.of_name(each.get("parent", ""), experiment, _NUM_RUN_IDS)
-            content = self._checked(each.get(self.kind.field, {}))
+            content = self._check(each.get(self.kind.field, {}))
             wanted.append((parent, each.get(f"{self.kind.field}Id", ""), content))
         return {self.kind.plural: self._create_all(wanted)}
 
@@ -57,7 +57,7 @@ class Resources:
         """Return a resource."""
         place = Place.of_call(call)
         try:
-            return self._shown(records.read(self._store, place))
+            return self._to_resource(records.read(self._store, place))
         except Damaged as error:
             return records.damaged_resource(place, str(error))
 
@@ -66,7 +66,7 @@ class Resources:
         parent = Place.of_call(call)
         records.check_parent(self._store, parent)
         intact, damaged = records.survey(self._store, parent)
-        found = [self._shown(each) for each in intact]
+        found = [self._to_resource(each) for each in intact]
         found += [records.damaged_resource(*each) for each in damaged.items()]
         fields = messages.field_names(call.version, self.kind.message)
         # The API's JSON omits a field that is false.
@@ -83,9 +83,9 @@ class Resources:
                 shutil.rmtree(folder)
             # The record comes last, so that an interrupted deletion can be completed.
             self._store.remove(place.collection, place.id)
-        return self._operations.done(call, "DeleteOperationMetadata")
+        return self._operations.finished_operation(call, "DeleteOperationMetadata")
 
-    def _checked(self, content: Resource) -> Resource:
+    def _check(self, content: Resource) -> Resource:
         """Check the fields with documented limits; the display name of a time series is a tag of any length."""
         limited = ("labels",) if self.kind is TIME_SERIES else ("displayName", "labels")
         messages.check_names({name: content[name] for name in limited if name in content})
@@ -103,7 +103,7 @@ class Resources:
         """
         created: list[Place] = []
         with self._store.lock:
-            planned = self._planned(wanted)
+            planned = self._build_records(wanted)
             try:
                 for place, resource in planned.items():
                     created.append(place)
@@ -112,9 +112,9 @@ class Resources:
                 for place in created:
                     self._store.remove(place.collection, place.id)
                 raise
-        return [self._shown(each) for each in planned.values()]
+        return [self._to_resource(each) for each in planned.values()]
 
-    def _planned(self, wanted: list[tuple[Place, str, Resource]]) -> dict[Place, Resource]:
+    def _build_records(self, wanted: list[tuple[Place, str, Resource]]) -> dict[Place, Resource]:
         """Build the records, and check that none of them exists."""
         now, planned = record.now(), dict[Place, Resource]()
         taken: dict[Place, set[str]] = {}
@@ -132,13 +132,13 @@ class Resources:
                 # The SDK recognises this status and these words, and then uses the resource with this name.
                 raise invalid(f"{self.kind.message} with the display name {name[:200]!r} already exists")
             if self.kind is TIME_SERIES and content.get("valueType") not in VALUE_FIELDS:
-                raise invalid(f"valueType: expected {listed(VALUE_FIELDS)}")
+                raise invalid(f"valueType: expected {join_or(VALUE_FIELDS)}")
             taken[parent].add(name)
             resource = {"name": place.name, "createTime": now, "updateTime": now}
             planned[place] = resource | {key: content[key] for key in self.kind.kept if key in content}
         return planned
 
-    def _shown(self, resource: Resource) -> Resource:
+    def _to_resource(self, resource: Resource) -> Resource:
         """Return a resource with the fields that are not in its record."""
         return resource
 
@@ -167,7 +167,7 @@ class Tensorboards(Resources):
                     if is_other and each.pop("isDefault", False):
                         self._store.keep(self.kind.collection, each["name"].rpartition("/")[2], each)
         response = {"@type": f"{TYPES}.{call.version}.Tensorboard"} | created
-        return self._operations.done(call, "CreateTensorboardOperationMetadata", response)
+        return self._operations.finished_operation(call, "CreateTensorboardOperationMetadata", response)
 
-    def _shown(self, resource: Resource) -> Resource:
+    def _to_resource(self, resource: Resource) -> Resource:
         return resource | {"blobStoragePathPrefix": f"{_BLOBS}/{resource['name'].rpartition('/')[2]}"}

@@ -19,7 +19,7 @@ _MIN_RUNS, _MAX_RUNS = 2, 8
 
 
 class Comparisons:
-    """Compares runs of a work directory; each answer is read from their records and files.
+    """Compares runs of a work folder; each answer is read from their records and files.
 
     Args:
         records: The runs.
@@ -32,17 +32,17 @@ class Comparisons:
     def compare(self, call: LocalCall) -> dict[str, Any]:
         """Return parameters, metrics and steps side by side."""
         contents = self._contents(call)
-        return tables.compared([each | {"spec": _spec_digest(self._work_dir / each["id"])} for each in contents])
+        return tables.compare([each | {"spec": _spec_digest(self._work_dir / each["id"])} for each in contents])
 
     @local_route("GET", "/local/compare/curves")
     def curves(self, call: LocalCall) -> dict[str, Any]:
         """Return the training curves of the runs."""
-        return curves.compared(self._contents(call))
+        return curves.compare(self._contents(call))
 
     @local_route("GET", "/local/compare/predictions")
     def predictions(self, call: LocalCall) -> dict[str, Any]:
         """Return the images on which the runs differ."""
-        return predictions.compared(self._work_dir, self._contents(call))
+        return predictions.compare(self._work_dir, self._contents(call))
 
     def _contents(self, call: LocalCall) -> list[dict[str, Any]]:
         """Return the records of the runs in the order of the request, each with its folder's name as `id`.

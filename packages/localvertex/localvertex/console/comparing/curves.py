@@ -6,7 +6,7 @@ from localvertex.console.jobs.live import LiveJob
 from localvertex.store.task import State
 
 
-def compared(contents: list[dict[str, Any]]) -> dict[str, Any]:
+def compare(contents: list[dict[str, Any]]) -> dict[str, Any]:
     """Return for each task with a custom job the curve of each run; None where a run has none.
 
     Args:

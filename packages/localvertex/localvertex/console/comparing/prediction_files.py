@@ -78,7 +78,7 @@ def _begins(path: Path) -> bool:
     """Return whether the first line of a file is a prediction."""
     try:
         with open_regular(path) as file:
-            return _parsed(file.readline(1 << 20)) is not None
+            return _parse(file.readline(1 << 20)) is not None
     except (OSError, ValueError, RecursionError):
         return False
 
@@ -90,7 +90,7 @@ def _read(path: Path) -> tuple[dict[Key, Prediction], str]:
     try:
         with open_regular(path) as file:
             for number, line in enumerate(file, 1):
-                parsed = _parsed(line)
+                parsed = _parse(line)
                 if parsed is None:
                     return found, f"line {number} is not a prediction"
                 found.setdefault(*parsed)
@@ -99,7 +99,7 @@ def _read(path: Path) -> tuple[dict[Key, Prediction], str]:
     return found, ""
 
 
-def _parsed(line: bytes) -> tuple[Key, Prediction] | None:
+def _parse(line: bytes) -> tuple[Key, Prediction] | None:
     """Return the prediction of a line; None when it is something else.
 
     Raises:

@@ -11,7 +11,7 @@ _MAX_ROWS, _MIN_ROWS = 400, 10
 """Images in an answer, shared by its groups, and of each group at least."""
 
 
-def compared(work_dir: Path, contents: list[dict[str, Any]]) -> dict[str, Any]:
+def compare(work_dir: Path, contents: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the file of each run, None without one, and the images in groups by which runs are right.
 
     A group has the number of its images, the number of those on which the runs differ, and of these the ones with the

@@ -1,4 +1,4 @@
-"""What the records of runs have in common and what differs: parameters, metrics, and states of steps."""
+"""Equal and different parts of the records of runs: parameters, metrics, and states of steps."""
 
 import json
 import math
@@ -14,7 +14,7 @@ _SMALLER = {"loss", "error", "mae", "mse", "rmse", "perplexity", "latency"}
 """Words in the names of metrics for which larger or smaller is better; for all others no value is marked as best."""
 
 
-def compared(contents: list[dict[str, Any]]) -> dict[str, Any]:
+def compare(contents: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the tables.
 
     Args:
@@ -51,7 +51,7 @@ def _metrics(contents: list[dict[str, Any]]) -> list[dict[str, Any]]:
         # JSON has no NaN and no infinity.
         numbers = [each if _is_number(each) else None for each in values]
         row = {"task": task, "artifact": artifact, "name": name, "title": titles.get(task, task)}
-        row |= {"values": [_shown(each) for each in values]}
+        row |= {"values": [_show(each) for each in values]}
         first = numbers[0]
         differences = [None if first is None or each is None else each - first for each in numbers]
         rows.append(row | {"differences": [None, *differences[1:]], "best": _best(name, numbers)})
@@ -66,7 +66,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _shown(value: Any) -> Any:
+def _show(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 

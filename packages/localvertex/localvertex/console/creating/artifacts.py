@@ -91,7 +91,7 @@ def _add(inputs: Inputs, name: str, text: str, spec: ArtifactSpec, find: Find, p
     """Add the artifact that a text names.
 
     Raises:
-        UserError: There is none.
+        UserError: No artifact can be given by this name.
     """
     known = find(text) if ID.fullmatch(text) else None
     if known is not None:

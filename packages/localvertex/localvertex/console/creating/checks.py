@@ -74,9 +74,9 @@ class Checks:
         """Check a whole form: return what is wrong with it as `errors`, or else what depends on the values.
 
         Raises:
-            ApiError: The run is to be started with `is_start`, and fields are wrong, each named in the details.
+            ApiError: With `is_start`, if fields are wrong; the details name each.
         """
-        filled, details = self._filled(body)
+        filled, details = self._read_form(body)
         if details:
             if body.get("is_start"):
                 raise wrong(details)
@@ -92,7 +92,7 @@ class Checks:
             answer |= {"before": inputs.requests(self._schema_titles(), has_store=self._has_store())}
         return answer
 
-    def _filled(self, body: Mapping[str, Any]) -> tuple[_Filled, form.Details]:
+    def _read_form(self, body: Mapping[str, Any]) -> tuple[_Filled, form.Details]:
         """Read a form; what is wrong with it is left out, and in the details."""
         find = partial(self.pipeline_jobs.metadata.find_artifact, self.location)
         parent = artifact_parent(self.location.project, self.location.region)

@@ -9,10 +9,10 @@ from localvertex.api.rest.store import Store
 from localvertex.console.creating import source
 from localvertex.console.creating.checks import Checks, wrong
 from localvertex.console.local_route import LocalCall, local_route
-from localvertex_base.userinput.spelling import did_you_mean, quoted
+from localvertex_base.userinput.spelling import did_you_mean, quote
 
 _PROJECT, _REGION = "local-project", "us-central1"
-"""The location of the page's requests; the registry and the runs belong to the work directory."""
+"""The location of the page's requests; the registry and the runs belong to the work folder."""
 
 
 class Creating:
@@ -20,7 +20,7 @@ class Creating:
 
     Args:
         store: The records of the server.
-        pipeline_jobs: What starts them, and checks them in the same way.
+        pipeline_jobs: The service that checks and starts runs.
     """
 
     def __init__(self, store: Store, pipeline_jobs: PipelineJobs) -> None:
@@ -58,7 +58,7 @@ class Creating:
 
 
 def _region(given: Any, earlier: str) -> str:
-    """Return the region of a request, or else that of the earlier run, which may be any text.
+    """Return the region of a request, or else of the earlier run, which may be any text.
 
     Raises:
         ApiError: The catalogue does not have the region of the request.
@@ -67,7 +67,7 @@ def _region(given: Any, earlier: str) -> str:
     if not given:
         return earlier if earlier in regions else _REGION
     if given not in regions:
-        message = f"found {quoted(given)}, which is not a region with training{did_you_mean(str(given), regions)}"
+        message = f"found {quote(given)}, which is not a region with training{did_you_mean(str(given), regions)}"
         raise wrong([{"field": "region", "message": message}])
     return str(given)
 

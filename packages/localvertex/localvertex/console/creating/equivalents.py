@@ -54,7 +54,7 @@ class Equivalents:
         words += ["--region", self.region] if self.region != _DEFAULTS.region else []
         words += ["--work-dir", self._folder] if self._folder != str(_DEFAULTS.work_dir) else []
         words += ["--fail-fast"] if self.settings.fail_fast else []
-        return " ".join(map(_quoted, words + ([] if self.settings.use_cache else ["--no-cache"])))
+        return " ".join(map(_quote, words + ([] if self.settings.use_cache else ["--no-cache"])))
 
     @property
     def program(self) -> str:
@@ -100,14 +100,14 @@ class Equivalents:
         return short(self.work_dir)
 
 
-def _quoted(word: str) -> str:
+def _quote(word: str) -> str:
     """Return a word for a shell; control characters in pasted text act on the terminal, even in quotes."""
     if word.isprintable():
         return shlex.quote(word)
-    return f"$'{''.join(map(_escaped, word))}'"
+    return f"$'{''.join(map(_escape, word))}'"
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     if character.isprintable() and character not in "\\'":
         return character
     return "".join(f"\\{byte:03o}" for byte in character.encode(errors="surrogatepass"))

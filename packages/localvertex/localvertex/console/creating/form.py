@@ -6,11 +6,11 @@ from typing import Any
 
 from localvertex.console.creating.source import Source
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.parameters import EXAMPLES, ParameterSpec, ParameterType, from_text, hint, typed
+from localvertex_base.userinput.parameters import EXAMPLES, ParameterSpec, ParameterType, convert_all, from_text, hint
 from localvertex_base.userinput.reading import parse_json
 
 Details = list[dict[str, str]]
-"""What is wrong, each with the field of the form: `parameters.NAME`, `artifacts.NAME` or the name of a setting."""
+"""Errors, each with the field of the form: `parameters.NAME`, `artifacts.NAME` or the name of a setting."""
 
 _JSON_TYPES = (ParameterType.LIST, ParameterType.STRUCT)
 
@@ -86,4 +86,4 @@ def _value(name: str, text: Any, declared: Mapping[str, ParameterSpec]) -> dict[
     value = parse_json(text, "the value") if kind in _JSON_TYPES else from_text(text, kind)
     if value is None:
         raise UserError(f"parameter {name!r} is null; expected {kind}, such as {EXAMPLES.get(kind, '')}")
-    return typed(declared, {name: value})
+    return convert_all(declared, {name: value})

@@ -41,13 +41,13 @@ class Source:
     documents: list[dict[str, Any]]
     pipeline: Pipeline
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    """The values with which the form begins: those of the earlier run, or of a PipelineJob."""
+    """Initial values of the form, from the earlier run or a PipelineJob."""
     artifacts: Mapping[str, str] = field(default_factory=dict)
     """The files of the earlier run's input artifacts."""
     region: str = ""
     """The region of the earlier run."""
     warnings: tuple[str, ...] = ()
-    """What the form cannot take over from the earlier run."""
+    """Settings that the form cannot take over from the earlier run."""
 
     @property
     def is_job(self) -> bool:
@@ -124,14 +124,14 @@ def _artifact(artifact: Artifact) -> str:
 
 
 def _source(content: str, name: str, path: str, **values: Any) -> Source:
-    parse = _parsed if len(content) <= _MAX_KEPT_CHARS else _parsed.__wrapped__
-    documents, pipeline = parse(content, reading.shown(name))
+    parse = _parse if len(content) <= _MAX_KEPT_CHARS else _parse.__wrapped__
+    documents, pipeline = parse(content, reading.display(name))
     values = {"parameters": pipeline.job.parameters} | values
     return Source(content=content, path=path, documents=documents, pipeline=pipeline, **values)
 
 
 @lru_cache(maxsize=2)
-def _parsed(content: str, name: str) -> tuple[list[dict[str, Any]], Pipeline]:
+def _parse(content: str, name: str) -> tuple[list[dict[str, Any]], Pipeline]:
     """Read a compiled file. A form is checked after each change, and YAML takes about a second per MiB to read."""
     if not content.strip():
         raise UserError(f"{name} is empty; expected JSON or YAML")

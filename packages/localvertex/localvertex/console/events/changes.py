@@ -1,4 +1,4 @@
-"""What changes for one tab: each class returns the events since its last call."""
+"""Changes for one tab: each class returns the events since its last call."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ class RunChanges:
 
     def __init__(self, records: WatchedRuns, run_dir: Path) -> None:
         self._records, self._run_dir = records, run_dir
-        self._watched = records.watched(run_dir)
+        self._watched = records.watch(run_dir)
         self._seen: Reading | None = None
         self._tasks: dict[str, dict[str, Any]] = {}
         self._is_first = True
@@ -51,7 +51,7 @@ class RunChanges:
 
 
 class LogChanges:
-    """What is added to a log of a step: `log`; it begins with the end of the log, and anew when it was replaced."""
+    """Additions to a step's log: `log`; starts at the log's tail, and restarts when the log is replaced."""
 
     def __init__(self, run_dir: Path, task: str, name: str) -> None:
         self._run_dir, self._task, self._name = run_dir, task, name

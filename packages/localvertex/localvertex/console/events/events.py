@@ -36,7 +36,7 @@ class Events:
 
     @local_route("GET", EVENTS)
     def follow(self, call: LocalCall) -> Response:
-        """Return the stream of a run, of a custom job of the API, or without one that of the list of runs.
+        """Return the stream of a run, of a custom job of the API, or by default of the list of runs.
 
         Raises:
             ApiError: There is no such run, step or job.

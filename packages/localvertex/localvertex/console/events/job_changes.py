@@ -1,4 +1,4 @@
-"""What an event stream contains about custom jobs: `job` and `steps`, from the functions in `live`."""
+"""Events of a stream about custom jobs: `job` and `steps`, from the functions in `live`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ class JobChanges:
     """
 
     def __init__(self, records: WatchedRuns, run_dir: Path, task: str) -> None:
-        self._watched, self._task, self._live = records.watched(run_dir), task, LiveJob(task)
+        self._watched, self._task, self._live = records.watch(run_dir), task, LiveJob(task)
 
     def __call__(self) -> Iterator[Message]:
         """Return the messages since the last call."""

@@ -7,7 +7,7 @@ from localvertex.console.events.stream import Event
 from localvertex.console.runs.listing import RunList
 
 _PAUSE = 20
-"""Times the processor time of a look at the files: thousands of runs are looked at less often."""
+"""Pause per processor time of a poll: thousands of runs are polled less often."""
 
 
 class ListChanges:
@@ -29,8 +29,8 @@ class ListChanges:
         if (files, self._runs.live(self._unfinished)) != self._seen:
             is_first = self._seen is None
             # A run that begins while the rows are read is not among them: the next look finds other files than these.
-            self._unfinished = self._runs.unfinished()
-            # What changes from here on is seen by the client, which reads after this event, or by the next look.
+            self._unfinished = self._runs.unfinished_runs()
+            # Later changes are seen by the client, which reads after this event, or by the next poll.
             self._seen = files, self._runs.live(self._unfinished)
             yield "runs", {"is_first": is_first}
         self._next = time.monotonic() + _PAUSE * (time.thread_time() - begun)

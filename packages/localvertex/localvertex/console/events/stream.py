@@ -43,7 +43,7 @@ _HEARTBEAT: Event = ("alive", {})
 
 
 class Streams:
-    """What the streams of a server share."""
+    """State shared by the streams of a server."""
 
     def __init__(self) -> None:
         self.threads = CapacityLimiter(_NUM_THREADS)
@@ -55,7 +55,7 @@ class EventStream(Response):
 
     Args:
         poll: Returns the events since its last call; called in a thread.
-        streams: What this stream shares with all others.
+        streams: State shared by all streams.
     """
 
     media_type = "text/event-stream"
@@ -90,7 +90,7 @@ class EventStream(Response):
 
             group.start_soon(write)
             group.start_soon(_beat, send)
-            await _gone(receive)
+            await _wait_for_close(receive)
             group.cancel_scope.cancel()
 
     async def _write(self, send: Send) -> None:
@@ -120,11 +120,11 @@ async def _beat(send: Send) -> None:
 
 def _part(event: Event) -> Message:
     name, content = event
-    data = b"event: %s\ndata: %s\n\n" % (name.encode(), json_response.encoded(content))
+    data = b"event: %s\ndata: %s\n\n" % (name.encode(), json_response.encode(content))
     return {"type": "http.response.body", "body": data, "more_body": True}
 
 
-async def _gone(receive: Receive) -> None:
+async def _wait_for_close(receive: Receive) -> None:
     """Wait until the client has closed the connection."""
     while (await receive())["type"] != "http.disconnect":
         pass

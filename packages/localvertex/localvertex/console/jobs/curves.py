@@ -63,7 +63,7 @@ class Curve:
         """
         while True:
             buckets = itertools.groupby(self._points, lambda each: each[0] // self._stride)
-            self._points = [each for _, bucket in buckets for each in _kept([*bucket])]
+            self._points = [each for _, bucket in buckets for each in _points_to_keep([*bucket])]
             if len(self._points) < _FULL * MAX_POINTS:
                 return
             self._stride *= 2
@@ -99,7 +99,7 @@ class Curve:
         return points[::-1], resumes[::-1]
 
 
-def _kept(points: list[tuple[int, Point]]) -> list[tuple[int, Point]]:
+def _points_to_keep(points: list[tuple[int, Point]]) -> list[tuple[int, Point]]:
     """Return the points to keep: the extremes of each figure, the last one, and one without a loss, such as NaN."""
     found = {len(points) - 1}
     for figure in _EXTREMES:

@@ -10,7 +10,7 @@ from typing import Any
 from localvertex.console.jobs.curves import Curve
 from localvertex.console.runs import shape
 from localvertex.jobs.goodput.event_files import EventFiles, EventLog
-from localvertex.jobs.goodput.goodput import added, goodput
+from localvertex.jobs.goodput.goodput import add_up, goodput
 from localvertex.jobs.goodput.timeline import Mark, Span
 from localvertex.jobs.status import FINAL_STATES, JobState
 
@@ -21,7 +21,7 @@ _SECONDS = 1.0
 """Between two messages about a job that trains."""
 
 _IDLE_SECONDS = 5.0
-"""Between two messages about a job in which nothing happens but the time."""
+"""Time between two messages about an idle job."""
 
 
 class LiveJob:
@@ -86,7 +86,7 @@ class LiveJob:
             every = goodput(spans, self._events, num_failures=restarts, marks=marks, end=end)
             trials = self._trials(spans, end)
             # All trials share the axis of the timeline. The record has the sum of the trials that have ended.
-            found = added([found, *trials] if found else trials) | {"timeline": every["timeline"]} if trials else every
+            found = add_up([found, *trials] if found else trials) | {"timeline": every["timeline"]} if trials else every
         timeline, shown_marks = found.pop("timeline", {}), found.pop("marks", [])
         state = status["state"] if is_running or status["state"] in FINAL_STATES else JobState.FAILED
         start = min((each[0].start for each in spans.values()), default=None)

@@ -1,4 +1,4 @@
-"""The routes of custom jobs: those of a run's steps, and those of the API."""
+"""The routes of custom jobs, of a run's steps and of the API."""
 
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,7 @@ class JobRoutes:
         task = call.body.get("task")
         folder, status, is_running = self._of_run(call.path["id"], task if isinstance(task, str) else "")
         if not is_running:
-            raise _refused(f"the run {call.path['id']} is not running")
+            raise _refuse(f"the run {call.path['id']} is not running")
         return _request(folder, status, call)
 
     @local_route("POST", "/local/jobs/{id:id}:fault")
@@ -72,7 +72,7 @@ class JobRoutes:
         """Ask a job of the API for a fault."""
         job, folder = self._custom_jobs.find(call.path["id"])
         if not is_running(job):
-            raise _refused(f"the job {call.path['id']} is not running")
+            raise _refuse(f"the job {call.path['id']} is not running")
         return _request(folder, status_file.read(folder), call)
 
     def _folder_of_api(self, call: LocalCall) -> tuple[Path, str]:
@@ -84,7 +84,7 @@ class JobRoutes:
         """Return the folder of a step, the status of its job, and whether the run is running."""
         run_dir = find_run(self._records.work_dir, run_id)
         folder = step_folder(run_dir, task)
-        reading = self._records.watched(run_dir).read()
+        reading = self._records.watch(run_dir).read()
         entries = [each for each in reading.content.get("tasks", []) if each["path"] == task]
         if not entries or not entries[0].get("custom_job"):
             raise not_found(f"a custom job of the step {task[:200]!r} of {run_id}")
@@ -107,12 +107,12 @@ def _request(folder: Path, status: dict[str, Any] | None, call: LocalCall) -> di
     """Write the request that a body describes."""
     try:
         if status and not shape.is_custom_job(status):
-            raise _refused("the status of the job is damaged")
+            raise _refuse("the status of the job is damaged")
         requests.write(folder, status or {}, {name: value for name, value in call.body.items() if name != "task"})
     except FaultRefused as error:
         raise ApiError(Status.INVALID_ARGUMENT if error.is_wrong else Status.FAILED_PRECONDITION, str(error)) from None
     return {}
 
 
-def _refused(text: str) -> ApiError:
+def _refuse(text: str) -> ApiError:
     return ApiError(Status.FAILED_PRECONDITION, text)

@@ -43,7 +43,7 @@ def _evaluation(version: Path, evaluation_id: str) -> Content:
 
 
 def _figures(metrics: Content) -> Content:
-    """Return the numbers in metrics of any schema; those of the only threshold count, too."""
+    """Return the numbers in metrics of any schema, including a single threshold's."""
     found = {name: value for name, value in metrics.items() if _is_number(value)}
     rows = metrics.get(_CONFIDENCE)
     if isinstance(rows, list) and len(rows) == 1 and isinstance(rows[0], dict):

@@ -31,7 +31,7 @@ _MAX_CLASSES_BYTES = 4 << 20
 
 
 class ModelCatalogue:
-    """The models of a work directory.
+    """The models of a work folder.
 
     Args:
         store: The records of the server.
@@ -54,7 +54,7 @@ class ModelCatalogue:
     @local_route("GET", "/local/models/{id:id}/{version:id}")
     def get(self, call: LocalCall) -> dict[str, Any]:
         """Return a version by its number or alias, and a row for each version of the model, the newest first."""
-        versions, number = self._found(call)
+        versions, number = self._find(call)
         origins, (aliases, problem) = Origins(self._store), _aliases(versions)
         rows = [_row(versions, each, aliases, origins) for each in reversed(versions.numbers)]
         chosen = next((row for row in rows if row["version"] == number), None)
@@ -81,7 +81,7 @@ class ModelCatalogue:
     @local_route("POST", "/local/models/{id:id}/{version:id}:predict")
     def predict(self, call: LocalCall) -> dict[str, Any]:
         """Return what the version predicts for `image` (base64), or for `instances` as they are."""
-        versions, number = self._found(call)
+        versions, number = self._find(call)
         request = request_of(_instances(call.body))
         check_size(request)
         began = time.monotonic()
@@ -93,21 +93,21 @@ class ModelCatalogue:
     @local_route("GET", "/local/models/{id:id}/{version:id}:trial")
     def trial_state(self, call: LocalCall) -> dict[str, Any]:
         """Return the state of the process that was started for a version on demand."""
-        versions, number = self._found(call)
+        versions, number = self._find(call)
         return self.trial.state(versions.folder.name, number)
 
     @local_route("POST", "/local/models/{id:id}/{version:id}:cancel")
     def cancel(self, call: LocalCall) -> dict[str, Any]:
         """End the process that was started for a version on demand."""
-        versions, number = self._found(call)
+        versions, number = self._find(call)
         self.trial.stop(versions.folder.name, number)
         return {}
 
-    def _found(self, call: LocalCall) -> tuple[ModelVersions, str]:
+    def _find(self, call: LocalCall) -> tuple[ModelVersions, str]:
         """Return the versions of the model that a request names, and the number of the version.
 
         Raises:
-            ApiError: There is none.
+            ApiError: The model has no such version.
         """
         versions, name = self._registered.versions(call.path["id"]), call.path["version"]
         try:

@@ -16,7 +16,7 @@ _MAX_DATASETS = 5
 
 
 class Origins:
-    """The runs and endpoints of the work directory, read once for all versions of an answer.
+    """The runs and endpoints of the work folder, read once for all versions of an answer.
 
     Args:
         store: The records of the server.
@@ -48,7 +48,7 @@ class Origins:
         return next((each for each in found if each in self.runs), None) or ""
 
     def datasets_of(self, run: str, labels: Any) -> list[str]:
-        """Return the fingerprints of the datasets of a version, by its label or else those of its run.
+        """Return the fingerprints of the datasets of a version, by its label or else from its run.
 
         Args:
             run: Its run.

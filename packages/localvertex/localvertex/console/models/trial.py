@@ -69,11 +69,11 @@ class ModelTrial:
         Raises:
             ApiError: The version does not serve here, or refuses the request; or the start was cancelled.
         """
-        with self._counted():
+        with self._count_request():
             if deployed:
                 return self._predict_deployed(max(deployed, key=lambda each: each["traffic"]), request)
-            tried = self._chosen(model_id, number)
-            answer = ask(lambda: self._serving(tried), request, _JSON, tried.deployed["id"])
+            tried = self._choose(model_id, number)
+            answer = ask(lambda: self._process_of(tried), request, _JSON, tried.deployed["id"])
         return {"predictions": predictions_of(answer)["predictions"], "endpoint": ""}
 
     def _predict_deployed(self, place: Resource, request: bytes) -> Resource:
@@ -82,11 +82,11 @@ class ModelTrial:
         Raises:
             ApiError: See `predict`.
         """
-        endpoint = self._records.found(place["name"])
+        endpoint = self._records.find(place["name"])
         deployed = next((each for each in endpoint["deployedModels"] if each["id"] == place["deployed_model"]), None)
         if deployed is None:
             raise not_found(f"deployed model {place['deployed_model']} of {place['name']}")
-        answer = ask(lambda: self._deployments.serving(place["name"], deployed), request, _JSON, deployed["id"])
+        answer = ask(lambda: self._deployments.process_of(place["name"], deployed), request, _JSON, deployed["id"])
         return {"predictions": predictions_of(answer)["predictions"], "endpoint": place["name"]}
 
     def state(self, model_id: str, number: str) -> Resource:
@@ -105,8 +105,8 @@ class ModelTrial:
         if tried is not None and tried.model_id == model_id and number in ("", tried.number):
             self._give_up(tried)
 
-    def _chosen(self, model_id: str, number: str) -> _Tried:
-        """Return the version that has the process from now on; end that of another one."""
+    def _choose(self, model_id: str, number: str) -> _Tried:
+        """Return the version that has the process from now on; end another version's process."""
         with self._lock:
             before = self._tried
             if before is not None and (before.model_id, before.number) == (model_id, number):
@@ -122,7 +122,7 @@ class ModelTrial:
             self._give_up(before)
         return chosen
 
-    def _serving(self, tried: _Tried) -> ServingProcess:
+    def _process_of(self, tried: _Tried) -> ServingProcess:
         """Return the process of a version; start it unless it was given up.
 
         Raises:
@@ -130,7 +130,7 @@ class ModelTrial:
         """
         try:
             self._check(tried)
-            process = self._deployments.serving(
+            process = self._deployments.process_of(
                 _ENDPOINT, tried.deployed, is_new=True, check_stopped=lambda: self._check(tried)
             )
             tried.is_ready.set()
@@ -163,7 +163,7 @@ class ModelTrial:
                 self._tried = None
 
     @contextmanager
-    def _counted(self) -> Iterator[None]:
+    def _count_request(self) -> Iterator[None]:
         """Count a request; the last one starts the time after which the process is idle.
 
         Raises:

@@ -1,1 +1,1 @@
-"""The runs of the work directory: their list and outputs, and the record, graph, logs and actions of one."""
+"""The runs of the work folder: their list and outputs, and the record, graph, logs and actions of one."""

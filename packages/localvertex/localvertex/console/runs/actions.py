@@ -1,4 +1,4 @@
-"""Retry, stop and delete, for every run of the work directory."""
+"""Retry, stop and delete, for every run of the work folder."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ _STARTING = "{run_id} is being started; stop it when it is running"
 
 
 class RunActions:
-    """What the buttons of a run do."""
+    """Actions behind the buttons of a run."""
 
     def __init__(self, jobs: PipelineJobs) -> None:
         self._jobs = jobs

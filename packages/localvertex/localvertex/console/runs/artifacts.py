@@ -1,4 +1,4 @@
-"""The artifacts of a step: what the page shows of each, and its files, which are those of the work directory only."""
+"""The artifacts of a step: what the page shows of each, and its files, only within the work folder."""
 
 import codecs
 import itertools
@@ -44,7 +44,7 @@ _IMAGES = {
 """Kinds of images by their first bytes."""
 
 _PRIVATE = "api"
-"""The folder of the work directory with the token and the records of the server."""
+"""The folder of the work folder with the token and the records of the server."""
 
 
 class ArtifactOf:
@@ -95,7 +95,7 @@ class ArtifactOf:
             return ""
         if "://" in uri and not (uri.startswith("gs://") and self._buckets.root):
             return "It is not on this machine. The console contacts no other host."
-        return "It does not exist, or it is outside the work directory and the folders of buckets."
+        return "It does not exist, or it is outside the work folder and the folders of buckets."
 
     @property
     def _has_text(self) -> bool:
@@ -119,7 +119,7 @@ class ArtifactOf:
             raise ApiError(Status.INVALID_ARGUMENT, f"{path.name} is larger than {_MAX_SHOWN_BYTES} bytes; download it")
         if not kind:
             raise ApiError(Status.INVALID_ARGUMENT, f"{path.name} is neither a page nor an image; download it")
-        return file_responses.shown(path, kind)
+        return file_responses.viewable_file(path, kind)
 
     def has_image(self, name: str) -> bool:
         """Return whether it is a folder with an image of this name."""
@@ -137,7 +137,7 @@ class ArtifactOf:
         return path.resolve() if root and path and is_file and (not name or is_inside(path, root)) else None
 
     def path(self) -> Path | None:
-        """Return where it is; None when it is missing, or not in the work directory or a bucket of the run."""
+        """Return where it is; None when it is missing, or not in the work folder or a bucket of the run."""
         try:
             path = Path(self._buckets.path_of(str(self._artifact["uri"])))
             is_there = path.is_absolute() and path.exists()
@@ -154,9 +154,9 @@ def _files(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {"files": [], "num_more": 0, "has_uncounted": False}
     if path.is_file():
-        return {"files": [_described(path, "")], "num_more": 0, "has_uncounted": False}
+        return {"files": [_describe(path, "")], "num_more": 0, "has_uncounted": False}
     every = list(itertools.islice(_below(path), _MAX_COUNTED))
-    files = [_described(each, each.relative_to(path).as_posix()) for each in sorted(every)[:_MAX_FILES]]
+    files = [_describe(each, each.relative_to(path).as_posix()) for each in sorted(every)[:_MAX_FILES]]
     return {"files": files, "num_more": len(every) - len(files), "has_uncounted": len(every) == _MAX_COUNTED}
 
 
@@ -170,7 +170,7 @@ def _below(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _described(path: Path, name: str) -> dict[str, Any]:
+def _describe(path: Path, name: str) -> dict[str, Any]:
     return {"name": name, "size": path.stat().st_size, "is_image": _is_shown(path) and bool(_image_kind(path))}
 
 

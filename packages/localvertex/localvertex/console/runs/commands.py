@@ -21,7 +21,7 @@ from localvertex_base.userinput.reading import read_bytes
 def of_step(run_dir: Path, content: dict[str, Any], task: str) -> dict[str, Any]:
     """Return image and command of a step; empty for one that has none, or has not been started.
 
-    What cannot be resolved is shown as it is in the compiled file.
+    Values that cannot be resolved are shown as they are in the compiled file.
     """
     none: dict[str, Any] = {"image": "", "command": []}
     try:
@@ -43,10 +43,10 @@ def of_step(run_dir: Path, content: dict[str, Any], task: str) -> dict[str, Any]
     words = [*container.command, *container.args]
     with suppress(Unresolvable):
         words = expand_arguments(words, present)
-    return {"image": container.image, "command": [_resolved(each, scope) for each in words]}
+    return {"image": container.image, "command": [_resolve(each, scope) for each in words]}
 
 
-def _resolved(word: str, scope: Scope) -> str:
+def _resolve(word: str, scope: Scope) -> str:
     try:
         return resolve_text(word, scope)
     except (Unresolvable, LookupError, TypeError):

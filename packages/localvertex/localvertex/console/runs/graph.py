@@ -20,7 +20,7 @@ _FILE = "the file"
 
 
 class Graphs:
-    """The graphs of one work directory."""
+    """The graphs of one work folder."""
 
     def __init__(self, records: WatchedRuns) -> None:
         self._records, self._work_dir = records, records.work_dir
@@ -33,7 +33,7 @@ class Graphs:
         copy = run_folder.pipeline_copy(run_dir)
         pipeline = _pipeline(copy, copy.stat().st_mtime_ns)
         try:
-            return _drawn(pipeline, tasks, _closed(call.query.get("closed", "")))
+            return _draw(pipeline, tasks, _close(call.query.get("closed", "")))
         except (KeyError, TypeError, ValueError) as error:
             text = f"the record of {run_dir.name} is damaged: {type(error).__name__}: {error}"
             raise ApiError(Status.FAILED_PRECONDITION, text) from None
@@ -45,7 +45,7 @@ class Graphs:
         if not isinstance(content, str) or not isinstance(closed, str):
             raise invalid("expected the text of a compiled file as `content`, and closed groups as the text `closed`")
         documents = documents_of(content.encode(errors="surrogatepass"), _FILE)
-        return _drawn(pipeline_of(documents, _FILE), None, _closed(closed))
+        return _draw(pipeline_of(documents, _FILE), None, _close(closed))
 
 
 @lru_cache(maxsize=8)
@@ -54,11 +54,11 @@ def _pipeline(path: Path, changed_ns: int) -> Pipeline:
     return load(path).pipeline
 
 
-def _closed(text: str) -> Set[str]:
+def _close(text: str) -> Set[str]:
     return {unquote(each) for each in text.split(",") if each}
 
 
-def _drawn(pipeline: Pipeline, tasks: list[dict[str, Any]] | None, closed: Set[str]) -> dict[str, Any]:
+def _draw(pipeline: Pipeline, tasks: list[dict[str, Any]] | None, closed: Set[str]) -> dict[str, Any]:
     if not pipeline.root.dag or not pipeline.root.dag.tasks:
         raise ApiError(Status.FAILED_PRECONDITION, "the pipeline has no tasks")
     if found := circles(pipeline):

@@ -1,4 +1,4 @@
-"""The list of all runs of the work directory, from the index: a page reads only the records that have changed."""
+"""The list of all runs of the work folder, from the index: a page reads only the records that have changed."""
 
 from collections.abc import Generator
 from contextlib import closing
@@ -39,7 +39,7 @@ class RunList:
     def __init__(self, store: Store) -> None:
         self._store, self._work_dir = store, store.folder.parent
         self._runs = RunRecords(self._work_dir)
-        # Only their summaries are used, which are those of the API's lists.
+        # Only their summaries are used, the same as in the API's lists.
         self._jobs = job_records(store, _JOBS, lambda call, job_id, reason: {}, lambda job: job)
 
     @local_route("GET", "/local/runs")
@@ -68,7 +68,7 @@ class RunList:
         """Return the locks and journals of runs that have not ended."""
         return {each: self._runs.live(each) for each in unfinished}
 
-    def unfinished(self) -> set[str]:
+    def unfinished_runs(self) -> set[str]:
         """Return the runs that have not ended."""
         return {each["id"] for each in self._rows() if each["state"] != _DAMAGED and not each["end_time"]}
 
@@ -89,7 +89,7 @@ def _row(run_id: str, run: dict[str, Any], job: dict[str, Any]) -> Row:
 
     Args:
         run_id: The name of its folder.
-        run: What the index has of run.json.
+        run: Fields of run.json in the index.
         job: The pipeline job, empty when the server did not start the run.
     """
     state = str(job.get("state", run.get("state", ""))).removeprefix(_PREFIX)

@@ -42,7 +42,7 @@ class _Block:
 def answer(run_dir: Path, task: str, query: Any) -> dict[str, Any]:
     """Return the offsets of the matches in a part of a log: before an offset, after one, or by default before the end.
 
-    The search continues before `begin` and after `end`; `is_last` is whether nothing more is to be read.
+    The search continues before `begin` and after `end`; `is_last` is whether nothing is left to read.
 
     Raises:
         ApiError: The step, the text or an offset is wrong.
@@ -121,8 +121,8 @@ def _begin(data: bytes, size: int) -> int:
 
 def _matches(data: bytes, begin: int, end: int, pattern: re.Pattern[str]) -> Iterator[int]:
     """Yield the offsets of the matches that begin in a part of the data."""
-    text, _ = log_text.decoded(data[begin:], is_whole=True)
-    shown = log_text.shown(text)
+    text, _ = log_text.decode(data[begin:], is_whole=True)
+    shown = log_text.displayed_lines(text)
     columns = (match.start() for match in pattern.finditer(shown))
     offset, last = begin, 0
     for index in columns if shown == text else _indices(columns, shown, text):

@@ -18,7 +18,7 @@ _HIDDEN = re.compile(f"{_ESCAPES}|({_INVISIBLE})")
 
 _WRITTEN = {code: f"\\u{code:04x}" for code in range(0x2070) if _CHARACTERS.match(chr(code))}
 _WRITTEN[ord(_INVALID)] = "\N{REPLACEMENT CHARACTER}"
-"""What is shown in place of each character that would hide or reorder others."""
+"""Replacement of each character that would hide or reorder others."""
 
 
 def _substitute(error: UnicodeError) -> tuple[str, int]:
@@ -30,7 +30,7 @@ def _substitute(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error("localvertex.log", _substitute)
 
 
-def decoded(data: bytes, *, is_whole: bool) -> tuple[str, int]:
+def decode(data: bytes, *, is_whole: bool) -> tuple[str, int]:
     """Return the text and its number of bytes; unless the data is whole, an incomplete last character is left out.
 
     The text has as many bytes in UTF-8 as the data.
@@ -40,7 +40,7 @@ def decoded(data: bytes, *, is_whole: bool) -> tuple[str, int]:
     return text, len(data) - len(decoder.getstate()[0])
 
 
-def shown(text: str) -> str:
+def displayed_lines(text: str) -> str:
     """Return lines as the page shows them: without escape sequences, and progress bars in their last state."""
     if not _CHARACTERS.search(text):
         return text

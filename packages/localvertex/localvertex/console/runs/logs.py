@@ -70,7 +70,7 @@ def piece(
     if offset is None and start > 0:
         data = _from_line(data, len(data) if around is None else max(0, around - start))
         start = end - len(data)
-    text, num_bytes = log_text.decoded(data, is_whole=before is not None)
+    text, num_bytes = log_text.decode(data, is_whole=before is not None)
     return Piece(text=text, offset=start, end=start + num_bytes, size=status.st_size, inode=status.st_ino)
 
 

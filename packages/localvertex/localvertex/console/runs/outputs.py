@@ -21,7 +21,7 @@ Content = dict[str, Any]
 
 
 class RunOutputs(RunRecords):
-    """The runs of a work directory with their outputs, for lists that do not read 500 records."""
+    """The runs of a work folder with their outputs, for lists that do not read 500 records."""
 
     collection = "runs' outputs"
 
@@ -36,7 +36,7 @@ class RunOutputs(RunRecords):
 
 
 def place_in(uri: str, work_dir: str) -> dict[str, str] | None:
-    """Return the run and the path in its folder of a file of the work directory, None for any other address."""
+    """Return the run and the path in its folder of a file of the work folder, None for any other address."""
     try:
         run, *path = PurePosixPath(uri).relative_to(work_dir).parts
     except ValueError:

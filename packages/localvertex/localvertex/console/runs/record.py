@@ -23,7 +23,7 @@ from localvertex_base.userinput.errors import UserError
 _COLLECTION = "pipelineJobs"
 
 _LOCK_SECONDS = 2.0
-"""Time between two looks at the lock of a run, which shows whether its process is alive."""
+"""Time between two checks of a run's lock, which shows whether its process is alive."""
 
 _PAUSE = 5
 """A factor of the time that a large record took: a run of 100,000 tasks is read less often while it changes."""
@@ -70,7 +70,7 @@ class Watched:
             # The page is written after the last record.
             files = (self.run_dir / record.FILE, self.run_dir / record.PAGE, *journals)
             now = [signature(str(each)) for each in files], self._is_alive
-            # Its process may have ended between two looks at the lock.
+            # Its process may have ended between two checks of the lock.
             was_killed = bool(self._reading.content) and not self._reading.is_final and not self._is_alive
             if now != self._signature or was_killed:
                 # The time of this thread alone: a busy machine does not delay the next reading.
@@ -103,7 +103,7 @@ class WatchedRuns:
         self._lock = threading.Lock()
         self._watched: WeakValueDictionary[Path, Watched] = WeakValueDictionary()
 
-    def watched(self, run_dir: Path) -> Watched:
+    def watch(self, run_dir: Path) -> Watched:
         """Return a run, which is kept as long as its caller keeps it."""
         with self._lock:
             return self._watched.setdefault(run_dir, Watched(run_dir))
@@ -114,13 +114,13 @@ class WatchedRuns:
         Raises:
             ApiError: It cannot be read.
         """
-        reading = self.watched(run_dir).read()
+        reading = self.watch(run_dir).read()
         if reading.problem:
             raise ApiError(Status.FAILED_PRECONDITION, reading.problem)
         return reading.content
 
     def fields(self, run_dir: Path, content: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of a run itself: those of its record, and what the console shows besides."""
+        """Return the fields of a run: its record, and the console's additions."""
         resource = self._resource(run_dir.name)
         known = {name: value for name, value in content.items() if name not in ("tasks", record.UNRESTORED)}
         is_running = not State(content["state"]).is_final
@@ -142,7 +142,7 @@ class WatchedRuns:
 
     def answer(self, run_dir: Path) -> dict[str, Any]:
         """Return the whole record, with the description and the defaults of the compiled file."""
-        reading = self.watched(run_dir).read()
+        reading = self.watch(run_dir).read()
         if not reading.content:
             return {"id": run_dir.name, "problem": reading.problem}
         return self.fields(run_dir, reading.content) | _of_file(run_dir) | {"tasks": reading.content["tasks"]}

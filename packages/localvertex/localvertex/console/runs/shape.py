@@ -1,6 +1,6 @@
 """Whether a record has the types that the console relies on: a user may have edited it, or a disk damaged it.
 
-The shapes are those of `localvertex_base.userinput.shape`.
+The shapes use `localvertex_base.userinput.shape`.
 """
 
 from pathlib import Path

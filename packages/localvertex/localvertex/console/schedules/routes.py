@@ -44,12 +44,12 @@ class ScheduleRoutes:
     @local_route("GET", "/local/schedules")
     def list_all(self, call: LocalCall) -> dict[str, Any]:
         """Return all schedules without their pipelines, the newest first, after them those with a damaged record."""
-        found = schedules.records(self._store).found(_ANYWHERE, set())
+        found = schedules.records(self._store).find_all(_ANYWHERE, set())
         newest = sorted(found, key=lambda each: str(each.get("createTime", "")), reverse=True)
-        described = [{**each, **self._described(each)} for each in newest]
+        described = [{**each, **self._describe(each)} for each in newest]
         return {"schedules": described, "time_factor": self._schedules.clock.factor}
 
-    def _described(self, schedule: dict[str, Any]) -> dict[str, Any]:
+    def _describe(self, schedule: dict[str, Any]) -> dict[str, Any]:
         """Return what its cron means."""
         try:
             cron = Cron.parse(schedule.get("cron", ""))

@@ -43,7 +43,7 @@ def times_of(cron: Cron, after: datetime, number: int) -> list[str]:
 
 
 def times_of_schedule(schedule: Schedule, now: datetime, number: int) -> list[str]:
-    """Return the next times of a schedule; those of a paused one are as if it was resumed now."""
+    """Return the next times of a schedule; for a paused one, as if it was resumed now."""
     content = schedule.content
     if content["state"] not in ("ACTIVE", "PAUSED"):
         return []

@@ -32,7 +32,7 @@ _INVALID, _INTERNAL = 3, 13
 
 
 class Predictor(Protocol):
-    """What answers the requests."""
+    """Answers the requests."""
 
     def predict(self, body: bytes, content_type: str, *, seconds: float) -> Answer:
         """Send a request to the predict route."""
@@ -41,7 +41,7 @@ class Predictor(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchJob:
-    """What a batch prediction does with each line."""
+    """Request of a batch prediction for each line."""
 
     instances: InstanceConfig
     parameters: Any = None
@@ -63,7 +63,7 @@ def predict(
     """Write one file of predictions, and one of errors, for each source.
 
     Args:
-        job: What is done.
+        job: The batch prediction.
         model: A healthy container.
         sources: The files with JSON Lines.
         folder: Where the files are written; they appear when they are complete.

@@ -88,7 +88,7 @@ class Line:
 
     instance: Any
     output: dict[str, Any]
-    """What identifies it in the output: the line itself, or its key."""
+    """Identity in the output: the line itself, or its key."""
 
 
 class BadLine(Exception):

@@ -1,4 +1,4 @@
-"""What all serving containers of an owner share: the processes of a server or a run, and how containers run there."""
+"""State shared by all serving containers of a server or a run: its processes, and how containers run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

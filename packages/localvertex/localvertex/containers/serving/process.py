@@ -38,7 +38,7 @@ _LOG_LINES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Serving:
-    """What runs in a process: a container, the model's files and the names that it sees."""
+    """Content of a process: a container, the model's files and the names that it sees."""
 
     container: ServingContainer
     artifact: str
@@ -301,7 +301,7 @@ class _Connection(http.client.HTTPConnection):
 
     @contextmanager
     def limited(self, seconds: float) -> Iterator[None]:
-        """Limit an exchange as a whole; the timeout of a socket is that of each part of an answer.
+        """Limit an exchange as a whole; a socket timeout applies to each read.
 
         Raises:
             TimeoutError: It took too long.

@@ -57,7 +57,7 @@ class BatchPredictExecutor(LauncherExecutor):
         write_resource(attempt, options, _TYPE, name, location)
         try:
             job = _job_of(message)
-            model = unmanaged_model(attempt) or _registered(attempt, str(message.get("model", "")))
+            model = unmanaged_model(attempt) or _model_content(attempt, str(message.get("model", "")))
             sources = _sources(attempt, message)
             prefix = _prefix(message)
             machine = attempt.context.machine
@@ -98,7 +98,7 @@ def _job_of(message: Message) -> BatchJob:
     )
 
 
-def _registered(attempt: Attempt, name: str) -> Message:
+def _model_content(attempt: Attempt, name: str) -> Message:
     """Return the content of the model that the job names.
 
     Raises:
@@ -161,7 +161,7 @@ def _serving(attempt: Attempt, model: Message, message: Message, machine: Machin
     variables = {"AIP_MACHINE_TYPE": spec["machine_type"], "AIP_ACCELERATOR_TYPE": spec.get("accelerator_type", "")}
     return Serving(
         container=container,
-        artifact=str(attempt.context.buckets.localised(str(model.get("artifact_uri", "")))),
+        artifact=str(attempt.context.buckets.to_local_paths(str(model.get("artifact_uri", "")))),
         variables={name: text for name, text in variables.items() if text},
         default_route=f"/v1/endpoints/0/deployedModels/{attempt.scope.task['pipeline_task_uuid']}",
         num_gpus=int(spec.get("accelerator_count", 0) or 0),
@@ -170,7 +170,7 @@ def _serving(attempt: Attempt, model: Message, message: Message, machine: Machin
 
 
 def _folder_name(model: Message) -> str:
-    """Return the name of the output folder, which is that of the service."""
+    """Return the name of the output folder, as the service forms it."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     name = str(model.get("display_name") or "unmanaged").replace("/", "_")
     return f"prediction-{name}-{now.replace('-', '_').replace(':', '_').replace('.', '_')}"

@@ -1,4 +1,4 @@
-"""EndpointCreateOp and EndpointDeleteOp: endpoints of the work directory."""
+"""EndpointCreateOp and EndpointDeleteOp: endpoints of the work folder."""
 
 from typing import ClassVar
 

@@ -1,13 +1,13 @@
-"""What the operations of endpoints share: the local endpoints, called as their launchers call the service."""
+"""The local endpoints, called as the launchers call the service."""
 
 import re
 from contextlib import AbstractContextManager
 from typing import Any, Literal
 
 from localvertex.errors import TaskFailed
+from localvertex.executors.api_access import EndpointCall, Endpoints
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.launcher import launcher_payload, without_empty, write_resource
-from localvertex.executors.steps_api import EndpointCall, Endpoints
 from localvertex.processes import logs
 
 LAUNCHER = "google_cloud_pipeline_components.container.v1.endpoint.{}.launcher"
@@ -25,7 +25,7 @@ def payload_of(template: str, attempt: Attempt) -> dict[str, Any]:
 
 
 def local_endpoints(attempt: Attempt) -> AbstractContextManager[Endpoints]:
-    """Return the endpoints of the work directory; the processes that they start end with the step.
+    """Return the endpoints of the work folder; the processes that they start end with the step.
 
     Raises:
         TaskFailed: The run was started without an API.

@@ -16,7 +16,7 @@ _NAME = re.compile(r"(?P<name>projects/[^/]+/locations/(?P<location>[^/]+)/model
 
 
 class ModelDeleteExecutor(LauncherExecutor):
-    """Deletes only what the registry made; the user's files and those of runs stay."""
+    """Deletes only what the registry made; the files of the user and of runs stay."""
 
     name: ClassVar[str] = "model delete"
     modules = frozenset({_MODULE})

@@ -1,4 +1,4 @@
-"""ModelDeployOp and ModelUndeployOp: models of the local registry at endpoints of the work directory."""
+"""ModelDeployOp and ModelUndeployOp: models of the local registry at endpoints of the work folder."""
 
 from dataclasses import replace
 from typing import Any, ClassVar

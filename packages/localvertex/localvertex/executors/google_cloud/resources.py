@@ -3,7 +3,7 @@
 from localvertex.errors import TaskFailed
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import parse_json
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 
 
 def single_resource(text: str) -> dict[str, str]:
@@ -18,5 +18,5 @@ def single_resource(text: str) -> dict[str, str]:
         raise TaskFailed(str(error), is_retryable=False) from None
     resources = content.get("resources") if isinstance(content, dict) else None
     if not isinstance(resources, list) or len(resources) != 1 or not isinstance(resources[0], dict):
-        raise TaskFailed(f"gcp_resources {quoted(text, 200)}: expected exactly one resource", is_retryable=False)
+        raise TaskFailed(f"gcp_resources {quote(text, 200)}: expected exactly one resource", is_retryable=False)
     return {name: str(resources[0].get(name, "")) for name in ("resourceType", "resourceUri")}

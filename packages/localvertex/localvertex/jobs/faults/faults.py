@@ -11,7 +11,7 @@ from localvertex_base.userinput.errors import UserError
 
 
 class Action(StrEnum):
-    """What happens."""
+    """A kind of fault."""
 
     SIGKILL = "SIGKILL"
     SIGTERM = "SIGTERM"

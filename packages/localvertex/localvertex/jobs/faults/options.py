@@ -1,4 +1,4 @@
-"""What a user chooses for the custom jobs of a run: its faults, and the rule of the restarts that follow."""
+"""A user's options for the custom jobs of a run: faults, and the rule for the restarts that follow."""
 
 from dataclasses import dataclass
 

@@ -28,7 +28,7 @@ class EventLog:
 
 
 class EventFiles:
-    """The events of each replica of one job; those of a long training are thinned out.
+    """The events of each replica of one job; thinned out if the training is long.
 
     Args:
         logs: Where the events of each replica are; None for one whose events cannot be read.
@@ -84,7 +84,7 @@ class EventFiles:
         events = self._events[name]
         events.append(event)
         if len(events) > self._limits[name]:
-            events[:] = thinning.thinned(events)
+            events[:] = thinning.thin_out(events)
             # Twice as much as could not be joined, so that the work per event stays the same.
             self._limits[name] = max(thinning.MAX_EVENTS, 2 * len(events))
         self.listen(name, event)

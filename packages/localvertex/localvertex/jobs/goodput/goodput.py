@@ -7,7 +7,7 @@ from typing import Any
 
 from localvertex.jobs.goodput.event_files import EventFiles
 from localvertex.jobs.goodput.progress import Event, finite
-from localvertex.jobs.goodput.timeline import Mark, SegmentKind, Span, Timeline, coarsened, timeline
+from localvertex.jobs.goodput.timeline import Mark, SegmentKind, Span, Timeline, coarsen, timeline
 
 _NUM_DRAWN = 1000
 """Segments shorter than the job's time divided by this are merged with their neighbours."""
@@ -18,13 +18,13 @@ def goodput(
 ) -> dict[str, Any]:
     """Compute the goodput of a job until `end`, as in run.json (docs/faults.md). Times count from its start.
 
-    The seconds are those of the primary replica, because synchronous training stops when it does.
+    The seconds are the primary replica's, because synchronous training stops when it does.
 
     Args:
         spans: The processes of all replicas, the primary first; each has been started.
         events: The events that they wrote.
         num_failures: Restarts of replicas or of the job.
-        marks: What happened during the job.
+        marks: Incidents during the job.
         end: The end of the job, or the present, in seconds since the epoch.
     """
     primary = next(iter(spans))
@@ -44,16 +44,16 @@ def goodput(
         "num_steps": own.num_steps,
         "num_lost_steps": own.num_lost_steps,
         "num_failures": num_failures,
-        **checkpointing(events.of(primary), num_failures=num_failures, total_seconds=total),
-        "timeline": {name: _drawn(each, start, total) for name, each in timelines.items()},
+        **checkpoint_advice(events.of(primary), num_failures=num_failures, total_seconds=total),
+        "timeline": {name: _drawn_segments(each, start, total) for name, each in timelines.items()},
         "marks": [[round(max(time - start, 0.0), 3), text] for time, text in marks],
     }
 
 
-def added(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def add_up(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Add up the goodput of the trials of a tuning job, or of sums of trials; empty without a trial.
 
-    The seconds are those of all trials together. They have no common timeline.
+    The seconds are a sum over all trials, which have no common timeline.
     """
     if not parts:
         return {}
@@ -68,13 +68,13 @@ def added(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "fraction": round(seconds[SegmentKind.PRODUCTIVE] / sums["total_seconds"], 4) if has_steps else None,
         "seconds": {kind: value for kind, value in seconds.items() if any(kind in each for each in every)},
         **sums,
-        **checkpointing([], num_failures=sums["num_failures"], total_seconds=sums["total_seconds"]),
+        **checkpoint_advice([], num_failures=sums["num_failures"], total_seconds=sums["total_seconds"]),
         "timeline": {},
         "marks": [],
     }
 
 
-def checkpointing(events: list[Event], *, num_failures: int, total_seconds: float) -> dict[str, float | None]:
+def checkpoint_advice(events: list[Event], *, num_failures: int, total_seconds: float) -> dict[str, float | None]:
     """Compute how often the job saved, and the best interval for the failures it had.
 
     The best interval is Young's first-order optimum, which Daly refined: sqrt(2 x cost of a save x mean time between
@@ -87,21 +87,21 @@ def checkpointing(events: list[Event], *, num_failures: int, total_seconds: floa
     best = math.sqrt(2 * cost * between_failures) if cost and between_failures else None
     span = saves[-1]["time"] - saves[0]["time"] if saves else 0.0
     return {
-        "mean_seconds_between_failures": _rounded(between_failures),
-        "mean_save_seconds": _rounded(cost),
-        "mean_seconds_between_saves": _rounded(span / (len(saves) - 1) if len(saves) > 1 else None),
-        "best_seconds_between_saves": _rounded(best),
+        "mean_seconds_between_failures": _round(between_failures),
+        "mean_save_seconds": _round(cost),
+        "mean_seconds_between_saves": _round(span / (len(saves) - 1) if len(saves) > 1 else None),
+        "best_seconds_between_saves": _round(best),
     }
 
 
-def _drawn(line: Timeline, start: float, total: float) -> list[list[Any]]:
+def _drawn_segments(line: Timeline, start: float, total: float) -> list[list[Any]]:
     """Return kind, start and end of each segment that is long enough to draw."""
     return [
         [str(each.kind), round(each.start - start, 3), round(each.end - start, 3)]
-        for each in coarsened(line.segments, total / _NUM_DRAWN)
+        for each in coarsen(line.segments, total / _NUM_DRAWN)
     ]
 
 
-def _rounded(value: float | None) -> float | None:
+def _round(value: float | None) -> float | None:
     """Round to a tenth of a millisecond, because saves of small models take less than a millisecond."""
     return None if value is None else round(value, 4)

@@ -6,7 +6,7 @@ MAX_EVENTS = 2000
 """Beyond these, neighbouring `steps` events are joined in pairs."""
 
 
-def thinned(events: list[Event]) -> list[Event]:
+def thin_out(events: list[Event]) -> list[Event]:
     """Join each pair of `steps` events that follow each other; all others are kept.
 
     The first one of a process is kept, too: the time before it is the start of the process, that between others is not.
@@ -15,7 +15,7 @@ def thinned(events: list[Event]) -> list[Event]:
     has_trained = can_join = False
     for event in events:
         if can_join and _follows(found[-1], event):
-            found[-1] = joined(found[-1], event)
+            found[-1] = join(found[-1], event)
             can_join = False
             continue
         found.append(event)
@@ -24,7 +24,7 @@ def thinned(events: list[Event]) -> list[Event]:
     return found
 
 
-def joined(first: Event, second: Event) -> Event:
+def join(first: Event, second: Event) -> Event:
     """Return the event of the steps of both; figures are means, weighted by steps, the speed by seconds."""
     steps = [number(each, "last_step") - number(each, "first_step") + 1 for each in (first, second)]
     seconds = [finite(each, "seconds") or 0.0 for each in (first, second)]
@@ -38,7 +38,7 @@ def joined(first: Event, second: Event) -> Event:
 
 
 def _follows(first: Event, second: Event) -> bool:
-    """Return whether the steps of the second event come directly after those of the first."""
+    """Return whether the second event's steps directly follow the first one's."""
     if second["event"] != "steps" or any(finite(first, name) is None for name in ("first_step", "last_step")):
         return False
     last = number(first, "last_step")

@@ -1,4 +1,4 @@
-"""What a replica did and when, from the lifetimes of its processes and their event logs (docs/events.md)."""
+"""The timeline of a replica, from the lifetimes of its processes and their event logs (docs/events.md)."""
 
 import math
 from collections.abc import Sequence
@@ -82,11 +82,11 @@ def timeline(spans: Sequence[Span], events: list[Event], end: float) -> Timeline
         part = _ProcessPart(span, own, limit=limit, end=span.end or end, trains=trains)
         segments = part.segments() + segments
         num_steps, num_lost_steps = num_steps + part.num_steps, num_lost_steps + part.num_lost_steps
-        limit = min(limit, _resumed_from(own))
+        limit = min(limit, _resume_step(own))
     return Timeline(segments=_without_gaps(segments, end), num_steps=num_steps, num_lost_steps=num_lost_steps)
 
 
-def _resumed_from(events: list[Event]) -> float:
+def _resume_step(events: list[Event]) -> float:
     """Return the step from which a process resumed; infinity when it never reached a step."""
     for event in events:
         if event["event"] == "restore":
@@ -151,7 +151,7 @@ def _without_gaps(segments: list[Segment], end: float) -> tuple[Segment, ...]:
     return tuple(filled)
 
 
-def coarsened(segments: tuple[Segment, ...], resolution_seconds: float) -> list[Segment]:
+def coarsen(segments: tuple[Segment, ...], resolution_seconds: float) -> list[Segment]:
     """Merge each segment that is shorter than the resolution into the one before it."""
     drawn: list[Segment] = []
     for segment in segments:

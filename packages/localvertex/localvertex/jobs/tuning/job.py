@@ -14,10 +14,10 @@ from localvertex.jobs.tuning.message import Message
 from localvertex.jobs.tuning.study import Study, read_study
 from localvertex.jobs.tuning.suggestions import Point, argument
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 
 METRIC_FILE = "output.metrics"
-"""In the folder of a trial; the name is that of cloudml-hypertune's default path."""
+"""In the folder of a trial; cloudml-hypertune's default name."""
 
 COUNTS = {"max_trial_count": 1, "parallel_trial_count": 1, "max_failed_trial_count": 0}
 """The counts of a job, and the minimum of each."""
@@ -41,7 +41,7 @@ class TuningJob:
     max_failed_trials: int
     """0: `TuningRun` decides."""
     custom_job: CustomJob
-    """What each trial runs, without its parameters."""
+    """The job of each trial, without its parameters."""
     digest: str
     """Hash of everything that determines what each trial computes."""
 
@@ -75,7 +75,7 @@ def read_counts(message: dict[str, Any]) -> list[int]:
     for name, least in COUNTS.items():
         count = message.get(name, 0)
         if not isinstance(count, int) or isinstance(count, bool) or count < least:
-            raise UserError(f"{name}: expected an integer of at least {least}, found {quoted(count)}")
+            raise UserError(f"{name}: expected an integer of at least {least}, found {quote(count)}")
         counts.append(count)
     return counts
 

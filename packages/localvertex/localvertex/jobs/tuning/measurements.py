@@ -1,4 +1,4 @@
-"""What a trial reports: the file that CLOUD_ML_HP_METRIC_FILE names, in the format of Google's cloudml-hypertune.
+"""Metrics of a trial: the file that CLOUD_ML_HP_METRIC_FILE names, in the format of Google's cloudml-hypertune.
 
 The program rewrites the whole file at each report, one JSON object per line (hypertune.py of cloudml-hypertune
 0.1.0.dev6): `timestamp`, `trial`, `global_step`, `checkpoint_path`, and the value as text under the metric's name. It

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Any
 
-from localvertex.jobs.tuning.message import Message, checked_int64, checked_number
+from localvertex.jobs.tuning.message import Message, parse_int64, parse_number
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import listed, quoted
+from localvertex_base.userinput.spelling import join_or, quote
 
 Value = str | int | float
 
@@ -76,7 +76,7 @@ class Parameter:
     scale: Scale = Scale.SCALE_TYPE_UNSPECIFIED
     conditionals: tuple[Conditional, ...] = ()
 
-    def activated(self, value: Value) -> tuple["Parameter", ...]:
+    def active_parameters(self, value: Value) -> tuple["Parameter", ...]:
         """Return the parameters that are active for this value."""
         return tuple(each.parameter for each in self.conditionals if each.holds(value))
 
@@ -103,7 +103,9 @@ def read_parameter(value: Any, path: str) -> Parameter:
     name = message.identifier("parameter_id")
     kinds = [kind for kind in ValueKind if message.has(kind)]
     if len(kinds) != 1:
-        raise UserError(f"{path} ({name}): expected one of {listed(ValueKind)}, found {listed(kinds, 'and') or 'none'}")
+        raise UserError(
+            f"{path} ({name}): expected one of {join_or(ValueKind)}, found {join_or(kinds, 'and') or 'none'}"
+        )
     kind, scale = kinds[0], message.enumeration("scale_type", Scale)
     space_path = f"{message.name_of(kind)} ({name})"
     is_range = kind in (ValueKind.DOUBLE, ValueKind.INTEGER)
@@ -133,17 +135,17 @@ def _feasible_space(space: Message, kind: ValueKind) -> dict[str, Any]:
         raise UserError(f"{space.path}: at most {_MAX_DISCRETE_VALUES} values are possible, found {len(values)}")
     for position, value in enumerate(values):
         if any(_is_same(value, each) for each in values[:position]):
-            raise UserError(f"{space.path}: the value {quoted(value)} is repeated")
+            raise UserError(f"{space.path}: the value {quote(value)} is repeated")
     return {"values": values}
 
 
 def _values(values: list[Any], kind: ValueKind, path: str) -> tuple[Value, ...]:
     if kind is not ValueKind.CATEGORICAL:
-        checked = checked_int64 if kind is ValueKind.INTEGER else checked_number
+        checked = parse_int64 if kind is ValueKind.INTEGER else parse_number
         return tuple(checked(each, path) for each in values)
     for each in values:
         if not isinstance(each, str):
-            raise UserError(f"{path}: expected a string, found {quoted(each)}")
+            raise UserError(f"{path}: expected a string, found {quote(each)}")
     return tuple(values)
 
 
@@ -155,13 +157,13 @@ def _with_conditionals(parameter: Parameter, message: Message) -> Parameter:
         given = [name for name in _CONDITIONS if condition.has(name)]
         if len(given) != 1 or _CONDITIONS[given[0]] is not parameter.kind:
             expected = [name for name, kind in _CONDITIONS.items() if kind is parameter.kind]
-            wanted = f"expected {listed(expected)}" if expected else "a DOUBLE parameter cannot have conditions"
-            raise UserError(f"{path}: {wanted}, found {listed(given, 'and') or 'none'}")
+            wanted = f"expected {join_or(expected)}" if expected else "a DOUBLE parameter cannot have conditions"
+            raise UserError(f"{path}: {wanted}, found {join_or(given, 'and') or 'none'}")
         parents = Message(condition.value(given[0], {}), condition.name_of(given[0]), ("values",))
         values = _values(parents.items("values"), parameter.kind, parents.name_of("values"))
         for each in values:
             if not parameter.allows(each):
-                raise UserError(f"{parents.path}: {quoted(each)} is not a value of {parameter.name!r}")
+                raise UserError(f"{parents.path}: {quote(each)} is not a value of {parameter.name!r}")
         child = read_parameter(condition.value("parameter_spec", {}), condition.name_of("parameter_spec"))
         found.append(Conditional(parent_values=values, parameter=child))
     _check_disjoint(parameter, found)

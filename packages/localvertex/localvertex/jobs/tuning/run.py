@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from localvertex.errors import Cancelled, TaskFailed
-from localvertex.jobs.goodput.goodput import added
+from localvertex.jobs.goodput.goodput import add_up
 from localvertex.jobs.status import JobState, JobStatus, Outcome
 from localvertex.jobs.tuning.job import METRIC_FILE, TuningJob
 from localvertex.jobs.tuning.suggestions import suggestions
@@ -75,7 +75,7 @@ class TuningRun:
         """
         self._forget_other_job()
         slots = gpu_slots(self._job, self._warn)
-        waiting = self._waiting()
+        waiting = self._pending_trials()
         state = JobState.FAILED
         try:
             while True:
@@ -99,7 +99,7 @@ class TuningRun:
             path.parent.mkdir(parents=True)
             atomic_write.write_text(path, self._job.digest)
 
-    def _waiting(self) -> Iterator[TrialRun]:
+    def _pending_trials(self) -> Iterator[TrialRun]:
         """Yield the trials to run; those that an earlier attempt finished are only recorded."""
         for number, point in enumerate(islice(suggestions(self._job.study), self._job.max_trials), start=1):
             folder = self._folder / TRIALS / str(number)
@@ -171,7 +171,7 @@ class TuningRun:
         elif final := metrics.final(self._job.study):
             trial.end(final)
         else:
-            trial.end(None, self._missing(metrics.names))
+            trial.end(None, self._missing_reason(metrics.names))
             self._warn(f"trial {trial.id}: {trial.infeasible_reason}")
         trial.write(ended.folder)
         self._report(trial.sentence)
@@ -179,7 +179,7 @@ class TuningRun:
         if outcome.state is JobState.FAILED:
             self._fail_if_too_many(trial, outcome)
 
-    def _missing(self, reported: list[str]) -> str:
+    def _missing_reason(self, reported: list[str]) -> str:
         """Return why a trial that has ended has no measurement."""
         wanted = ", ".join(each.name for each in self._job.study.metrics)
         found = f"only {', '.join(reported)}" if reported else "nothing"
@@ -223,13 +223,13 @@ class TuningRun:
         status = JobStatus(
             state=state,
             replicas=tuple(
-                replica.renamed(f"{TRIALS}/{trial_id}/{replica.name}")
+                replica.rename(f"{TRIALS}/{trial_id}/{replica.name}")
                 for trial_id, found in running
                 for replica in found.replicas
             ),
             num_restarts=sum(each.status.num_restarts for each in self._started),
             num_preemptions=sum(each.status.num_preemptions for each in self._started),
-            goodput=added(ended),
+            goodput=add_up(ended),
         )
         if status != self._shown:
             self._shown = status

@@ -1,6 +1,6 @@
 """A study: the metrics to optimise, the parameters to tune, and how trials are chosen.
 
-Fields and rules are those of StudySpec (types/study.py of google-cloud-aiplatform 1.165.1).
+Fields and rules follow StudySpec (types/study.py of google-cloud-aiplatform 1.165.1).
 """
 
 from dataclasses import dataclass

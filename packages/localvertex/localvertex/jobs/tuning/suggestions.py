@@ -37,7 +37,7 @@ def _grid(parameters: Sequence[Parameter]) -> Iterator[Point]:
         return
     first, rest = parameters[0], parameters[1:]
     for value in _every_value(first):
-        for others in _grid([*first.activated(value), *rest]):
+        for others in _grid([*first.active_parameters(value), *rest]):
             yield {first.name: value, **others}
 
 
@@ -54,7 +54,7 @@ def _random_point(parameters: Sequence[Parameter], number: int) -> Point:
     while waiting:
         parameter = waiting.pop(0)
         value = point[parameter.name] = _random_value(parameter, chosen)
-        waiting = [*parameter.activated(value), *waiting]
+        waiting = [*parameter.active_parameters(value), *waiting]
     return point
 
 
@@ -63,14 +63,14 @@ def _random_value(parameter: Parameter, chosen: random.Random) -> Value:
         return chosen.choice(parameter.values)
     low, high = parameter.minimum, parameter.maximum
     if parameter.kind is ValueKind.DOUBLE:
-        return min(max(_scaled(low, high, parameter.scale, chosen), low), high)
-    # Each integer stands for the interval from itself to the next one.
+        return min(max(_draw_scaled(low, high, parameter.scale, chosen), low), high)
+    # Each integer represents the interval from itself to the next one.
     if not parameter.scale.is_logarithmic:
         return chosen.randint(int(low), int(high))
-    return min(int(_scaled(low, high + 1, parameter.scale, chosen)), int(high))
+    return min(int(_draw_scaled(low, high + 1, parameter.scale, chosen)), int(high))
 
 
-def _scaled(low: float, high: float, scale: Scale, chosen: random.Random) -> float:
+def _draw_scaled(low: float, high: float, scale: Scale, chosen: random.Random) -> float:
     """Return a random number between two others, uniform on the scale."""
     if not scale.is_logarithmic:
         return chosen.uniform(low, high)

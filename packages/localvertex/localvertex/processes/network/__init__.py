@@ -1,1 +1,1 @@
-"""What processes find on the loopback interface, and who reaches the ports that they open."""
+"""Servers on the loopback interface, and access to the ports that processes open."""

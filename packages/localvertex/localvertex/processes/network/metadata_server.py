@@ -40,7 +40,7 @@ class MetadataServer:
                 self._has_changed.notify_all()
 
     def reset(self) -> None:
-        """Set all values to those of a healthy machine."""
+        """Set all values as on a healthy machine."""
         for name, value in _INITIAL.items():
             self.set(name, value)
 

@@ -71,7 +71,7 @@ def _in_executor(component: Component, pipeline: Pipeline) -> Iterator[tuple[str
 def _problem(address: str, buckets: Buckets) -> str:
     """Return why an address has no path in the folders of the buckets; empty if it has one."""
     try:
-        buckets.localised(address)
+        buckets.to_local_paths(address)
     except OutsideBucket as error:
         return str(error)
     missing = buckets.missing_bucket(address)

@@ -25,20 +25,20 @@ def warnings(pipeline: Pipeline, components: Iterable[Component], choice: Choice
         pipeline: The pipeline.
         components: Those that can run, root first.
         choice: How container commands run.
-        shown: What they see besides the system.
+        shown: Paths that they see besides the system.
     """
     components = list(components)
-    found = [pair for component in components for pair in _imported(component, pipeline)]
+    found = [pair for component in components for pair in _imported_uris(component, pipeline)]
     found += [pair for component in components for pair in _constants(component, pipeline)]
     for component in components:
         container = pipeline.executors.get(component.executor)
         if isinstance(container, Container) and runs_own_command(container):
             words = (*container.command, *container.args, *container.env.values())
             found += [(container.path, text) for text in texts_in([*words, *(w.partition("=")[2] for w in words)])]
-    return [f"{where}: {path} is on this machine, {_ADVICE}" for where, path in _hidden(found, choice, shown)]
+    return [f"{where}: {path} is on this machine, {_ADVICE}" for where, path in _hidden_paths(found, choice, shown)]
 
 
-def _hidden(found: Iterable[tuple[str, str]], choice: Choice, shown: Iterable[Path]) -> Iterator[tuple[str, str]]:
+def _hidden_paths(found: Iterable[tuple[str, str]], choice: Choice, shown: Iterable[Path]) -> Iterator[tuple[str, str]]:
     """Yield the paths that exist here and are not in the sandbox. It is only tried when there is a path."""
     for where, path in dict.fromkeys(found):
         # Folders at the top, such as /tmp, are in the sandbox, and empty.
@@ -49,7 +49,7 @@ def _hidden(found: Iterable[tuple[str, str]], choice: Choice, shown: Iterable[Pa
             yield where, path
 
 
-def _imported(component: Component, pipeline: Pipeline) -> Iterator[tuple[str, str]]:
+def _imported_uris(component: Component, pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     """Yield the literal URIs of a dag's importers whose artifacts reach a container command."""
     tasks: Mapping[str, TaskSpec] = component.dag.tasks if component.dag else {}
     for task in tasks.values():

@@ -1,6 +1,6 @@
 """Custom and tuning jobs, deployments and batch predictions, checked as far as they are known.
 
-What depends on the run itself is checked when the job starts.
+Values that depend on the run itself are checked when the job starts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ from accelerators.pipeline.payload import Payload, build
 from accelerators.rules import prediction
 from accelerators.rules.rules import check_job, check_spec
 from localvertex.errors import TaskFailed
-from localvertex.executors.custom_job import CustomJobExecutor, launched
+from localvertex.executors.custom_job import CustomJobExecutor, launcher_job
 from localvertex.executors.google_cloud.batch_predict import BatchPredictExecutor
 from localvertex.executors.google_cloud.model_deploy import ModelDeployExecutor
 from localvertex.executors.google_cloud.tuning_job import TuningJobExecutor
@@ -81,7 +81,7 @@ def _of_custom_job(
         return
     _forget_planned(payload)
     try:
-        job = launched(payload.job, step.container)
+        job = launcher_job(payload.job, step.container)
     except TaskFailed as error:
         yield f"{step.path}: {error}"
         return

@@ -12,7 +12,7 @@ from localvertex.values.placeholders import unknown_placeholders
 from localvertex_base.compiled import platforms
 from localvertex_base.compiled.spec import Component, Container, Dag, Pipeline, TaskSpec
 from localvertex_base.userinput.parameters import ParameterType
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 
 _MAX_TASKS = 10_000
 
@@ -44,7 +44,7 @@ def _reference_refusals(pipeline: Pipeline) -> list[str]:
         tasks = component.dag.tasks.values() if component.dag else []
         graph[component.name] = [task.component for task in tasks]
         reasons += [
-            f"{task.path}: there is no component {quoted(task.component, 120)}"
+            f"{task.path}: there is no component {quote(task.component, 120)}"
             for task in tasks
             if task.component not in pipeline.components
         ]
@@ -103,7 +103,7 @@ def _dag_refusals(component: Component, dag: Dag, pipeline: Pipeline) -> list[st
     known = {name: pipeline.components.get(task.component) for name, task in dag.tasks.items()}
     for task in dag.tasks.values():
         missing = [name for name in task.dependencies if name not in dag.tasks]
-        reasons += [f"{task.path}: depends on {quoted(name, 120)}, which is not a task of this dag" for name in missing]
+        reasons += [f"{task.path}: depends on {quote(name, 120)}, which is not a task of this dag" for name in missing]
         reasons += _source_refusals(task, component, known) + _expression_refusals(task)
         reasons += _loop_refusals(task, known[task.name])
         if (used := known[task.name]) is not None:
@@ -118,7 +118,7 @@ def _dag_refusals(component: Component, dag: Dag, pipeline: Pipeline) -> list[st
                 )
                 if not declared or source.key not in declared:
                     path = f"{component.path}.dag.outputs.{kind.lower()}.{name}"
-                    reasons.append(f"{path}: {quoted(source.producer, 120)} has no output {quoted(source.key, 120)}")
+                    reasons.append(f"{path}: {quote(source.producer, 120)} has no output {quote(source.key, 120)}")
     return reasons
 
 
@@ -133,10 +133,10 @@ def _source_refusals(task: TaskSpec, parent: Component, known: dict[str, Compone
         for name, source in sources.items():
             path = f"{task.path}.inputs.{name}"
             if source.input is not None and source.input not in getattr(parent, inputs):
-                reasons.append(f"{path}: the surrounding dag has no input {quoted(source.input, 120)}")
+                reasons.append(f"{path}: the surrounding dag has no input {quote(source.input, 120)}")
             producer = known.get(source.producer or "")
             if source.producer is not None and producer and source.output not in getattr(producer, outputs):
-                reasons.append(f"{path}: {quoted(source.producer, 120)} has no output {quoted(source.output, 120)}")
+                reasons.append(f"{path}: {quote(source.producer, 120)} has no output {quote(source.output, 120)}")
     return reasons
 
 
@@ -147,14 +147,14 @@ def _expression_refusals(task: TaskSpec) -> list[str]:
         if task.condition:
             conditions.check_condition(task.condition, set(task.parameters))
     except conditions.ConditionError as error:
-        reasons.append(f"{task.path}.triggerPolicy.condition: {quoted(task.condition, 300)} {error}")
+        reasons.append(f"{task.path}.triggerPolicy.condition: {quote(task.condition, 300)} {error}")
     for name, source in task.parameters.items():
         path = f"{task.path}.inputs.parameters.{name}"
         try:
             if source.selector:
                 conditions.check_selector(source.selector)
         except conditions.ConditionError as error:
-            reasons.append(f"{path}.parameterExpressionSelector: {quoted(source.selector, 300)} {error}")
+            reasons.append(f"{path}.parameterExpressionSelector: {quote(source.selector, 300)} {error}")
         reasons += [f"{path}: the placeholder {text} is unknown" for text in _placeholders_in(source.constant)]
     return reasons
 
@@ -167,13 +167,13 @@ def _loop_refusals(task: TaskSpec, component: Component | None) -> list[str]:
     reasons = []
     if loop.item_input not in {**component.input_parameters, **component.input_artifacts}:
         reasons.append(
-            f"{task.path}: the loop's item {quoted(loop.item_input, 120)} is not an input of {component.name!r}"
+            f"{task.path}: the loop's item {quote(loop.item_input, 120)} is not an input of {component.name!r}"
         )
     missing_parameter = loop.input_parameter is not None and loop.input_parameter not in task.parameters
     missing_artifact = loop.input_artifact is not None and loop.input_artifact not in task.artifacts
     if missing_parameter or missing_artifact:
         reasons.append(
-            f"{task.path}: the loop's items {quoted(loop.input_parameter or loop.input_artifact, 120)} are not an input"
+            f"{task.path}: the loop's items {quote(loop.input_parameter or loop.input_artifact, 120)} are not an input"
         )
     return reasons
 
@@ -184,7 +184,7 @@ def _step_refusals(component: Component, pipeline: Pipeline) -> list[str]:
     if executor is None:
         if any(text.startswith(f"deploymentSpec.executors.{component.executor}:") for text in pipeline.unsupported):
             return []
-        return [f"{component.path}: there is no executor {quoted(component.executor, 120)}"]
+        return [f"{component.path}: there is no executor {quote(component.executor, 120)}"]
     runner = find_executor(executor)
     if runner is None:
         return [f"{executor.path}: no executor can run this locally"]

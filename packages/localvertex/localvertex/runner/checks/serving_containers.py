@@ -23,7 +23,7 @@ def refusals(pipeline: Pipeline, components: Iterable[Component], choice: Choice
         UserError: The engine that the user has named cannot be used.
     """
     reasons = []
-    for importer in _served(pipeline, components):
+    for importer in _served_importers(pipeline, components):
         spec = importer.metadata.get("containerSpec")
         if isinstance(spec, dict) and isinstance(spec.get("command", []), list):
             try:
@@ -35,7 +35,7 @@ def refusals(pipeline: Pipeline, components: Iterable[Component], choice: Choice
     return reasons
 
 
-def _served(pipeline: Pipeline, components: Iterable[Component]) -> Iterator[Importer]:
+def _served_importers(pipeline: Pipeline, components: Iterable[Component]) -> Iterator[Importer]:
     """Yield the importers whose model is deployed, or gets a batch prediction."""
     for dag in [each.dag for each in components if each.dag]:
         for task in dag.tasks.values():

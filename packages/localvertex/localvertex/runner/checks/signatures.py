@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from localvertex.values.placeholders import named
+from localvertex.values.placeholders import references
 from localvertex_base.compiled.payload import PLACEHOLDER
 from localvertex_base.compiled.spec import Component, Container, Importer, Pipeline, TaskSpec
 from localvertex_base.userinput.parameters import ParameterSpec, convert
-from localvertex_base.userinput.spelling import quoted
+from localvertex_base.userinput.spelling import quote
 
 _MAX_RETRIES = 1_000
 """Maximum retries of a step; with more, a step that never succeeds would repeat for hours."""
@@ -22,13 +22,13 @@ def of_task(task: TaskSpec, component: Component) -> list[str]:
         path = f"{task.path}.retryPolicy.maxRetryCount"
         reasons.append(f"{path}: {task.retry.max_retries} retries; at most {_MAX_RETRIES} can run locally")
     if _NUL in task.display_name:
-        reasons.append(f"{task.path}.taskInfo.name: {quoted(task.display_name)} contains a NUL character; remove it")
+        reasons.append(f"{task.path}.taskInfo.name: {quote(task.display_name)} contains a NUL character; remove it")
     if component.dag is None and task.iterator is None:
-        reasons += _missing(task, component)
+        reasons += _missing_inputs(task, component)
     return reasons
 
 
-def _missing(task: TaskSpec, component: Component) -> Iterator[str]:
+def _missing_inputs(task: TaskSpec, component: Component) -> Iterator[str]:
     """Yield the inputs of a step that the task does not set; a dag may lack those that none of its steps needs."""
     for name, declared in component.input_parameters.items():
         source = task.parameters.get(name)
@@ -62,7 +62,7 @@ def of_step(component: Component, executor: Container | Importer) -> list[str]:
 def _problem(value: Any, declared: ParameterSpec) -> str:
     """Return why a value in the file cannot be an input; empty if it can, or if only the run can decide."""
     if has_nul(value):
-        return f"{quoted(value)} contains a NUL character, which no program can receive; remove it"
+        return f"{quote(value)} contains a NUL character, which no program can receive; remove it"
     if PLACEHOLDER.search(str(value)):
         return ""
     try:
@@ -70,7 +70,7 @@ def _problem(value: Any, declared: ParameterSpec) -> str:
     except ValueError as error:
         return f"expected {declared.type}, {error}"
     if declared.literals and converted not in declared.literals:
-        return f"expected one of {', '.join(map(str, declared.literals))}, found {quoted(converted)}"
+        return f"expected one of {', '.join(map(str, declared.literals))}, found {quote(converted)}"
     return ""
 
 
@@ -87,16 +87,16 @@ def _words(component: Component, container: Container) -> Iterator[str]:
         path = f"{container.path}.{field}"
         for word in words:
             if _NUL in word:
-                yield f"{path}: {quoted(word)} contains a NUL character, which no program can receive; remove it"
-            for side, kind, name in named(word):
+                yield f"{path}: {quote(word)} contains a NUL character, which no program can receive; remove it"
+            for side, kind, name in references(word):
                 declared = getattr(component, f"{side.removesuffix('s')}_{kind}")
                 if name not in declared:
                     yield f"{path}: there is a placeholder for {name!r}, which is not among the step's {side} ({kind})"
     for name in container.env:
         if not name or set(name) & {"=", _NUL}:
-            yield f"{container.path}.env: {quoted(name)} is not a valid variable name; expected no '=' and no NUL"
+            yield f"{container.path}.env: {quote(name)} is not a valid variable name; expected no '=' and no NUL"
 
 
 def of_pipeline(pipeline: Pipeline) -> list[str]:
     """Return one reason for each name of the pipeline that cannot be displayed."""
-    return [f"pipelineInfo.name: {quoted(pipeline.name)} contains a NUL character; remove it"] * (_NUL in pipeline.name)
+    return [f"pipelineInfo.name: {quote(pipeline.name)} contains a NUL character; remove it"] * (_NUL in pipeline.name)

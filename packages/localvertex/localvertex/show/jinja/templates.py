@@ -1,4 +1,4 @@
-"""The templates of all pages. What a run contains is not trusted: every value is escaped when it is printed."""
+"""The templates of all pages. The content of a run is not trusted: every value is escaped."""
 
 import base64
 import hashlib
@@ -45,12 +45,12 @@ def visible(value: Any) -> Any:
     return value
 
 
-def wrapped(text: str) -> Markup:
+def _breakable(text: str) -> Markup:
     """Return an id or a path that may be broken after its separators."""
     return Markup("<wbr>").join(_AFTER_SEPARATOR.split(visible(str(text))))
 
 
-def shown(value: Any) -> str:
+def as_text(value: Any) -> str:
     """Return a value of a record as text: a text as it is, all else as JSON, and only the beginning of a long one."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     left = len(text) - _MAX_CHARACTERS
@@ -75,7 +75,7 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"wrapped": wrapped, "shown": shown, "file": _file_link}
+    environment.filters |= {"wrapped": _breakable, "shown": as_text, "file": _file_link}
     environment.globals["policy"] = policy()
     return environment
 

@@ -84,7 +84,7 @@ class Artifacts:
         if view.kind == "system.Markdown":
             text = self._text(view.uri, _MAX_MARKDOWN_BYTES)
             return replace(view, markdown=None if text is None else markdown(text))
-        return _classified(view, self.most_classes) if view.kind == "system.ClassificationMetrics" else view
+        return _classification_view(view, self.most_classes) if view.kind == "system.ClassificationMetrics" else view
 
     def _add_frame(self, view: View, step: str) -> str:
         text = self._text(view.uri, _MAX_TEXT_BYTES)
@@ -106,7 +106,7 @@ class Artifacts:
             return None
 
 
-def _classified(view: View, most_classes: int) -> View:
+def _classification_view(view: View, most_classes: int) -> View:
     """Return a view of ClassificationMetrics with its drawings instead of their numbers."""
     matrix = classification.matrix(view.metadata.get("confusionMatrix"), most_classes)
     roc = classification.roc(view.metadata.get("confidenceMetrics"))

@@ -1,4 +1,4 @@
-"""A box of the graph: what it says, and a width that stays the same whatever state it comes to."""
+"""A box of the graph: its text, and a width that is the same in every state."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +38,7 @@ class Box:
     label: str = ""
     """State, number of iterations and duration as text."""
     note: str = ""
-    """What else is to know about it, whatever its state."""
+    """Further facts, independent of its state."""
     target: str = ""
     """Id of the page's part about this task; empty if there is none."""
     is_open: bool = False
@@ -60,7 +60,7 @@ class Box:
         return {name: getattr(self, name) for name in names} | places | inner
 
 
-def shortened(title: str) -> str:
+def shorten(title: str) -> str:
     """Return as much of a title as fits into a box."""
     room = _MAX_UNITS
     for index, character in enumerate(title):

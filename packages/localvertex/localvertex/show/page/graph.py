@@ -43,7 +43,7 @@ def draw(
     Nothing but the pipeline and `closed` decides the positions, so the boxes of a run stay where they are.
 
     Args:
-        pipeline: What is drawn; it has no circles.
+        pipeline: Pipeline to draw; it has no circles.
         tasks: The entries of the record; None for a pipeline that has not run, whose boxes have no states.
         shown: Indexes of the tasks that the page shows.
         closed: Ids of the groups to be drawn without their tasks.
@@ -94,7 +94,7 @@ class _Drawer:
                     self._targets.setdefault(path, f"task-{index}")
 
     def group(self, box: Box, dag: Dag, path: _Path, depth: int, *, is_in_loop: bool = False) -> Box:
-        """Return the box with those of a dag inside."""
+        """Return the box with the boxes of a dag inside."""
         inner = {name: self._box(task, (*path, name), depth, box.state, is_in_loop) for name, task in dag.tasks.items()}
         needs = {name: {each for each in task.dependencies if each in inner} for name, task in dag.tasks.items()}
         drawing = layout.arrange({name: (each.width, each.height) for name, each in inner.items()}, needs)
@@ -113,7 +113,7 @@ class _Drawer:
     def _box(self, task: TaskSpec, path: _Path, depth: int, outer: str, is_in_loop: bool) -> Box:
         """Return the box of a task."""
         name, kind = task.display_name or task.name, self._kind(task)
-        title, note = kinds.shortened(name), "also after a failure" if task.runs_after_failure else ""
+        title, note = kinds.shorten(name), "also after a failure" if task.runs_after_failure else ""
         state, label = self._state(path, outer)
         box_id = "/".join(path)
         dag = _dag(self._pipeline, task) if depth > 1 and box_id not in self._closed else None

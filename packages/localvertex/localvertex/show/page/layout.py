@@ -55,7 +55,7 @@ def arrange(sizes: Mapping[str, Size], needs: Mapping[str, set[str]]) -> Drawing
     Raises:
         TooManyLines: A drawing would be too large for a page.
     """
-    edges = _reduced(needs)
+    edges = _reduce(needs)
     if sum(map(len, edges.values())) > _MAX_LINES:
         raise TooManyLines
     rows = _rows(sizes, edges)
@@ -63,10 +63,10 @@ def arrange(sizes: Mapping[str, Size], needs: Mapping[str, set[str]]) -> Drawing
     layers, neighbours = _layers(rows, ways)
     _order(layers, neighbours)
     centres = _centres(layers, neighbours, {name: width for name, (width, _) in sizes.items()})
-    return _drawn(sizes, layers, ways, centres, rows)
+    return _to_drawing(sizes, layers, ways, centres, rows)
 
 
-def _reduced(needs: Mapping[str, set[str]]) -> dict[str, set[str]]:
+def _reduce(needs: Mapping[str, set[str]]) -> dict[str, set[str]]:
     """Return the edges without redundant ones, each name after its dependencies."""
     before: dict[str, set[str]] = {}
     edges = {}
@@ -172,7 +172,7 @@ def _mean(values: list[float], default: float) -> float:
     return sum(values) / len(values) if values else default
 
 
-def _drawn(
+def _to_drawing(
     sizes: Mapping[str, Size],
     layers: list[list[_Item]],
     ways: list[list[_Item]],

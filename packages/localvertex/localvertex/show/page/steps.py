@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from localvertex.show.jinja.templates import shown
+from localvertex.show.jinja.templates import as_text
 from localvertex.show.page.artifacts import Artifacts, View
 from localvertex.store import record
 from localvertex.store.steps import logs as step_logs
@@ -38,7 +38,7 @@ class Row:
     task: dict[str, Any]
     """Its entry in the record."""
     item: dict[str, Any]
-    """What distinguishes this iteration of a loop: parameters by name, and URIs of artifacts."""
+    """Distinction of this iteration of a loop: parameters by name, and URIs of artifacts."""
     left: float
     """Start on the timeline, in percent of the run."""
     width: float
@@ -48,13 +48,13 @@ class Row:
     """Paths of its logs, relative to the page, by their names in the folder of the step."""
     rows: list["Row"]
     more: str
-    """What the rows leave out; empty if nothing."""
+    """Note on omitted rows; empty if there are none."""
     is_open: bool
 
     @property
     def has_long_item(self) -> bool:
         """Return whether the item is too long for the row's line."""
-        return any(len(shown(value)) > _MAX_ITEM for value in self.item.values())
+        return any(len(as_text(value)) > _MAX_ITEM for value in self.item.values())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,1 +1,1 @@
-"""What a user sees on a terminal of any width: the live view, the list of runs, and the command that resumes."""
+"""Output for a terminal of any width: the live view, the list of runs, and the command that resumes."""

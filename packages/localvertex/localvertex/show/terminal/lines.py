@@ -13,26 +13,26 @@ class Lines(Display):
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
 
-    def started(self, run_dir: Path, root: Task) -> None:
+    def on_start(self, run_dir: Path, root: Task) -> None:
         """Print where the run's files are."""
-        self._write(opening(run_dir, root))
+        self._write(opening_line(run_dir, root))
 
-    def changed(self, task: Task) -> None:
+    def on_change(self, task: Task) -> None:
         """Print a line for a step; for a dag only when it was not triggered or failed itself."""
         is_worth_a_line = task.is_step or task.state is State.NOT_TRIGGERED or (task.error and not task.children)
         if is_worth_a_line and task.path:
             self._write(f"{task.title}: {describe(task)}")
 
-    def warned(self, text: str) -> None:
+    def on_warning(self, text: str) -> None:
         """Print one line."""
         self._write(f"warning: {text}")
 
-    def reported(self, text: str) -> None:
+    def on_report(self, text: str) -> None:
         """Print one line."""
         self._write(text)
 
 
-def opening(run_dir: Path, root: Task) -> str:
+def opening_line(run_dir: Path, root: Task) -> str:
     """Return the first line about a run: its id and its folder, and whether it was started before."""
     return f"{'resuming ' if root.started_at else ''}run {run_dir.name} in {run_dir}"
 

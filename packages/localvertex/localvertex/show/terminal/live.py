@@ -14,8 +14,8 @@ from rich.text import Text
 
 from localvertex.processes import logs
 from localvertex.runner.display import Display
-from localvertex.show.terminal.lines import describe, opening
-from localvertex.show.terminal.rows import aligned, between_words
+from localvertex.show.terminal.lines import describe, opening_line
+from localvertex.show.terminal.rows import align, between_words
 from localvertex.show.terminal.summary import state_text
 from localvertex.store.task import State, Task
 
@@ -38,27 +38,27 @@ class Live(Display):
         self._live = RichLive(console=self._console, auto_refresh=False, transient=True)
         self._thread = threading.Thread(target=self._keep_drawing, name="live view", daemon=True)
 
-    def started(self, run_dir: Path, root: Task) -> None:
+    def on_start(self, run_dir: Path, root: Task) -> None:
         """Start drawing."""
         self._root = root
-        self._print(Text(opening(run_dir, root)))
+        self._print(Text(opening_line(run_dir, root)))
         self._live.start()
         self._thread.start()
 
-    def changed(self, task: Task) -> None:
+    def on_change(self, task: Task) -> None:
         """Print a finished step above the running ones, where it stays on the screen."""
         if task.state.is_final and task.is_step and task.path:
             self._print(Text(f"{task.title}: {describe(task)}"))
 
-    def warned(self, text: str) -> None:
+    def on_warning(self, text: str) -> None:
         """Print it above the steps."""
         self._print(Text(between_words(f"warning: {text}", self._console.width), style="yellow"))
 
-    def reported(self, text: str) -> None:
+    def on_report(self, text: str) -> None:
         """Print it above the steps."""
         self._print(Text(between_words(text, self._console.width)))
 
-    def ended(self, record: dict[str, Any]) -> None:
+    def on_end(self, record: dict[str, Any]) -> None:
         """Stop drawing; the summary follows."""
         self._has_ended.set()
         if self._thread.is_alive():
@@ -116,11 +116,11 @@ class Steps:
 
     def __init__(self, root: Task | None, width: int, height: int, news: _News) -> None:
         self._width, self._news = width, news
-        steps = [task for task in _unfinished(root) if task.is_step] if root else []
+        steps = [task for task in _unfinished_tasks(root) if task.is_step] if root else []
         shown = [task for task in steps if task.state is State.RUNNING or task.note]
         self.lines: list[Text] = []
         heads = [(Text(each.title), state_text(each.state), Text(_seconds(each))) for each in shown]
-        for number, (task, head) in enumerate(zip(shown, aligned(heads, width=width, right=2), strict=True)):
+        for number, (task, head) in enumerate(zip(shown, align(heads, width=width, right=2), strict=True)):
             block = [*head, *self._below(task)]
             if len(self.lines) + len(block) + 2 > height:
                 left = f"{len(shown) - number}{' more' if number else ''} steps"
@@ -129,7 +129,7 @@ class Steps:
             self.lines += block
         waiting = [task.title for task in steps if task not in shown]
         if waiting:
-            self.lines.append(Text(_waiting(waiting, width), style="dim"))
+            self.lines.append(Text(_waiting_line(waiting, width), style="dim"))
 
     def _below(self, task: Task) -> list[Text]:
         """Return the lines of one step: its training or its last log line, and its replicas."""
@@ -139,7 +139,7 @@ class Steps:
         if not replicas:
             return [self._line(text) for text in [self._news.of(task.log)] if text]
         trained = max(replicas, key=lambda each: bool(each["num_steps"]))
-        lines = self._training(trained) if trained["num_steps"] else []
+        lines = self._training_bar(trained) if trained["num_steps"] else []
         is_plain = len(replicas) == 1 and replicas[0]["num_starts"] < 2
         for each in replicas:
             news = "" if each["num_steps"] else self._news.of(task.folder / f"{each['name']}.log")
@@ -149,7 +149,7 @@ class Steps:
                 lines.append(self._line(f"{each['name']}: {replica_state(each)}{f': {news}' if news else ''}"))
         return lines
 
-    def _training(self, replica: dict[str, Any]) -> list[Text]:
+    def _training_bar(self, replica: dict[str, Any]) -> list[Text]:
         """Return a bar with step and time left, and the latest figures."""
         step, num_steps = replica["step"], replica["num_steps"]
         text = f"step {step} of {num_steps}"
@@ -179,10 +179,10 @@ class Steps:
         return line
 
 
-def _unfinished(task: Task) -> list[Task]:
+def _unfinished_tasks(task: Task) -> list[Task]:
     """Return the tasks of a dag that have not ended; in an ended dag there are none."""
     open_tasks = [child for child in task.children.values() if not child.state.is_final]
-    return [each for child in open_tasks for each in (child, *_unfinished(child))]
+    return [each for child in open_tasks for each in (child, *_unfinished_tasks(child))]
 
 
 def _seconds(task: Task) -> str:
@@ -199,7 +199,7 @@ def _duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def _waiting(titles: list[str], width: int) -> str:
+def _waiting_line(titles: list[str], width: int) -> str:
     """Return one line with as many waiting steps as fit."""
     text = f"PENDING: {titles[0]}"
     for number, title in enumerate(titles[1:], start=1):

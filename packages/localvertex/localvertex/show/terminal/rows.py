@@ -11,7 +11,7 @@ _GAP = "  "
 Row = Sequence[Text]
 
 
-def aligned(rows: Sequence[Row], *, width: int | None, right: int = -1) -> list[list[Text]]:
+def align(rows: Sequence[Row], *, width: int | None, right: int = -1) -> list[list[Text]]:
     """Return the lines of each row of a table: one, or two if its first cell is too long.
 
     Args:
@@ -28,7 +28,7 @@ def aligned(rows: Sequence[Row], *, width: int | None, right: int = -1) -> list[
     for row in rows:
         above = [row[0]] if cell_len(row[0].plain) > widths[0] else []
         cells = [Text() if above else row[0], *row[1:]]
-        line = Text(_GAP).join(_padded(cell, widths[column], column == right) for column, cell in enumerate(cells))
+        line = Text(_GAP).join(_pad(cell, widths[column], column == right) for column, cell in enumerate(cells))
         line.rstrip()
         lines.append([*above, line])
     return lines
@@ -44,7 +44,7 @@ def num_fitting(rows: Sequence[Row], *, width: int | None) -> int:
     return len(rows[0])
 
 
-def wrapped(cells: Sequence[str], *, width: int | None) -> list[Text]:
+def wrap(cells: Sequence[str], *, width: int | None) -> list[Text]:
     """Return cells as indented lines, broken only between cells."""
     lines: list[str] = []
     for cell in filter(None, cells):
@@ -63,6 +63,6 @@ def between_words(text: str, width: int | None) -> str:
     return "\n".join(lines)
 
 
-def _padded(cell: Text, size: int, at_the_right: bool) -> Text:
+def _pad(cell: Text, size: int, at_the_right: bool) -> Text:
     padding = " " * max(0, size - cell_len(cell.plain))
     return Text(padding) + cell if at_the_right else cell + Text(padding)

@@ -7,7 +7,7 @@ from typing import Any
 from rich.text import Text
 
 from localvertex.show import results
-from localvertex.show.terminal.rows import aligned, num_fitting, wrapped
+from localvertex.show.terminal.rows import align, num_fitting, wrap
 from localvertex.show.terminal.summary import console, seconds_of, state_text
 
 _COLUMNS = ("run", "state", "seconds", "result", "started", "pipeline")
@@ -20,20 +20,20 @@ _MAX_VALUE = 60
 
 
 def show(records: list[dict[str, Any]]) -> None:
-    """Print the runs, each with its main metric and the parameters that differ from those of the others."""
+    """Print the runs, each with its main metric and the parameters that differ between them."""
     out = console()
     width = out.size.width if out.is_terminal else None
-    parameters = _differing(records)
+    parameters = _different_parameters(records)
     rows = [tuple(map(Text, _COLUMNS)), *map(_cells, records)]
     num_shown = max(_MIN_COLUMNS, num_fitting(rows, width=width))
-    blocks = aligned([row[:num_shown] for row in rows], width=width, right=_SECONDS)
+    blocks = align([row[:num_shown] for row in rows], width=width, right=_SECONDS)
     for row, block, given in zip(rows, blocks, [[], *parameters], strict=True):
         rest = [cell.plain for cell in row[num_shown:]] if row is not rows[0] else []
         line = block[-1] + Text("  ".join(["", *given]))
         if num_shown == len(_COLUMNS) and (width is None or line.cell_len <= width):
             block[-1] = line
         else:
-            block += wrapped([*rest, *given], width=width)
+            block += wrap([*rest, *given], width=width)
         for line in block:
             out.print(line)
 
@@ -51,7 +51,7 @@ def _cells(content: dict[str, Any]) -> tuple[Text, ...]:
     )
 
 
-def _differing(records: list[dict[str, Any]]) -> list[list[str]]:
+def _different_parameters(records: list[dict[str, Any]]) -> list[list[str]]:
     """Return for each run the parameters, as `name=value`, that differ between the listed runs of its pipeline."""
     values: dict[tuple[str, str], set[str]] = defaultdict(set)
     for content in records:
@@ -59,7 +59,7 @@ def _differing(records: list[dict[str, Any]]) -> list[list[str]]:
             values[content["pipeline_name"], name].add(_text(value))
     return [
         [
-            f"{name}={_shortened(_text(value))}"
+            f"{name}={_shorten(_text(value))}"
             for name, value in content.get("parameters", {}).items()
             if len(values[content["pipeline_name"], name]) > 1
         ]
@@ -71,6 +71,6 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _MAX_VALUE else f"{text[: _MAX_VALUE - 3]}..."

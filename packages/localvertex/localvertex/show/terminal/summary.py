@@ -11,7 +11,7 @@ from rich.text import Text
 
 from localvertex.show import results
 from localvertex.show.job_report import sentences
-from localvertex.show.terminal.rows import aligned, between_words
+from localvertex.show.terminal.rows import align, between_words
 from localvertex.store import record, registry
 from localvertex.store.steps import failure
 from localvertex.store.task import State
@@ -67,7 +67,7 @@ def show(content: dict[str, Any]) -> None:
         out.print(Text(between_words(text, width), style="yellow"))
     if (same := results.nothing_new(content)) is not None:
         out.print(same.sentence, markup=False)
-    out.print(Text(_ending(content), style=_COLOURS[State(content["state"])]))
+    out.print(Text(_end_sentence(content), style=_COLOURS[State(content["state"])]))
     if (run_dir / record.PAGE).is_file():
         out.print(f"report: {run_dir / record.PAGE}", markup=False)
 
@@ -80,7 +80,7 @@ def seconds_of(content: dict[str, Any]) -> float:
     return float(content["seconds"])
 
 
-def _ending(content: dict[str, Any]) -> str:
+def _end_sentence(content: dict[str, Any]) -> str:
     """Return the sentence about the state of a run."""
     text = f"{content['run_id']}: {content['state']}"
     if content["state"] == State.RUNNING:
@@ -117,7 +117,7 @@ def _lines_of_steps(content: dict[str, Any], width: int | None) -> list[Text]:
         (Text(task["title"]), state_text(task["state"]), Text(f"{task['seconds']:.1f}" if task["start_time"] else ""))
         for task in tasks
     ]
-    blocks = aligned(rows, width=width, right=2)
+    blocks = align(rows, width=width, right=2)
     for task, block in zip(tasks, blocks[1:], strict=True):
         if note := _note(task, content):
             block[-1] += Text(f"  {note}", style="dim")

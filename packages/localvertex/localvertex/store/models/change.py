@@ -20,7 +20,7 @@ class Change:
     added: str = ""
     """The number of a version; until its folder exists, nothing has changed."""
     aliases: Sequence[str] = ()
-    """What the new version takes."""
+    """Aliases that the new version takes."""
     removed: Mapping[str, bool] = field(default_factory=dict)
     """The numbers of versions, and whether the registry made the copy of their files."""
 

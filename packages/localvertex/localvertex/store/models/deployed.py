@@ -1,4 +1,4 @@
-"""Which endpoints of the work directory a version is deployed to; such a version is not deleted."""
+"""Which endpoints of the work folder a version is deployed to; such a version is not deleted."""
 
 import json
 from pathlib import Path

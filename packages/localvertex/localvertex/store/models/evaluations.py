@@ -16,7 +16,7 @@ _FOLDER = "evaluations"
 _FILE = re.compile(r"[0-9]+\.json")
 
 _LEFT = re.compile(r"\.[0-9]+\.json\.[0-9a-f]{8}\.partial")
-"""What a killed process left; the registry's lock is held wherever it is removed."""
+"""Files that a killed process left; the registry's lock is held wherever it is removed."""
 
 
 def add(version: Path, content: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What the records of a model contain: its versions, their aliases in `aliases.json`, and their fields."""
+"""Read the records of a model: its versions, their aliases in `aliases.json`, and their fields."""
 
 import json
 import os
@@ -23,7 +23,7 @@ SOURCE = "source_uri"
 """The field of model.json with the URI that the files were copied from."""
 
 SHARED = "shared.json"
-"""A file next to the versions, with the fields that belong to the model; without it they are those of version 1."""
+"""A file next to the versions, with the fields that belong to the model; without it, version 1 has them."""
 
 _SHARED_FIELDS = ("display_name", "description", "labels")
 
@@ -31,7 +31,7 @@ NEWEST = "newest_version"
 """The field of shared.json with the highest number so far: as on Vertex AI, no number is given twice."""
 
 VERSION_LABELS = "version_labels"
-"""The field of model.json with the labels of this version only; without it those of the upload, except of version 1."""
+"""Field of model.json with the labels of this version only; default: the upload's labels, except of version 1."""
 
 UPLOADED_BY = "uploaded_by"
 """The field of model.json with the step that uploaded the version, by the unique number of its run."""
@@ -101,7 +101,7 @@ class ModelRecords:
             if not all(isinstance(each, str) for each in found.values()):
                 raise ValueError(f"{path} is damaged: expected the number of a version, as text, for each alias")
             is_added = bool(pending.added) and self._exists(pending.added)
-            every = merged(found, pending.added, pending.aliases) if is_added else found
+            every = merge_aliases(found, pending.added, pending.aliases) if is_added else found
             kept = {name: each for name, each in every.items() if each not in pending.removed and self._exists(each)}
             # A version can be removed between the two readings, after its aliases have moved to another one.
             if len(kept) == len(every) or found == (object_in(path) if path.is_file() else {}):
@@ -144,7 +144,7 @@ class ModelRecords:
         """
         own, shared = object_in(self.folder / number / MODEL), self.shared
         if SOURCE in own:
-            # The work directory may have been moved or copied since.
+            # The work folder may have been moved or copied since.
             own["artifact_uri"] = str(self.folder.absolute() / number / FILES)
         of_version = own.get(VERSION_LABELS, {} if number == "1" else own.get("labels"))
         labels = {**_labels(shared.pop("labels", {})), **_labels(of_version)}
@@ -168,7 +168,7 @@ def check_alias(alias: str) -> None:
         raise ValueError(f"version alias {alias[:140]!r}: expected lower-case letters, digits and '-', a letter first")
 
 
-def merged(assigned: dict[str, str], number: str, aliases: Sequence[str]) -> dict[str, str]:
+def merge_aliases(assigned: dict[str, str], number: str, aliases: Sequence[str]) -> dict[str, str]:
     """Return the aliases after a version took some and lost those with a leading '-'.
 
     As in the service, an alias that is both given and removed stays where it is.

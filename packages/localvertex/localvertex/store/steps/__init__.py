@@ -1,1 +1,1 @@
-"""What is known of the steps of runs on disk: their folders, logs and results, to show or to use again."""
+"""The steps of runs on disk: their folders, logs and results, to show or to use again."""

@@ -37,7 +37,7 @@ def key_of(
     Args:
         pipeline_name: Name of its pipeline.
         component: Its signature.
-        container: What it runs.
+        container: Its container.
         inputs: Its inputs, as its program receives them.
         own_key: The author's key, from `set_caching_options(cache_key=...)`.
         buckets: Where gs:// is.
@@ -76,7 +76,7 @@ def look_up(work_dir: Path, key: str, buckets: Buckets, secrets: Secrets, warn: 
         warn(f"the record {path} of the step cache is damaged; the step runs again ({error})")
         return None
     try:
-        content = secrets.restored(whole, key)
+        content = secrets.restore(whole, key)
     except ValueError:
         return None
     values = Values(parameters=content["parameters"], artifacts=content["artifacts"])
@@ -96,7 +96,7 @@ def keep(work_dir: Path, key: str, outputs: Values, origin: str, secrets: Secret
     path = _entry(work_dir, key)
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {"origin": origin, "parameters": outputs.parameters, "artifacts": outputs.artifacts}
-    _write(path, secrets.hashed(content, key))
+    _write(path, secrets.hash_secrets(content, key))
 
 
 def remove_secrets(work_dir: Path, run_id: str, secrets: Secrets) -> None:
@@ -107,7 +107,7 @@ def remove_secrets(work_dir: Path, run_id: str, secrets: Secrets) -> None:
         except ValueError:
             continue  # damaged since an earlier run
         is_own = content["origin"].startswith(f"{run_id}/")
-        if is_own and (hashed := secrets.hashed(content, path.stem)) != content:
+        if is_own and (hashed := secrets.hash_secrets(content, path.stem)) != content:
             _write(path, hashed)
 
 

@@ -14,7 +14,7 @@ from localvertex.store.task import State, Task
 _NUM_LOG_LINES = 20
 
 _ROUTINE = re.compile(r"\[KFP Executor [^\]]* INFO\]: ")
-"""What kfp reports of every step; it explains no failure."""
+"""Line that kfp reports for every step; it explains no failure."""
 
 
 def of_run(root: Task) -> dict[str, str | None]:
@@ -51,7 +51,7 @@ def log_of(content: dict[str, Any], run_dir: Path) -> tuple[Path | None, list[st
 
 
 def _names(error: str, log: Path) -> bool:
-    """Return whether an error is that of the replica, or of the replica of a trial, with this log."""
+    """Return whether an error belongs to the replica, of a job or a trial, with this log."""
     replica = f"{log.stem}: "
     return error.startswith(replica) if len(log.parts) == 1 else f"trial {log.parent.name}: {replica}" in error
 

@@ -28,7 +28,7 @@ class FinishedSteps:
         return list(self._entries.values())
 
     def restore(self, task: Task, upstream: list[Task]) -> bool:
-        """Restore the state and outputs of a step that is to be started; return false when it has to run.
+        """Restore state and outputs of a step before it is started; return false when it has to run.
 
         It has to when a step before it runs again, as for an exit task after a failure that is now repaired, or when
         its inputs have changed.

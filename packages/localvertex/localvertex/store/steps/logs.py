@@ -1,4 +1,4 @@
-"""The logs of a step: its own, those of its custom job's replicas, and those of the trials of a tuning job."""
+"""The logs of a step, of its custom job's replicas, and of the trials of a tuning job."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ TRIALS = "trials"
 
 
 def of_replicas(folder: Path) -> list[Path]:
-    """Return the logs of the replicas of a custom job, and those of the trials by their numbers."""
+    """Return the logs of a custom job's replicas, and the trials' logs by number."""
     trials = [each for each in (folder / TRIALS).glob("*") if each.name.isdecimal()]
     folders = [folder, *sorted(trials, key=lambda each: int(each.name))]
     return [log for each in folders for log in sorted(each.glob("workerpool*.log")) if log.is_file()]

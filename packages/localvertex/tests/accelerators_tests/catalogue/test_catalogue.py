@@ -40,7 +40,7 @@ def test_tables_fit_together(seed_regions: list[str]) -> None:
     assert {machine for machine, _ in catalogue.counts} <= set(catalogue.machines)
     assert {accelerator for _, accelerator in catalogue.counts} <= set(catalogue.accelerators)
     for name, machine in catalogue.machines.items():
-        assert bool(catalogue.carried_by(name)) is (machine.kind in ("gpu-only", "gpu-optional")), name
+        assert bool(catalogue.accelerators_of(name)) is (machine.kind in ("gpu-only", "gpu-optional")), name
     for legacy in catalogue.legacy_machines.values():
         assert legacy.machine_type in catalogue.machines, legacy.name
     gpu_regions = {region for region, name in catalogue.legacy_regions if name.startswith("NVIDIA")}

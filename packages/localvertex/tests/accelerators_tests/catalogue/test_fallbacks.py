@@ -42,7 +42,7 @@ def test_only_retired_or_reserved_accelerators_are_replaced_at_once() -> None:
     catalogue = load_catalogue()
     replaced = set()
     for name in GPUS:
-        counts = [count for machine in catalogue.carriers(name) for count in catalogue.counts[machine, name]]
+        counts = [count for machine in catalogue.machines_with(name) for count in catalogue.counts[machine, name]]
         requirements = Requirements(accelerator_type=name, accelerator_count=min(counts, default=1), today=TODAY)
         first, *others = fallbacks(catalogue, requirements)
         assert len(others) == 11

@@ -1,4 +1,4 @@
-"""What the tests of legacy share: conversions and what their jobs and reports contain."""
+"""Shared by the tests of legacy: conversions, and the content of their jobs and reports."""
 
 import re
 import textwrap

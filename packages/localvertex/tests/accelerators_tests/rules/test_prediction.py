@@ -74,7 +74,7 @@ def test_the_tables_fit_together() -> None:
     assert {machine for machine, _ in catalogue.prediction_counts} <= set(catalogue.prediction_machines)
     assert {accelerator for _, accelerator in catalogue.prediction_counts} <= set(catalogue.accelerators)
     for name, machine in catalogue.prediction_machines.items():
-        carried = catalogue.for_prediction.carried_by(name)
+        carried = catalogue.for_prediction.accelerators_of(name)
         assert bool(carried) is (machine.kind in ("gpu-only", "gpu-optional")), name
     with (ROOT / "accelerators/catalogue/data/prediction_machine_types.csv").open(newline="") as file:
         assert all(row["source_date"] for row in csv.DictReader(file))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from localvertex_base.compiled.payload import decoded, expand, mentioned_inputs, pieces
+from localvertex_base.compiled.payload import decode, expand, mentioned_inputs, pieces
 from localvertex_base.userinput.errors import UserError
 
 POOLS = "{{$.inputs.parameters['pools']}}"
@@ -12,17 +12,17 @@ IF = '{"IfPresent": {"InputName": "parent", "Then": ["--parent", "x"], "Else": [
 
 def test_a_placeholder_outside_of_strings_becomes_a_string_of_its_own() -> None:
     template = f'{{"name": "a {NAME}", "quote": "\\"", "pools": {POOLS}, "list": [{POOLS}, 1]}}'
-    assert decoded(template) == {"name": f"a {NAME}", "quote": '"', "pools": POOLS, "list": [POOLS, 1]}
+    assert decode(template) == {"name": f"a {NAME}", "quote": '"', "pools": POOLS, "list": [POOLS, 1]}
 
 
 def test_line_feeds_in_strings_are_accepted_as_the_launchers_do() -> None:
-    assert decoded('{"a": "x\ny"}') == {"a": "x\ny"}
+    assert decode('{"a": "x\ny"}') == {"a": "x\ny"}
 
 
 @pytest.mark.parametrize("template", ["", "{", f"{{{POOLS}}}", '{"a": }'])
 def test_what_is_not_json_is_refused(template: str) -> None:
     with pytest.raises(ValueError, match="Expecting"):
-        decoded(template)
+        decode(template)
 
 
 def test_pieces_know_whether_a_placeholder_is_in_a_string() -> None:

@@ -29,7 +29,7 @@ def test_integers_become_what_protobuf_makes_of_them(number: int) -> None:
 )
 def test_a_warning_names_what_changes(value: Any, rounded: str) -> None:
     for each in (value, [1, value], {"a": {"b": value}}):
-        text = doubles.warning("parameter 'n'", each)
+        text = doubles.rounding_warning("parameter 'n'", each)
         assert rounded in text
         assert bool(text) == bool(rounded)
 
@@ -40,7 +40,7 @@ def test_a_number_beyond_all_doubles_is_refused_in_one_line(kind: ParameterType)
     with pytest.raises(ValueError, match="too large for a double"):
         convert(value, kind)
     with pytest.raises(UserError, match="parameter 'n' is"):
-        parameters.typed({"n": ParameterSpec(type=kind)}, {"n": value})
+        parameters.convert_all({"n": ParameterSpec(type=kind)}, {"n": value})
 
 
 @pytest.mark.parametrize("empty", [[], {}])
@@ -50,13 +50,13 @@ def test_an_empty_list_and_an_empty_object_stand_for_each_other(
 ) -> None:
     assert convert(empty, kind) == expected
     declared = {"n": ParameterSpec(type=kind)}
-    assert parameters.typed(declared, {"n": empty}) == {"n": expected}
-    assert parameters.given(declared, [f"n={empty}"]) == {"n": expected}
+    assert parameters.convert_all(declared, {"n": empty}) == {"n": expected}
+    assert parameters.read_given(declared, [f"n={empty}"]) == {"n": expected}
     with pytest.raises(UserError, match="expected"):
-        parameters.typed(declared, {"n": {"a": 1} if kind is ParameterType.LIST else [1]})
+        parameters.convert_all(declared, {"n": {"a": 1} if kind is ParameterType.LIST else [1]})
     for other in (ParameterType.STRING, ParameterType.NUMBER_INTEGER, ParameterType.BOOLEAN):
         with pytest.raises(UserError, match="expected"):
-            parameters.typed({"n": ParameterSpec(type=other)}, {"n": empty})
+            parameters.convert_all({"n": ParameterSpec(type=other)}, {"n": empty})
 
 
 def test_a_negative_zero_keeps_its_sign() -> None:

@@ -36,7 +36,7 @@ DECLARED = {
     ],
 )
 def test_an_option_is_read_by_the_declared_type(option: str, expected: object) -> None:
-    (value,) = parameters.given(DECLARED, [option]).values()
+    (value,) = parameters.read_given(DECLARED, [option]).values()
     assert value == expected
     assert type(value) is type(expected)
 
@@ -63,7 +63,7 @@ def test_an_option_is_read_by_the_declared_type(option: str, expected: object) -
 )
 def test_a_wrong_option_is_refused_in_one_line(option: str, message: str) -> None:
     with pytest.raises(UserError) as caught:
-        parameters.given(DECLARED, [option])
+        parameters.read_given(DECLARED, [option])
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -73,9 +73,9 @@ def test_files_give_json_or_yaml_values_and_options_override_them(tmp_path: Path
     (tmp_path / "v.yaml").write_text("count: 4\nnames:\n- a\n")
     (tmp_path / "empty.yaml").write_text("# nothing\n")
     for name in ("v.json", "v.yaml"):
-        assert parameters.given(DECLARED, [], tmp_path / name) == {"count": 4, "names": ["a"]}
-    assert parameters.given(DECLARED, ["count=5"], tmp_path / "v.yaml") == {"count": 5, "names": ["a"]}
-    assert parameters.given(DECLARED, [], tmp_path / "empty.yaml") == {}
+        assert parameters.read_given(DECLARED, [], tmp_path / name) == {"count": 4, "names": ["a"]}
+    assert parameters.read_given(DECLARED, ["count=5"], tmp_path / "v.yaml") == {"count": 5, "names": ["a"]}
+    assert parameters.read_given(DECLARED, [], tmp_path / "empty.yaml") == {}
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_files_give_json_or_yaml_values_and_options_override_them(tmp_path: Path
 def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "v.yaml").write_text(text)
     with pytest.raises(UserError) as caught:
-        parameters.given(DECLARED, [], tmp_path / "v.yaml")
+        parameters.read_given(DECLARED, [], tmp_path / "v.yaml")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -120,4 +120,4 @@ def test_a_value_outside_of_the_declared_literals_is_refused(value: str) -> None
 
 def test_a_value_that_no_file_can_hold_is_refused() -> None:
     with pytest.raises(UserError, match="expected STRUCT"):
-        parameters.typed(DECLARED, {"options": {"a": object()}})
+        parameters.convert_all(DECLARED, {"options": {"a": object()}})

@@ -47,7 +47,7 @@ def test_a_job_of_two_pools_ends_with_its_primary(server: Server, new_custom_job
     job._block_until_complete()
     assert job.state.name == "JOB_STATE_SUCCEEDED"
     words = log_of(server, job, "workerpool0-0")
-    # A bucket is a folder of the work directory.
+    # A bucket is a folder of the work folder.
     assert words.startswith(str(server.work_dir / "buckets" / "bucket" / "out" / "model"))
     assert '"workerpool1"' in words
     found = sdk(server).CustomJob.list(filter=f'labels.a=b AND name="{job.resource_name}"')

@@ -1,4 +1,4 @@
-"""A work directory whose names, values, logs and files try to become part of the console."""
+"""A work folder whose names, values, logs and files try to become part of the console."""
 
 import json
 import shutil

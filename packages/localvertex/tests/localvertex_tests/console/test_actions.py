@@ -246,7 +246,7 @@ def test_a_retry_that_cannot_be_recorded_is_refused_and_changes_nothing(
         for _ in range(20):
             answer = act(server, "full", "retry")
             assert (answer.status_code, answer.json()["error"]["status"]) == (429, "RESOURCE_EXHAUSTED"), answer.text
-            assert "the work directory cannot be used: File too large" in answer.text
+            assert "the work folder cannot be used: File too large" in answer.text
     assert sorted((each.name, each.stat().st_mtime_ns) for each in folder.iterdir() if each.name != LOCK) == before
     # Neither the journals nor the lock stays open.
     assert len(list(Path(f"/proc/{server.process.pid}/fd").iterdir())) < files + 10

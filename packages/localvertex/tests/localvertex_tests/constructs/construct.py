@@ -48,7 +48,7 @@ class Construct:
     needs_index: bool = False
     """Whether its steps install packages from an index."""
     kfp_local: Any = None
-    """What kfp.local does instead, where it differs: other outputs (... for any), or text of its error."""
+    """Result of kfp.local, where it differs: other outputs (... for any), or text of its error."""
     is_vertex_only: bool = False
     """Whether kfp.local cannot load the file at all: a PipelineJob."""
 

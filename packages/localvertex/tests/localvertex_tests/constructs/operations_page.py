@@ -48,7 +48,7 @@ An operation that is itself a pipeline is refused if one of its steps is.
 
 
 class Operation(NamedTuple):
-    """What happens to one operation."""
+    """Treatment of one operation."""
 
     name: str
     here: str
@@ -95,7 +95,7 @@ def _executors(pipeline: Pipeline) -> str:
 
 
 def _is_job_of_google(executor: object) -> bool:
-    """Return whether a custom job's payload names its pools itself; those of users come from a parameter."""
+    """Return whether a custom job's payload names its pools itself; users' pools come from a parameter."""
     if not isinstance(executor, Container):
         return False
     found = executors.find_executor(executor)

@@ -61,7 +61,7 @@ def _is_own(message: Any) -> bool:
 
 
 def _message(field: Any) -> Any:
-    """Return the message of a field, or that of the values of a map; None for plain values."""
+    """Return the message of a field, or of the values of a map; None for plain values."""
     inside = field.message_type
     if inside is not None and inside.GetOptions().map_entry:
         inside = inside.fields_by_name["value"].message_type

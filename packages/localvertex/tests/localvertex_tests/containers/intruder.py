@@ -1,4 +1,4 @@
-"""What a container command may try, each attempt with what came of it, as JSON in the file of the first argument."""
+"""Try to leave a container command's sandbox; write each attempt and its result, as JSON, to the first argument."""
 
 import contextlib
 import json

@@ -70,7 +70,7 @@ def test_it_writes_no_other_place(execute: Execute, work_dir: Path, home: Path) 
     (work_dir / "other" / "run.json").write_text("{}")
     for place in (home, work_dir / "other", work_dir / "other" / "step", work_dir / ".localvertex" / "cache"):
         record = execute(jobs, {"pools": [pool("sh", "-c", LOOK)], "base": str(place)})
-        assert f"base_output_directory {place}: a container command may write only in the work directory" in str(
+        assert f"base_output_directory {place}: a container command may write only in the work folder" in str(
             [each["error"] for each in record["tasks"]]
         )
 

@@ -12,7 +12,7 @@ TOKEN = "planted-token-of-the-metadata-server"
 
 
 class Metadata(ThreadingHTTPServer):
-    """A metadata server that hands out a token to everybody; `paths` is what it was asked for."""
+    """A metadata server that gives a token to every caller; `paths` are the requested paths."""
 
     daemon_threads = True
 

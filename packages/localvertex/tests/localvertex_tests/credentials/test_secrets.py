@@ -232,7 +232,7 @@ def test_names_that_look_like_secrets(name: str, is_secret: bool) -> None:
 def test_short_values_and_paths_are_no_secrets() -> None:
     secrets = Secrets()
     secrets.learn({"A_KEY": "1", "B_KEY": "true", "C_KEY": "/home/me/key.json"})
-    assert secrets.removed({"x": "1 true /home/me/key.json"}) == {"x": "1 true /home/me/key.json"}
+    assert secrets.remove({"x": "1 true /home/me/key.json"}) == {"x": "1 true /home/me/key.json"}
 
 
 def test_the_path_of_a_webhook_is_as_secret_as_its_address() -> None:
@@ -243,6 +243,6 @@ def test_the_path_of_a_webhook_is_as_secret_as_its_address() -> None:
     )
     text = f"host='hooks.example.org': Max retries exceeded with url: {path} (POST https://hooks.example.org{path})"
     expected = f"host='hooks.example.org': Max retries exceeded with url: /{MASK} (POST {MASK})"
-    assert secrets.removed(text) == expected
-    assert secrets.restored(secrets.hashed(text, "salt"), "salt") == text
-    assert secrets.removed("/tmp/x/run.json") == "/tmp/x/run.json"
+    assert secrets.remove(text) == expected
+    assert secrets.restore(secrets.hash_secrets(text, "salt"), "salt") == text
+    assert secrets.remove("/tmp/x/run.json") == "/tmp/x/run.json"

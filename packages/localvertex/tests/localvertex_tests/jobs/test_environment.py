@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from localvertex import jobs
-from localvertex.jobs.environment import held_addresses
+from localvertex.jobs.environment import reserve_addresses
 
 Seen = Callable[..., dict[str, dict[str, Any]]]
 
@@ -103,7 +103,7 @@ def test_ports_are_reserved_until_the_replicas_start_and_free_afterwards(
     message: Callable[..., dict[str, Any]],
 ) -> None:
     job = jobs.read_job(message(("1", 1), ("1", 3)), region="us-central1", warn=print)
-    with held_addresses(job) as addresses:
+    with reserve_addresses(job) as addresses:
         ports = [int(address.rpartition(":")[2]) for address in addresses.values()]
         for port in ports:
             with socket.socket() as other, pytest.raises(OSError, match="Address already in use"):

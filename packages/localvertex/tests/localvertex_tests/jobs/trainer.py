@@ -4,7 +4,7 @@
 contains them, and the last step waits until they are 0. While the file PATIENCE exists, processes wait for a silent
 peer. With STAYS, such as `8,20`, the first process of each replica trains up to step 8 and the second up to step 20,
 and a notice permits 5 steps more; there they stay, in contact with their peers. The chief saves the step in the
-checkpoint directory; all restore it. A process that loses a peer exits with 134, like the real trainer. The "weights"
+checkpoint folder; all restore it. A process that loses a peer exits with 134, like the real trainer. The "weights"
 are the sum of squares of all steps that were trained and kept.
 """
 

@@ -1,4 +1,4 @@
-"""A work directory with spaces, quotes and characters beyond ASCII works in every kind of step."""
+"""A work folder with spaces, quotes and characters beyond ASCII works in every kind of step."""
 
 import json
 from pathlib import Path
@@ -37,7 +37,7 @@ def read(data: Input[Dataset], copy: Output[Dataset]) -> str:
     import subprocess
 
     shutil.copyfile(data.path, copy.path)
-    # The working directory of a step is in the work directory, too.
+    # The working directory of a step is in the work folder, too.
     assert os.getcwd() == os.path.dirname(copy.path)
     return subprocess.check_output(["cat", copy.path], text=True)
 

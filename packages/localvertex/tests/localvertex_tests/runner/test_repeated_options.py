@@ -9,7 +9,7 @@ from localvertex.containers.options import ContainerOptions
 from localvertex.jobs import CustomJobOptions, RestartRule
 from localvertex.jobs.faults import faults
 from localvertex.runner.options import Options
-from localvertex.runner.repeated_options import repeated, words
+from localvertex.runner.repeated_options import merge_options, words
 from localvertex_base.userinput.errors import UserError
 
 
@@ -23,7 +23,7 @@ def test_options_without_further_rights_are_those_of_the_run(tmp_path: Path) -> 
         gcs_root=tmp_path,
         custom_jobs=CustomJobOptions(restart_rule=RestartRule.LENIENT),
     )
-    options, missing = repeated(Options(), words(given))
+    options, missing = merge_options(Options(), words(given))
     assert missing == []
     assert words(options) == words(given)
 
@@ -39,17 +39,17 @@ def test_options_without_further_rights_are_those_of_the_run(tmp_path: Path) -> 
     ],
 )
 def test_further_rights_are_named_unless_the_process_has_them(given: dict[str, Any]) -> None:
-    options, missing = repeated(Options(), words(Options(**given)))
+    options, missing = merge_options(Options(), words(Options(**given)))
     assert missing == words(Options(**given)) != []
     assert words(options) == []
-    assert repeated(Options(**given), words(Options(**given))) == (Options(**given), [])
+    assert merge_options(Options(**given), words(Options(**given))) == (Options(**given), [])
 
 
 def test_faults_do_not_happen_again() -> None:
     options = Options(
         custom_jobs=CustomJobOptions(faults=(faults.parse("SIGKILL workerpool0-0 at step 3"),), random_faults_seed=3)
     )
-    assert repeated(options, [])[0].custom_jobs == CustomJobOptions()
+    assert merge_options(options, [])[0].custom_jobs == CustomJobOptions()
 
 
 @pytest.mark.parametrize(
@@ -63,5 +63,5 @@ def test_faults_do_not_happen_again() -> None:
 )
 def test_a_damaged_word_is_not_taken_over(word: str, error: type[Exception]) -> None:
     with pytest.raises(error):
-        repeated(Options(), [word])
-    assert repeated(Options(), ["--unknown=1", "rm"])[1] == ["--unknown=1", "rm"]
+        merge_options(Options(), [word])
+    assert merge_options(Options(), ["--unknown=1", "rm"])[1] == ["--unknown=1", "rm"]

@@ -1,4 +1,4 @@
-"""A work directory that becomes read-only: a run that is running is not reported as killed."""
+"""A work folder that becomes read-only: a run that is running is not reported as killed."""
 
 import subprocess
 import sys

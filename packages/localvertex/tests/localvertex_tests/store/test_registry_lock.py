@@ -48,7 +48,7 @@ def test_the_lock_ends_with_its_process_and_a_wait_for_it_can_be_stopped(tmp_pat
     with holder(tmp_path / "runs") as process:
         with pytest.raises(Stopped), locked(tmp_path / "runs", stop):
             pass
-        # Another work directory has another lock.
+        # Another work folder has another lock.
         with locked(tmp_path / "others", stop):
             pass
         process.kill()

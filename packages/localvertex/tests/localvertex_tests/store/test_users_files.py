@@ -198,7 +198,7 @@ def test_a_model_that_contains_the_registry_is_used_where_it_is(
     record = execute(registers, {"folder": str(tmp_path)})
     assert record["state"] == "SUCCEEDED", record["error"]
     assert model_of(work_dir)["artifact_uri"] == str(tmp_path)
-    assert [text for text in record["warnings"] if "contains the work directory" in text]
+    assert [text for text in record["warnings"] if "contains the work folder" in text]
 
 
 def test_a_model_that_cannot_be_copied_is_not_registered(work_dir: Path, mine: Path) -> None:

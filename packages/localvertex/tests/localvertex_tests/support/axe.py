@@ -20,7 +20,7 @@ _OF_COLOURS = ["color-contrast", "link-in-text-block"]
 def problems_of(page: Page) -> list[tuple[str, str, str, list[str]]]:
     """Return the scheme, impact, rule and elements of each serious problem of the present view."""
     if not page.evaluate("'axe' in window"):
-        # Scripts of tests are not those of the page: its policy stays in force.
+        # Scripts of tests are not the page's: its policy stays in force.
         page.evaluate(f"() => {{ {_AXE.read_text()} }}")
     found = []
     for scheme, rules in (("light", None), ("dark", _OF_COLOURS)):

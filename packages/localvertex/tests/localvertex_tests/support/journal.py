@@ -38,7 +38,7 @@ class Listener(Display):
     def __init__(self, changed: Callable[[Task], None]) -> None:
         self._changed = changed
 
-    def changed(self, task: Task) -> None:
+    def on_change(self, task: Task) -> None:
         """Call it."""
         if task.is_step:
             self._changed(task)

@@ -50,7 +50,7 @@ def service(server: CloudStorage, may_work: threading.Event, monkeypatch: pytest
                 if dataflow.active() and may_work.is_set():
                     names = [name for name in server.buckets.names("birds") if name.endswith(".work")]
                     for folder in sorted({f"gs://birds/{name.rpartition('/')[0]}" for name in names}):
-                        for item in exchange.missing(folder):
+                        for item in exchange.missing_results(folder):
                             exchange.work(folder, item)
                     dataflow.end("DONE")
 

@@ -63,7 +63,7 @@ def files(folder: Path | str, page: Path) -> dict[str, bytes]:
 
 def everything_twice(folder: str) -> None:
     """Do each item of work in two threads at the same time, and one of them once more."""
-    names = exchange.missing(folder)
+    names = exchange.missing_results(folder)
     together = threading.Barrier(2)
 
     def do_all() -> None:

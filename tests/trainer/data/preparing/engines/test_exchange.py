@@ -18,7 +18,7 @@ FAILS = work_items.fail.__code__.co_firstlineno + 1
 
 
 def work_on_all(folder: str) -> None:
-    for name in exchange.missing(folder):
+    for name in exchange.missing_results(folder):
         exchange.work(folder, name)
 
 
@@ -40,7 +40,7 @@ def test_no_items_start_no_worker(tmp_path: Path) -> None:
 def test_a_bundle_that_runs_in_several_workers_changes_nothing(tmp_path: Path) -> None:
     folder = str(tmp_path)
     assert exchange.put(folder, work_items.square, range(10)) == 10
-    names = exchange.missing(folder)
+    names = exchange.missing_results(folder)
     started = threading.Barrier(4)
 
     def work() -> None:
@@ -53,7 +53,7 @@ def test_a_bundle_that_runs_in_several_workers_changes_nothing(tmp_path: Path) -
         thread.start()
     for thread in threads:
         thread.join()
-    assert exchange.missing(folder) == []
+    assert exchange.missing_results(folder) == []
     assert list(exchange.results(folder)) == [number * number for number in range(10)]
     assert len(list(tmp_path.iterdir())) == 20
 
@@ -80,7 +80,7 @@ def test_the_error_of_a_worker_is_the_one_of_this_machine(
     with pytest.raises(kind) as caught:
         exchange.raise_error(folder)
     assert str(caught.value) == line
-    assert exchange.missing(folder) == ["000000", "000001"]
+    assert exchange.missing_results(folder) == ["000000", "000001"]
 
 
 def test_workers_of_another_version_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

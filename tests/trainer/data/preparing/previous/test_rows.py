@@ -40,7 +40,7 @@ def _num_steps(number: int, *, is_previous: bool) -> int:
         steps += 1
         return 0
 
-    with rows.opened() as opened:
+    with rows.open_rows() as opened:
         opened.database.set_progress_handler(count, 100)
         known = PreviousRows(opened)
         if is_previous:

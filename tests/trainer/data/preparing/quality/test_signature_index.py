@@ -89,7 +89,7 @@ def test_planted_pairs_are_found_and_no_others() -> None:
 def test_the_size_of_a_chunk_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = find(planted(300))
     for size in (1, 7, 32, 33, 34, 299):
-        monkeypatch.setattr(signature_index, "_NUM_TOGETHER", size)
+        monkeypatch.setattr(signature_index, "_BATCH_SIZE", size)
         part = find(planted(300))
         assert (part.num_pairs, part.pairs()) == (whole.num_pairs, whole.pairs())
         assert part.near.tolist() == whole.near.tolist()

@@ -186,7 +186,7 @@ def test_whatever_a_line_contains_it_is_an_entry_bad_or_of_another_task() -> Non
 def test_lines_are_numbered_whatever_ends_them() -> None:
     long = b"x" * lines.MAX_LINE_BYTES
     data = b"\xef\xbb\xbfa\r\n\n" + long + long + b"\nb\n" + long + b"\n \t\nlast"
-    assert list(lines.numbered(io.BytesIO(data))) == [
+    assert list(lines.number_lines(io.BytesIO(data))) == [
         *((1, b"a"), (2, b""), (3, None), (4, b"b")),
         *((5, None), (6, b""), (7, b"last")),
     ]
@@ -194,8 +194,8 @@ def test_lines_are_numbered_whatever_ends_them() -> None:
 
 def test_the_longest_line_is_a_byte_shorter_than_the_limit() -> None:
     data = b"x" * (lines.MAX_LINE_BYTES - 1)
-    assert [line for _, line in lines.numbered(io.BytesIO(data))] == [data]
-    assert [line for _, line in lines.numbered(io.BytesIO(data + b"\n"))] == [data]
+    assert [line for _, line in lines.number_lines(io.BytesIO(data))] == [data]
+    assert [line for _, line in lines.number_lines(io.BytesIO(data + b"\n"))] == [data]
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_a_line_without_an_end_takes_no_memory(tmp_path: Path) -> None:
     with open(tmp_path / "huge.csv", "wb+") as file:
         file.truncate(2**25)
         tracemalloc.start()
-        assert [number for number, _ in lines.numbered(file)] == [1]
+        assert [number for number, _ in lines.number_lines(file)] == [1]
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert peak < 2**20

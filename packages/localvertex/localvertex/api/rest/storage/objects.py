@@ -63,7 +63,7 @@ class Objects:
             raise invalid(f"gs://{bucket}/{name[:200]!a} is a link out of its bucket, or its name is too long")
         return path
 
-    def found(self, bucket: str, name: str, query: Mapping[str, str]) -> Path:
+    def find(self, bucket: str, name: str, query: Mapping[str, str]) -> Path:
         """Return the file of an object that exists.
 
         Raises:
@@ -118,7 +118,7 @@ class Objects:
     def delete(self, bucket: str, name: str, query: Mapping[str, str]) -> None:
         """Delete an object, and its folders that are empty then."""
         with self.lock:
-            path = self.found(bucket, name, query)
+            path = self.find(bucket, name, query)
             path.unlink()
             with suppress(OSError):  # one that has files, or that a step removes
                 for folder in path.parents:

@@ -29,7 +29,7 @@ _OBJECT, _UPLOADS = "/storage/v1/b/{bucket}/o/{name:path}", "/upload/storage/v1/
 _RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18}|\*)")
 
 _BOUNDARY = re.compile(r"""boundary="?([\w'()+,./:=?-]{1,70})"?""")
-"""What separates the parts of a body."""
+"""Separator of the parts of a body."""
 
 _MAX_UPLOADS = 100
 """Resumable uploads that are not complete; the oldest one is given up for a new one."""
@@ -64,20 +64,20 @@ class Storage:
         self._lock = threading.Lock()
 
     def open(self) -> None:
-        """Remove the uploads that an earlier server left, which only the holder of the work directory may do."""
+        """Remove the uploads that an earlier server left, which only the holder of the work folder may do."""
         shutil.rmtree(self._private, ignore_errors=True)
 
     @property
     def routes(self) -> list[Route]:
         """The routes of the API."""
         return [
-            Route(_UPLOADS, _answered(self._begin), methods=["POST"]),
-            Route(_UPLOADS, _answered(self._continue), methods=["PUT"]),
-            Route("/download" + _OBJECT, _answered(self._read), methods=["GET"]),
-            Route(_OBJECT, _answered(self._read), methods=["GET"]),
-            Route(_OBJECT, _answered(self._delete), methods=["DELETE"]),
-            Route("/storage/v1/b/{bucket}/o", _answered(self._list), methods=["GET"]),
-            Route("/{any:path}/v1/b{rest:path}", _answered(_refuse), methods=_METHODS),
+            Route(_UPLOADS, _endpoint(self._begin), methods=["POST"]),
+            Route(_UPLOADS, _endpoint(self._continue), methods=["PUT"]),
+            Route("/download" + _OBJECT, _endpoint(self._read), methods=["GET"]),
+            Route(_OBJECT, _endpoint(self._read), methods=["GET"]),
+            Route(_OBJECT, _endpoint(self._delete), methods=["DELETE"]),
+            Route("/storage/v1/b/{bucket}/o", _endpoint(self._list), methods=["GET"]),
+            Route("/{any:path}/v1/b{rest:path}", _endpoint(_refuse), methods=_METHODS),
         ]
 
     def _begin(self, request: Request, body: bytes) -> Response:
@@ -140,7 +140,7 @@ class Storage:
     def _read(self, request: Request, _: bytes) -> Response:
         """Return an object, or its resource."""
         bucket, name = (request.path_params[key] for key in ("bucket", "name"))
-        path = self._objects.found(bucket, name, request.query_params)
+        path = self._objects.find(bucket, name, request.query_params)
         found = self._objects.resource(bucket, name, path)
         if request.query_params.get("alt") != "media":
             return JsonResponse(found)
@@ -157,7 +157,7 @@ class Storage:
         return JsonResponse(self._objects.page(request.path_params["bucket"], request.query_params))
 
 
-def _answered(method: Callable[[Request, bytes], Response]) -> Any:
+def _endpoint(method: Callable[[Request, bytes], Response]) -> Any:
     """Build an endpoint that answers errors as Google's APIs do."""
 
     def answer(request: Request, body: bytes) -> Response:
@@ -201,7 +201,7 @@ def _name_in(described: bytes) -> str:
     """Return the name in the description of an object.
 
     Raises:
-        ApiError: There is none.
+        ApiError: No object has this name.
     """
     try:
         content = parse_json(described.decode(), "the description of the object")

@@ -10,7 +10,7 @@ const NUM_SHOWN = 24;
  * @typedef {object} Group
  * @property {boolean[]} is_right - For each run.
  * @property {number} num_images
- * @property {number} num_differing - Those of which the runs do not predict the same.
+ * @property {number} num_differing - Images for which the predictions of the runs differ.
  * @property {any[]} images
  */
 

@@ -45,7 +45,7 @@ export default function Datasets({ query }) {
         ${data.num_damaged_runs > 0 && html`<${Notice} kind="warn">${data.num_damaged_runs} runs cannot be read.<//>`}
         ${
           isMissing &&
-          html`<${Notice} kind="warn">No run in this work directory has written the dataset <code>${wanted}</code>.<//>`
+          html`<${Notice} kind="warn">No run in this work folder has written the dataset <code>${wanted}</code>.<//>`
         }
         ${groups.map((group) => html`<${Group} key=${group.title} group=${group} wanted=${wanted} />`)}
         ${

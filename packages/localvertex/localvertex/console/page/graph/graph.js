@@ -14,7 +14,7 @@ const [LEAST, MOST] = [160, 620];
 const MAX_ITEMS = 500;
 
 /**
- * Keep a graph. Folding a group asks for another drawing, with all places anew.
+ * Keep a graph. Folding a group requests another drawing, with new positions.
  * @param {(closed: string) => Promise<any>} load - Requests the graph; `closed` is what the routes take.
  * @param {string} key - What the graph depends on; another graph is loaded with nothing folded.
  * @returns {[{data: any, error: Error | null}, (id: string) => void]} With the function that folds or unfolds a group.
@@ -139,7 +139,7 @@ function Bar({ counts, viewport }) {
 }
 
 /**
- * The choice of the item of a loop whose states are shown; at first, those of all items.
+ * The choice of the item of a loop whose states are shown; at first, of all items together.
  * @param {{box: any, entries: import("./states.js").Places, chosen: Chosen,
  *   onChoose: (chosen: Chosen) => void}} props
  */

@@ -35,7 +35,7 @@ export const firstStep = (places) =>
 const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 /**
- * Return the nearest box in the direction of an arrow key; undefined for another key, or when there is none.
+ * Return the nearest box in the direction of an arrow key; undefined for another key, or without such a box.
  * @param {Map<string, Placed>} places @param {string} from @param {string} key
  */
 function neighbour(places, from, key) {

@@ -30,7 +30,7 @@ export class Viewport {
     this.size = { width: 1, height: 1 };
     this.first = /** @type {Place | undefined} */ (undefined);
     this.wasDragged = false;
-    /** Until the user moves or enlarges the drawing, it begins anew in a frame of another size. */
+    /** Until the user moves or enlarges the drawing, it is fitted again in a frame of another size. */
     this.isMoved = false;
     /** Id of the box that stays where it is when the drawing changes. */
     this.anchor = "";

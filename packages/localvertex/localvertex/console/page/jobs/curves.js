@@ -10,7 +10,7 @@ import { Chart } from "./plot.js";
  * @property {number[]} times - Seconds from the start of the job, ascending.
  * @property {number[]} steps
  * @property {(number | null)[]} kept - The values of steps that count.
- * @property {(number | null)[]} lost - Those of steps that were trained again.
+ * @property {(number | null)[]} lost - Values of steps that were trained again.
  */
 
 /** Distances between the marks of an axis that shows seconds. */
@@ -25,7 +25,7 @@ const LEFT = 5;
 const NUM_GUESSES = 3;
 
 /**
- * Title, index in a point, and format of each figure; whether each process measures it anew.
+ * Title, index in a point, and format of each figure; whether each process measures it separately.
  * @type {[string, number, (value: number) => string, boolean][]}
  */
 const FIGURES = [
@@ -127,11 +127,11 @@ function LastValues({ names, steps }) {
     (/** @type {any} */ { last }) =>
       last[index] === null ? "–" : format(last[index]);
   const columns = [
-    { title: "Last values of", cell: (/** @type {any} */ row) => row.name, isName: true },
+    { title: "Latest", cell: (/** @type {any} */ row) => row.name, isName: true },
     { title: "Step", cell: cell(0, String), isNumber: true },
     ...FIGURES.map(([title, index, format]) => ({ title, cell: cell(index, format), isNumber: true })),
   ];
-  return html`<${Table} caption="Last values of each replica" columns=${columns} rows=${rows} />`;
+  return html`<${Table} caption="Latest values of each replica" columns=${columns} rows=${rows} />`;
 }
 
 /**

@@ -1,4 +1,4 @@
-// One custom job of the API: what it was asked for, its replicas, and their logs.
+// One custom job of the API: its request, its replicas, and their logs.
 
 import { Log, offsetIn } from "../logs/log.js";
 import { post, remove, useEvents } from "../server/server.js";

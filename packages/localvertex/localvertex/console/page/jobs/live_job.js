@@ -35,7 +35,7 @@ export function useJob(task, file) {
 }
 
 /**
- * A state that belongs to a step or a log: of another one, it begins anew.
+ * A state that belongs to a step or a log, and is reset for another one.
  * @template T
  * @param {string} key
  * @param {T} empty

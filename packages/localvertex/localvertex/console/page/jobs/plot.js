@@ -14,12 +14,12 @@ const MANY = 40;
  * @typedef {object} Plot
  * @property {string} title
  * @property {string} over - What x is.
- * @property {any} data - The values of x, then those of each line.
+ * @property {any} data - The values of x, then the values of each line.
  * @property {(colour: Colour) => object[]} lines - How each line is drawn.
  * @property {object[]} [axes] - What the axes have besides their colours.
  * @property {(index: number | null) => {at: number, shown: any, text: string}} read - Returns the index of the
  *   values at the pointer, or of the last ones, and how they are shown and spoken.
- * @property {(plot: any, colour: Colour) => void} [onDraw] - Draws more.
+ * @property {(plot: any, colour: Colour) => void} [onDraw] - Draws further parts.
  */
 
 /** A figure, which is drawn again when its width or the colour scheme changes. @param {Plot} plot */

@@ -108,7 +108,7 @@ export function Replicas({ job, steps, target, logOf }) {
   </div>`;
 }
 
-/** Seconds that the timeline covers; those of all trials of a tuning job may be more. @param {any} job */
+/** Seconds that the timeline covers; the sum over a tuning job's trials may be more. @param {any} job */
 function length({ goodput, timeline }) {
   if (goodput.total_seconds && !goodput.num_trials) return goodput.total_seconds;
   const ends = Object.values(timeline).map((segments) => segments.at(-1)?.[2] ?? 0);

@@ -25,7 +25,7 @@ export function useWindow(path, task, log, setLog, at, onEarlier) {
     const isShown = blockWith(near ?? log, at);
     if (!isShown && blockWith(log, at)) setNear(null);
     else if (!isShown && tried.current !== at) load(at);
-    // A place beyond the end of the log is asked for only once.
+    // A place beyond the end of the log is requested only once.
     tried.current = isShown ? null : at;
   }, [at, log.isRead, log.blocks[0]?.offset, near, isBusy]);
   const set = near ? (/** @type {any} */ change) => setNear((present) => present && change(present)) : setLog;

@@ -18,7 +18,7 @@ const NONE = { key: "", offsets: [], begin: null, end: 0, size: 0, error: "" };
 /** After this number of matches, the search continues only on a request for the previous one. */
 const MOST = 10_000;
 
-/** Milliseconds without a key after which the server is asked. */
+/** Milliseconds without a key after which the server is queried. */
 const PATIENCE = 200;
 
 /**

@@ -1,7 +1,7 @@
 // The text of a log: its lines in blocks, so that only the last is drawn again when it grows, and how they are shown.
 import { count } from "../ui/ui.js";
 
-/** @typedef {{offset: number, end: number, text: string, lines: number}} Block - Offsets are those of bytes. */
+/** @typedef {{offset: number, end: number, text: string, lines: number}} Block - Offsets count bytes. */
 
 /**
  * @typedef {object} LogWindow
@@ -39,7 +39,7 @@ export const EMPTY = {
 };
 
 /**
- * Return the window with the next event: it continues the log, or begins anew when the log was replaced.
+ * Return the window with the next event: it continues the log, or restarts when the log was replaced.
  * @param {LogWindow} log
  * @param {{file: string, files: string[], text: string, offset?: number, end?: number, size?: number,
  *   inode?: number}} event

@@ -9,7 +9,7 @@ const FIRST = [
 ];
 
 /**
- * The metrics of a version: those of its newest evaluation, or of its run if it has no evaluation. Google's evaluation
+ * The metrics of a version, from its newest evaluation, or from its run if it has no evaluation. Google's evaluation
  * schema has no field for the scores of a constant answer, so these always come from the run.
  * @param {any} row
  */

@@ -14,7 +14,7 @@ export function Versions({ model }) {
   const [one, other] = [...selected].sort((left, right) => Number(left) - Number(right));
   return html`
     <p class="muted">
-      Metrics of the newest evaluation; without one, those of the run. Select two versions to compare.
+      Metrics of the newest evaluation; without one, of the run. Select two versions to compare.
     </p>
     <${Table} caption="Versions" columns=${columnsOf(model)} rows=${model.versions} most=${NUM_SHOWN}
         keyOf=${(row) => row.version}

@@ -216,7 +216,7 @@ function NoRows({ tab, onClear }) {
   if (tab === "jobs") return html`<${Empty} title="No custom jobs were created through the API yet" />`;
   return html`<${Empty} title="No runs yet">
     <a class="button primary" href="#/create">Create the first run</a>
-    <p class="small">Runs of <code>python -m localvertex run</code> in this work directory appear here, too.</p>
+    <p class="small">Runs of <code>python -m localvertex run</code> in this work folder appear here, too.</p>
   <//>`;
 }
 

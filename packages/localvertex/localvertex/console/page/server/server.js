@@ -152,7 +152,7 @@ export function follow(query, handlers) {
  * Read a path, again when it changes. What was read before stays until the new answer is here.
  * @param {string | null} path - Null: nothing is read.
  * @returns {{data: any, error: ApiError | null, isLoading: boolean, reload: () => void, isStale: boolean}}
- *   `isStale`: the data is that of another path.
+ *   `isStale`: the data belongs to another path.
  */
 export function useLoad(path) {
   const [found, setFound] = useState(/** @type {any} */ ({ error: null, source: path }));

@@ -151,7 +151,7 @@ export function useFileDrop(onFiles) {
 /**
  * Where files are dropped, with a button that chooses one; the whole page takes them.
  * @param {{action: string, look?: string, onFiles: (files: FileList) => void, children?: any,
- *   [attribute: string]: any}} props - Other attributes are those of the file input.
+ *   [attribute: string]: any}} props - Other attributes go to the file input.
  */
 export function DropZone({ action, look = "", onFiles, children, ...attributes }) {
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));

@@ -3,7 +3,7 @@ import { html, useEffect } from "./html.js";
 import { State } from "./state.js";
 
 /**
- * A view. Its title is also that of the browser's tab.
+ * A view. Its title is also the title of the browser's tab.
  * @param {{title: string, heading?: any, state?: string, parent?: string[], actions?: any, children?: any}} props
  *   `heading` is what is shown in place of the title's text; `parent` is the title and the address of the view above.
  */

@@ -1,4 +1,4 @@
-"""The token of a work directory without a server: its file, its check, and the credentials that send it."""
+"""The token of a work folder without a server: its file, its check, and the credentials that send it."""
 
 import os
 import socket
@@ -37,7 +37,7 @@ as_root = pytest.mark.skipif(
 
 @pytest.fixture
 def work_dir(tmp_path: Path) -> Path:
-    """Return a work directory whose `api` folder the server has made."""
+    """Return a work folder whose `api` folder the server has made."""
     (tmp_path / "runs" / "api").mkdir(parents=True)
     return tmp_path / "runs"
 

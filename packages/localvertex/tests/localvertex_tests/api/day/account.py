@@ -1,4 +1,4 @@
-"""What was to happen on the day, and what is found at its end."""
+"""Compare the expected events of the day with the state at its end."""
 
 import json
 import time
@@ -81,7 +81,7 @@ class Account:
         Args:
             counts: `startedRunCount` of each schedule.
             jobs: The ids of the listed pipeline jobs.
-            log: What the servers printed.
+            log: Output of the servers.
         """
         found = {number: self.instants(number) for number in self.numbers}
         missing = {number: self.planned[number] - set(found[number]) for number in self.numbers}

@@ -41,7 +41,7 @@ class Plan:
         num_schedules: Every second one queues the runs that it missed.
         num_troubles: Kills, full disks and damaged records in total.
         seed: Seed of what goes wrong and when.
-        work_dir: The work directory; its parent receives the server's output.
+        work_dir: The work folder; its parent receives the server's output.
     """
 
     minutes: float

@@ -20,7 +20,7 @@ from localvertex.api.rest.errors import ApiError
 )
 def test_a_split_that_the_service_refuses(split: dict[str, int], text: str) -> None:
     with pytest.raises(ApiError, match=text):
-        traffic.checked(split, ["1", "2"])
+        traffic.check(split, ["1", "2"])
 
 
 @pytest.mark.parametrize(

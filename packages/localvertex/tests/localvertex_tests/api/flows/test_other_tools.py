@@ -38,7 +38,7 @@ def template(compile_pipeline: Any, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def program(endpoint: Server, package: Path) -> str:
-    """The page's program in the folder of the server's work directory."""
+    """The page's program in the folder of the server's work folder."""
     page = (package / "docs" / "other-tools.md").read_text()
     (found,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert found.count("http://127.0.0.1:8700") == 1

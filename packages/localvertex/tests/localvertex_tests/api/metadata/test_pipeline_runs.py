@@ -54,7 +54,7 @@ class Api:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[[], Api]]:
-    """Start servers one after the other on the same work directory."""
+    """Start servers one after the other on the same work folder."""
     started: list[Api] = []
 
     def start() -> Api:

@@ -1,6 +1,6 @@
 """Writes the table of calls into docs/serve.md: `python -m localvertex_tests.api.rest.calls`.
 
-A server is asked for each method of Vertex AI that Google's generated clients can send.
+Call each method of Vertex AI that Google's generated clients can send.
 """
 
 import tempfile
@@ -42,7 +42,7 @@ DIFFERS = {
     "MetadataService.DeleteContext": _NO_LRO,
     "MetadataService.DeleteExecution": _NO_LRO,
     "ModelService.UploadModel": f"{_NO_LRO}; `gs://` files are not copied",
-    "ModelService.ListModels": "the models of the work directory, in every project and region",
+    "ModelService.ListModels": "the models of the work folder, in every project and region",
     "ModelService.DeleteModel": _NO_LRO,
     "ModelService.DeleteModelVersion": _NO_LRO,
     "ScheduleService.DeleteSchedule": _NO_LRO,
@@ -58,7 +58,7 @@ DIFFERS = {
     "Operations.ListOperations": _LOCATION,
     "Operations.DeleteOperation": _LOCATION,
 }
-"""How methods differ from those of the service; the others that are served work as there."""
+"""How methods differ from the service's; other served methods work as there."""
 
 
 def is_served(server: Server, method: KnownMethod) -> bool:

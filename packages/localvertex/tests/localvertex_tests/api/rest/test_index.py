@@ -52,7 +52,7 @@ def files_opened() -> Iterator[list[str]]:
 
 
 class Lists:
-    """The lists of a work directory with the index and without it."""
+    """The lists of a work folder with the index and without it."""
 
     def __init__(self, work_dir: Path) -> None:
         self.work_dir, self.file, self.told = work_dir, work_dir / ".localvertex" / "index.sqlite", list[str]()
@@ -86,7 +86,7 @@ class Lists:
         assert self.runs() == self.runs(indexed=False)
 
     def runs(self, *, indexed: bool = True) -> list[tuple[str, Any]]:
-        """Return all runs of the work directory, also those of no job."""
+        """Return all runs of the work folder, also those of no job."""
         store = (self._with if indexed else self._without).pipeline_jobs._store
         found = store.index.summaries(RunRecords(store.folder.parent))
         return sorted((name, each.content) for name, each in found)

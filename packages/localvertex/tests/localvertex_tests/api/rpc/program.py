@@ -1,6 +1,6 @@
 """A program that uses the SDK as a user does, with its default transport; prints what it saw as JSON.
 
-It needs a process of its own, because grpc reads its roots once. Arguments: endpoint, pipeline, work directory.
+It needs a process of its own, because grpc reads its roots once. Arguments: endpoint, pipeline, work folder.
 """
 
 import asyncio

@@ -67,7 +67,7 @@ def with_server(
     async def run() -> None:
         server = RpcServer(folder, pytest.fail, seconds=seconds, allows=allows)
         line = await server.bind(0, rest_port=0)
-        async with server.serving(app.asgi), channel(line, folder) as client:
+        async with server.serve(app.asgi), channel(line, folder) as client:
             await use(client)
 
     asyncio.run(run())

@@ -131,7 +131,7 @@ def test_a_certificate_that_cannot_be_used_stops_only_what_asked_for_grpc(tmp_pa
         with pytest.raises(UserError, match=r"cannot be used: File exists"):
             await server.bind(0, rest_port=0)
         line = await server.bind(None, rest_port=0)
-        async with server.serving(Starlette()):
+        async with server.serve(Starlette()):
             return line
 
     assert asyncio.run(start()) == f"  gRPC is off: the gRPC certificate in {folder} cannot be used: File exists"

@@ -69,7 +69,7 @@ def holds(folder: str) -> None:
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StepEndpoint]:
-    """The endpoint of a work directory with a model."""
+    """The endpoint of a work folder with a model."""
     work_dir = tmp_path_factory.mktemp("runs")
     registry.add(work_dir, {"display_name": "pets"})
     with reachable(work_dir) as variables:
@@ -138,7 +138,7 @@ def test_a_command_in_the_sandbox_may_read_and_predict(tmp_path: Path) -> None:
     registry.add(tmp_path, {"display_name": "pets"})
     with closing(NoCredentials()) as credentials, steps_endpoint(tmp_path, credentials):
         env = credentials.environment({})
-        confined = credentials.step_file.confined(env)[VARIABLE]
+        confined = credentials.step_file.sandbox_variables(env)[VARIABLE]
         assert [str(each) for each in credentials.step_file.readable] == [confined] != [env[VARIABLE]]
         found = StepEndpoint(**json.loads(Path(confined).read_text()))
         assert call(found, "models/pets").json()["displayName"] == "pets"
@@ -178,7 +178,7 @@ def test_no_masker_runs_before_the_token_is_used(tmp_path: Path) -> None:
     with closing(NoCredentials()) as credentials, steps_endpoint(tmp_path, credentials):
         assert credentials.secrets.live() == []
         token = json.loads(credentials.step_file.readable[0].read_text())["token"]
-        assert token in credentials.secrets.known()
+        assert token in credentials.secrets.spellings()
         credentials.secrets.use_tokens()
         assert token in credentials.secrets.live()
         credentials.secrets.learn({"API_KEY": "another-secret"})

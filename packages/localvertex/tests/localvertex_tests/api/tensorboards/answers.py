@@ -1,4 +1,4 @@
-"""What tests ask about tensorboards."""
+"""Queries of tests about tensorboards."""
 
 from typing import Any
 

@@ -42,7 +42,7 @@ class Runs:
 
     def predictions(self, *contents: dict[str, Any]) -> dict[str, Any]:
         """Compare the predictions of runs."""
-        return predictions.compared(self.work_dir, list(contents))
+        return predictions.compare(self.work_dir, list(contents))
 
     def train(self, run_id: str, losses: list[float]) -> dict[str, Any]:
         """Write the event log of a run and return the field of its task that names it."""

@@ -30,7 +30,7 @@ def test_what_differs_and_what_is_the_same(runs: Runs) -> None:
     second = runs.add(
         "second", parameters={"rate": 0.2, "size": 3, "extra": None}, metrics=[metric("accuracy", 0.75)], tasks=[other]
     )
-    found = tables.compared([first, second])
+    found = tables.compare([first, second])
     assert [(each["name"], each["differs"]) for each in found["parameters"]] == [
         ("rate", True),
         ("size", False),
@@ -88,7 +88,7 @@ def test_the_best_value_is_marked_only_where_the_direction_is_known(
         run_record(Path("runs"), "a", "2026-01-01T00:00:00.000Z", metrics=[metric(name, value)]) | {"id": "a"}
         for value in values
     ]
-    answer = tables.compared(contents)
+    answer = tables.compare(contents)
     assert answer["metrics"][0]["best"] == best
     json.dumps(answer, allow_nan=False)
 
@@ -151,7 +151,7 @@ def test_an_image_is_shown_only_from_a_file_of_a_run_or_from_its_line(runs: Runs
 def test_curves_are_those_of_each_run(runs: Runs) -> None:
     first = runs.add("first", job=runs.train("first", [2.0, 1.0]))
     second = runs.add("second", job=runs.train("second", [3.0]))
-    (found,) = curves.compared([first, runs.add("none"), second])["curves"]
+    (found,) = curves.compare([first, runs.add("none"), second])["curves"]
     assert found["task"] == "train"
     losses = [each and [(point[0], point[2]) for point in each["points"]] for each in found["series"]]
     assert losses == [[(10, 2.0), (20, 1.0)], None, [(10, 3.0)]]

@@ -15,7 +15,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 class Room:
-    """The datasets of a work directory."""
+    """The datasets of a work folder."""
 
     def __init__(self, work_dir: Path) -> None:
         self.work_dir = work_dir
@@ -51,7 +51,7 @@ def artifact(kind: str, path: Path, metadata: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture
 def room(tmp_path: Path) -> Room:
-    """The datasets of an empty work directory."""
+    """The datasets of an empty work folder."""
     return Room(tmp_path / "runs")
 
 

@@ -68,4 +68,4 @@ def test_a_dataset_shows_its_pages_without_scripts_and_what_changed(
         page.get_by_role("tab", name="Details").click()
         expect(page.get_by_role("link", name="run-2")).to_have_attribute("href", "#/runs/run-2/train")
         page.goto(f"{server.url}/#/datasets?dataset={'9' * 32}")
-        expect(page.locator("main")).to_contain_text("No run in this work directory has written the dataset")
+        expect(page.locator("main")).to_contain_text("No run in this work folder has written the dataset")

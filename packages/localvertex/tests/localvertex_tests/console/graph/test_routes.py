@@ -22,7 +22,7 @@ TIME = "2026-01-01T00:00:00.000Z"
 
 @pytest.fixture
 def graphs(tmp_path: Path) -> Graphs:
-    """Return the graphs of a work directory with a run, which has not begun."""
+    """Return the graphs of a work folder with a run, which has not begun."""
     write(tmp_path / "nested" / "run.json", run_record(tmp_path, "nested", TIME, tasks=[]))
     write(tmp_path / "nested" / "pipeline.json", (FOLDER / "nested_loops.json").read_text())
     return Graphs(WatchedRuns(Store(tmp_path)))

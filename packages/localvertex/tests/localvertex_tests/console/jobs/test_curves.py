@@ -147,12 +147,12 @@ def test_joined_steps_keep_the_sums_and_weigh_the_means() -> None:
         steps(4, 4, seconds=1.0, loss=5.0, accuracy=0.5, images_per_second=50.0, seconds_left=7.0),
     ]
     first = steps(0, 0)
-    _, found = thinning.thinned([first, *pair])
+    _, found = thinning.thin_out([first, *pair])
     assert found["seconds"] == 4.0
     assert (found["first_step"], found["last_step"], found["time"]) == (1, 4, 104.0)
     assert (found["loss"], found["accuracy"], found["images_per_second"]) == (2.0, 0.5, 20.0)
     assert found["seconds_left"] == 7.0
     save = {"event": "save", "time": 103.5}
-    assert thinning.thinned([first, pair[0], save, pair[1]]) == [first, pair[0], save, pair[1]]
-    assert thinning.thinned(pair) == pair, "the first steps of a process stay as they are"
-    assert thinning.thinned([first, {**pair[0], "last_step": "x"}, pair[1]])[2] == pair[1]
+    assert thinning.thin_out([first, pair[0], save, pair[1]]) == [first, pair[0], save, pair[1]]
+    assert thinning.thin_out(pair) == pair, "the first steps of a process stay as they are"
+    assert thinning.thin_out([first, {**pair[0], "last_step": "x"}, pair[1]])[2] == pair[1]

@@ -62,7 +62,7 @@ class Training:
 
     @property
     def result(self) -> Any:
-        """What it has written at its end; None before."""
+        """Its record at its end; None before."""
         path = self.base / "checkpoints" / "result.json"
         return json.loads(path.read_text()) if path.exists() else None
 
@@ -91,7 +91,7 @@ class Training:
 
 
 class Watch:
-    """What the console sees of a job, and how it breaks it."""
+    """Interface of the tests to a job: read its state, and break it."""
 
     def __init__(self, server: Server, path: str, fault_path: str, body: dict[str, str]) -> None:
         self._server, self._path, self._fault_path, self._body = server, path, fault_path, body
@@ -102,7 +102,7 @@ class Watch:
         return self._path.rpartition("/")[2]
 
     def read(self) -> dict[str, Any]:
-        """Return the job; empty before it has begun."""
+        """Return the job; empty before it has started."""
         answer = self._server.request("GET", self._path)
         found: dict[str, Any] = answer.json() if answer.ok else {}
         return found if found.get("status") else {}
@@ -112,7 +112,7 @@ class Watch:
         return wait_until(lambda: (job := self.read()) and condition(job) and job)
 
     def trains(self, num_starts: int) -> Any:
-        """Wait until all replicas have trained a step in this process of theirs."""
+        """Wait until all replicas have trained a step in their current process."""
         return self.wait(
             lambda job: (
                 all(each["is_running"] and each["num_starts"] >= num_starts for each in job["status"]["replicas"])

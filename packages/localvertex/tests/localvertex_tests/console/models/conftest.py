@@ -1,4 +1,4 @@
-"""The console's models over a work directory in this process, with real serving containers where a test starts one."""
+"""The console's models over a work folder in this process, with real serving containers where a test starts one."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +25,7 @@ MACHINE = {"machineSpec": {"machineType": "n1-standard-2"}, "minReplicaCount": 1
 
 
 class Room:
-    """The models of a work directory, and requests to them."""
+    """The models of a work folder, and requests to them."""
 
     def __init__(self, work_dir: Path) -> None:
         self.work_dir, self.log = work_dir, list[str]()
@@ -92,7 +92,7 @@ class Room:
 
 @pytest.fixture
 def room(tmp_path: Path) -> Iterator[Room]:
-    """The models of an empty work directory."""
+    """The models of an empty work folder."""
     room = Room(tmp_path / "runs")
     yield room
     room.close()

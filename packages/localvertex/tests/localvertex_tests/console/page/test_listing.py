@@ -44,7 +44,7 @@ def test_a_list_of_500_runs_reads_only_what_has_changed(tmp_path: Path, page: Pa
     with files_opened() as opened:
         assert page()["total_size"] == 500
     first, begun = time.perf_counter() - begun, time.perf_counter()
-    # The job and its run, and the run once more as a run of the work directory.
+    # The job and its run, and the run once more as a run of the work folder.
     assert (len(set(opened)), len(opened)) == (1000, 1500)
     with files_opened() as opened:
         assert len(page(page_size="1000", filter='state="SUCCEEDED"')["runs"]) == 500
@@ -168,7 +168,7 @@ def test_a_run_that_begins_while_the_rows_are_read_is_watched(
     running = tmp_path / "run-00002"
     running.mkdir()
     with run_folder.lock(running):
-        unfinished = runs.unfinished
+        unfinished = runs.unfinished_runs
 
         def begin() -> set[str]:
             found = unfinished()
@@ -176,7 +176,7 @@ def test_a_run_that_begins_while_the_rows_are_read_is_watched(
             return found
 
         with monkeypatch.context() as patched:
-            patched.setattr(runs, "unfinished", begin)
+            patched.setattr(runs, "unfinished_runs", begin)
             changes = ListChanges(runs)
             assert list(changes())
         list(changes())

@@ -1,4 +1,4 @@
-"""Artifacts: only files of the work directory and its buckets, nothing that could run, and what run.html shows."""
+"""Artifacts: only files of the work folder and its buckets, nothing that could run, and what run.html shows."""
 
 import json
 import os
@@ -148,7 +148,7 @@ def test_images_are_known_by_their_content_and_svg_runs_nothing(
 def test_what_is_not_on_this_machine_is_explained(artifact: Callable[..., ArtifactOf], tmp_path: Path) -> None:
     notes = [artifact(uri).view()["note"] for uri in ("gs://bucket/x", "https://example.com/x", "", "/etc/hostname")]
     assert notes[0] == notes[1] == "It is not on this machine. The console contacts no other host."
-    assert notes[2:] == ["", "It does not exist, or it is outside the work directory and the folders of buckets."]
+    assert notes[2:] == ["", "It does not exist, or it is outside the work folder and the folders of buckets."]
     assert artifact("gs://bucket/x", gcs_root=str(tmp_path)).view()["note"] == notes[3]
     (tmp_path / "work" / "run" / "here").write_text("here")
     assert artifact(tmp_path / "work" / "run" / "here").view()["note"] == ""

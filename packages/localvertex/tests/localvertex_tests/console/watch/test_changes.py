@@ -118,7 +118,7 @@ def test_a_run_that_is_deleted_ends_the_stream(tmp_path: Path) -> None:
 def test_streams_of_one_run_share_its_record_and_nothing_is_kept_after_them(tmp_path: Path) -> None:
     rewrite(tmp_path)
     records = WatchedRuns(Store(tmp_path))
-    first, second = (records.watched(tmp_path / NAME) for _ in range(2))
+    first, second = (records.watch(tmp_path / NAME) for _ in range(2))
     assert first.read() is second.read()
     del first, second
     assert not records._watched
@@ -176,7 +176,7 @@ def test_any_bytes_are_a_log_of_2_gb_without_a_line_end(log: Path) -> None:
     log.write_bytes(b"\xff\xfeA" * 10)
     # Invalid bytes are one character each, which the page shows as a replacement character: offsets stay right.
     text = piece(log).text
-    assert (len(text.encode()), log_text.shown(text)) == (30, "��A" * 10)
+    assert (len(text.encode()), log_text.displayed_lines(text)) == (30, "��A" * 10)
     with log.open("r+b") as file:
         file.truncate(2 << 30)
         file.seek(0, 2)
@@ -186,7 +186,7 @@ def test_any_bytes_are_a_log_of_2_gb_without_a_line_end(log: Path) -> None:
     assert set(last.text) == {"ö"}
     before = piece(log, before=last.offset)
     assert (before.end, before.end - before.offset) == (last.offset, logs.MOST_BYTES)
-    assert log_text.shown(piece(log, offset=1, before=7).text) == "�A��A�"
+    assert log_text.displayed_lines(piece(log, offset=1, before=7).text) == "�A��A�"
     assert piece(log, offset=5 << 30).text == ""
 
 
@@ -228,12 +228,12 @@ def test_a_large_record_is_not_read_again_at_once(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(runs_record, "_PAUSE", 1e9)
     rewrite(tmp_path, state="FAILED")
     records = WatchedRuns(Store(tmp_path))
-    watched = records.watched(tmp_path / NAME)
+    watched = records.watch(tmp_path / NAME)
     first = watched.read()
     rewrite(tmp_path, state="SUCCEEDED")
     assert watched.read() is first
     monkeypatch.setattr(runs_record, "_PAUSE", 0)
-    watched = WatchedRuns(Store(tmp_path)).watched(tmp_path / NAME)
+    watched = WatchedRuns(Store(tmp_path)).watch(tmp_path / NAME)
     assert watched.read().content["state"] == "SUCCEEDED"
     rewrite(tmp_path, state="CANCELLED", tasks=[])
     assert watched.read().content["state"] == "CANCELLED"

@@ -139,6 +139,6 @@ def test_a_link_leads_to_its_line_and_the_page_shows_what_the_server_finds(
         with page.expect_download() as download:
             page.get_by_role("link", name="Download").click()
         assert Path(download.value.path()).read_bytes() == log.read_bytes()
-        lines = [log_text.decoded(each, is_whole=True)[0] for each in STRANGE]
+        lines = [log_text.decode(each, is_whole=True)[0] for each in STRANGE]
         script = "async (lines) => (await import('/console/logs/text.js')).shown(lines.join('\\n'))"
-        assert page.evaluate(script, lines).split("\n") == [log_text.shown(each) for each in lines]
+        assert page.evaluate(script, lines).split("\n") == [log_text.displayed_lines(each) for each in lines]

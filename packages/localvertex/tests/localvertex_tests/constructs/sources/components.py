@@ -1,4 +1,4 @@
-"""What a Python component may bring with it: a folder, functions, its container's own variables."""
+"""Parts that a Python component may bring with it: a folder, functions, its container's own variables."""
 
 from pathlib import Path
 

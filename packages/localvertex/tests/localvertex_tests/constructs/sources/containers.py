@@ -9,7 +9,7 @@ from vertex_testing.runs import STEP
 
 IMAGE = "python:3.11"
 _ONLY_DOCKER = "only supports running Lightweight Python Components"
-"""What kfp.local's SubprocessRunner says of any container component."""
+"""Message of kfp.local's SubprocessRunner for any container component."""
 _PRINT = 'printf "%s|" "$@" > "$0"'
 """A script that writes its arguments to the file that it is named after."""
 

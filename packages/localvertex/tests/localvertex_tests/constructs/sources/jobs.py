@@ -73,7 +73,7 @@ def job_with_parameters(text: str = "default") -> str:
 @construct(
     outputs={"Output": "a"},
     edit=_job({"gcsOutputDirectory": "gs://bucket/root"}),
-    warnings=("runtimeConfig.gcsOutputDirectory gs://bucket/root: outputs go to the work directory",),
+    warnings=("runtimeConfig.gcsOutputDirectory gs://bucket/root: outputs go to the work folder",),
     is_vertex_only=True,
 )
 @dsl.pipeline(name="job-with-an-output-directory")

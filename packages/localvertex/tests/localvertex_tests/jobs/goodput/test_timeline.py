@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from localvertex.jobs.goodput.goodput import added, checkpointing
-from localvertex.jobs.goodput.thinning import thinned
-from localvertex.jobs.goodput.timeline import SegmentKind, Span, Timeline, coarsened, timeline
+from localvertex.jobs.goodput.goodput import add_up, checkpoint_advice
+from localvertex.jobs.goodput.thinning import thin_out
+from localvertex.jobs.goodput.timeline import SegmentKind, Span, Timeline, coarsen, timeline
 
 Event = dict[str, Any]
 
@@ -123,7 +123,7 @@ def test_events_that_make_no_sense_leave_a_timeline_without_gaps(events: list[Ev
 def test_few_segments_are_drawn_and_the_whole_time_is_covered() -> None:
     events = [steps(0.01 * n, n, n, 0.009) for n in range(1, 1001)]
     line = timeline([Span(start=0, end=11, exit_code=0)], events, 11)
-    drawn = coarsened(line.segments, 0.05)
+    drawn = coarsen(line.segments, 0.05)
     assert len(line.segments) > 1000
     assert len(drawn) < 5
     assert (drawn[0].start, drawn[-1].end) == (0, 11)
@@ -136,20 +136,20 @@ def test_thinned_events_have_the_same_times_and_steps() -> None:
         events.append(steps(2.0 + number, number, number, 0.5))
         events += [event("save", 2.25 + number, 0.25, step=number)] if number % 100 == 0 else []
     spans = [Span(start=0.0, end=500.0, exit_code=0)]
-    whole, thin = timeline(spans, events, 500.0), timeline(spans, thinned(thinned(thinned(events))), 500.0)
-    assert len(thinned(thinned(thinned(events)))) < 70
+    whole, thin = timeline(spans, events, 500.0), timeline(spans, thin_out(thin_out(thin_out(events))), 500.0)
+    assert len(thin_out(thin_out(thin_out(events)))) < 70
     assert seconds(thin) == pytest.approx(seconds(whole))
     assert (thin.num_steps, thin.num_lost_steps) == (400, 0)
 
 
 def test_the_best_interval_between_saves_is_youngs() -> None:
     saves = [event("save", 10.0 * n, 0.1) for n in range(1, 6)]
-    found = checkpointing(saves, num_failures=2, total_seconds=14_400)
+    found = checkpoint_advice(saves, num_failures=2, total_seconds=14_400)
     assert found["mean_seconds_between_failures"] == 7200
     assert found["mean_seconds_between_saves"] == 10
     assert found["best_seconds_between_saves"] == pytest.approx(math.sqrt(2 * 0.1 * 7200), abs=1e-3)
-    assert checkpointing(saves, num_failures=0, total_seconds=60)["best_seconds_between_saves"] is None
-    assert checkpointing([], num_failures=2, total_seconds=60)["best_seconds_between_saves"] is None
+    assert checkpoint_advice(saves, num_failures=0, total_seconds=60)["best_seconds_between_saves"] is None
+    assert checkpoint_advice([], num_failures=2, total_seconds=60)["best_seconds_between_saves"] is None
 
 
 def test_the_goodput_of_trials_is_weighted_by_their_time() -> None:
@@ -157,11 +157,11 @@ def test_the_goodput_of_trials_is_weighted_by_their_time() -> None:
     short = {"fraction": 1.0, "seconds": {"productive": 2.0}, "total_seconds": 2.0, "num_steps": 4, "num_failures": 1}
     long = {"fraction": 0.0, "seconds": {"productive": 0.0, "lost": 6.0}, "total_seconds": 6.0, "num_lost_steps": 3}
     unknown = {"fraction": None, "seconds": {"running": 8.0}, "total_seconds": 8.0}
-    found = added([short, long])
+    found = add_up([short, long])
     assert (found["fraction"], found["seconds"]) == (0.25, {"productive": 2.0, "lost": 6.0})
     assert (found["num_trials"], found["num_steps"], found["num_lost_steps"], found["num_failures"]) == (2, 4, 3, 1)
-    assert added([found, unknown])["num_trials"] == 3
-    assert added([found, unknown])["fraction"] == 0.125
-    assert added([unknown])["fraction"] is None
-    assert added([{"num_trials": 2}, {}])["num_trials"] == 3
-    assert added([]) == {}
+    assert add_up([found, unknown])["num_trials"] == 3
+    assert add_up([found, unknown])["fraction"] == 0.125
+    assert add_up([unknown])["fraction"] is None
+    assert add_up([{"num_trials": 2}, {}])["num_trials"] == 3
+    assert add_up([]) == {}

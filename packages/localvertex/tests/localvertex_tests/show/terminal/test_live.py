@@ -129,13 +129,13 @@ def test_thousands_of_changes_cost_no_drawing_of_their_own(
     drawings, steps = [], live.Steps
     monkeypatch.setattr(live, "Steps", lambda *given: drawings.append(given) or steps(*given))
     view, root = Live(), task_of("root")
-    view.started(tmp_path, root)
+    view.on_start(tmp_path, root)
     for number in range(2000):
         step = task_of(f"step-{number}", root)
-        view.changed(step)
+        view.on_change(step)
         step.finish(State.SUCCEEDED)
-        view.changed(step)
-    view.ended({})
+        view.on_change(step)
+    view.on_end({})
     printed = capsys.readouterr().out.splitlines()
     assert [line for line in printed if "SUCCEEDED" in line] == [f"step-{n}: SUCCEEDED" for n in range(2000)]
     assert len(drawings) == 1

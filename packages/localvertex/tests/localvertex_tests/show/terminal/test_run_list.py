@@ -30,7 +30,7 @@ def trains(rate: float, same: str, note: str = "") -> None:
 
 @pytest.fixture
 def listed(compiled: Compile, command: Command, tmp_path: Path) -> Path:
-    """A work directory with runs that differ in one parameter, and a folder that is not a run."""
+    """A work folder with runs that differ in one parameter, and a folder that is not a run."""
     file = compiled(trains)
     for run_id, (rate, same) in IDS.items():
         done = command("run", file, "--run-id", run_id, "-p", f"rate={rate}", "-p", f"same={same}")

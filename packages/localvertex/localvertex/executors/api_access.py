@@ -1,4 +1,4 @@
-"""What the steps of a run reach of the API. `api` implements it, and whoever starts a run hands it in."""
+"""Interface of the API for the steps of a run. `api` implements it, and the caller of a run provides it."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -20,28 +20,28 @@ class EndpointCall:
 
 
 Endpoints = Callable[[EndpointCall], dict[str, Any]]
-"""The endpoints of a work directory: carries out a call, and returns what Vertex AI does, in its JSON."""
+"""The endpoints of a work folder: carries out a call, and returns what Vertex AI does, in its JSON."""
 
 
-class StepsApi(Protocol):
-    """The API of a run's steps."""
+class ApiAccess(Protocol):
+    """Access of a run's steps to the API."""
 
-    def opened(self, machine: Machine, warn: Callable[[str], None]) -> AbstractContextManager[object]:
+    def open_endpoint(self, machine: Machine, warn: Callable[[str], None]) -> AbstractContextManager[object]:
         """Let the processes of a machine call the API.
 
         Args:
-            machine: The processes of the run, and the work directory with the registry.
+            machine: The processes of the run, and the work folder with the registry.
             warn: Called with each problem, as a line of text.
         """
         ...
 
     def endpoints(self, machine: Machine, log: Callable[[str], None]) -> AbstractContextManager[Endpoints]:
-        """Return the endpoints of the work directory; the processes that they start end with the block.
+        """Return the endpoints of the work folder; the processes that they start end with the block.
 
         Within it, a refused call raises TaskFailed, and Cancelled when the run was stopped.
 
         Args:
-            machine: The processes of the run, and the work directory with the endpoints.
+            machine: The processes of the run, and the work folder with the endpoints.
             log: Called with each start and problem.
         """
         ...

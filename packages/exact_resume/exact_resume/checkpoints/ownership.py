@@ -1,4 +1,4 @@
-"""Which run a checkpoint directory belongs to: another one is refused before it writes, takes or removes anything."""
+"""Find the run that owns a checkpoint folder, and refuse another run before it changes anything."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from exact_resume.errors import InputError
 
 
 def identity_in(directory: str) -> dict[str, Any] | None:
-    """Return the identity of the run in a directory, from its newest intact manifest or its lease; None: it is free."""
+    """Return the identity of the run in a folder, from its newest intact manifest or its lease; None: it is free."""
     for step in checkpoints.steps(directory):
         try:
             found: dict[str, Any] = manifest.read(directory, step)["identity"]
@@ -25,9 +25,9 @@ def refuse_other_run(
     """Refuse the result of another configuration.
 
     Args:
-        found: Identity of the run in the directory.
+        found: Identity of the run in the folder.
         wanted: Identity of the run that is to continue there.
-        directory: Checkpoint directory.
+        directory: Checkpoint folder.
         defaults: Values of fields that an identity leaves out.
 
     Raises:

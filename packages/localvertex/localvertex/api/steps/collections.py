@@ -21,8 +21,8 @@ Methods = Mapping[str, tuple[str, str, Method]]
 """Of a collection: HTTP method, path after the collection's, implementation."""
 
 
-class Offered:
-    """The models and endpoints of a work directory, and the operations.
+class StepApi:
+    """The models and endpoints of a work folder, and the operations.
 
     Args:
         store: The records of the API.
