@@ -44,7 +44,7 @@ class Service:
     """The jobs of one project and region."""
 
     def __init__(self, settings: Settings) -> None:
-        from google.cloud import dataflow
+        import google.cloud.dataflow as dataflow
 
         self.settings = settings
         self._place = {"project_id": settings.project, "location": settings.region}
@@ -70,8 +70,8 @@ class Service:
 
     def cancel(self, job_id: str) -> None:
         """Request the end of the job; a job that has ended stays unchanged."""
+        import google.cloud.dataflow as dataflow
         from google.api_core import exceptions
-        from google.cloud import dataflow
 
         wanted = dataflow.Job(requested_state=dataflow.JobState.JOB_STATE_CANCELLED)
         try:
@@ -82,7 +82,7 @@ class Service:
 
     def errors(self, job_id: str) -> list[str]:
         """Return the error messages of a job, oldest first."""
-        from google.cloud import dataflow
+        import google.cloud.dataflow as dataflow
 
         wanted = {"job_id": job_id, "minimum_importance": dataflow.JobMessageImportance.JOB_MESSAGE_ERROR}
         found = self._call(self._messages.list_job_messages, wanted)
