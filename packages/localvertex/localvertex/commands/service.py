@@ -17,7 +17,7 @@ from localvertex.api.rest.storage.storage import Storage
 from localvertex.api.rest.store import Store
 from localvertex.api.schedules.clock import Clock
 from localvertex.api.schedules.schedules import Schedules
-from localvertex.api.steps.step_api import Method, Methods, StepApi
+from localvertex.api.steps.methods import Method, Methods, StepApi
 from localvertex.api.tensorboards import service as tensorboards
 from localvertex.console.console import Console
 from localvertex.containers.serving.machine import Machine

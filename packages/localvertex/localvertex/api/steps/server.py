@@ -18,7 +18,7 @@ from localvertex.api.connection import Connection
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.rest.operations import Operations
 from localvertex.api.rest.store import Store
-from localvertex.api.steps.step_api import Methods, StepApi
+from localvertex.api.steps.methods import Methods, StepApi
 from localvertex.containers.serving.machine import Machine
 from localvertex_base.userinput.temporary import temporary_folder
 
