@@ -59,8 +59,8 @@ def test_the_format_number_changes_with_the_bytes(source: pathlib.Path, tmp_path
             data = re.sub(rb'"(ctime_ns|inode|mtime_ns)": \d+', rb'"\1": 0', gzip.decompress(data))
         digest.update(path.name.encode() + data)
     assert GOLDEN[versions.FORMAT] == digest.hexdigest()[:16], (
-        "the bytes of a prepared dataset have changed: raise FORMAT in trainer/data/preparing/versions.py, and enter its"
-        f" digest here: {digest.hexdigest()[:16]}"
+        "the bytes of a prepared dataset have changed: raise FORMAT in trainer/data/preparing/versions.py, and enter"
+        f" their digest here: {digest.hexdigest()[:16]}"
     )
 
 
