@@ -1,21 +1,18 @@
-"""The versions that the bytes of a dataset depend on: of the format, the decoders and the code that uses them."""
+"""The versions that the bytes of a dataset depend on: of its files, of what is stored, and of the decoders."""
 
 import hashlib
 import importlib.metadata
 import json
-import pathlib
 from typing import Any
 
 from PIL import features
 
-from trainer.data import dataset, images
-from trainer.data.preparing import examine, image_list, parts, prefixes, rows, shards
-from trainer.data.preparing.quality import signatures
-from trainer.data.stored import records
+from trainer.data import dataset
 
 _DECODERS = ("pil", "jpg", "libjpeg_turbo", "zlib", "zlib_ng", "jpg_2000", "libtiff", "webp", "avif", "littlecms2")
-_CODE = (images, examine, signatures, records, shards, prefixes, rows, parts, image_list)
-"""Modules that decide what is stored of an image, and how: datasets and parts of another version are never found."""
+
+FORMAT = 1
+"""Raise it when the code stores other bytes of an image, a row, a list or a part: work in another is never found."""
 
 
 def own() -> str:
@@ -26,10 +23,10 @@ def own() -> str:
 def used_versions() -> dict[str, Any]:
     """Return the versions by what they are of."""
     return {
-        "format": dataset.FORMAT_VERSION,
+        "files": dataset.FORMAT_VERSION,
+        "format": FORMAT,
         "decoders": {name: features.version(name) for name in _DECODERS},
         "array_record": importlib.metadata.version("array_record"),
-        "code": [hashlib.sha256(pathlib.Path(str(module.__file__)).read_bytes()).hexdigest() for module in _CODE],
     }
 
 

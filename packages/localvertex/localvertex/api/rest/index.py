@@ -19,6 +19,9 @@ from zlib import crc32
 
 FILE = "index.sqlite"
 
+FORMAT = 1
+"""Raise it when an entry contains something else for the same files: an index of another format is built again."""
+
 _TABLE = "CREATE TABLE entries (collection TEXT, id BLOB, entry BLOB, PRIMARY KEY (collection, id)) WITHOUT ROWID"
 
 _NUM_ROWS = 500
@@ -106,7 +109,6 @@ class Index:
         self._path, self._report = path, report
         self._opening = threading.Lock()
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        self._version = _version()
 
     def summaries(self, records: Records) -> Iterator[tuple[str, Summary]]:
         """Return the summary of each record by its id, as the records are now.
@@ -159,16 +161,16 @@ class Index:
             self._fail(error)
 
     def _open(self) -> sqlite3.Connection:
-        """Open the file; create it when it is missing or of another version."""
+        """Open the file; create it when it is missing or of another format."""
         with self._opening:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             connection = self._connect()
             try:
-                if connection.execute("PRAGMA user_version").fetchone() != (self._version,):
+                if connection.execute("PRAGMA user_version").fetchone() != (FORMAT,):
                     connection.close()
                     self._path.unlink(missing_ok=True)
                     connection = self._connect()
-                    connection.executescript(f"BEGIN; {_TABLE}; PRAGMA user_version = {self._version}; COMMIT")
+                    connection.executescript(f"BEGIN; {_TABLE}; PRAGMA user_version = {FORMAT}; COMMIT")
             except BaseException:
                 connection.close()
                 raise
@@ -192,13 +194,6 @@ class Index:
         with self._opening, suppress(OSError):
             self._path.unlink()
         self._report(f"{self._path} was damaged ({error}); it is built again from the records")
-
-
-def _version() -> int:
-    """Return a number of this version of the code, which decides what the entries contain."""
-    package = Path(__file__).parents[2]
-    files = [each for name in ("api", "console", "store") for each in sorted((package / name).rglob("*.py"))]
-    return crc32(b"".join(each.read_bytes() for each in files)) >> 1 or 1
 
 
 def _encode_entry(entry: Entry) -> bytes:

@@ -8,6 +8,9 @@ from datetime import UTC, datetime, timedelta
 _LONGEST_WAIT_SECONDS = 60.0
 """The machine may sleep, or its clock may be set, so that the next instant comes sooner than computed."""
 
+_MAX_LATE_SECONDS = 10.0
+"""Real time: a machine that sleeps, or a process that is stopped, wakes up later than this after it should."""
+
 RETRY_SECONDS = 2.0
 """Real time after which a run that could not be started is tried again."""
 
@@ -45,11 +48,18 @@ class Waker:
     Args:
         clock: The clock of the schedules.
         fire_due: Starts the runs that are due; returns the next instant, None when there is none.
+        skip_missed: Called before `fire_due` when the machine has slept.
         log: Called with what `fire_due` raised; it is called again after RETRY_SECONDS.
     """
 
-    def __init__(self, clock: Clock, fire_due: Callable[[], datetime | None], log: Callable[[str], None]) -> None:
-        self._clock, self._fire_due, self._log = clock, fire_due, log
+    def __init__(
+        self,
+        clock: Clock,
+        fire_due: Callable[[], datetime | None],
+        skip_missed: Callable[[], None],
+        log: Callable[[str], None],
+    ) -> None:
+        self._clock, self._fire_due, self._skip_missed, self._log = clock, fire_due, skip_missed, log
         self._changed = threading.Event()
         self._is_stopping = False
         self._thread = threading.Thread(target=self._run, name="schedules", daemon=True)
@@ -77,4 +87,8 @@ class Waker:
             except Exception as error:  # schedules are followed as long as the server runs
                 self._log(f"schedules: {type(error).__name__}: {error}; trying again")
                 wait = RETRY_SECONDS
-            self._changed.wait(min(wait, _LONGEST_WAIT_SECONDS))
+            # The time of day, because other clocks may stand still while the machine sleeps.
+            wait, began = min(wait, _LONGEST_WAIT_SECONDS), time.time()
+            self._changed.wait(wait)
+            if time.time() - began > wait + _MAX_LATE_SECONDS:
+                self._skip_missed()

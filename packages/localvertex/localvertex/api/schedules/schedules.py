@@ -33,7 +33,7 @@ class Schedules:
     ) -> None:
         self._store, self._operations, self._jobs, self.clock, self._log = store, operations, jobs, clock, log
         self._runs = ScheduledRuns(jobs, log)
-        self._waker = Waker(clock, self.fire_due, log)
+        self._waker = Waker(clock, self.fire_due, self.skip_missed, log)
         self._locks: dict[str, threading.RLock] = {}
         store.expect(COLLECTION, check_record)
         jobs.when_one_ends(self._waker.wake)
@@ -148,9 +148,13 @@ class Schedules:
         """At the server's start, skip missed instants unless the schedule queues them; then start firing."""
         for content in self._store.all(COLLECTION):
             self.clock.begin_at(datetime.fromisoformat(content["updateTime"]))
+        self.skip_missed()
+        self._waker.start()
+
+    def skip_missed(self) -> None:
+        """Skip the instants at which no server ran, or the machine slept, unless the schedule queues them."""
         for number in self._store.ids(COLLECTION):
             self._handle_safely(self._skip_missed, number)
-        self._waker.start()
 
     def close(self) -> None:
         """Stop firing; no run starts after this returns."""
@@ -172,7 +176,7 @@ class Schedules:
                 self._write(schedule.content, wake=False)
 
     def _skip_missed(self, number: str) -> None:
-        """Skip the instants at which no server ran; start or note a run whose start was interrupted."""
+        """Skip past instants of one schedule; start or note a run whose start was interrupted."""
         with self._lock_of(number):
             schedule, now = self._active(number), self.clock.now()
             if schedule is None or schedule.may_wait or schedule.next_run > now:

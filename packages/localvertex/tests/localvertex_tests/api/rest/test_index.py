@@ -1,6 +1,7 @@
 """The index of lists: it never changes a list, whatever happens to it or to the records, and saves reading them."""
 
 import fcntl
+import hashlib
 import json
 import os
 import random
@@ -15,14 +16,18 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from localvertex_tests.support.run_records import job_record, run_record, write, write_job
+from localvertex_tests.support.run_records import TASK, job_record, run_record, write, write_job
 
 from localvertex.api.pipeline_jobs.records import RunRecords
 from localvertex.api.rest.call import Call, Location
-from localvertex.api.rest.index import Index
+from localvertex.api.rest.index import FORMAT, Index, _decode_entry
 from localvertex.commands.service import Service
+from localvertex.console.runs.outputs import RunOutputs
 from localvertex.store import journal
 from vertex_testing.server import PARENT
+
+GOLDEN = {1: "983851ae76e2e407"}
+"""By format number: the digest of the entries of all collections."""
 
 STATES = ("SUCCEEDED", "FAILED", "CANCELLED", "RUNNING", "PENDING")
 
@@ -196,6 +201,41 @@ def test_a_page_reads_only_its_own_records(lists: Lists) -> None:
     assert len(opened) > 3 * NUM_JOBS
 
 
+def test_the_format_number_changes_with_the_entries(lists: Lists) -> None:
+    path, typed = lists.work_dir / "run-00000" / "run.json", {"schema": "system.Dataset", "uri": "gs://b/d"}
+    artifacts = {"dataset": [typed | {"metadata": {"fingerprint": "ab", "num_examples": 3}}]}
+    step = TASK | {"outputs": {"parameters": {}, "artifacts": artifacts}}
+    figures = {"metrics": [{"name": "accuracy", "value": 0.5}], "models": [{"resource_name": f"{PARENT}/models/1"}]}
+    write(path, json.loads(path.read_text()) | figures | {"tasks": [step]})
+    spec = {"parent": PARENT, "pipelineJob": {"pipelineSpec": {"pipelineInfo": {"name": "small"}}}}
+    schedule = {"name": f"{PARENT}/schedules/2", "displayName": "nightly", "cron": "0 3 * * *", "state": "PAUSED"}
+    schedule |= dict.fromkeys(("createTime", "updateTime", "startTime", "nextRunTime"), "2026-01-02T03:00:00Z")
+    schedule |= {"maxConcurrentRunCount": "1", "startedRunCount": "0", "createPipelineJobRequest": spec}
+    write(lists.work_dir / "api" / "schedules" / "2.json", schedule)
+    # The server ends a job that an earlier one left running, at the present time.
+    (lists.work_dir / "api" / "customJobs" / "2.json").unlink()
+    lists.check()
+    list(lists._with.pipeline_jobs._store.index.summaries(RunOutputs(lists.work_dir)))
+    with sqlite3.connect(lists.file) as connection:
+        rows = connection.execute("SELECT collection, id, entry FROM entries ORDER BY collection, id").fetchall()
+    assert {row[0] for row in rows} == {
+        "pipelineJobs",
+        "customJobs",
+        "operations",
+        "schedules",
+        "runs",
+        "runs' outputs",
+    }
+    # The signature of the files differs for each copy of them.
+    entries = [[collection, id.decode(), *_decode_entry(entry)[2:]] for collection, id, entry in rows]
+    text = json.dumps(entries, sort_keys=True).replace(str(lists.work_dir), "")
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    assert GOLDEN[FORMAT] == digest, (
+        "the entries of the index have changed: raise FORMAT in localvertex/api/rest/index.py, and enter their digest "
+        f"here: {digest}"
+    )
+
+
 def in_place(path: Path, old: str, new: str) -> None:
     """Change a file as an editor may: the same file with the same size and time."""
     status, text = path.stat(), path.read_text()
@@ -294,7 +334,7 @@ def test_a_damaged_index_is_built_again_and_reported_once(lists: Lists) -> None:
     assert {Path(each).name for each in opened} == {"cut.json", "run-00070.json", "run.json"}
 
 
-@pytest.mark.parametrize("version", [0, 1, 2**31 - 1])
+@pytest.mark.parametrize("version", [0, FORMAT + 1, 2**31 - 1])
 def test_an_index_of_another_version_is_built_again(lists: Lists, version: int) -> None:
     lists.check()
     lists.file.unlink()

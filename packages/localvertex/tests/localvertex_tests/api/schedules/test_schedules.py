@@ -1,5 +1,8 @@
 """schedules through the real SDK, with a faster clock where a test would wait for minutes."""
 
+import os
+import signal
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -148,6 +151,27 @@ def test_missed_runs_start_later_only_with_catch_up(
     each_minute.pause()
     missed = [t for t in scheduled_minutes(runs(each_minute)) if paused.last_pause_time.timestamp() < t < resumed]
     assert (len(missed) >= 4) if catch_up else (missed == [])
+
+
+@pytest.mark.parametrize("allow_queueing", [True, False])
+def test_what_a_sleeping_machine_missed_starts_later_only_with_queueing(
+    start_server: Callable[..., Server], schedule: Any, allow_queueing: bool
+) -> None:
+    server = start_server("--time-factor", "60")
+    each_minute = schedule(server, max_concurrent_run_count=1000, allow_queueing=allow_queueing)
+    wait_until(lambda: resource(each_minute).started_run_count >= 1)
+    asleep = clock(server, schedule)
+    os.kill(server.process.pid, signal.SIGSTOP)
+    # 13 instants, most of which are before the limit for being late.
+    time.sleep(13)
+    os.kill(server.process.pid, signal.SIGCONT)
+    awake = clock(server, schedule)
+    assert awake - asleep > 12 * 60
+    wait_until(lambda: resource(each_minute).last_scheduled_run_response.scheduled_run_time.timestamp() > awake)
+    each_minute.pause()
+    # A start may have been under way before the machine slept, and an instant may pass before `awake` is read.
+    missed = [each for each in scheduled_minutes(runs(each_minute)) if asleep + 60 < each < awake - 120]
+    assert (len(missed) >= 9) if allow_queueing else (missed == [])
 
 
 def clock(server: Server, schedule: Any) -> float:
