@@ -23,7 +23,7 @@ _IS_CLUSTER = "TF_CONFIG" in os.environ
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Order:
-    """What to train, and how long to measure."""
+    """Training to measure, and for how long."""
 
     side: str
     """fit or bare."""

@@ -1,4 +1,4 @@
-"""What the trainer gets out of one GPU: `python -m benchmarks.gpu`, in less than 10 minutes, writes build/gpu-DATE.md.
+"""Measure the trainer on one GPU: `python -m benchmarks.gpu`, in less than 10 minutes, writes build/gpu-DATE.md.
 
 1. Images per second of the trainer, of Keras' `fit` and of the bare loop, which is the limit (benchmarks/baselines.py):
    resnet50 on synthetic images of 224x224 pixels, in bfloat16 without and with XLA, and in float32. Beside each rate is
@@ -41,7 +41,7 @@ _NUM_CLASSES = 10
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Case:
-    """What is trained."""
+    """A training to measure."""
 
     model: str = "resnet50"
     image_size: int = 224
@@ -78,7 +78,7 @@ def _synthetic(folder: Path, case: _Case) -> Path:
 
 
 def _query(fields: str) -> str:
-    """Return what nvidia-smi says about the first GPU; nothing without it."""
+    """Return nvidia-smi's line about the first GPU; nothing without it."""
     if shutil.which("nvidia-smi") is None:
         return ""
     words = ["nvidia-smi", "--id=0", f"--query-gpu={fields}", "--format=csv,noheader,nounits"]

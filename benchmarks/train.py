@@ -135,7 +135,7 @@ def _calls_at_full_speed(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def baseline_rate(num_workers: int, **order: Any) -> float:
-    """Measure the steps per second of a baseline; the fields are those of `benchmarks.baselines.Order`."""
+    """Measure the steps per second of a baseline; the fields are described in `benchmarks.baselines.Order`."""
     with tempfile.TemporaryDirectory() as folder:
         arguments = ["-m", "benchmarks.baselines", json.dumps(order)]
         logs = [Path(folder) / f"log-{index}" for index in range(num_workers)]

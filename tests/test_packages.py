@@ -33,13 +33,13 @@ def project(repository: Path) -> dict[str, Any]:
 
 
 def copied(repository: Path) -> set[str]:
-    """What the Dockerfile copies from the build context."""
+    """Paths that the Dockerfile copies from the build context."""
     lines = re.findall(r"^COPY (?!--from)(.+) \S+$", (repository / "Dockerfile").read_text(), re.M)
     return {name for line in lines for name in line.split()}
 
 
 def sent(repository: Path) -> set[str]:
-    """What .dockerignore lets into the build context."""
+    """Paths that .dockerignore lets into the build context."""
     lines = (repository / ".dockerignore").read_text().splitlines()
     assert lines[0] == "*"
     return {line.removeprefix("!") for line in lines if line.startswith("!")}

@@ -1,4 +1,4 @@
-"""What the proofs share: parts that run until enough faults have happened, a record of them, and a dated table.
+"""Shared by the proofs: parts that run until enough faults have happened, a record of them, and a dated table.
 
 A part is one dataset, training run or release with its faults. It depends on the seed and its number alone. Each part
 that has ended is a line of build/soak/PROOF-SEED-KEY.jsonl, so a killed soak resumes with the first part that has no

@@ -36,7 +36,7 @@ def local(monkeypatch: pytest.MonkeyPatch) -> Iterator[Local]:
 
 @contextlib.contextmanager
 def without_privileges() -> Iterator[None]:
-    """Act as nobody if this is root, which may read everything."""
+    """Act as the user `nobody` if this is root, which may read everything."""
     is_root = os.geteuid() == 0
     try:
         os.seteuid(_NOBODY if is_root else os.geteuid())

@@ -1,4 +1,4 @@
-"""What `plan` concludes about a finished run from its notes and from the registry."""
+"""Conclusions of `plan` about a finished run, from its notes and from the registry."""
 
 import dataclasses
 from collections.abc import Callable

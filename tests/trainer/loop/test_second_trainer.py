@@ -63,7 +63,7 @@ def is_stopped(process: "subprocess.Popen[str]") -> bool:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """Return the content of all files but those of TensorBoard, which are written in the background."""
+    """Return the content of all files except TensorBoard's, which are written in the background."""
     paths = [path for path in folder.rglob("*") if path.is_file() and "tensorboard" not in path.parts]
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 

@@ -187,7 +187,7 @@ def test_a_model_whose_server_ends_is_not_exported(
     digits_directory: Path, trained_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
     started = functools.partial(trial.start_server, command=(sys.executable, "-c", code))
-    monkeypatch.setattr(trial, "started", started)
+    monkeypatch.setattr(trial, "start_server", started)
     tried(digits_directory, trained_directory, tmp_path)
 
 
@@ -196,5 +196,5 @@ def test_a_model_whose_server_never_answers_is_not_exported(
 ) -> None:
     code = "import time; print('listening on http://127.0.0.1:9', flush=True); time.sleep(1000)"
     started = functools.partial(trial.start_server, command=(sys.executable, "-c", code), seconds=3.0)
-    monkeypatch.setattr(trial, "started", started)
+    monkeypatch.setattr(trial, "start_server", started)
     tried(digits_directory, trained_directory, tmp_path)

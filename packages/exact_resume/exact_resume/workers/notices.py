@@ -21,7 +21,7 @@ _KEYS: dict[str, tuple[Kind, str]] = {
 """Watched key -> kind of notice, and the value of the key when there is none."""
 _HOST = "metadata.google.internal"
 _PRODUCTS = ("Google", "Google Compute Engine")
-"""What Compute Engine calls its machines, so that other machines need not wait for a timeout."""
+"""Compute Engine's names for its machines, so that other machines need not wait for a timeout."""
 _WAIT_SECONDS = 60
 """The server answers after this time, even if nothing has changed."""
 _LONGEST_PAUSE_SECONDS = 30.0

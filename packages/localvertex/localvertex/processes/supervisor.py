@@ -35,7 +35,7 @@ _STOP = b"\0"
 _MAX_CLEAN_UP_SECONDS = 30.0
 
 _POLL_SECONDS = 0.1
-"""How often a stop looks for processes that are left; only Linux reports the end of those of others."""
+"""How often a stop looks for remaining processes; only Linux reports the end of other processes' children."""
 
 _DEFAULTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD)
 """Signals that the command finds with their default handling."""
@@ -157,7 +157,7 @@ def supervise(child: int, lifeline: int, grace_seconds: float, wakeup: int) -> i
         if kill_at is not None and time.monotonic() >= kill_at:
             _signal_all(child, signal.SIGKILL)
             if code is not None and not linux.is_used():
-                # Processes that nobody reaps are members of the group, too.
+                # Processes that are not reaped are members of the group, too.
                 return code
             kill_at = time.monotonic() + 1.0
 

@@ -1,4 +1,4 @@
-"""What works without that which only Linux offers, forced by the variable that linux.py reads."""
+"""Run without the features that only Linux offers, forced by the variable that linux.py reads."""
 
 import os
 import signal

@@ -52,13 +52,13 @@ def is_named(row: Treatment, refusal: str) -> bool:
 
 def test_the_reader_takes_what_the_table_says_it_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: dict[str, set[str]] = {}
-    done = Fields.done
+    done = Fields.finish
 
     def recorded(self: Fields, message: str) -> None:
         taken.setdefault(message, set()).update(self._known)
         done(self, message)
 
-    monkeypatch.setattr(Fields, "done", recorded)
+    monkeypatch.setattr(Fields, "finish", recorded)
     for path in [*map(compiled_file, CONSTRUCTS), *OLDER_FILES]:
         try:
             load(path)

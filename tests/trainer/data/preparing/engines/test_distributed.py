@@ -85,7 +85,7 @@ def test_bundles_that_run_twice_in_a_bucket_change_nothing(
     server.buckets.create("bucket")
     monkeypatch.setattr(fn_api, "run", everything_twice)
     # Workers on other machines could not read the source, which is a folder; the threads of this test can.
-    monkeypatch.setattr(Distributed, "_checked", lambda self, image: image)
+    monkeypatch.setattr(Distributed, "_check", lambda self, image: image)
     root, page = "gs://bucket/root", tmp_path / "page.html"
     for number in range(2):
         if number:
