@@ -207,7 +207,7 @@ def main() -> int:
                     for _ in range(options.repeats)
                 ]
                 reached.append(_compare(case, turns))
-    return 0 if all(reached) else 1
+    return 0 if options.smoke or all(reached) else 1
 
 
 if __name__ == "__main__":

@@ -2,12 +2,13 @@
 
 `python -m benchmarks.soak.release --num-faults 40`
 
-Half of the kills hit the run, the others any one of its processes; then the run is resumed, or submitted again, until
-the release is completed. All the time there are one champion, a model for each version, one version per checkpoint, and
-an endpoint whose versions have all traffic. After each kill no process is left, and the endpoint predicts. Prints a
-line per attempt.
+A release is killed once to three times. Half of the kills hit the run, the others any one of its processes; then the
+run is resumed, or submitted again, and in the end the release is completed. All the time there are one champion, a
+model for each version, one version per checkpoint, and an endpoint whose versions have all traffic. After each kill no
+process is left, and the endpoint predicts. Prints a line per attempt.
 """
 
+import random
 import subprocess
 import sys
 import time
@@ -26,17 +27,22 @@ class _Proof:
         self._release: tuple[KilledRelease, float] | None = None
 
     def disturb(self, number: int) -> list[Fault]:
-        """Kill a release until it is completed."""
+        """Kill a release once to three times, and complete it."""
         folder = self._soak.folder / f"release-{number}"
         if self._release is None:
             self._release = _prepared(folder)
         release, seconds = self._release
-        kills = RandomKills(release, seed=f"{self._seed}-{number}", max_seconds=seconds)
+        seed = f"{self._seed}-{number}"
+        kills = RandomKills(release, seed=seed, max_seconds=seconds)
         try:
-            while not kills.num_completed:
+            for _ in range(random.Random(seed).randint(1, 3)):
                 print(f"  {kills.attempt()}", flush=True)
                 with release.server() as server:
                     release.check_prediction(server)
+                if kills.num_completed:
+                    break
+            else:
+                kills.finish()
         except Exception:
             self._release = None
             self._soak.keep(folder, number)
