@@ -52,7 +52,7 @@ def evaluate(
         UserError: There is no validated checkpoint, or the run was trained on another dataset.
     """
     command_line.set_environment()
-    paths.check("checkpoint folder", checkpoint_directory)
+    paths.check("checkpoint directory", checkpoint_directory)
     outputs.check_file("report", report_path)
     predictions.check_path("predictions", predictions_path, report_path)
     data = dataset.load(paths.check("dataset", dataset_directory))

@@ -59,8 +59,8 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
         TrainingError: The exported model gives other probabilities than the live one, or its server fails.
     """
     command_line.set_environment()
-    paths.check("checkpoint folder", checkpoint_directory)
-    outputs.check_folder("output folder", output_directory)
+    paths.check("checkpoint directory", checkpoint_directory)
+    outputs.check_folder("output directory", output_directory)
     if publication.is_occupied(output_directory, last="saved_model.pb", own=_OWN):
         raise UserError(f"output folder {output_directory!r} exists and is not empty; give a new one or remove it")
     data = dataset.load(paths.check("dataset", dataset_directory))

@@ -193,7 +193,7 @@ def _check_arguments(output_directory: str, image_size: int, max_examples: int, 
         raise UserError(f"max_examples={quote(max_examples)} is out of range; use 0 (all) or a number of images")
     if not 0 <= max_bad_fraction < 1:
         raise UserError(f"max_bad_fraction={max_bad_fraction} is out of range; use 0 or more, below 1, such as 0.1")
-    outputs.check_folder("output folder", output_directory)
+    outputs.check_folder("output directory", output_directory)
 
 
 def _check_state(pipeline_root: str, history: NoHistory, output_directory: str) -> None:

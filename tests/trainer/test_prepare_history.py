@@ -13,9 +13,9 @@ import pytest
 
 from localvertex_base.userinput.errors import UserError
 from tests.support.growing import InBucket, Local, content, fill, png, run
+from trainer.data.preparing import versions
 from trainer.data.preparing.previous import history, rows
 from trainer.data.preparing.previous.dataset import previous_of
-from trainer.data.preparing.quality import signatures
 from vertex_testing.cloud_storage.server import CloudStorage
 
 _NOBODY = 65534
@@ -122,16 +122,14 @@ def test_a_history_of_another_image_size_is_not_believed(local: Local, capsys: p
     assert content(local, "again") == expected
 
 
-def test_all_code_that_decides_about_an_image_has_a_history_of_its_own(
+def test_another_format_of_prepared_data_has_a_history_of_its_own(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def folder() -> str:
         return history.of(str(tmp_path), source="digits", image_size=16, max_examples=0).folder
 
     before = folder()
-    other = tmp_path / "signatures.py"
-    other.write_text("# another version")
-    monkeypatch.setattr(signatures, "__file__", str(other))
+    monkeypatch.setattr(versions, "FORMAT", versions.FORMAT + 1)
     assert folder() != before
 
 

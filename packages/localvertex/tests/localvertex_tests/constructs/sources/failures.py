@@ -37,7 +37,7 @@ def status(final: dsl.PipelineTaskFinalStatus) -> str:
 def fail_once(attempts: dsl.Output[dsl.Artifact]) -> str:
     import os
 
-    # Beside the artifact, which every attempt rewrites.
+    # Beside the artifact, which every attempt writes anew.
     path = attempts.path + ".before"
     if not os.path.exists(path):
         open(path, "w").close()

@@ -57,7 +57,7 @@ def accelerators_from_a_parameter(kind: str = "NVIDIA_L4", count: int = 1) -> st
 
 
 @construct(outputs={"Output": "a"})
-@dsl.pipeline(name="names", display_name="A name, displayed", description="Its effect.")
+@dsl.pipeline(name="names", display_name="A name, displayed", description="What it does.")
 def names() -> str:
     return echo(text="a").set_display_name("A step, displayed").output
 
