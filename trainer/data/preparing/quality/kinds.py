@@ -16,6 +16,7 @@ _TINY = "tiny"
 _ODD_SHAPE = "odd-shape"
 FEW_IMAGES = "few-images"
 IMBALANCE = "imbalance"
+SIMILAR_LABELS = "similar-labels"
 
 _DARK_LEVEL = 48
 _FLAT_DEVIATION = 5
@@ -34,6 +35,7 @@ TEXTS = {
     _ODD_SHAPE: f"images of odd shape (one side more than {_MAX_ASPECT} times the other)",
     FEW_IMAGES: f"classes with fewer than {MIN_IMAGES} images (minimum recommended by Google)",
     IMBALANCE: f"classes with over {MAX_IMBALANCE} times the images of the smallest (maximum recommended by Google)",
+    SIMILAR_LABELS: "classes whose names differ only in upper and lower case",
 }
 """Name of each kind -> what is counted, in the order of the report."""
 
@@ -47,6 +49,7 @@ ADVICE = {
     _ODD_SHAPE: "they are stretched to a square; crop them if that hides what they show",
     FEW_IMAGES: "add images or merge classes",
     IMBALANCE: "add images to the small classes",
+    SIMILAR_LABELS: "write the label in one way if it is one class",
 }
 """Name of each kind -> what to do."""
 

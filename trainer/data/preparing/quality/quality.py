@@ -16,6 +16,7 @@ from trainer.data.preparing.quality.kinds import (
     MAX_IMBALANCE,
     MIN_IMAGES,
     NEAR_DUPLICATES,
+    SIMILAR_LABELS,
     TEXTS,
     kinds_of,
 )
@@ -117,3 +118,9 @@ class Quality:
                 self._add(FEW_IMAGES, 1, [f"{name}: {count:,}"])
             if count > MAX_IMBALANCE * smallest:
                 self._add(IMBALANCE, 1, [f"{name}: {count:,}"])
+        spellings: dict[str, list[str]] = {}
+        for name in counts:
+            spellings.setdefault(name.casefold(), []).append(name)
+        for names in spellings.values():
+            if len(names) > 1:
+                self._add(SIMILAR_LABELS, len(names), [", ".join(names)])

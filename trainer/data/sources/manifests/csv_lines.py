@@ -29,6 +29,9 @@ def parse(text: str, *, is_labelled: bool = True) -> Entry:
         if word := fields.pop(0):
             split_of(word)
     address, labels = fields[0], [field for field in fields[1:] if field]
+    for name, separator in (("semicolons", ";"), ("tabs", "\t")):
+        if is_labelled and not labels and separator in address and not {".", "/"} & set(address.split(separator)[-1]):
+            raise BadLine(f"separated by {name}; save the file with commas")
     if not address:
         raise BadLine("no image")
     # Without this, a header would be an image and a class, or several labels.

@@ -127,7 +127,8 @@ class ManifestSource:
         if not self._is_labelled:
             return
         if len(labels) < 2:
-            raise UserError(f"only one label in {self._source}: {min(labels)!r}; expected two or more")
+            bad = f", and {len(self.unreadable):,} lines were refused ({self._first_bad()})" if self.unreadable else ""
+            raise UserError(f"only one label in {self._source}: {min(labels)!r}{bad}; expected two or more")
         splits = {split for _, split in counts}
         if splits != {""} and (missing := [name for name in ("train", "test") if name not in _complete(splits)]):
             raise UserError(

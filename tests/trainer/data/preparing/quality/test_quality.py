@@ -5,6 +5,7 @@ import html
 import io
 import json
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -197,6 +198,15 @@ def test_imbalance_is_counted_in_images_that_are_used(tmp_path: Path) -> None:
     (source / "a" / "more0.png").write_bytes(b"")
     found = {kind: names for kind, _, _, names in run(source, tmp_path / "two")["warnings"]}
     assert found == {"few-images": ["b: 1"]}
+
+
+def test_labels_that_differ_only_in_case_are_named(tmp_path: Path) -> None:
+    source = folder(tmp_path / "source", 10)
+    shutil.copytree(source / "a", source / "A")
+    for number, path in enumerate(sorted((source / "A").iterdir())):
+        Image.radial_gradient("L").resize((90, 90 + number)).rotate(9 * number).save(path)
+    found = {kind: (number, names) for kind, _, number, names in run(source, tmp_path / "out")["warnings"]}
+    assert found["similar-labels"] == (2, ["A, a"])
 
 
 def test_strict_makes_errors_of_the_named_warnings_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,6 +52,9 @@ def test_a_csv_line(text: str, expected: tuple[str, str, str | None]) -> None:
     [
         ("gs://images/1.jpg", "no label"),
         ("training,gs://images/1.jpg", "no label"),
+        ("gs://images/1;2.jpg", "no label"),
+        ("gs://images/1.jpg;cat", "separated by semicolons; save the file with commas"),
+        ("training\tgs://images/1.jpg\tcat", "separated by tabs; save the file with commas"),
         ("training,", "'training' is not a path with a folder or an ending"),
         (",,", "no image"),
         ("ml_use,image,label", "'ml_use' is not a path with a folder or an ending; the format has no header"),
