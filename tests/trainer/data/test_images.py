@@ -1,7 +1,10 @@
 """Decoding image files of all formats and modes, and refusing bad ones."""
 
 import io
+import pathlib
 import struct
+import subprocess
+import sys
 import zlib
 from typing import Any
 
@@ -132,6 +135,20 @@ def test_a_decompression_bomb_is_refused_before_it_is_decoded() -> None:
     assert len(bomb) < 120_000
     with pytest.raises(images.BadImage, match="pixels"):
         images.decode(bomb)
+
+
+@pytest.mark.parametrize("edge", [11_000, 16_000])
+def test_a_decompression_bomb_prints_no_warning(tmp_path: pathlib.Path, edge: int) -> None:
+    path = tmp_path / "bomb.png"
+    Image.new("1", (edge, edge)).save(path)
+    program = (
+        "import sys; from trainer.data.modes import BadImage; from trainer.serve import image_files\n"
+        "try: image_files.check(open(sys.argv[1], 'rb').read())\n"
+        "except BadImage as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True)
+    assert "pixels" in done.stdout
+    assert done.stderr == ""
 
 
 def test_prepared_images_have_the_size_asked_for_and_small_ones_are_lossless() -> None:

@@ -77,7 +77,7 @@ def test_an_image_of_two_splits_is_in_the_one_that_prepare_prefers(tmp_path: Pat
         (["1.jpg,a"], "only one label in '{}': 'a'; expected two or more"),
         (
             ["1.jpg,a", "2.jpg", "gs://b"],
-            "only one label in '{}': 'a', and 2 lines were refused (m.csv:2: no label, m.csv:3: no label); expected two or more",
+            "only one label in '{}': 'a', and 2 lines were refused (m.csv:2: no label, m.csv:3: no label)",
         ),
         (["1.jpg;a", "2.jpg;b"], "no line of '{}' can be used (m.csv:1: separated by semicolons; save the file with"),
         (
