@@ -53,7 +53,7 @@ test: .venv/ready ## Run the tests, in about 5 minutes on 2 cores
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not slow" $(TESTS)
 
 test-slow: .venv/ready $(if $(PACKAGE),,.venv-beam/ready) ## Run the slow tests: whole runs, killed and resumed
-	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder -m slow $(TESTS)
+	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder -m "slow and not soak" $(TESTS)
 
 test-alone: .venv/ready ## Run the tests of each package in an environment with its own dependencies alone
 	@$(PY) packages/testing/alone.py $(or $(PACKAGE),exact_resume localvertex)

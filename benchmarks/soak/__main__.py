@@ -8,7 +8,7 @@ import argparse
 import subprocess
 import sys
 
-_PROOFS = ("prepare", "training", "release")
+_PROOFS = ("prepare", "training", "release", "tests")
 
 
 def main() -> int:
