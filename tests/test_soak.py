@@ -68,6 +68,7 @@ def test_a_killed_soak_resumes_after_the_last_finished_part(repository: Path, tm
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(SECONDS)
 def test_a_few_faults_of_each_kind_change_nothing(repository: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.soak", "--smoke", "--seed=1", f"--output-dir={tmp_path}"]

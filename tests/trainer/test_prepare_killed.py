@@ -143,6 +143,7 @@ def test_a_kill_at_each_point_is_made_good(local: Local, local_program: Program,
     check_end(local, local_program)
 
 
+@pytest.mark.soak
 def test_random_kills_are_made_good(local: Local, local_program: Program) -> None:
     rng = random.Random(15)
     pauses = [0.02, *(rng.uniform(0.05, 0.6) for _ in range(4))]

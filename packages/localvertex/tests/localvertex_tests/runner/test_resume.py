@@ -204,6 +204,7 @@ NUM_KILLS, NUM_STEPS = 50, 7
 
 
 @pytest.mark.slow(first=True)
+@pytest.mark.soak
 def test_fifty_runs_killed_at_random_times_leave_no_processes_and_are_finished(
     compiled: Compile, tmp_path: Path
 ) -> None:
