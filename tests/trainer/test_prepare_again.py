@@ -200,14 +200,14 @@ def test_images_that_may_have_changed_without_a_trace_are_read(local: Local, mon
 
 
 @pytest.mark.slow
-def test_other_decoders_and_code_read_all_images(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_decoders_and_another_format_read_all_images(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
     run(local, "one")
     assert run(local, "two", image_size=17)["num_read"] == 24
     with monkeypatch.context() as patch:
         version = features.version
         patch.setattr(features, "version", lambda name: "13.0" if name == "pil" else version(name))
         assert run(local, "three")["num_read"] == 24
-    monkeypatch.setattr(versions, "_CODE", versions._CODE[1:])
+    monkeypatch.setattr(versions, "FORMAT", versions.FORMAT + 1)
     assert run(local, "four")["num_read"] == 24
 
 
