@@ -127,7 +127,7 @@ function LastValues({ names, steps }) {
     (/** @type {any} */ { last }) =>
       last[index] === null ? "–" : format(last[index]);
   const columns = [
-    { title: "Latest", cell: (/** @type {any} */ row) => row.name, isName: true },
+    { title: "Replica", cell: (/** @type {any} */ row) => row.name, isName: true },
     { title: "Step", cell: cell(0, String), isNumber: true },
     ...FIGURES.map(([title, index, format]) => ({ title, cell: cell(index, format), isNumber: true })),
   ];

@@ -69,7 +69,7 @@ def test_a_killed_replica_restarts_before_the_eyes_of_the_user(
         expect(replica).to_contain_text("3 starts")
         training.hurry()
         expect(page.get_by_role("button", name=f"Kill {PRIMARY}")).to_have_count(0)
-        expect(page.get_by_role("table", name="Last values of each replica")).to_contain_text(str(NUM_STEPS))
+        expect(page.get_by_role("table", name="Latest values of each replica")).to_contain_text(str(NUM_STEPS))
 
 
 def test_a_job_of_the_api_is_accessible_and_fits_a_phone(browser: Browser, server: Server, training: Training) -> None:
