@@ -68,7 +68,7 @@ def test_the_browser_gets_the_token_from_a_file_and_a_second_console_uses_the_fi
         tab.set_default_timeout(PATIENCE_MS)
         tab.goto(page.as_uri())
         tab.wait_for_url(lambda url: url.startswith(address.partition("#")[0]) and "token" not in url)
-        tab.wait_for_function("async () => (await fetch('/local/events', {method: 'HEAD'})).status !== 403")
+        wait_until(lambda: tab.evaluate("async () => (await fetch('/local/events', {method: 'HEAD'})).status") != 403)
         tab.close()
     assert opened.read_text().count("\n") == 1
 

@@ -9,7 +9,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from vertex_testing.browser import browser as browser, needs_chromium
 from vertex_testing.server import Server
@@ -41,7 +41,7 @@ def test_the_page_exchanges_the_token_for_a_cookie(server: Server, browser: Brow
     assert page.evaluate(READ) == 403
     page.goto(f"{server.url}/#token={token}")
     page.reload()
-    page.wait_for_function("!location.hash.includes('token')")
+    expect(page).not_to_have_url(re.compile("token"))
     page.wait_for_load_state("networkidle")
     assert page.evaluate("document.cookie") == ""
     assert page.evaluate("[localStorage.length, sessionStorage.length]") == [0, 0]
@@ -99,8 +99,8 @@ def test_a_page_of_another_port_can_neither_read_nor_change_nor_frame(
         sent: list[str] = []
         token = server.headers["Authorization"].removeprefix("Bearer ")
         page.goto(f"{server.url}/#token={token}")
-        page.wait_for_function("!location.hash.includes('token')")
-        page.wait_for_function("document.querySelector('nav')")
+        expect(page).not_to_have_url(re.compile("token"))
+        page.locator("nav").first.wait_for()
         page.on("request", lambda each: sent.append(each.all_headers().get("cookie", "")))
         page.goto(f"http://127.0.0.1:{other.server_address[1]}/")
         answers = dict(page.wait_for_function("window.answers").json_value())
