@@ -24,7 +24,7 @@ COPY trainer trainer
 FROM base AS cpu
 # Packages come first: their layer is large, and they change less often than the code.
 COPY requirements/cpu-image.txt /tmp/cpu-image.txt
-RUN python -m pip install --require-hashes -r /tmp/cpu-image.txt && rm /tmp/cpu-image.txt
+RUN python -m pip install --require-hashes --no-deps -r /tmp/cpu-image.txt && rm /tmp/cpu-image.txt
 COPY --from=project / /opt/image-training/
 # In place, because a wheel of the project is never made.
 RUN cd /opt/image-training && python -m pip install --no-deps --no-build-isolation -e . -e packages/exact_resume -e packages/localvertex
@@ -35,7 +35,7 @@ CMD ["python", "-m", "trainer.prepare", "--help"]
 # For CPUs, with Apache Beam.
 FROM base AS dataflow
 COPY requirements/beam.txt /tmp/beam.txt
-RUN python -m pip install --require-hashes -r /tmp/beam.txt && rm /tmp/beam.txt
+RUN python -m pip install --require-hashes --no-deps -r /tmp/beam.txt && rm /tmp/beam.txt
 COPY --from=project / /opt/image-training/
 RUN cd /opt/image-training && python -m pip install --no-deps --no-build-isolation -e . -e packages/exact_resume -e packages/localvertex
 # Dataflow starts a worker by Beam's boot program, as root, because it mounts folders that only root can write. The
@@ -48,7 +48,7 @@ ENTRYPOINT ["/opt/apache/beam/boot"]
 # For training and evaluation on GPUs. The last stage is what is built without --target.
 FROM base AS gpu
 COPY requirements/gpu.txt /tmp/gpu.txt
-RUN python -m pip install --require-hashes -r /tmp/gpu.txt && rm /tmp/gpu.txt
+RUN python -m pip install --require-hashes --no-deps -r /tmp/gpu.txt && rm /tmp/gpu.txt
 COPY --from=project / /opt/image-training/
 RUN cd /opt/image-training && python -m pip install --no-deps --no-build-isolation -e . -e packages/exact_resume -e packages/localvertex
 USER trainer

@@ -32,7 +32,7 @@ venv-beam: .venv-beam/ready ## Create .venv-beam, the environment with Apache Be
 	@test ! -L $(@D) || { echo "error: $(@D) is a link, and its target would be emptied; remove the link" >&2; exit 2; }
 	@echo "Creating $(@D) with $$($(BASE_PYTHON) --version); installing the pinned packages takes a minute or two."
 	@$(BASE_PYTHON) -m venv --clear $(@D)
-	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(filter requirements/%,$^)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $(filter requirements/%,$^)
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 	    -e . -e packages/exact_resume -e packages/localvertex -e packages/testing
 	@touch $@
