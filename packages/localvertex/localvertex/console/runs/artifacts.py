@@ -121,11 +121,6 @@ class ArtifactOf:
             raise ApiError(Status.INVALID_ARGUMENT, f"{path.name} is neither a page nor an image; download it")
         return file_responses.viewable_file(path, kind)
 
-    def has_image(self, name: str) -> bool:
-        """Return whether it is a folder with an image of this name."""
-        path = self._file(name) if name else None
-        return path is not None and bool(_image_kind(path))
-
     def _file(self, name: str) -> Path | None:
         """Return one of its files, or with an empty name its only one; None when there is none."""
         root = self.path()
