@@ -1,4 +1,4 @@
-"""The routes of schedules that Vertex AI does not have: the next times of a cron, the list of all locations, run now."""
+"""The routes of schedules that Vertex AI does not have: next times of a cron, all schedules, run now."""
 
 from typing import Any
 

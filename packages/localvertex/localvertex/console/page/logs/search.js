@@ -69,9 +69,7 @@ export function useSearch(path, task, log, at, onMatch) {
 function target(offsets, at, by) {
   const [first, last] = [offsets[0], offsets[offsets.length - 1]];
   if (at === null) return last;
-  return by < 0
-    ? (offsets.findLast((each) => each < at) ?? last)
-    : (offsets.find((each) => each > at) ?? first);
+  return by < 0 ? (offsets.findLast((each) => each < at) ?? last) : (offsets.find((each) => each > at) ?? first);
 }
 
 /**

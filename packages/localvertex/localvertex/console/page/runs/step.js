@@ -1,6 +1,6 @@
 // The steps of a run as a table, and everything about one but its log: inputs, outputs and artifacts.
 
-import { Duration, html, link, State, Table, Time, useState, Values } from "../ui/ui.js";
+import { Duration, html, link, State, Table, Time, Values } from "../ui/ui.js";
 import { Artifact } from "./artifact.js";
 
 const MOST_ROWS = 1000;

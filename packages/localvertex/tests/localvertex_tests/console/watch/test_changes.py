@@ -11,7 +11,7 @@ from localvertex_tests.support import run_records
 
 from localvertex.api.rest.store import Store
 from localvertex.console.events.changes import LogChanges, RunChanges
-from localvertex.console.runs import logs, record as runs_record
+from localvertex.console.runs import logs
 from localvertex.console.runs.record import WatchedRuns
 from localvertex.store import record, run_folder
 from localvertex.store.journal import Journal
@@ -220,20 +220,3 @@ def test_no_path_of_a_log_leads_out_of_its_run(log: Path, tmp_path: Path) -> Non
     with pytest.raises(Exception, match="expected a number of bytes"):
         logs.answer(run_dir, "train", {"offset": "-1"})
     assert json.dumps(logs.answer(run_dir, "train", {"offset": "1"}))
-
-
-def test_a_large_record_is_not_read_again_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # All records are large, and the pause never ends, until it is set to 0.
-    monkeypatch.setattr(runs_record, "_LARGE_SECONDS", -1.0)
-    monkeypatch.setattr(runs_record, "_PAUSE", 1e9)
-    rewrite(tmp_path, state="FAILED")
-    records = WatchedRuns(Store(tmp_path))
-    watched = records.watch(tmp_path / NAME)
-    first = watched.read()
-    rewrite(tmp_path, state="SUCCEEDED")
-    assert watched.read() is first
-    monkeypatch.setattr(runs_record, "_PAUSE", 0)
-    watched = WatchedRuns(Store(tmp_path)).watch(tmp_path / NAME)
-    assert watched.read().content["state"] == "SUCCEEDED"
-    rewrite(tmp_path, state="CANCELLED", tasks=[])
-    assert watched.read().content["state"] == "CANCELLED"

@@ -108,7 +108,7 @@ def test_no_state_is_cut_however_small_the_terminal_is(width: int, height: int) 
     for number in range(100):
         task_of(f"step-{number}", root, state=State.RUNNING, started_at=1.0)
         task_of(f"waiting-{number}", root)
-    lines = live.Steps(root, width, height, live._News()).lines
+    lines = live.Steps(root, width, height).lines
     assert len(lines) <= max(height, 3)
     texts = [line.plain for line in lines]
     if width >= 60:
@@ -139,18 +139,6 @@ def test_thousands_of_changes_cost_no_drawing_of_their_own(
     printed = capsys.readouterr().out.splitlines()
     assert [line for line in printed if "SUCCEEDED" in line] == [f"step-{n}: SUCCEEDED" for n in range(2000)]
     assert len(drawings) == 1
-
-
-def test_a_log_that_has_not_grown_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log, news, read = tmp_path / "log.txt", live._News(), []
-    last_line = live.logs.last_line
-    monkeypatch.setattr(live.logs, "last_line", lambda path: read.append(path) or last_line(path))
-    assert news.of(log) == ""
-    log.write_text("one\n")
-    assert [news.of(log), news.of(log)] == ["one", "one"]
-    log.write_text("one\ntwo\n")
-    assert [news.of(log), news.of(log)] == ["two", "two"]
-    assert len(read) == 2
 
 
 def test_the_live_view_shows_each_replica() -> None:
