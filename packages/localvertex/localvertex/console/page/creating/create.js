@@ -80,7 +80,9 @@ function Draft({ overview, server }) {
       <${Preview} content=${overview.content} />
       <${Form} overview=${overview} draft=${draft} errors=${errors} isTried=${isTried} onChange=${change} />
       <${Section} title="The same run in a terminal">
-        ${answer.command ? html`<${Code} text=${answer.command} />` : html`<p class="muted">Correct the form first.</p>`}
+        ${
+          answer.command ? html`<${Code} text=${answer.command} />` : html`<p class="muted">Correct the form first.</p>`
+        }
       <//>
     </div>
     <div class="start">

@@ -48,14 +48,14 @@ def test_a_version_names_its_run_dataset_parameters_endpoints_and_files(room: An
     room.deploy("three", "2")
     found = room.get("default")
     assert (found["version"], found["run"], found["datasets"]) == ("1", "trains", [FINGERPRINT])
-    assert (found["parameters"], found["class_names"]) == ({"epochs": 3}, ["cat", "dog"])
+    assert found["parameters"] == {"epochs": 3}
     assert [(each["display_name"], each["traffic"]) for each in found["endpoints"]] == [
         ("endpoint one", 0),
         ("endpoint two", 100),
     ]
     assert [(each["path"], each["size"]) for each in found["files"]][1] == ("weights", 5)
     assert (found["num_files"], found["labels"], found["version_description"]) == (2, labels, "small")
-    assert (found["problem"], found["aliases_problem"], found["cannot_run"]) == ("", "", "")
+    assert (found["problem"], found["aliases_problem"]) == ("", "")
     (row,) = listed(room)
     assert (row["num_versions"], row["default"], row["champion"], row["num_endpoints"]) == (1, "1", None, 3)
 
