@@ -135,7 +135,8 @@ class Steps:
                 lines += [self._line(news)] if news else []
             else:
                 lines.append(self._line(f"{each['name']}: {replica_state(each)}{f': {news}' if news else ''}"))
-        return lines
+        stalled = between_words(f"  {(task.custom_job or {}).get('stalled', '')}", self._width).splitlines()
+        return lines + [Text(line, style="yellow") for line in stalled if line.strip()]
 
     def _training_bar(self, replica: dict[str, Any]) -> list[Text]:
         """Return a bar with step and time left, and the latest figures."""

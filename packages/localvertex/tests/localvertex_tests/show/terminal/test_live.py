@@ -141,6 +141,18 @@ def test_thousands_of_changes_cost_no_drawing_of_their_own(
     assert len(drawings) == 1
 
 
+def test_a_job_that_makes_no_progress_says_why_in_whole_words() -> None:
+    root, said = task_of("root", state=State.RUNNING), "no step for 2 min: workerpool0-0 is frozen; workerpool1-0 waits"
+    replica = {"name": "workerpool0-0", "is_running": True, "num_starts": 1, "exit_code": None, "step": 3}
+    job = {"replicas": [replica | {"num_steps": 9}], "stalled": said}
+    step = task_of("train", root, state=State.RUNNING, started_at=1.0, custom_job=job)
+    lines = live.Steps(root, 40, 20).lines
+    assert " ".join(" ".join(line.plain for line in lines).split()).endswith(said)
+    assert all(cell_len(line.plain) <= 40 for line in lines)
+    step.custom_job = job | {"stalled": ""}
+    assert "no step" not in str(live.Steps(root, 40, 20).lines)
+
+
 def test_the_live_view_shows_each_replica() -> None:
     running = {"name": "workerpool1-0", "is_running": True, "num_starts": 2, "exit_code": 9, "step": 3, "num_steps": 9}
     assert replica_state(running) == "step 3 of 9, start 2"
