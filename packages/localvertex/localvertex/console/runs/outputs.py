@@ -9,7 +9,7 @@ from localvertex.api.pipeline_jobs.records import RunRecords
 from localvertex.api.rest.index import Summary
 from localvertex.store import record
 
-FINGERPRINT = "fingerprint"
+_FINGERPRINT = "fingerprint"
 """The entry of a system.Dataset's metadata that identifies its content."""
 
 _MAX_ENTRIES, _MAX_CHARACTERS = 100, 1_000
@@ -57,7 +57,7 @@ def _fingerprints(task: Content) -> list[str]:
     """Return the fingerprints of the datasets that a step has written."""
     written = [each for every in task["outputs"]["artifacts"].values() for each in every]
     values = [
-        (each.get("metadata") or {}).get(FINGERPRINT)
+        (each.get("metadata") or {}).get(_FINGERPRINT)
         for each in written
         if each["type"].get("schemaTitle") == "system.Dataset"
     ]
