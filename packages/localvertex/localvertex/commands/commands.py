@@ -54,7 +54,7 @@ def _show_command(options: argparse.Namespace) -> int:
 def _logs_command(options: argparse.Namespace) -> int:
     """Run `logs`: print the log of one step, or of all steps that have one."""
     if options.follow:
-        follow.follow(options.work_dir, options.run, options.task, lambda text: print(text, end="", flush=True))
+        follow.follow(options.work_dir, options.run, options.task, _write_through)
         return 0
     found = find_readable(options.work_dir, options.run)
     tasks = find_steps(found, options.task)
@@ -69,6 +69,12 @@ def _logs_command(options: argparse.Namespace) -> int:
             except OSError as error:
                 raise UserError(f"cannot read the log {log}: {error.strerror}") from None
     return 0
+
+
+def _write_through(data: bytes) -> None:
+    """Write a piece of a log to standard output at once."""
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
 
 
 def _clean_command(options: argparse.Namespace) -> int:

@@ -56,8 +56,8 @@ class Service:
         self.schedules = Schedules(
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log
         )
-        self.console = Console(self._store, self.pipeline_jobs, self.custom_jobs, self.schedules, deployments)
-        self.step_api = StepApi(self._store, self.operations, deployments, self.console.models.trial.stop)
+        self.console = Console(self._store, self.pipeline_jobs, self.custom_jobs, self.schedules)
+        self.step_api = StepApi(self._store, self.operations, deployments)
         self.storage = Storage(self.custom_jobs.buckets, self._store.folder / "uploads")
         self._held = ExitStack()
 

@@ -3,14 +3,12 @@
 from starlette.routing import Route
 
 from localvertex.api.custom_jobs.custom_jobs import CustomJobs
-from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.api.rest.store import Store
 from localvertex.api.schedules.schedules import Schedules
 from localvertex.console import static
 from localvertex.console.comparing.comparison import Comparisons
 from localvertex.console.creating.creating import Creating
-from localvertex.console.datasets import Datasets
 from localvertex.console.events.events import Events
 from localvertex.console.jobs.routes import JobRoutes
 from localvertex.console.local_route import routes_of
@@ -32,7 +30,6 @@ class Console:
         jobs: Its pipeline jobs.
         custom_jobs: The custom jobs of the API.
         schedules: Its schedules.
-        deployments: The processes of models.
     """
 
     def __init__(
@@ -41,13 +38,11 @@ class Console:
         jobs: PipelineJobs,
         custom_jobs: CustomJobs,
         schedules: Schedules,
-        deployments: Deployments,
     ) -> None:
         records, runs = WatchedRuns(store, jobs.is_here), RunList(store)
-        self.models = ModelCatalogue(store, deployments)
         self._files = RunFiles(store.folder.parent)
         self._parts = (
-            Creating(store, jobs),
+            Creating(jobs),
             Events(records, runs, custom_jobs),
             runs,
             RunRoutes(records),
@@ -56,8 +51,7 @@ class Console:
             RunActions(jobs),
             Comparisons(records),
             ScheduleRoutes(store, schedules),
-            self.models,
-            Datasets(store),
+            ModelCatalogue(store),
         )
 
     @property

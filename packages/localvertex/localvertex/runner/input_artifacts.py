@@ -78,10 +78,10 @@ def _require_all(pipeline: Pipeline, uris: Mapping[str, Sequence[str | Artifact]
 def _artifact(name: str, uri: str | Artifact, declared: ArtifactSpec, parent: str) -> Artifact:
     if isinstance(uri, dict):
         return uri | {"type": uri["type"] or declared.type}
-    return of_file(name, uri, declared, parent)
+    return _of_file(name, uri, declared, parent)
 
 
-def of_file(name: str, uri: str, declared: ArtifactSpec, parent: str) -> Artifact:
+def _of_file(name: str, uri: str, declared: ArtifactSpec, parent: str) -> Artifact:
     """Return the artifact for a file or folder of this machine.
 
     Raises:

@@ -31,7 +31,6 @@ def write(run_dir: Path, content: dict[str, Any], pipeline: Pipeline) -> Path:
     """
     artifacts = Artifacts(run_dir=run_dir, buckets=Buckets.of_record(content))
     same = results.nothing_new(content)
-    earlier = same.earlier if same else None
     tree = steps.tree(content, artifacts)
     page = templates.render(
         _TEMPLATE,
@@ -44,7 +43,6 @@ def write(run_dir: Path, content: dict[str, Any], pipeline: Pipeline) -> Path:
         models=models.of_record(content, run_dir),
         resume=resume_command.command(content, ["python", "-m", "localvertex"]),
         nothing_new=same,
-        earlier_models=models.of_record(earlier, run_dir) if earlier else [],
     )
     atomic_write.write_all({run_dir / FILE: page.encode(errors="replace")})
     return run_dir / FILE

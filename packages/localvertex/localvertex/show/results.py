@@ -1,11 +1,10 @@
-"""Results of a run, in words for the terminal and the page: its main metric, its models, or that nothing was new."""
+"""Results of a run, in words for the terminal and the page: its main metric, or that nothing was new."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localvertex.store import registry, runs
-from localvertex.values.buckets import Buckets, OutsideBucket
+from localvertex.store import runs
 
 _NOTHING_NEW, _IDENTITY = "has_nothing_new", "run_id"
 """Outputs of a step that finds out that the same run already ran, and the identity by which it does."""
@@ -19,18 +18,15 @@ class NothingNew:
 
     identity: str
     work_dir: Path
-    earlier: dict[str, Any] | None
-    """The record of that run; None when it is no longer in the work folder."""
+    earlier: str
+    """The id of that run; empty when it is no longer in the work folder."""
 
     @property
     def sentence(self) -> str:
         """Return all of it as one sentence."""
-        if self.earlier is None:
-            return f"nothing new: run {self.identity} is already finished; {self.work_dir} has no record of it"
-        places = [place for model in self.earlier["models"] if (place := _place(self.work_dir, self.earlier, model))]
-        model = f"model {places[-1]}" if places else "no model"
-        known = [f"same as run {self.earlier['run_id']}", main_metric(self.earlier), model]
-        return f"nothing new: {', '.join(filter(None, known))}"
+        if self.earlier:
+            return f"nothing new: same as run {self.earlier}"
+        return f"nothing new: run {self.identity} is already finished; {self.work_dir} has no record of it"
 
 
 def nothing_new(content: dict[str, Any]) -> NothingNew | None:
@@ -49,7 +45,7 @@ def nothing_new(content: dict[str, Any]) -> NothingNew | None:
     ]
     # The newest one with a result, because a failed one has fewer metrics.
     best = max(same, key=lambda each: (bool(each["models"]), len(each["metrics"]), each["create_time"]), default=None)
-    return NothingNew(identity=identity, work_dir=work_dir, earlier=best)
+    return NothingNew(identity=identity, work_dir=work_dir, earlier=best["run_id"] if best else "")
 
 
 def has_nothing_new(task: dict[str, Any]) -> bool:
@@ -74,17 +70,3 @@ def main_metric(content: dict[str, Any]) -> str:
     baseline = next((each["value"] for each in numbers if each["name"] == f"baseline_{chosen['name']}"), None)
     beside = f" (baseline {baseline:.6g})" if baseline is not None else ""
     return f"{chosen['name']} {chosen['value']:.6g}{beside}"
-
-
-def _place(work_dir: Path, content: dict[str, Any], model: dict[str, Any]) -> str:
-    """Return where the files of a model of a record are; empty when they are no longer there."""
-    if folder := registry.folder_of(work_dir, model["resource_name"] or ""):
-        return str(folder / "model" if (folder / "model").exists() else folder)
-    uri, buckets = str(model["uri"]), Buckets.of_record(content)
-    if "://" in uri and not (buckets.root and uri.startswith("gs://")):
-        return uri
-    try:
-        path = Path(buckets.path_of(uri))
-    except OutsideBucket:
-        return ""
-    return str(path) if path.is_absolute() and path.exists() else ""

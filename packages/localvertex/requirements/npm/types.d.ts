@@ -47,14 +47,6 @@ interface ParameterInfo {
   value: string | null;
 }
 
-/** An input artifact in the form. */
-interface ArtifactInfo {
-  name: string;
-  schema: string;
-  is_required: boolean;
-  value: string | null;
-}
-
 interface MachineFinding {
   rule: string;
   severity: "error" | "warning";
@@ -75,8 +67,6 @@ interface CheckAnswer {
   notes: string[];
   machine_check: MachineFindings;
   command?: string;
-  program?: string;
-  no_program?: string;
 }
 
 /** The answer of `POST /local/check` about a pipeline. */
@@ -88,7 +78,6 @@ interface Overview extends CheckAnswer {
   steps: string[];
   region: string;
   parameters: ParameterInfo[];
-  artifacts: ArtifactInfo[];
   /** What the earlier run had and this one does not. */
   warnings: string[];
   settings: { display_name: string; labels: Record<string, string>; fail_fast: boolean; use_cache: boolean };
@@ -97,13 +86,12 @@ interface Overview extends CheckAnswer {
 /** What is written in the form of a new run. */
 interface DraftState {
   parameters: Map<string, string>;
-  artifacts: Map<string, string>;
   settings: { display_name: string; labels: string; fail_fast: boolean; use_cache: boolean; region: string };
 }
 
-/** A change of the form: `name` is a parameter, artifact or setting; a `text` of null resets it. */
+/** A change of the form: `name` is a parameter or setting; a `text` of null resets it. */
 interface Change {
-  part: "parameters" | "artifacts" | "settings";
+  part: "parameters" | "settings";
   name?: string;
   text: any;
 }

@@ -47,21 +47,13 @@ class Deployments:
             raise ApiError(Status.FAILED_PRECONDITION, problem)
         return container
 
-    def process_of(
-        self,
-        endpoint: str,
-        deployed: Resource,
-        *,
-        is_new: bool = False,
-        check_stopped: Callable[[], None] = lambda: None,
-    ) -> ServingProcess:
+    def process_of(self, endpoint: str, deployed: Resource, *, is_new: bool = False) -> ServingProcess:
         """Return the healthy process of a deployed model; start it if it does not run.
 
         Args:
             endpoint: The resource name of the endpoint.
             deployed: The DeployedModel.
             is_new: Whether the endpoint does not have it yet.
-            check_stopped: Called while the process starts; what it raises ends the process.
 
         Raises:
             ApiError: It cannot be started, or is not healthy in time, or was undeployed meanwhile.
@@ -76,7 +68,7 @@ class Deployments:
                 return found
             self.stop(endpoint, deployed["id"])
             try:
-                process = self._start(key, self._plan(endpoint, deployed), check_stopped)
+                process = self._start(key, self._plan(endpoint, deployed))
                 if not is_new:
                     self._check_deployed(endpoint, deployed)
             except NotServing as error:
@@ -92,7 +84,7 @@ class Deployments:
         self.log(f"endpoints/{key}: {text}")
         return process
 
-    def _start(self, key: str, serving: Serving, check_stopped: Callable[[], None]) -> ServingProcess:
+    def _start(self, key: str, serving: Serving) -> ServingProcess:
         """Start a process, which `stop` and `close` end from its first moment on, and wait until it is healthy.
 
         Raises:
@@ -103,12 +95,7 @@ class Deployments:
         if self._is_closed:
             process.stop()
             raise Cancelled
-
-        def check() -> None:
-            self._machine.processes.check_stopped()
-            check_stopped()
-
-        process.wait_until_healthy(check)
+        process.wait_until_healthy(self._machine.processes.check_stopped)
         return process
 
     def _check_deployed(self, endpoint: str, deployed: Resource) -> None:

@@ -51,8 +51,8 @@ class Predictions:
 
     def predict(self, call: Call) -> Resource:
         """Send instances to a model, and return its predictions."""
-        deployed, answer = self._send(call, request_of(call.body), "application/json")
-        content = predictions_of(answer)
+        deployed, answer = self._send(call, _request_of(call.body), "application/json")
+        content = _predictions_of(answer)
         number = deployed["modelVersionId"]
         return {
             "predictions": content["predictions"],
@@ -94,7 +94,7 @@ class Predictions:
         Raises:
             ApiError: The body is too large, no model has traffic, or there was no answer.
         """
-        check_size(body)
+        _check_size(body)
         name = call.location.child(FOLDER, call.resource_id)
         endpoint = self._records.find(name)
         chosen = traffic.choose(endpoint["trafficSplit"], name)
@@ -106,7 +106,7 @@ class Predictions:
         return str(versions.shared.get("display_name", "")) if versions.numbers else ""
 
 
-def request_of(body: Mapping[str, Any]) -> bytes:
+def _request_of(body: Mapping[str, Any]) -> bytes:
     """Return the request to a model with the instances and parameters of a call.
 
     Raises:
@@ -120,7 +120,7 @@ def request_of(body: Mapping[str, Any]) -> bytes:
     return json.dumps({"instances": instances} | given).encode()
 
 
-def check_size(body: bytes) -> None:
+def _check_size(body: bytes) -> None:
     """Check the size of a request.
 
     Raises:
@@ -157,7 +157,7 @@ def ask(serving: Callable[[], ServingProcess], body: bytes, content_type: str, d
         raise ApiError(Status.UNAVAILABLE, f"deployed model {deployed_id}: {error}") from None
 
 
-def predictions_of(answer: Answer) -> Resource:
+def _predictions_of(answer: Answer) -> Resource:
     """Return the content of a successful answer.
 
     Raises:

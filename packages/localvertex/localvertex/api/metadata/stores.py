@@ -95,7 +95,7 @@ class MetadataStores:
 
     def exists(self, place: MetadataStore) -> bool:
         """Return whether a metadata store exists; the contents of one whose record is damaged are still used."""
-        return exists(self._store, place)
+        return self._store.path(_records(place.location), place.store_id).is_file()
 
     def place_of(self, call: Call) -> MetadataStore:
         """Return the metadata store in the path of a request.
@@ -125,11 +125,6 @@ class MetadataStores:
         content = {"name": place.name, "createTime": now, "updateTime": now, "state": {}} | given
         self._store.write(_records(place.location), place.store_id, content)
         return content
-
-
-def exists(store: Store, place: MetadataStore) -> bool:
-    """Return whether a metadata store exists in the records of a server."""
-    return store.path(_records(place.location), place.store_id).is_file()
 
 
 def _records(location: Location) -> str:

@@ -3,7 +3,7 @@
 The registry belongs to the work folder, not to a project or region, so every location shows all of it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -38,8 +38,6 @@ _DEPLOYABLE = {"supportedDeploymentResourcesTypes": ["DEDICATED_RESOURCES"]}
 _OWN_FIELDS = ("model_id", "version", "create_time", UPDATED, SOURCE)
 """Fields of the registry that the Model message does not have, or in another form."""
 
-OnDelete = Callable[[str, str], None]
-
 
 class Models:
     """The models of the API.
@@ -47,16 +45,10 @@ class Models:
     Args:
         store: The records of the API.
         operations: Where finished operations are kept.
-        on_delete: Called with a model and the deleted version, empty when all were.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        operations: Operations,
-        on_delete: OnDelete = lambda _model_id, _number: None,
-    ) -> None:
-        self._store, self._operations, self._on_delete = store, operations, on_delete
+    def __init__(self, store: Store, operations: Operations) -> None:
+        self._store, self._operations = store, operations
         self._registered = Registered(store.folder.parent)
 
     def upload(self, call: Call) -> dict[str, Any]:
@@ -163,7 +155,6 @@ class Models:
             self._registered.find(call).delete()
         except ValueError as error:
             raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
-        self._on_delete(call.resource_id, "")
         return self._operations.finished_operation(call, "DeleteOperationMetadata")
 
     def delete_version(self, call: Call) -> dict[str, Any]:
@@ -177,7 +168,6 @@ class Models:
                 versions.remove(chosen)
             except ValueError as error:
                 raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
-        self._on_delete(call.resource_id, chosen)
         return self._operations.finished_operation(call, "DeleteOperationMetadata")
 
     def _view(self, call: Call, versions: ModelVersions, name: str, *, is_version: bool = False) -> dict[str, Any]:

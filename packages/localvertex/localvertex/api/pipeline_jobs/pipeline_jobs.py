@@ -1,6 +1,6 @@
 """pipelineJobs: a job is a run with the same engine and work folder as `localvertex run`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -185,7 +185,6 @@ class PipelineJobs:
         body: dict[str, Any],
         *,
         only_pipeline: bool = False,
-        new_artifacts: Mapping[str, Artifact] | None = None,
     ) -> list[str]:
         """Check a PipelineJob message as `start` does, start nothing, and return what differs from the service.
 
@@ -193,7 +192,6 @@ class PipelineJobs:
             location: The location of the run.
             body: The message.
             only_pipeline: Whether the values of the run are not known yet.
-            new_artifacts: Input artifacts that the metadata store does not have yet, by the name of the input.
 
         Raises:
             ApiError: The pipeline cannot run here, or its parameters are wrong.
@@ -205,7 +203,6 @@ class PipelineJobs:
                 engine.open_file(path, options)
                 return []
             artifacts = self._artifacts(location, body)
-            artifacts |= {name: [each] for name, each in (new_artifacts or {}).items()}
             file, inputs = engine.check(path, artifacts=artifacts, options=options)
             return notes_of(file, inputs, buckets_of(options, {}))
 

@@ -10,7 +10,7 @@ from localvertex.api.endpoints.endpoints import Endpoints
 from localvertex.api.endpoints.predictions import Predictions
 from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.models.evaluations import Evaluations
-from localvertex.api.models.models import Models, OnDelete
+from localvertex.api.models.models import Models
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.operations import Operations
 from localvertex.api.rest.store import Store
@@ -28,18 +28,11 @@ class StepApi:
         store: The records of the API.
         operations: Where finished operations are kept.
         deployments: The processes of deployed models, which end with the collections.
-        on_delete: Called with a model and the deleted version, empty when all were.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        operations: Operations,
-        deployments: Deployments,
-        on_delete: OnDelete = lambda _model_id, _number: None,
-    ) -> None:
+    def __init__(self, store: Store, operations: Operations, deployments: Deployments) -> None:
         self.operations, self._deployments = operations, deployments
-        self.models, self._evaluations = Models(store, operations, on_delete), Evaluations(store)
+        self.models, self._evaluations = Models(store, operations), Evaluations(store)
         records = EndpointRecords(store.folder.parent)
         self.endpoints = Endpoints(records, operations, deployments)
         self._predictions = Predictions(records, deployments)

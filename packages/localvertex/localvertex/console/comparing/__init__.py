@@ -1,1 +1,1 @@
-"""Two or more runs side by side: parameters, metrics, steps, curves, and the images on which they differ."""
+"""Two or more runs side by side: parameters, metrics, steps and curves."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.api.rest.errors import invalid
-from localvertex.console.comparing import curves, predictions, tables
+from localvertex.console.comparing import curves, tables
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs.folders import find_run
 from localvertex.console.runs.record import WatchedRuns
@@ -38,11 +38,6 @@ class Comparisons:
     def curves(self, call: LocalCall) -> dict[str, Any]:
         """Return the training curves of the runs."""
         return curves.compare(self._contents(call))
-
-    @local_route("GET", "/local/compare/predictions")
-    def predictions(self, call: LocalCall) -> dict[str, Any]:
-        """Return the images on which the runs differ."""
-        return predictions.compare(self._work_dir, self._contents(call))
 
     def _contents(self, call: LocalCall) -> list[dict[str, Any]]:
         """Return the records of the runs in the order of the request, each with its folder's name as `id`.

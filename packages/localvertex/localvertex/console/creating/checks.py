@@ -2,19 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
 
 from accelerators.pipeline.check import examine_pipeline
-from localvertex.api.metadata.stores import MetadataStore, exists
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.api.rest.call import Location
 from localvertex.api.rest.errors import ApiError, Status
-from localvertex.api.rest.store import Store
-from localvertex.console.creating import artifacts, form, request
-from localvertex.console.creating.equivalents import Equivalents
+from localvertex.console.creating import form, request
+from localvertex.console.creating.command import command
 from localvertex.console.creating.source import Source
-from localvertex.store.executor_files import artifact_parent
 from localvertex_base.compiled import platforms
 from localvertex_base.userinput.errors import UserError
 
@@ -32,27 +28,17 @@ def wrong(details: form.Details) -> ApiError:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Filled:
-    """A form that was read."""
-
-    values: dict[str, Any]
-    inputs: artifacts.Inputs
-    settings: request.Settings
-
-
-@dataclass(frozen=True, kw_only=True)
 class Checks:
     """The checks of one pipeline in one location."""
 
     source: Source
     location: Location
     pipeline_jobs: PipelineJobs
-    store: Store
 
     def overview(self) -> dict[str, Any]:
         """Return what the file is, its form, and what is known before the form is filled."""
         source, pipeline = self.source, self.source.pipeline
-        job = request.pipeline_job(source, pipeline.job.parameters, {}, request.Settings())
+        job = request.pipeline_job(source, pipeline.job.parameters, request.Settings())
         refusals, _ = self._refusals(job, only_pipeline=True)
         return {
             "path": source.path,
@@ -62,7 +48,6 @@ class Checks:
             "steps": self._steps(),
             "region": self.location.region,
             "parameters": form.parameters(source),
-            "artifacts": artifacts.fields(source),
             "settings": request.settings_of(source),
             "warnings": [*source.warnings],
             "refusals": refusals,
@@ -76,60 +61,29 @@ class Checks:
         Raises:
             ApiError: With `is_start`, if fields are wrong; the details name each.
         """
-        filled, details = self._read_form(body)
-        if details:
+        values, of_parameters = form.read_parameters(self.source, _object(body, "parameters"))
+        settings, of_settings = request.read_settings(body)
+        job = request.pipeline_job(self.source, values, settings)
+        if details := [*of_parameters, *of_settings]:
             if body.get("is_start"):
                 raise wrong(details)
             # Errors in other fields are no reason to show the machines of another region.
-            return {"errors": details, "machine_check": self._machine_check(self._job(filled, {}))}
-        inputs = filled.inputs
-        job = self._job(filled, inputs.known)
-        refusals, notes = self._refusals(job, new_artifacts=inputs.new)
-        found: dict[str, Any] = {"errors": [], "refusals": refusals, "notes": [*self._platform_notes(), *notes]}
-        answer = found | {"machine_check": self._machine_check(job)} | self._equivalents(filled)
-        if body.get("is_start"):
-            answer |= {"location": self.location.name, "request": self._job(filled, inputs.ids)}
-            answer |= {"before": inputs.requests(self._schema_titles(), has_store=self._has_store())}
-        return answer
+            return {"errors": details, "machine_check": self._machine_check(job)}
+        refusals, notes = self._refusals(job)
+        return {
+            "errors": [],
+            "refusals": refusals,
+            "notes": [*self._platform_notes(), *notes],
+            "machine_check": self._machine_check(job),
+            "command": command(self.source, values, settings, self.location.region, self.pipeline_jobs.work_dir),
+            **({"location": self.location.name, "request": job} if body.get("is_start") else {}),
+        }
 
-    def _read_form(self, body: Mapping[str, Any]) -> tuple[_Filled, form.Details]:
-        """Read a form; what is wrong with it is left out, and in the details."""
-        find = partial(self.pipeline_jobs.metadata.find_artifact, self.location)
-        parent = artifact_parent(self.location.project, self.location.region)
-        values, of_parameters = form.read_parameters(self.source, _object(body, "parameters"))
-        inputs, of_artifacts = artifacts.read(self.source.pipeline, _object(body, "artifacts"), find, parent)
-        settings, of_settings = request.read_settings(body)
-        filled = _Filled(values=values, inputs=inputs, settings=settings)
-        return filled, [*of_parameters, *of_artifacts, *of_settings]
-
-    def _job(self, filled: _Filled, ids: Mapping[str, str]) -> dict[str, Any]:
-        return request.pipeline_job(self.source, filled.values, ids, filled.settings)
-
-    def _has_store(self) -> bool:
-        return exists(self.store, MetadataStore(location=self.location))
-
-    def _schema_titles(self) -> dict[str, str]:
-        return {name: each.schema_title for name, each in self.source.pipeline.root.input_artifacts.items()}
-
-    def _equivalents(self, filled: _Filled) -> dict[str, str]:
-        titles = self._schema_titles()
-        same = Equivalents(
-            source=self.source,
-            values=filled.values,
-            files={name: (titles[name], uri) for name, uri in filled.inputs.uris.items()},
-            settings=filled.settings,
-            ids=filled.inputs.known,
-            has_store=self._has_store(),
-            region=self.location.region,
-            work_dir=self.store.folder.parent,
-        )
-        return {"command": same.command, "program": same.program, "no_program": same.obstacle}
-
-    def _refusals(self, job: dict[str, Any], **options: Any) -> tuple[list[str], list[str]]:
+    def _refusals(self, job: dict[str, Any], *, only_pipeline: bool = False) -> tuple[list[str], list[str]]:
         """Return why the run cannot start here, and what differs from the service, one line each."""
         found = platforms.refusals(self.source.pipeline.platforms)
         try:
-            return found, self.pipeline_jobs.check(self.location, job, **options)
+            return found, self.pipeline_jobs.check(self.location, job, only_pipeline=only_pipeline)
         except ApiError as error:
             return found + ([each["message"] for each in error.details] or [str(error)]), []
 

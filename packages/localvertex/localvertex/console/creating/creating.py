@@ -5,7 +5,6 @@ from typing import Any
 from accelerators.catalogue.catalogue import load_catalogue
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.api.rest.call import Location
-from localvertex.api.rest.store import Store
 from localvertex.console.creating import source
 from localvertex.console.creating.checks import Checks, wrong
 from localvertex.console.local_route import LocalCall, local_route
@@ -19,13 +18,11 @@ class Creating:
     """Answers what the form asks; a run is started by Vertex AI's own request.
 
     Args:
-        store: The records of the server.
         pipeline_jobs: The service that checks and starts runs.
     """
 
-    def __init__(self, store: Store, pipeline_jobs: PipelineJobs) -> None:
-        self._store, self._pipeline_jobs = store, pipeline_jobs
-        self._work_dir = store.folder.parent
+    def __init__(self, pipeline_jobs: PipelineJobs) -> None:
+        self._pipeline_jobs, self._work_dir = pipeline_jobs, pipeline_jobs.work_dir
 
     @local_route("GET", "/local/server")
     def server(self, call: LocalCall) -> dict[str, Any]:
@@ -52,7 +49,6 @@ class Creating:
             source=found,
             location=Location(project=_PROJECT, region=_region(call.body.get("region"), found.region)),
             pipeline_jobs=self._pipeline_jobs,
-            store=self._store,
         )
         return checks.of_form(call.body) if "parameters" in call.body else checks.overview()
 

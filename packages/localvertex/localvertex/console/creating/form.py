@@ -10,7 +10,7 @@ from localvertex_base.userinput.parameters import EXAMPLES, ParameterSpec, Param
 from localvertex_base.userinput.reading import parse_json
 
 Details = list[dict[str, str]]
-"""Errors, each with the field of the form: `parameters.NAME`, `artifacts.NAME` or the name of a setting."""
+"""Errors, each with the field of the form: `parameters.NAME` or the name of a setting."""
 
 _JSON_TYPES = (ParameterType.LIST, ParameterType.STRUCT)
 

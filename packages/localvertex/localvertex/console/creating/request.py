@@ -73,15 +73,12 @@ def read_settings(body: Mapping[str, Any]) -> tuple[Settings, Details]:
     return Settings(**given), wrong
 
 
-def pipeline_job(
-    source: Source, values: Mapping[str, Any], artifacts: Mapping[str, str], settings: Settings
-) -> dict[str, Any]:
+def pipeline_job(source: Source, values: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
     """Return the body of Vertex AI's create request.
 
     Args:
         source: The compiled file.
         values: The values of the run; parameters without a value get their defaults.
-        artifacts: Ids of artifacts by the name of the input.
         settings: The rest of the form.
     """
     document = source.documents[0]
@@ -89,7 +86,12 @@ def pipeline_job(
     job["pipelineSpec"] = spec = document["pipelineSpec"] if source.is_job else document
     config = {name: each for name, each in (job.get("runtimeConfig") or {}).items() if name != "parameters"}
     config["parameterValues"] = dict(values)
-    config["inputArtifacts"] = {name: {"artifactId": each} for name, each in artifacts.items()}
+    artifacts = config.get("inputArtifacts") or {}
+    config["inputArtifacts"] = {
+        name: {"artifactId": str(each.get("artifactId", ""))}
+        for name, each in artifacts.items()
+        if isinstance(each, dict)
+    }
     config.pop("failurePolicy", None)
     config |= {"failurePolicy": _FAIL_FAST} if settings.fail_fast else {}
     job["runtimeConfig"] = {name: each for name, each in config.items() if each}

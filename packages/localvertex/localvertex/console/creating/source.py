@@ -14,7 +14,6 @@ from localvertex.api.rest.errors import invalid, not_found
 from localvertex.console.runs import shape
 from localvertex.processes.sinks import MASK
 from localvertex.store import record, run_folder
-from localvertex.store.task import Artifact
 from localvertex_base.compiled.load import documents_of, pipeline_of
 from localvertex_base.compiled.spec import Pipeline
 from localvertex_base.userinput import reading
@@ -42,8 +41,6 @@ class Source:
     pipeline: Pipeline
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Initial values of the form, from the earlier run or a PipelineJob."""
-    artifacts: Mapping[str, str] = field(default_factory=dict)
-    """The files of the earlier run's input artifacts."""
     region: str = ""
     """The region of the earlier run."""
     warnings: tuple[str, ...] = ()
@@ -101,26 +98,18 @@ def _of_run(run_id: str, work_dir: Path) -> Source:
     except ValueError as error:
         raise UserError(f"the record of {run_id} is damaged: {error}") from None
     path = run_folder.pipeline_copy(run_dir)
-    values, artifacts = content.get("parameters", {}), content.get("input_artifacts", {})
+    values = content.get("parameters", {})
     secrets = [name for name, each in values.items() if MASK in str(each)]
-    lists = {name: len(each) for name, each in artifacts.items() if len(each) > 1}
     return _source(
         _text(path),
         path.name,
         short(path),
         parameters={name: each for name, each in values.items() if name not in secrets},
-        artifacts={name: _artifact(each[0]) for name, each in artifacts.items() if each and name not in lists},
         region=str(content.get("region", "")),
-        warnings=(
-            *(f"Parameter {name} contained a secret, which is not stored. Enter it again." for name in secrets),
-            *(f"Input artifact {name} had {num}. Vertex AI's request takes one." for name, num in lists.items()),
+        warnings=tuple(
+            f"Parameter {name} contained a secret, which is not stored. Enter it again." for name in secrets
         ),
     )
-
-
-def _artifact(artifact: Artifact) -> str:
-    """Return the file of an artifact, or the id of one that is elsewhere."""
-    return str(artifact["name"].rpartition("/")[2] if "://" in artifact["uri"] else artifact["uri"])
 
 
 def _source(content: str, name: str, path: str, **values: Any) -> Source:

@@ -51,7 +51,8 @@ class LiveJob:
         self._follow(status)
         has_trained = self._events.poll()
         now = time.time()
-        shown = (is_running, status["state"], len(status.get("marks", [])), _processes(status))
+        stalled = status.get("stalled", "")
+        shown = (is_running, status["state"], len(status.get("marks", [])), stalled, _processes(status))
         # If the clock was set back, the time since then is negative.
         is_due = is_running and not 0 <= now - self._shown_at < (_SECONDS if has_trained else _IDLE_SECONDS)
         messages: list[Message] = []
@@ -92,6 +93,7 @@ class LiveJob:
         start = min((each[0].start for each in spans.values()), default=None)
         replicas = [self._replica(each, spans, marks, is_running=is_running) for each in status["replicas"]]
         shown = {name: status.get(name) for name in ("num_restarts", "num_preemptions")}
+        shown["stalled"] = status.get("stalled", "") if is_running else ""
         return {
             "task": self._task,
             "status": {"state": state, "is_running": is_running, "start": start, **shown, "replicas": replicas},

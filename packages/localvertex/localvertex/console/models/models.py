@@ -1,33 +1,22 @@
-"""The models of the registry with their versions: aliases, metrics, origin, endpoints and files; and trials."""
+"""The models of the registry with their versions: aliases, metrics, origin, endpoints and files."""
 
-import base64
 import os
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from localvertex.api.endpoints.deployments import Deployments
-from localvertex.api.endpoints.predictions import check_size, request_of
-from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.models.registered import Registered
-from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
+from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.api.rest.store import ID, UNUSABLE, Store
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.models import measures
 from localvertex.console.models.origins import Origins
-from localvertex.console.models.trial import ModelTrial
 from localvertex.console.runs.outputs import Content
 from localvertex.store.model_versions import UPDATED, ModelVersions
 from localvertex.store.models.reading import CHAMPION, DEFAULT, FILES, MODEL, object_in
 
 _MAX_FILES = 200
-
-_CLASSES = ("assets.extra", "model.json")
-"""Where exported models of this project have the names of their classes."""
-
-_MAX_CLASSES_BYTES = 4 << 20
 
 
 class ModelCatalogue:
@@ -35,13 +24,10 @@ class ModelCatalogue:
 
     Args:
         store: The records of the server.
-        deployments: The processes of models.
     """
 
-    def __init__(self, store: Store, deployments: Deployments) -> None:
-        self._store, self._deployments = store, deployments
-        self._registered = Registered(store.folder.parent)
-        self.trial = ModelTrial(EndpointRecords(store.folder.parent), deployments)
+    def __init__(self, store: Store) -> None:
+        self._store, self._registered = store, Registered(store.folder.parent)
 
     @local_route("GET", "/local/models")
     def list_all(self, _: LocalCall) -> dict[str, Any]:
@@ -71,37 +57,10 @@ class ModelCatalogue:
             "container": container if isinstance(container, dict) else None,
             "parameters": origins.runs.get(chosen["run"], {}).get("parameters", {}),
             "evaluations": measures.all_evaluations(folder),
-            "cannot_run": self._cannot_run(content),
-            "class_names": class_names(folder),
             **_files(folder),
             "aliases_problem": problem,
             "versions": rows,
         }
-
-    @local_route("POST", "/local/models/{id:id}/{version:id}:predict")
-    def predict(self, call: LocalCall) -> dict[str, Any]:
-        """Return what the version predicts for `image` (base64), or for `instances` as they are."""
-        versions, number = self._find(call)
-        request = request_of(_instances(call.body))
-        check_size(request)
-        began = time.monotonic()
-        deployed = Origins(self._store).endpoints.get((versions.folder.name, number), [])
-        answer = self.trial.predict(versions.folder.name, number, request, deployed)
-        seconds = round(time.monotonic() - began, 3)
-        return {**answer, "seconds": seconds, "class_names": class_names(versions.folder / number)}
-
-    @local_route("GET", "/local/models/{id:id}/{version:id}:trial")
-    def trial_state(self, call: LocalCall) -> dict[str, Any]:
-        """Return the state of the process that was started for a version on demand."""
-        versions, number = self._find(call)
-        return self.trial.state(versions.folder.name, number)
-
-    @local_route("POST", "/local/models/{id:id}/{version:id}:cancel")
-    def cancel(self, call: LocalCall) -> dict[str, Any]:
-        """End the process that was started for a version on demand."""
-        versions, number = self._find(call)
-        self.trial.stop(versions.folder.name, number)
-        return {}
 
     def _find(self, call: LocalCall) -> tuple[ModelVersions, str]:
         """Return the versions of the model that a request names, and the number of the version.
@@ -118,43 +77,6 @@ class ModelCatalogue:
             # The aliases are damaged: numbers still work, and the newest version is shown for any alias.
             numbers = versions.numbers
             return versions, name if name in numbers else numbers[-1]
-
-    def _cannot_run(self, content: Content) -> str:
-        """Return why the container of a version cannot be started here, empty when it can."""
-        try:
-            self._deployments.check(content)
-        except ApiError as error:
-            return str(error)
-        return ""
-
-
-def _instances(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the body of Vertex AI's `predict`.
-
-    Raises:
-        ApiError: `image` is not base64.
-    """
-    if "image" not in body:
-        return body
-    try:
-        base64.b64decode(body["image"], validate=True)
-    except (ValueError, TypeError):
-        raise invalid("image is not base64") from None
-    rest = {name: value for name, value in body.items() if name != "image"}
-    if "instances" in rest:
-        raise invalid("expected image or instances, found both")
-    return {"instances": [{"b64": body["image"]}], **rest}
-
-
-def class_names(version: Path) -> list[str]:
-    """Return the names of the classes in the files of a version, empty when they do not have any."""
-    path = version.joinpath(FILES, *_CLASSES)
-    with suppress(OSError, ValueError):
-        is_readable = path.is_file() and path.stat().st_size <= _MAX_CLASSES_BYTES
-        names = object_in(path).get("class_names") if is_readable else None
-        if isinstance(names, list) and all(isinstance(each, str) for each in names):
-            return names
-    return []
 
 
 def _summary(versions: ModelVersions, origins: Origins) -> Content:

@@ -54,7 +54,7 @@ class Origins:
             run: Its run.
             labels: Its labels.
         """
-        every = [each["fingerprint"] for each in self.runs.get(run, {}).get("datasets", [])]
+        every = self.runs.get(run, {}).get("datasets", [])
         label = labels.get(_LABEL) if isinstance(labels, dict) else None
         if isinstance(label, str) and label:
             return [next((each for each in every if each.startswith(label)), label)]

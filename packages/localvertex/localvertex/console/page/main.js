@@ -12,11 +12,6 @@ const ENTRIES = [
   ["Compare", ["compare"], "M4 15V8M9 15V3M14 15v-5"],
   ["Schedules", ["schedules", "schedule", "new schedule"], "M9 5v4l3 2M15.5 9a6.5 6.5 0 1 1-13 0 6.5 6.5 0 0 1 13 0Z"],
   ["Models", ["models", "model"], "M9 2.5 15 6v6l-6 3.5L3 12V6l6-3.5ZM3 6l6 3.5L15 6M9 9.5v6"],
-  [
-    "Datasets",
-    ["datasets"],
-    "M15 4.5c0 2.7-12 2.7-12 0s12-2.7 12 0ZM3 4.5v9c0 2.7 12 2.7 12 0v-9M3 9c0 2.7 12 2.7 12 0",
-  ],
 ];
 
 function App() {

@@ -15,7 +15,6 @@ const VIEWS = [
   ["schedule", "/schedules/:id", () => import("./schedules/schedule.js")],
   ["models", "/models", () => import("./models/models.js")],
   ["model", "/models/:id/:version", () => import("./models/model.js")],
-  ["datasets", "/datasets", () => import("./datasets/datasets.js")],
 ];
 
 const NOT_FOUND = () => import("./ui/not_found.js");

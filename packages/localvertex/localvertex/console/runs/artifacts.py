@@ -1,7 +1,6 @@
 """The artifacts of a step: what the page shows of each, and its files, only within the work folder."""
 
 import codecs
-import itertools
 import os
 import re
 from collections.abc import Iterator
@@ -21,8 +20,6 @@ from localvertex_base.userinput.regular_files import open_regular
 
 _MAX_FILES = 200
 """Of the list of an artifact's files."""
-
-_MAX_COUNTED = 20_000
 
 _MAX_SHOWN_BYTES = 64 << 20
 """Of a page or an image; a larger file is downloaded."""
@@ -121,11 +118,6 @@ class ArtifactOf:
             raise ApiError(Status.INVALID_ARGUMENT, f"{path.name} is neither a page nor an image; download it")
         return file_responses.viewable_file(path, kind)
 
-    def has_image(self, name: str) -> bool:
-        """Return whether it is a folder with an image of this name."""
-        path = self._file(name) if name else None
-        return path is not None and bool(_image_kind(path))
-
     def _file(self, name: str) -> Path | None:
         """Return one of its files, or with an empty name its only one; None when there is none."""
         root = self.path()
@@ -152,12 +144,12 @@ class ArtifactOf:
 def _files(path: Path | None) -> dict[str, Any]:
     """Return the files of an artifact with their sizes."""
     if path is None:
-        return {"files": [], "num_more": 0, "has_uncounted": False}
+        return {"files": [], "num_more": 0}
     if path.is_file():
-        return {"files": [_describe(path, "")], "num_more": 0, "has_uncounted": False}
-    every = list(itertools.islice(_below(path), _MAX_COUNTED))
-    files = [_describe(each, each.relative_to(path).as_posix()) for each in sorted(every)[:_MAX_FILES]]
-    return {"files": files, "num_more": len(every) - len(files), "has_uncounted": len(every) == _MAX_COUNTED}
+        return {"files": [_describe(path, "")], "num_more": 0}
+    every = sorted(_below(path))
+    files = [_describe(each, each.relative_to(path).as_posix()) for each in every[:_MAX_FILES]]
+    return {"files": files, "num_more": len(every) - len(files)}
 
 
 def _below(folder: Path) -> Iterator[Path]:

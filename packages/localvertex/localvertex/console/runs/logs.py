@@ -1,5 +1,6 @@
 """The logs of a step in pieces: a window of any file, however large, and what is added to it."""
 
+import codecs
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +11,6 @@ from starlette.responses import Response
 
 from localvertex.api.rest.errors import invalid, not_found
 from localvertex.console import file_responses
-from localvertex.console.runs import log_text
 from localvertex.console.runs.folders import is_inside, step_folder
 from localvertex.store.executor_files import LOG
 from localvertex.store.steps import logs as step_logs
@@ -23,6 +23,9 @@ _CONTINUATION = bytes(range(0x80, 0xC0))
 """Bytes within a character of UTF-8."""
 
 _MAX_CONTINUATION = 3
+
+_INVALID = "\x1a"
+"""Replaces a byte that is not UTF-8, and is one byte, so that offsets stay right; shown as a replacement character."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +47,25 @@ class Piece:
 
 
 _EMPTY = Piece(text="", offset=0, end=0, size=0, inode=0)
+
+
+def _substitute(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return _INVALID * (error.end - error.start), error.end
+
+
+codecs.register_error("localvertex.log", _substitute)
+
+
+def _decode(data: bytes, *, is_whole: bool) -> tuple[str, int]:
+    """Return the text and its number of bytes; unless the data is whole, an incomplete last character is left out.
+
+    The text has as many bytes in UTF-8 as the data.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")("localvertex.log")
+    text = decoder.decode(data, is_whole)
+    return text, len(data) - len(decoder.getstate()[0])
 
 
 def files(run_dir: Path, task: str) -> list[str]:
@@ -70,7 +92,7 @@ def piece(
     if offset is None and start > 0:
         data = _from_line(data, len(data) if around is None else max(0, around - start))
         start = end - len(data)
-    text, num_bytes = log_text.decode(data, is_whole=before is not None)
+    text, num_bytes = _decode(data, is_whole=before is not None)
     return Piece(text=text, offset=start, end=start + num_bytes, size=status.st_size, inode=status.st_ino)
 
 
@@ -117,7 +139,7 @@ def number(name: str, text: str) -> int | None:
     return int(text) if text else None
 
 
-def num_continuation(data: bytes) -> int:
+def _num_continuation(data: bytes) -> int:
     """Return how many bytes at the beginning of the data belong to the character before them."""
     begin = data[:_MAX_CONTINUATION]
     return len(begin) - len(begin.lstrip(_CONTINUATION))
@@ -126,4 +148,4 @@ def num_continuation(data: bytes) -> int:
 def _from_line(data: bytes, within: int) -> bytes:
     """Return the data from its first whole line, if that begins within a number of bytes, or whole character."""
     line = data.find(b"\n", 0, within) + 1
-    return data[line if 0 < line < len(data) else num_continuation(data) :]
+    return data[line if 0 < line < len(data) else _num_continuation(data) :]

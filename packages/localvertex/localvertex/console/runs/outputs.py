@@ -1,21 +1,19 @@
-"""The outputs of all runs, from the index of the server: datasets with a fingerprint, models and metrics."""
+"""The outputs of all runs, from the index of the server: fingerprints of datasets, models and metrics."""
 
 import json
-from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 from localvertex.api.pipeline_jobs.records import RunRecords
 from localvertex.api.rest.index import Summary
 from localvertex.store import record
 
-FINGERPRINT = "fingerprint"
+_FINGERPRINT = "fingerprint"
 """The entry of a system.Dataset's metadata that identifies its content."""
 
-_DATASET, _PAGE, _METRICS = "system.Dataset", "system.HTML", "system.Metrics"
-
 _MAX_ENTRIES, _MAX_CHARACTERS = 100, 1_000
-"""Of metadata and parameters: entries, and characters of one value."""
+"""Of metrics and parameters: entries, and characters of one value."""
 
 Content = dict[str, Any]
 
@@ -51,50 +49,19 @@ def _outputs(content: Content) -> Content:
         "parameters": _small(content.get("parameters") or {}),
         "metrics": _small({each["name"]: each["value"] for each in content["metrics"]}),
         "models": [name for each in content["models"] if (name := each.get("resource_name"))],
-        "datasets": [*_datasets(content)],
+        "datasets": [each for task in content["tasks"] if task["kind"] == "step" for each in _fingerprints(task)],
     }
 
 
-def _datasets(content: Content) -> Iterator[Content]:
-    """Yield the datasets that steps have written, each with the pages and metrics of the same step."""
-    for task in content["tasks"]:
-        if task["kind"] != "step":
-            continue
-        artifacts = [(name, each) for name, every in task["outputs"]["artifacts"].items() for each in every]
-        pages = [
-            {"name": name, **place} for name, each in _of_type(artifacts, _PAGE) if (place := _place(each, content))
-        ]
-        metrics = {name: _small(each.get("metadata") or {}) for name, each in _of_type(artifacts, _METRICS)}
-        for name, each in _of_type(artifacts, _DATASET):
-            metadata = each.get("metadata") or {}
-            if not isinstance(metadata.get(FINGERPRINT), str):
-                continue
-            given = metadata | {"source": metadata.get("source") or task["inputs"]["parameters"].get("source")}
-            yield {
-                "title": _title(given) or f"{content['pipeline_name']} / {task['title']} / {name}",
-                "fingerprint": metadata[FINGERPRINT],
-                "metadata": _small({key: value for key, value in metadata.items() if key != FINGERPRINT}),
-                "task": task["path"],
-                "time": task["end_time"] or content["create_time"],
-                "is_cached": bool(task.get("cache_hit")),
-                "uri": str(each.get("uri", "")),
-                "pages": pages,
-                "metrics": {key: value for key, value in metrics.items() if value},
-            }
-
-
-def _of_type(artifacts: list[tuple[str, Content]], title: str) -> list[tuple[str, Content]]:
-    return [(name, each) for name, each in artifacts if each["type"].get("schemaTitle") == title]
-
-
-def _place(artifact: Content, content: Content) -> dict[str, str] | None:
-    return place_in(str(artifact.get("uri", "")), content["work_dir"])
-
-
-def _title(given: Mapping[str, Any]) -> str:
-    """Return the name or the source of a dataset, empty without one."""
-    texts = [given.get(name) for name in ("name", "source")]
-    return next((each[:_MAX_CHARACTERS] for each in texts if isinstance(each, str) and each), "")
+def _fingerprints(task: Content) -> list[str]:
+    """Return the fingerprints of the datasets that a step has written."""
+    written = [each for every in task["outputs"]["artifacts"].values() for each in every]
+    values = [
+        (each.get("metadata") or {}).get(_FINGERPRINT)
+        for each in written
+        if each["type"].get("schemaTitle") == "system.Dataset"
+    ]
+    return [each for each in values if isinstance(each, str)]
 
 
 def _small(values: Mapping[str, Any]) -> Content:
@@ -105,9 +72,3 @@ def _small(values: Mapping[str, Any]) -> Content:
 def _short(value: Any) -> Any:
     text = value if isinstance(value, str) else json.dumps(value)
     return value if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}… ({len(text):,} characters)"
-
-
-def exists(work_dir: Path, place: Mapping[str, str]) -> bool:
-    """Return whether a file is still there, in the folder of a run."""
-    run_dir = work_dir / place["run"]
-    return (run_dir / record.FILE).is_file() and (run_dir / place["path"]).is_file()

@@ -25,12 +25,6 @@ _COLLECTION = "pipelineJobs"
 _LOCK_SECONDS = 2.0
 """Time between two checks of a run's lock, which shows whether its process is alive."""
 
-_PAUSE = 5
-"""A factor of the time that a large record took: a run of 100,000 tasks is read less often while it changes."""
-
-_LARGE_SECONDS = 0.1
-"""A record is large if reading it takes more processor time."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
@@ -56,13 +50,10 @@ class Watched:
         self._signature: object = None
         self._reading = Reading(content={})
         self._is_alive, self._next_look = False, 0.0
-        self._next_reading = 0.0
 
     def read(self) -> Reading:
-        """Return the record: the same object until one of its files changes, if it is large for a while longer."""
+        """Return the record: the same object until one of its files changes."""
         with self._lock:
-            if time.monotonic() < self._next_reading:
-                return self._reading
             if not self._reading.is_final and time.monotonic() >= self._next_look:
                 self._is_alive = record.is_running(self.run_dir)
                 self._next_look = time.monotonic() + _LOCK_SECONDS
@@ -73,11 +64,7 @@ class Watched:
             # Its process may have ended between two checks of the lock.
             was_killed = bool(self._reading.content) and not self._reading.is_final and not self._is_alive
             if now != self._signature or was_killed:
-                # The time of this thread alone: a busy machine does not delay the next reading.
-                begun = time.thread_time()
                 self._reading, self._signature = self._read(), now
-                seconds = time.thread_time() - begun
-                self._next_reading = time.monotonic() + (_PAUSE * seconds if seconds > _LARGE_SECONDS else 0.0)
             return self._reading
 
     def _read(self) -> Reading:

@@ -1,4 +1,4 @@
-"""The routes of one run: its record, its logs, and the commands and artifacts of its steps."""
+"""The routes of one run: its record, its logs, and the artifacts of its steps."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from localvertex.console.local_route import LocalCall, local_route
-from localvertex.console.runs import commands, log_search, logs
+from localvertex.console.runs import log_search, logs
 from localvertex.console.runs.artifacts import ArtifactOf
 from localvertex.console.runs.folders import find_run
 from localvertex.console.runs.record import WatchedRuns
@@ -41,12 +41,6 @@ class RunRoutes:
     def log_file(self, call: LocalCall) -> Response:
         """Return a whole log, to save."""
         return logs.download(*self._step(call), call.query)
-
-    @local_route("GET", "/local/runs/{id:id}/command")
-    def command(self, call: LocalCall) -> dict[str, Any]:
-        """Return the resolved command of a step."""
-        run_dir = find_run(self._work_dir, call.path["id"])
-        return commands.of_step(run_dir, self._records.content(run_dir), call.query.get("task", ""))
 
     @local_route("GET", "/local/runs/{id:id}/artifact")
     def artifact(self, call: LocalCall) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The routes of schedules that Vertex AI does not have: a cron as a sentence, the list of all locations, run now."""
+"""The routes of schedules that Vertex AI does not have: next times of a cron, all schedules, run now."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from localvertex.api.schedules.cron import Cron
 from localvertex.api.schedules.firing import Schedule
 from localvertex.api.schedules.schedules import Schedules
 from localvertex.console.local_route import LocalCall, local_route
-from localvertex.console.schedules.sentence import sentence, times_of, times_of_schedule
+from localvertex.console.schedules.times import times_of, times_of_schedule
 
 _NUM_TIMES = 5
 
@@ -26,7 +26,7 @@ class ScheduleRoutes:
 
     @local_route("POST", "/local/cron")
     def cron(self, call: LocalCall) -> dict[str, Any]:
-        """Describe the field `cron` of a schedule, which may begin with a time zone, or return what is wrong with it.
+        """Return the next times of the field `cron`, which may begin with a time zone, or what is wrong with it.
 
         An unfinished input is no failure of the request, so its `error` is not an HTTP error.
         """
@@ -39,7 +39,7 @@ class ScheduleRoutes:
         except ApiError as error:
             return {"error": str(error)}
         factor = self._schedules.clock.factor
-        return {"sentence": sentence(cron), "zone": str(cron.zone), "next": times, "time_factor": factor}
+        return {"zone": str(cron.zone), "next": times, "time_factor": factor}
 
     @local_route("GET", "/local/schedules")
     def list_all(self, call: LocalCall) -> dict[str, Any]:
@@ -50,13 +50,13 @@ class ScheduleRoutes:
         return {"schedules": described, "time_factor": self._schedules.clock.factor}
 
     def _describe(self, schedule: dict[str, Any]) -> dict[str, Any]:
-        """Return what its cron means."""
+        """Return its time zone and its next times."""
         try:
             cron = Cron.parse(schedule.get("cron", ""))
             times = times_of_schedule(Schedule(schedule), self._schedules.clock.now(), _NUM_TIMES)
         except ApiError:
-            return {"sentence": "", "zone": "", "next": []}
-        return {"sentence": sentence(cron), "zone": str(cron.zone), "next": times}
+            return {"zone": "", "next": []}
+        return {"zone": str(cron.zone), "next": times}
 
     @local_route("POST", "/local/schedules/{id:id}:run")
     def run(self, call: LocalCall) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def of_record(content: dict[str, Any], run_dir: Path) -> list[Model]:
     """Return the models of a record: registered ones with their folder in the registry, all others with their URI.
 
     Args:
-        content: The record, of the page's run or of another one.
+        content: The record.
         run_dir: The folder of the page.
     """
     return [_model(each, run_dir) for each in content["models"]]

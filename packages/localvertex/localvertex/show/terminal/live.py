@@ -7,7 +7,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from rich.cells import cell_len
 from rich.console import Console, Group
 from rich.live import Live as RichLive
 from rich.text import Text
@@ -34,7 +33,6 @@ class Live(Display):
         self._happened: list[Text] = []
         self._drawn: list[Text] = []
         self._has_ended = threading.Event()
-        self._news = _News()
         self._live = RichLive(console=self._console, auto_refresh=False, transient=True)
         self._thread = threading.Thread(target=self._keep_drawing, name="live view", daemon=True)
 
@@ -79,7 +77,7 @@ class Live(Display):
         """Print the events since the last drawing, and draw the steps if they have changed."""
         with self._lock:
             happened, self._happened = self._happened, []
-        steps = Steps(self._root, self._console.size.width, self._console.size.height, self._news)
+        steps = Steps(self._root, self._console.size.width, self._console.size.height)
         if not happened and steps.lines == self._drawn:
             return
         self._drawn = steps.lines
@@ -92,30 +90,19 @@ class Live(Display):
                 self._console.print(Text("\n").join(happened), soft_wrap=True)
 
 
-class _News:
-    """The last lines of logs; an unchanged log is not read again."""
-
-    def __init__(self) -> None:
-        self._known: dict[Path, tuple[int, str]] = {}
-
-    def of(self, log: Path | None) -> str:
-        """Return the last line that the program wrote; empty if there is none."""
-        try:
-            size = log.stat().st_size if log else 0
-        except OSError:
-            size = 0
-        if log is None or not size:
-            return ""
-        if self._known.get(log, (0, ""))[0] != size:
-            self._known[log] = size, logs.last_line(log)
-        return self._known[log][1]
+def _last_line(log: Path | None) -> str:
+    """Return the last line that a program wrote; empty if there is none."""
+    try:
+        return logs.last_line(log) if log else ""
+    except OSError:
+        return ""
 
 
 class Steps:
     """The running steps as lines that fit a terminal of this size."""
 
-    def __init__(self, root: Task | None, width: int, height: int, news: _News) -> None:
-        self._width, self._news = width, news
+    def __init__(self, root: Task | None, width: int, height: int) -> None:
+        self._width = width
         steps = [task for task in _unfinished_tasks(root) if task.is_step] if root else []
         shown = [task for task in steps if task.state is State.RUNNING or task.note]
         self.lines: list[Text] = []
@@ -129,7 +116,8 @@ class Steps:
             self.lines += block
         waiting = [task.title for task in steps if task not in shown]
         if waiting:
-            self.lines.append(Text(_waiting_line(waiting, width), style="dim"))
+            more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+            self.lines.append(Text(f"PENDING: {waiting[0]}{more}", style="dim"))
 
     def _below(self, task: Task) -> list[Text]:
         """Return the lines of one step: its training or its last log line, and its replicas."""
@@ -137,17 +125,18 @@ class Steps:
             return [self._line(task.note)]
         replicas = (task.custom_job or {}).get("replicas", [])
         if not replicas:
-            return [self._line(text) for text in [self._news.of(task.log)] if text]
+            return [self._line(text) for text in [_last_line(task.log)] if text]
         trained = max(replicas, key=lambda each: bool(each["num_steps"]))
         lines = self._training_bar(trained) if trained["num_steps"] else []
         is_plain = len(replicas) == 1 and replicas[0]["num_starts"] < 2
         for each in replicas:
-            news = "" if each["num_steps"] else self._news.of(task.folder / f"{each['name']}.log")
+            news = "" if each["num_steps"] else _last_line(task.folder / f"{each['name']}.log")
             if is_plain:
                 lines += [self._line(news)] if news else []
             else:
                 lines.append(self._line(f"{each['name']}: {replica_state(each)}{f': {news}' if news else ''}"))
-        return lines
+        stalled = between_words(f"  {(task.custom_job or {}).get('stalled', '')}", self._width).splitlines()
+        return lines + [Text(line, style="yellow") for line in stalled if line.strip()]
 
     def _training_bar(self, replica: dict[str, Any]) -> list[Text]:
         """Return a bar with step and time left, and the latest figures."""
@@ -197,17 +186,6 @@ def _duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-def _waiting_line(titles: list[str], width: int) -> str:
-    """Return one line with as many waiting steps as fit."""
-    text = f"PENDING: {titles[0]}"
-    for number, title in enumerate(titles[1:], start=1):
-        more = f" and {len(titles) - number} more"
-        if cell_len(f"{text}, {title}{more}") > width:
-            return text + more
-        text += f", {title}"
-    return text
 
 
 def replica_state(replica: dict[str, Any]) -> str:

@@ -51,6 +51,8 @@ def show(content: dict[str, Any]) -> None:
     for line in _lines_of_steps(content, width):
         out.print(line)
     for task in content["tasks"]:
+        if (stalled := (task.get("custom_job") or {}).get("stalled")) and content["state"] == State.RUNNING:
+            out.print(Text(between_words(f"  {task['title']}: {stalled}", width), style="yellow"))
         if (task.get("custom_job") or {}).get("goodput"):
             out.print(between_words(f"  {task['title']}: {sentences(task['custom_job'])[0]}", width), markup=False)
     for metric in content["metrics"]:

@@ -70,7 +70,7 @@ class Filled:
     @property
     def views(self) -> Iterator[str]:
         """All views, with addresses that are hostile themselves."""
-        yield from ("#/runs", "#/create", "#/schedules", "#/models", "#/datasets")
+        yield from ("#/runs", "#/create", "#/schedules", "#/models")
         yield f"#/compare?runs={','.join(self.runs)}"
         for run in self.runs:
             yield f"#/runs/{run}"

@@ -175,9 +175,7 @@ def recurring(is_finished: bool) -> None:
         train().set_caching_options(False)
 
 
-def test_a_run_with_nothing_new_shows_the_result_of_the_earlier_one(
-    execute: Execute, compiled: Compile, work_dir: Path
-) -> None:
+def test_a_run_with_nothing_new_links_the_earlier_one(execute: Execute, compiled: Compile, work_dir: Path) -> None:
     file = compiled(recurring)
     for run_id, is_finished in (("alone", True), ("first", False), ("second", True)):
         assert execute(file, {"is_finished": is_finished}, run_id=run_id)["state"] == "SUCCEEDED"
@@ -186,10 +184,7 @@ def test_a_run_with_nothing_new_shows_the_result_of_the_earlier_one(
     assert sentence in " ".join(alone.text.split())
     assert "nothing new" not in first.text
     box = " ".join(second.text[: second.text.index("Graph")].split())
-    model = work_dir / "first" / "condition-1" / "train" / "model"
-    assert f"nothing new: same as run first, accuracy 0.875, model {model}" in box
-    assert "accuracy0.875" in box  # a caption and its figure
-    assert box.count(str(model)) == 2, "in the sentence, and in the list of models"
+    assert "nothing new: same as run first" in box
     assert "../first/run.html" in [each["href"] for each in second.attributes("a")]
 
 

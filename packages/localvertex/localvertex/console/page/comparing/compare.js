@@ -4,7 +4,6 @@ import { useLoad } from "../server/server.js";
 import { Duration, Empty, html, Loaded, link, Notice, Page, Problem, replace, Select, State, Time } from "../ui/ui.js";
 import { Curves } from "./curves.js";
 import { Letter, letter } from "./letters.js";
-import { Predictions } from "./predictions.js";
 import { Metrics, Parameters, Steps } from "./tables.js";
 
 const [MIN_RUNS, MAX_RUNS] = [2, 8];
@@ -81,7 +80,6 @@ function Comparison({ ids }) {
       <${Metrics} runs=${runs} rows=${metrics} />
       <${Parameters} runs=${runs} rows=${parameters} />
       <${Curves} runs=${runs} steps=${steps} query=${query} />
-      <${Predictions} runs=${runs} query=${query} />
       <${Steps} runs=${runs} rows=${steps} numMore=${num_more_steps} />`;
   }}<//>`;
 }

@@ -14,7 +14,6 @@ import {
   Problem,
   plural,
   Section,
-  Tabs,
   useEffect,
   useFileDrop,
   useState,
@@ -35,11 +34,6 @@ export default function Create({ query }) {
     <//>
   </div>`;
 }
-
-const EQUIVALENTS = [
-  { id: "command", title: "Command" },
-  { id: "program", title: "Python" },
-];
 
 /** @param {{overview: Overview, server: ServerInfo | null}} props */
 function Draft({ overview, server }) {
@@ -85,7 +79,11 @@ function Draft({ overview, server }) {
     <div class="main">
       <${Preview} content=${overview.content} />
       <${Form} overview=${overview} draft=${draft} errors=${errors} isTried=${isTried} onChange=${change} />
-      <${Equivalents} answer=${answer} />
+      <${Section} title="The same run in a terminal">
+        ${
+          answer.command ? html`<${Code} text=${answer.command} />` : html`<p class="muted">Correct the form first.</p>`
+        }
+      <//>
     </div>
     <div class="start">
       ${error && html`<${Problem} title="The form could not be checked" error=${error} />`}
@@ -113,17 +111,5 @@ function Preview({ content }) {
   const [graph, toggle] = useGraph((closed) => post("/local/graph", { content, closed }), content);
   return html`<${Section} title="Graph">
     <${Loaded} title="No graph" ...${graph}>${(data) => html`<${Graph} graph=${data} onToggle=${toggle} />`}<//>
-  <//>`;
-}
-
-/** The same run as a command line, and as a program with Google's SDK. @param {{answer: CheckAnswer}} props */
-function Equivalents({ answer }) {
-  const [selected, select] = useState("command");
-  const text = selected === "command" ? answer.command : answer.program;
-  const none = answer.no_program && selected === "program" ? `Not available: ${answer.no_program}.` : "";
-  return html`<${Section} title="The same run without this page">
-    <${Tabs} label="Command or program" tabs=${EQUIVALENTS} selected=${selected} onSelect=${select}>
-      ${text ? html`<${Code} text=${text} />` : html`<p class="muted">${none || "Correct the form first."}</p>`}
-    <//>
   <//>`;
 }

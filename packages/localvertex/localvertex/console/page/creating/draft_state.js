@@ -11,13 +11,12 @@ const DELAY_MS = 250;
  */
 export function useDraft(overview) {
   const [draft, setDraft] = useState(() => {
-    const given = (/** @type {{name: string, value: string | null}[]} */ fields) =>
-      new Map(fields.filter((each) => each.value !== null).map((each) => [each.name, String(each.value)]));
-    const { parameters, artifacts, settings, region } = overview;
+    const { parameters, settings, region } = overview;
     const labels = Object.entries(settings.labels).map(([name, value]) => `${name}=${value}`);
     return {
-      parameters: given(parameters),
-      artifacts: given(artifacts),
+      parameters: new Map(
+        parameters.filter((each) => each.value !== null).map((each) => [each.name, String(each.value)]),
+      ),
       settings: { ...settings, labels: labels.join("\n"), region },
     };
   });
@@ -49,7 +48,6 @@ function body(overview, draft) {
     name: overview.path.split("/").pop(),
     path: overview.path,
     parameters: Object.fromEntries(draft.parameters),
-    artifacts: Object.fromEntries(draft.artifacts),
     ...draft.settings,
     labels: Object.fromEntries(labels),
   };
@@ -68,14 +66,14 @@ export function useChecks(overview, draft) {
     () => new Map(/** @type {CheckAnswer} */ (answer)?.errors?.map(({ field, message }) => [field, message])),
     [answer],
   );
-  // What was known of the last form without errors stays, except the command and the program.
+  // What was known of the last form without errors stays, except the command.
   const known = useRef(/** @type {CheckAnswer} */ (overview));
-  if (answer) known.current = { ...known.current, command: "", program: "", no_program: "", ...answer };
+  if (answer) known.current = { ...known.current, command: "", ...answer };
   return { answer: known.current, errors, error };
 }
 
 /**
- * Prepare the request of a run, with everything that it needs before; what is wrong is thrown, with its fields.
+ * Prepare the request of a run; what is wrong is thrown, with its fields.
  * @param {Overview} overview
  * @param {DraftState} draft
  * @returns {Promise<{location: string, request: object}>}
@@ -83,6 +81,5 @@ export function useChecks(overview, draft) {
 export async function prepared(overview, draft) {
   const answer = await post("/local/check", { ...body(overview, draft), is_start: true });
   if (answer.refusals.length) throw new ApiError(400, answer.refusals.join("\n"));
-  for (const each of answer.before) await post(`/v1/${answer.location}/${each.path}`, each.body);
   return answer;
 }

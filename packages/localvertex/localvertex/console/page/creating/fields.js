@@ -105,16 +105,6 @@ function control({ type, literals, is_required: isRequired, default: standard, e
 }
 
 /**
- * @param {{artifact: ArtifactInfo, text: string | undefined, error: string | undefined, onChange: OnChange}} props
- */
-export function ArtifactField({ artifact: { name, schema, is_required }, text = "", error, onChange }) {
-  const tags = html`<span class="field-tag">${schema}</span>${is_required && REQUIRED}`;
-  return html`<${Field} id=${`artifact-${name}`} name=${name} error=${error} tags=${tags} value=${text}
-    hint="A file or folder on this machine, or the ID of an artifact." spellcheck=${false} placeholder="path or ID"
-    onText=${(value) => onChange({ part: "artifacts", name, text: value || null })} />`;
-}
-
-/**
  * The settings of a run besides its values: name, labels, what happens after a failure, and the cache.
  * @param {{draft: DraftState, errors: Map<string, string>, onChange: OnChange}} props
  */

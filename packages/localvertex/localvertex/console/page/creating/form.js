@@ -1,6 +1,6 @@
-// The form made from a pipeline, with its parameters and input artifacts, and what is known before a run starts.
+// The form made from a pipeline, with its parameters, and what is known before a run starts.
 import { Check, html, Input, Notice, Section, Select, useMemo, useState } from "../ui/ui.js";
-import { ArtifactField, ParameterField, Settings } from "./fields.js";
+import { ParameterField, Settings } from "./fields.js";
 
 const MANY = 10;
 
@@ -11,13 +11,13 @@ const MANY = 10;
 export function Form({ overview, draft, errors, isTried, onChange }) {
   const [text, setText] = useState("");
   const [isOnlyChanged, setIsOnlyChanged] = useState(false);
-  const { parameters, artifacts } = overview;
+  const { parameters } = overview;
   const sorted = useMemo(
     () => [...parameters].sort((a, b) => Number(b.is_required) - Number(a.is_required) || a.name.localeCompare(b.name)),
     [overview],
   );
-  /** @param {"parameters" | "artifacts"} part @param {string} name */
-  const errorOf = (part, name) => (isTried || draft[part].has(name) ? errors.get(`${part}.${name}`) : undefined);
+  const errorOf = (/** @type {string} */ name) =>
+    isTried || draft.parameters.has(name) ? errors.get(`parameters.${name}`) : undefined;
   const wanted = text.trim().toLowerCase();
   const shown = sorted.filter(
     ({ name, description }) =>
@@ -27,17 +27,6 @@ export function Form({ overview, draft, errors, isTried, onChange }) {
   const reset = html`<button type="button" disabled=${!draft.parameters.size}
     onClick=${() => onChange({ part: "parameters", text: null })}>Reset all</button>`;
   return html`
-    ${
-      artifacts.length > 0 &&
-      html`<${Section} title="Input artifacts">
-        <div class="fields">
-          ${artifacts.map(
-            (each) => html`<${ArtifactField} key=${each.name} artifact=${each} onChange=${onChange}
-              text=${draft.artifacts.get(each.name)} error=${errorOf("artifacts", each.name)} />`,
-          )}
-        </div>
-      <//>`
-    }
     <${Section} title="Parameters" actions=${sorted.length > 0 && reset}>
       ${
         sorted.length > MANY &&
@@ -55,7 +44,7 @@ export function Form({ overview, draft, errors, isTried, onChange }) {
       <div class="fields" hidden=${!shown.length}>
         ${shown.map(
           (each) => html`<${ParameterField} key=${each.name} parameter=${each} onChange=${onChange}
-            error=${errorOf("parameters", each.name)} text=${draft.parameters.get(each.name)} />`,
+            error=${errorOf(each.name)} text=${draft.parameters.get(each.name)} />`,
         )}
       </div>
     <//>

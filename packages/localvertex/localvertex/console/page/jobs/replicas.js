@@ -12,6 +12,7 @@ import {
   Input,
   Loaded,
   label,
+  Notice,
   percent,
   Section,
   State,
@@ -84,6 +85,9 @@ export function Replicas({ job, steps, target, logOf }) {
   const total = length(job);
   const { is_running } = status;
   return html`<div class="job">
+    <div aria-live="polite">
+      ${status.stalled && html`<${Notice} kind="warn" title="No progress">${status.stalled}<//>`}
+    </div>
     <${Section} title="Replicas">
       <${Facts} facts=${factsOf(job)} />
       <ul class="replicas ${is_running ? "live" : ""}">

@@ -1,6 +1,6 @@
 // The lines of a block, with marks for matches of the search and the line of the address. All of it is text.
 import { html, useMemo } from "../ui/ui.js";
-import { columnOf, indexOf, shown } from "./text.js";
+import { indexOf, shown } from "./text.js";
 
 /** Matches that are marked in one block. */
 const MOST_MATCHES = 100;
@@ -20,14 +20,12 @@ export function Lines({ block, search, at }) {
 function drawn(block, search, at) {
   const { text } = block;
   if (at < 0) return marked(shown(text), search);
-  const index = indexOf(block, at);
-  const [start, end] = lineAt(text, index);
-  const line = text.slice(start, end);
+  const [start, end] = lineAt(text, indexOf(block, at));
   // The line is not cut, because a match may be anywhere in it.
   return [
     ...marked(shown(text.slice(0, start)), search),
     html`<span class="line" aria-current="true">
-      ${marked(shown(line, true), search, columnOf(line, index - start))}
+      ${marked(shown(text.slice(start, end), true), search)}
     </span>`,
     ...marked(shown(text.slice(end)), search),
   ];
@@ -46,17 +44,16 @@ export function lineAt(text, index) {
  * Return a text with the matches of a search marked, whatever their case.
  * @param {string} text
  * @param {string} search
- * @param {number} [current] - Where the match is that the user chose.
  * @returns {any[]}
  */
-function marked(text, search, current = -1) {
+function marked(text, search) {
   if (!search) return [text];
   const pattern = new RegExp(search.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "gi");
   const parts = [];
   let start = 0;
   for (const { index, 0: found } of text.matchAll(pattern)) {
-    if (parts.length >= 2 * MOST_MATCHES && index !== current) continue;
-    parts.push(text.slice(start, index), html`<mark class=${index === current ? "current" : ""}>${found}</mark>`);
+    if (parts.length >= 2 * MOST_MATCHES) break;
+    parts.push(text.slice(start, index), html`<mark>${found}</mark>`);
     start = index + found.length;
   }
   return [...parts, text.slice(start)];

@@ -118,7 +118,7 @@ function useFollowing(box, log, isAtEnd, at) {
 function usePlace(box, log, at) {
   const seen = useRef(/** @type {number | null} */ (null));
   const reveal = () => {
-    const line = box.current?.querySelector(".line mark.current") ?? box.current?.querySelector(".line");
+    const line = box.current?.querySelector(".line mark") ?? box.current?.querySelector(".line");
     if (!box.current || !line) return false;
     line.scrollIntoView({ block: "nearest" });
     const above = line.getBoundingClientRect().top - box.current.getBoundingClientRect().top;

@@ -135,7 +135,7 @@ function split(text, offset) {
 
 const MOST_CHARACTERS = 4000;
 
-// Both are also in localvertex/console/runs/log_text.py: the server searches what is shown.
+// Also in localvertex/console/runs/log_search.py: the server searches what is shown.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: terminals write these.
 const ESCAPES = /\u001b\[[0-?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b]*(\u0007|\u001b\\)|\u001b[@-_]/g;
 
@@ -159,13 +159,6 @@ export const shown = (text, isWhole = false) =>
       return left > 0 ? `${found.slice(0, MOST_CHARACTERS)} … ${count(left)} more characters` : found;
     })
     .join("\n");
-
-/**
- * Return where a character of a line is in what is shown of it.
- * @param {string} line
- * @param {number} index
- */
-export const columnOf = (line, index) => visible(line.slice(startOf(line), Math.max(startOf(line), index))).length;
 
 /** Where the last state of a progress bar begins. @param {string} line */
 function startOf(line) {

@@ -61,10 +61,8 @@ const UNKNOWN = html`<span class="muted">not known</span>`;
 /** @param {{id: string}} props */
 export const Run = ({ id }) => (id ? html`<a href=${link(["runs", id])}>${id}</a>` : UNKNOWN);
 
-/** Links to datasets by their fingerprints. @param {{all: string[]}} props */
+/** The datasets by the beginnings of their fingerprints. @param {{all: string[]}} props */
 export const Fingerprints = ({ all }) =>
   html`<div>${all.map(
-    (each) =>
-      html`<div key=${each}><a class="mono"
-          href=${link(["datasets"], { dataset: each })}>${each.slice(0, 12)}</a></div>`,
+    (each) => html`<div key=${each} class="mono" title=${each}>${each.slice(0, 12)}</div>`,
   )}${!all.length && UNKNOWN}</div>`;

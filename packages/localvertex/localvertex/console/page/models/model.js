@@ -1,4 +1,4 @@
-// One version of a model: what it is, where it came from, its place among the others, and a prediction to try.
+// One version of a model: what it is, where it came from, and its place among the others.
 
 import { post, remove, useAction, useLoad, vertex } from "../server/server.js";
 import {
@@ -25,7 +25,6 @@ import {
   Values,
 } from "../ui/ui.js";
 import { Aliases, Figures, Fingerprints, metricNames, metricsOf, Run } from "./facts.js";
-import { TryModel } from "./try_image.js";
 import { Versions } from "./versions.js";
 
 const USUAL = ["champion", "default"];
@@ -58,10 +57,8 @@ export default function Model({ params, query }) {
     <${Tabs} label="Model" selected=${tab} tabs=${[
       { id: "overview", title: "Overview" },
       { id: "versions", title: "Versions", count: data.versions.length },
-      { id: "try", title: "Try it" },
     ]} onSelect=${(each) => replace(link(["models", id, version], { tab: each }))}>
       ${tab === "versions" && html`<${Versions} model=${data} />`}
-      ${tab === "try" && html`<${TryModel} model=${data} />`}
       ${tab === "overview" && html`<${Overview} model=${data} />`}
     <//>
   <//>`;
@@ -95,11 +92,6 @@ function Overview({ model }) {
             ? html`<${Values} values=${model.container} />`
             : html`<p class="muted">No serving container.</p>`
         }
-        <p class="small after">${
-          model.cannot_run
-            ? html`<span class="error">Cannot run here:</span> ${model.cannot_run}`
-            : html`Runs here: <a href=${link(["models", model.id, model.version], { tab: "try" })}>try it</a>`
-        }</p>
       <//>
       <${Section} title="Labels">
         ${

@@ -50,7 +50,7 @@ const Preview = ({ text: { text, is_cut }, name }) => html`<div class="code">
 </div>`;
 
 /** @param {{view: any, href: (file: string, isDownload: boolean) => string}} props */
-function Files({ view: { link, uri, files, num_more, has_uncounted }, href }) {
+function Files({ view: { link, uri, files, num_more }, href }) {
   const place = link ? html`<a href=${link} rel="noreferrer" target="_blank">${uri}</a>` : html`<bdi>${uri}</bdi>`;
   return html`<p class="place small muted">${place}</p>
     <ul class="files">
@@ -60,9 +60,7 @@ function Files({ view: { link, uri, files, num_more, has_uncounted }, href }) {
           <span class="muted">${bytes(size)}</span>
         </li>`,
       )}
-      ${
-        num_more > 0 && html`<li class="muted">and ${has_uncounted && "at least "}${plural(num_more, "more file")}</li>`
-      }
+      ${num_more > 0 && html`<li class="muted">and ${plural(num_more, "more file")}</li>`}
     </ul>`;
 }
 

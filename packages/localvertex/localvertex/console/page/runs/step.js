@@ -1,7 +1,6 @@
-// The steps of a run as a table, and everything about one but its log: inputs, outputs, artifacts and command.
+// The steps of a run as a table, and everything about one but its log: inputs, outputs and artifacts.
 
-import { useLoad } from "../server/server.js";
-import { Code, Duration, html, link, State, Table, Time, useState, Values } from "../ui/ui.js";
+import { Duration, html, link, State, Table, Time, Values } from "../ui/ui.js";
 import { Artifact } from "./artifact.js";
 
 const MOST_ROWS = 1000;
@@ -93,7 +92,6 @@ export function Step({ run, entry, view }) {
     <${Values} values=${facts.filter(([, value]) => value)} />
     <${Side} run=${run} entry=${entry} side="outputs" title="Outputs" />
     <${Side} run=${run} entry=${entry} side="inputs" title="Inputs" />
-    ${entry.kind === "step" && html`<${Command} run=${run} entry=${entry} />`}
   </section>`;
 }
 
@@ -121,30 +119,4 @@ function Side({ run, entry, side, title }) {
           place=${{ task: entry.path, side, name, index }} artifact=${artifact} isOpen=${index === 0 && isOpen(at)} />`,
       ),
     )}`;
-}
-
-/** The resolved command, read when it is opened. @param {{run: any, entry: any}} props */
-function Command({ run, entry }) {
-  const [isOpen, setIsOpen] = useState(false);
-  const query = new URLSearchParams({ task: entry.path });
-  const { data, error } = useLoad(isOpen ? `/local/runs/${run.id}/command?${query}` : null);
-  return html`<details class="part" onToggle=${(event) => setIsOpen(event.target.open)}>
-    <summary><h3>Command</h3></summary>
-    ${error && html`<p class="error">${error.message}</p>`}
-    ${data && !data.command.length && html`<p class="muted">This step has no command, or has not started.</p>`}
-    ${data?.image && html`<p class="muted">Container image <bdi>${data.image}</bdi></p>`}
-    ${data?.command.length > 0 && html`<${Code} text=${data.command.map(quoted).join(" ")} />`}
-  </details>`;
-}
-
-/** Control characters in pasted text act on the terminal, even in quotes; others hide or reorder text. */
-const UNSAFE = /(?![\n\t])[\p{Cc}\p{Cf}]/u;
-const ESCAPED = /[\\']|(?![\n\t])[\p{Cc}\p{Cf}]/gu;
-
-/** A word of a command as a shell takes it. @param {string} word */
-export function quoted(word) {
-  if (/^[\w@%+=:,./-]+$/.test(word)) return word;
-  if (!UNSAFE.test(word)) return `'${word.replaceAll("'", "'\\''")}'`;
-  const octal = (/** @type {number} */ byte) => `\\${byte.toString(8).padStart(3, "0")}`;
-  return `$'${word.replace(ESCAPED, (character) => Array.from(new TextEncoder().encode(character), octal).join(""))}'`;
 }

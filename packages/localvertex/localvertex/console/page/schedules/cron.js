@@ -1,19 +1,18 @@
-// What all views show of schedules: what a cron means, and when it fires next; both come from the server.
+// What all views show of schedules: when a cron fires next, which comes from the server.
 
 import { figure, html } from "../ui/ui.js";
 
-/** @typedef {{sentence: string, zone: string, next: string[]}} Meaning */
+/** @typedef {{zone: string, next: string[]}} Meaning */
 
 /** The number of a schedule. @param {{name: string}} schedule */
 export const idOf = ({ name }) => name.slice(name.lastIndexOf("/") + 1);
 
 /**
- * The sentence and the next times of a cron.
+ * The next times of a cron.
  * @param {{meaning: Meaning, title?: string}} props - `title` is above the times.
  */
-export function CronMeaning({ meaning: { sentence, zone, next }, title = "Next times" }) {
+export function CronMeaning({ meaning: { zone, next }, title = "Next times" }) {
   return html`<div class="cron">
-    <p class="sentence">${sentence || "No description"}</p>
     <p class="muted">${zone}</p>
     ${
       next.length > 0 &&

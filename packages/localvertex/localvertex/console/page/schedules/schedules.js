@@ -61,7 +61,7 @@ const columns = (onChange) => [
 function Name({ schedule }) {
   return html`
     <a class="title" href=${link(["schedules", idOf(schedule)])}><bdi>${schedule.displayName}</bdi></a>
-    <div class="muted small">${schedule.sentence || schedule.cron}${schedule.zone && ` · ${schedule.zone}`}</div>
+    <div class="muted small">${schedule.cron}${schedule.zone && ` · ${schedule.zone}`}</div>
     <div class="narrow-only muted small">Next: ${nextRun(schedule)}</div>`;
 }
 

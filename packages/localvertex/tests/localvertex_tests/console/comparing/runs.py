@@ -1,4 +1,4 @@
-"""Writes runs as their steps leave them: with metrics, files of predictions, and event logs of a custom job."""
+"""Writes runs as their steps leave them: with metrics and event logs of a custom job."""
 
 import json
 from pathlib import Path
@@ -6,43 +6,24 @@ from typing import Any
 
 from localvertex_tests.support.run_records import TASK, run_record
 
-from localvertex.console.comparing import predictions
-
-
-def line(name: str, predicted: str, probability: float = 0.9, *, label: str = "cat", **more: Any) -> dict[str, Any]:
-    return {"file_name": name, "label": label, "predicted": predicted, "probability": probability, **more}
-
 
 def metric(name: str, value: Any) -> dict[str, Any]:
     return {"task": "evaluate", "artifact": "metrics", "name": name, "value": value}
 
 
 class Runs:
-    """Writes runs with one step each, whose output `found` is a file of predictions."""
+    """Writes runs with one step each."""
 
     def __init__(self, work_dir: Path) -> None:
         self.work_dir = work_dir
 
-    def add(
-        self, run_id: str, lines: list[Any] | None = None, *, job: dict[str, Any] | None = None, **fields: Any
-    ) -> dict[str, Any]:
+    def add(self, run_id: str, *, job: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
         """Write a run and return its record."""
-        folder = self.work_dir / run_id / "train"
-        (folder / "images").mkdir(parents=True, exist_ok=True)
-        artifacts = {"images": [{"uri": str(folder / "images"), "type": {"schemaTitle": "system.Dataset"}}]}
-        if lines is not None:
-            (folder / "found").write_text(
-                "".join(f"{each if isinstance(each, str) else json.dumps(each)}\n" for each in lines)
-            )
-            artifacts["found"] = [{"uri": str(folder / "found"), "type": {"schemaTitle": "system.Artifact"}}]
-        task = TASK | {"outputs": {"parameters": {}, "artifacts": artifacts}} | (job or {})
+        (self.work_dir / run_id / "train").mkdir(parents=True, exist_ok=True)
+        task = TASK | (job or {})
         content = run_record(self.work_dir, run_id, "2026-01-01T00:00:00.000Z", **({"tasks": [task]} | fields))
         (self.work_dir / run_id / "run.json").write_text(json.dumps(content))
         return content | {"id": run_id}
-
-    def predictions(self, *contents: dict[str, Any]) -> dict[str, Any]:
-        """Compare the predictions of runs."""
-        return predictions.compare(self.work_dir, list(contents))
 
     def train(self, run_id: str, losses: list[float]) -> dict[str, Any]:
         """Write the event log of a run and return the field of its task that names it."""

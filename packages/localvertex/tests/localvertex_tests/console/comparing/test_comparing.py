@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from localvertex_tests.console.comparing.runs import Runs, line, metric
+from localvertex_tests.console.comparing.runs import Runs, metric
 from localvertex_tests.support.run_records import TASK, run_record
 
 from localvertex.api.rest.errors import ApiError
@@ -15,8 +15,6 @@ from localvertex.console.comparing import curves, tables
 from localvertex.console.comparing.comparison import Comparisons
 from localvertex.console.local_route import LocalCall
 from localvertex.console.runs.record import WatchedRuns
-
-PNG = b"\x89PNG\r\n\x1a\n0000"
 
 
 @pytest.fixture
@@ -93,61 +91,6 @@ def test_the_best_value_is_marked_only_where_the_direction_is_known(
     json.dumps(answer, allow_nan=False)
 
 
-def test_the_images_on_which_runs_differ(runs: Runs) -> None:
-    both = [line("same", "cat"), line("both-wrong", "dog")]
-    first = runs.add(
-        "first", [*both, line("a", "cat"), line("b", "dog", 0.6), line("c", "dog", 0.8), line("only", "cat")]
-    )
-    second = runs.add("second", [*both, line("a", "dog"), line("b", "cat"), line("c", "owl", 0.7), line("a", "cat")])
-    found = runs.predictions(first, second)
-    assert found["num_common"] == 5
-    counts = {tuple(each["is_right"]): (each["num_images"], each["num_differing"]) for each in found["groups"]}
-    assert counts == {(True, True): (1, 0), (True, False): (1, 1), (False, True): (1, 1), (False, False): (2, 1)}
-    shown = {tuple(each["is_right"]): [image["file_name"] for image in each["images"]] for each in found["groups"]}
-    assert shown == {(True, True): [], (True, False): ["a"], (False, True): ["b"], (False, False): ["c"]}
-    (row,) = next(each["images"] for each in found["groups"] if each["is_right"] == [False, False])
-    assert row["predictions"] == [
-        {"predicted": "dog", "probability": 0.8, "is_right": False},
-        {"predicted": "owl", "probability": 0.7, "is_right": False},
-    ]
-
-
-def test_the_line_in_the_docs_is_a_prediction(runs: Runs) -> None:
-    page = (Path(__file__).parents[4] / "docs" / "console.md").read_text()
-    (example,) = [each for each in page.splitlines() if each.startswith('{"file_name"')]
-    (group,) = runs.predictions(runs.add("a", [example]), runs.add("b", [line("cats/7.png", "cat")]))["groups"]
-    assert [each["predicted"] for each in group["images"][0]["predictions"]] == ["dog", "cat"]
-
-
-def test_an_image_is_shown_only_from_a_file_of_a_run_or_from_its_line(runs: Runs, tmp_path: Path) -> None:
-    good = "data:image/png;base64,iVBORw0KGgo="
-    bad = ["javascript:alert(1)", "data:image/svg+xml;base64,PHN2Zz4=", "https://example.com/a.png", f'{good}"x', 7]
-    (tmp_path / "outside.png").write_bytes(PNG)
-    names = [
-        "in.png",
-        "../../../../outside.png",
-        "link.png",
-        str(tmp_path / "outside.png"),
-        "text.png",
-        "../found",
-        "\0",
-    ]
-    lines = [line("given", "dog", image=good), *(line(f"bad-{n}", "dog", image=each) for n, each in enumerate(bad))]
-    first = runs.add("first", [*lines, *(line(each, "dog") for each in names)])
-    second = runs.add(
-        "second", [line(each["file_name"], "cat") for each in [*lines, *({"file_name": n} for n in names)]]
-    )
-    folder = runs.work_dir / "first" / "train" / "images"
-    (folder / "in.png").write_bytes(PNG)
-    (folder / "text.png").write_text("no image")
-    (folder / "link.png").symlink_to(tmp_path / "outside.png")
-    images = {
-        row["file_name"]: row["image"] for each in runs.predictions(first, second)["groups"] for row in each["images"]
-    }
-    address = "/local/runs/first/artifact/file?task=train&side=outputs&name=images&index=0&file=in.png"
-    assert {name: each for name, each in images.items() if each} == {"given": good, "in.png": address}
-
-
 def test_curves_are_those_of_each_run(runs: Runs) -> None:
     first = runs.add("first", job=runs.train("first", [2.0, 1.0]))
     second = runs.add("second", job=runs.train("second", [3.0]))
@@ -155,18 +98,6 @@ def test_curves_are_those_of_each_run(runs: Runs) -> None:
     assert found["task"] == "train"
     losses = [each and [(point[0], point[2]) for point in each["points"]] for each in found["series"]]
     assert losses == [[(10, 2.0), (20, 1.0)], None, [(10, 3.0)]]
-
-
-def test_a_run_without_predictions_or_with_a_damaged_file_is_named(runs: Runs) -> None:
-    first, none = runs.add("first", [line("a", "cat")]), runs.add("none", ["an ordinary text"])
-    torn = runs.add("torn", [line("a", "cat"), '{"file_name": "b'])
-    assert runs.predictions(first, none)["sources"] == [
-        {"task": "train", "artifact": "found", "num_images": 1, "problem": ""},
-        None,
-    ]
-    found = runs.predictions(first, torn)
-    assert found["groups"] == []
-    assert found["sources"][1]["problem"].startswith("line 2: ")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """What the form of a new run says before anything starts, for real compiled files and for broken ones."""
 
-import ast
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -10,12 +9,8 @@ from typing import Any
 import pytest
 
 from localvertex.api.rest.errors import ApiError
-from localvertex.api.rest.store import Store
 from localvertex.commands.service import Service
-from localvertex.console.creating import source
 from localvertex.console.creating.creating import Creating
-from localvertex.console.creating.equivalents import Equivalents
-from localvertex.console.creating.request import Settings
 from localvertex.console.local_route import LocalCall
 from localvertex.errors import Refused
 from localvertex.runner import engine
@@ -31,7 +26,7 @@ def creating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Creating]:
     """Return the routes of a server that runs nothing."""
     work_dir = tmp_path_factory.mktemp("creating") / "runs"
     service = Service(work_dir, time_factor=1, log=print)
-    yield Creating(Store(work_dir), service.pipeline_jobs)
+    yield Creating(service.pipeline_jobs)
     service.pipeline_jobs.close()
     assert not work_dir.exists(), "a check wrote something"
 
@@ -167,21 +162,12 @@ def test_the_request_has_the_values_that_were_written(check: Check) -> None:
     assert all(each["cachingOptions"] == {"enableCache": False} for each in tasks)
 
 
-def test_the_program_creates_each_input_artifact_once(tmp_path: Path) -> None:
-    found = source.read({"content": pipeline({}), "name": "p.json"}, tmp_path)
-    files = {name: ("system.Dataset", f"/{name}") for name in ("data", "Data", "da-ta", "da_ta", "known")}
-    of_form: dict[str, Any] = {"source": found, "values": {}, "settings": Settings(), "region": "us-central1"}
-    ids = {"known": "7"}
-    program = Equivalents(files=files, ids=ids, has_store=True, work_dir=tmp_path, **of_form).program
-    (call,) = [each for each in ast.walk(ast.parse(program)) if isinstance(each, ast.Call) and each.keywords[2:]]
-    (given,) = [each.value for each in call.keywords if each.arg == "input_artifacts"]
-    assert isinstance(given, ast.Dict)
-    written = {
-        ast.literal_eval(key): ast.unparse(each) for key, each in zip(given.keys, given.values, strict=True) if key
-    }
-    assert written.pop("known") == "'7'"
-    assert len(written) == 4
-    assert all(f"uri='/{name}'" in each for name, each in written.items())
+def test_a_pipeline_with_an_input_artifact_is_refused_with_the_command_that_starts_it(check: Check) -> None:
+    content = (COMPILED / "input_artifact.json").read_text()
+    (name,) = json.loads(content)["root"]["inputDefinitions"]["artifacts"]
+    found = check(content=content, name="p.json", parameters={}, is_start=True)
+    assert f"no input artifact for {name}" in found["refusals"][0]
+    assert f" --input-artifact {name}=PATH" in found["command"]
 
 
 def test_labels_of_a_file_are_written_as_it_has_them(check: Check) -> None:

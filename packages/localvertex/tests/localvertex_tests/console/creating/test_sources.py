@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from localvertex_tests.support.run_records import run_record
 
-from localvertex.api.rest.store import Store
 from localvertex.commands.service import Service
 from localvertex.console.creating.creating import Creating
 from localvertex.console.local_route import LocalCall
@@ -23,7 +22,7 @@ COMPILED = Path(__file__).parents[2] / "constructs" / "compiled"
 def creating(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Creating:
     """Return the routes of a server that was started in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    return Creating(Store(tmp_path / "runs"), Service(tmp_path / "runs", time_factor=1, log=print).pipeline_jobs)
+    return Creating(Service(tmp_path / "runs", time_factor=1, log=print).pipeline_jobs)
 
 
 def checked(creating: Creating, **body: Any) -> dict[str, Any]:
@@ -44,15 +43,6 @@ def earlier_run(folder: Path, **fields: Any) -> str:
     return "earlier-1"
 
 
-def artifact(uri: str) -> dict[str, Any]:
-    return {
-        "name": "projects/p/locations/r/metadataStores/default/artifacts/77",
-        "uri": uri,
-        "type": {},
-        "metadata": {},
-    }
-
-
 def test_a_secret_of_the_earlier_run_is_asked_for_again(creating: Creating, tmp_path: Path) -> None:
     values = {"a": "own", "b": f"key={MASK}", "c": "d"}
     run_id = earlier_run(tmp_path, parameters=values, region="europe-west4")
@@ -65,23 +55,6 @@ def test_a_secret_of_the_earlier_run_is_asked_for_again(creating: Creating, tmp_
 
 def test_a_run_of_an_unknown_region_is_created_in_a_known_one(creating: Creating, tmp_path: Path) -> None:
     assert checked(creating, run=earlier_run(tmp_path, parameters={}, region="moon"))["region"] == "us-central1"
-
-
-@pytest.mark.parametrize(
-    ("artifacts", "value", "num_warnings"),
-    [
-        ([artifact("/data/x")], "/data/x", 0),
-        ([artifact("gs://bucket/x")], "77", 0),
-        ([artifact("/data/x"), artifact("/data/y")], None, 1),
-    ],
-)
-def test_the_artifacts_of_the_earlier_run_are_in_the_form(
-    creating: Creating, tmp_path: Path, artifacts: list[dict[str, Any]], value: str | None, num_warnings: int
-) -> None:
-    (name,) = json.loads((COMPILED / "input_artifact.json").read_text())["root"]["inputDefinitions"]["artifacts"]
-    found = checked(creating, run=earlier_run(tmp_path, parameters={}, input_artifacts={name: artifacts}))
-    assert [each["value"] for each in found["artifacts"]] == [value]
-    assert len(found["warnings"]) == num_warnings
 
 
 def test_only_compiled_files_of_the_folder_are_listed(creating: Creating, tmp_path: Path) -> None:
@@ -115,7 +88,6 @@ def test_what_differs_from_the_service_is_said(creating: Creating) -> None:
     assert "activeDeadlineSeconds" in note
     form = checked(creating, content=content, name="p.yaml", parameters={})
     assert form["notes"] == [note]
-    assert (form["program"], form["no_program"][:28]) == ("", "the SDK reads files with one")
     found = checked(creating, content=(COMPILED / "integers.json").read_text())
     name = next(each["name"] for each in found["parameters"] if each["type"] == "NUMBER_INTEGER")
     form = checked(creating, content=found["content"], parameters={name: "9007199254740993"})

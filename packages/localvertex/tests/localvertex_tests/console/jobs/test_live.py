@@ -190,3 +190,16 @@ def test_a_clock_that_is_set_back_by_an_hour_stops_no_messages(log: Path, at: An
     ended = status(replica(PRIMARY, log, (0.0, -3590.0, 0)), marks=[[START - 3590.0, "exit"]])
     found = job_of(LiveJob().poll(ended, is_running=False))
     assert all(time >= 0 for time, _ in found["marks"])
+
+
+def test_a_job_that_makes_no_progress_says_why_while_it_is_running(log: Path, at: Any) -> None:
+    events(log, ("start", 2.0, {}))
+    live, frozen = LiveJob("train"), "no step for 2 min: workerpool0-0 is frozen"
+    entry = replica(PRIMARY, log, (0.0, None, None))
+    at(8.0)
+    assert job_of(live.poll(status(entry), is_running=True))["status"]["stalled"] == ""
+    # It is shown at once, and goes away at once.
+    assert job_of(live.poll(status(entry, stalled=frozen), is_running=True))["status"]["stalled"] == frozen
+    assert job_of(live.poll(status(entry, stalled=""), is_running=True))["status"]["stalled"] == ""
+    assert job_of(live.poll(status(entry, stalled=frozen), is_running=False))["status"]["stalled"] == ""
+    assert live.poll(status(entry, stalled=7), is_running=True) == [], "damaged"

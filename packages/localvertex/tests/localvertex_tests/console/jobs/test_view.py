@@ -99,3 +99,31 @@ def test_a_job_of_the_api_is_accessible_and_fits_a_phone(browser: Browser, serve
         page.get_by_role("dialog").get_by_role("button", name="Cancel the job").click()
         expect(page.get_by_role("button", name="Delete")).to_be_visible()
         expect(page.get_by_role("button", name=f"Kill {PRIMARY}")).to_have_count(0)
+
+
+def test_a_job_that_makes_no_progress_says_why(browser: Browser, server: Server) -> None:
+    job = {
+        "status": {
+            "is_running": True,
+            "start": 0,
+            "replicas": [],
+            "num_restarts": 0,
+            "stalled": "no step: <b>frozen</b>",
+        },
+        "timeline": {},
+        "goodput": {},
+        "marks": [],
+    }
+    with opened(browser, server, "#/no/view") as page:
+        expect(page.locator(".empty")).to_be_visible()
+        page.evaluate(
+            """async (job) => {
+              const { html, render } = await import("/console/ui/html.js");
+              const { Replicas } = await import("/console/jobs/replicas.js");
+              const props = { job, steps: new Map(), target: { path: "" }, logOf: () => "" };
+              render(html`<${Replicas} ...${props} />`, document.querySelector("main"));
+            }""",
+            job,
+        )
+        expect(page.locator(".notice.warn")).to_contain_text("No progress")
+        expect(page.locator(".notice.warn")).to_contain_text("no step: <b>frozen</b>")

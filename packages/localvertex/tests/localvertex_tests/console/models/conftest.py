@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from localvertex_tests.support import serving
 
@@ -35,8 +34,7 @@ class Room:
         )
         self.deployments = Deployments(machine, self.log.append)
         self.store = Store(work_dir, self.log.append)
-        self.models = ModelCatalogue(self.store, self.deployments)
-        self.trial = self.models.trial
+        self.models = ModelCatalogue(self.store)
         self._credentials = credentials
 
     def add(self, *words: str, name: str = "m", aliases: tuple[str, ...] = (), **fields: Any) -> ModelVersions:
@@ -54,14 +52,6 @@ class Room:
     def get(self, version: str = "1", model: str = "m") -> dict[str, Any]:
         """Return a version."""
         return self.models.get(LocalCall(path={"id": model, "version": version}))
-
-    def predict(self, version: str = "1", /, model: str = "m", **body: Any) -> dict[str, Any]:
-        """Return a prediction."""
-        return self.models.predict(LocalCall(path={"id": model, "version": version}, body=body))
-
-    def process(self, version: str = "1") -> psutil.Process:
-        """Return the process that answers."""
-        return psutil.Process(int(self.predict(version, instances=[1])["predictions"][0]["by"]["pid"]))
 
     def deploy(self, endpoint: str, number: str, *, traffic: int = 100, deployed: str = "7", model: str = "m") -> None:
         """Write the record of an endpoint with a version that is deployed to it."""

@@ -49,7 +49,6 @@ def test_a_schedule_is_created_run_paused_resumed_and_deleted(
         expect(page.get_by_text("Correct the form first.").last).to_be_visible()
         cron.fill(f"0 3 * * {DAY:%w}")
         page.get_by_label("Time zone").select_option("Europe/Berlin")
-        expect(page.locator(".cron .sentence")).to_have_text(f"At 03:00, only on {DAY:%A}")
         expect(page.locator(".cron li")).to_have_count(5)
         expect(page.locator(".cron li").first).to_have_text(re.compile(rf"^{DAY:%a}, .* 03:00 GMT\+[12]$"))
         page.get_by_label("x", exact=True).fill("z")
@@ -106,7 +105,7 @@ def test_the_views_are_accessible_and_fit(
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         row.click()
         expect(page.get_by_role("heading", name="History")).to_be_visible()
-        expect(page.locator(".cron .sentence")).to_contain_text("either day is enough")
+        expect(page.locator(".cron")).to_contain_text("Asia/Tokyo")
         assert problems_of(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         page.goto(f"{server.url}/#/schedules/new")

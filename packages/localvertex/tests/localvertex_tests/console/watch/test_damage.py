@@ -85,13 +85,11 @@ def calls() -> Iterator[tuple[type, str, dict[str, str]]]:
     step = {"task": "train"}
     yield RunRoutes, "record", {}
     yield RunRoutes, "log", step
-    yield RunRoutes, "command", step
     yield RunRoutes, "artifact", step | {"name": "a"}
     yield Graphs, "of_run", {}
     yield JobRoutes, "of_run", step
     yield Comparisons, "compare", {"runs": f"{NAME},other"}
     yield Comparisons, "curves", {"runs": f"{NAME},other"}
-    yield Comparisons, "predictions", {"runs": f"{NAME},other"}
 
 
 @pytest.mark.parametrize(("place", "value"), DAMAGES)

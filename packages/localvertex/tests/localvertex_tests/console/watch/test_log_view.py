@@ -5,12 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from localvertex_tests.console.watch.test_log_search import STRANGE
 from localvertex_tests.support import run_records
 from localvertex_tests.support.axe import problems_of
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from localvertex.console.runs import log_text
 from vertex_testing.browser import needs_chromium, opened
 from vertex_testing.server import Server
 
@@ -64,7 +62,7 @@ def test_a_match_is_found_in_the_whole_file_and_shown_with_its_lines(
     browser: Browser, server: Server, log: Path
 ) -> None:
     with opened(browser, server, "#/runs/run-00001/train?view=steps", width=390) as page:
-        box, current = page.get_by_role("log"), page.locator("mark.current")
+        box, current = page.get_by_role("log"), page.locator(".line mark")
         expect(box).to_contain_text("needle last")
         search = page.get_by_role("searchbox", name="Search the log")
         search.fill("NEEDLE")
@@ -81,13 +79,13 @@ def test_a_match_is_found_in_the_whole_file_and_shown_with_its_lines(
         expect(box).not_to_contain_text("needle last")
         assert problems_of(page) == []
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        # The search continues when the log grows, and what the user reads stays.
+        # What the user reads stays when the log grows, and the next search finds what was added.
         top = box.evaluate("each => each.scrollTop")
         with log.open("a") as file:
             file.write("another nee")
         with log.open("a") as file:
             file.write("dle\n")
-        expect(where(page)).to_have_text("2 of 4")
+        expect(page.get_by_role("button", name="Jump to the end")).to_be_visible()
         assert box.evaluate("each => each.scrollTop") == top
         box.focus()
         page.keyboard.press("Shift+F3")
@@ -112,9 +110,7 @@ def test_a_match_is_found_in_the_whole_file_and_shown_with_its_lines(
         expect(where(page)).to_have_text("No match")
 
 
-def test_a_link_leads_to_its_line_and_the_page_shows_what_the_server_finds(
-    browser: Browser, server: Server, log: Path
-) -> None:
+def test_a_link_leads_to_its_line_in_a_log_with_any_bytes(browser: Browser, server: Server, log: Path) -> None:
     start = log.read_bytes().index(b"line 30000 <")
     with opened(browser, server, f"#/runs/run-00001/train?view=steps&at={start + 3}") as page:
         line = page.locator(".line")
@@ -139,6 +135,3 @@ def test_a_link_leads_to_its_line_and_the_page_shows_what_the_server_finds(
         with page.expect_download() as download:
             page.get_by_role("link", name="Download").click()
         assert Path(download.value.path()).read_bytes() == log.read_bytes()
-        lines = [log_text.decode(each, is_whole=True)[0] for each in STRANGE]
-        script = "async (lines) => (await import('/console/logs/text.js')).shown(lines.join('\\n'))"
-        assert page.evaluate(script, lines).split("\n") == [log_text.displayed_lines(each) for each in lines]

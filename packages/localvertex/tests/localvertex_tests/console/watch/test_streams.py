@@ -178,7 +178,7 @@ def test_a_stream_ends_with_its_run(server: Server, tab: Tab) -> None:
 
 
 def test_memory_is_flat_over_5_000_requests(server: Server, tab: Tab) -> None:
-    paths = ("", "/log?task=train", "/command?task=train", "/graph?closed=")
+    paths = ("", "/log?task=train", "/graph?closed=")
     with requests.Session() as session:
         session.headers.update(server.headers)
 
@@ -211,12 +211,9 @@ def test_what_a_step_puts_in_place_of_its_files_blocks_no_thread(server: Server)
     (run / "pipeline.json").write_text(json.dumps(PIPELINE))
     known = {"project": "p", "region": "r", "uuid": "1", "work_dir": str(server.work_dir)}
     (run / "run.json").write_text(json.dumps(known | json.loads((run / "run.json").read_text())))
-    (run / "train" / "executor_input.json").write_text('{"inputs": {}}')
-    assert server.request("GET", "/local/runs/run-00001/command?task=train").json()["command"] == ["true"]
-    for name in ("executor_input.json", "log.txt"):
-        (run / "train" / name).unlink()
-        os.mkfifo(run / "train" / name)
-    for path in ("command?task=train", "log?task=train", f"log?task={'x' * 3000}"):
+    (run / "train" / "log.txt").unlink()
+    os.mkfifo(run / "train" / "log.txt")
+    for path in ("log?task=train", f"log?task={'x' * 3000}"):
         answer = server.request("GET", f"/local/runs/run-00001/{path}")
         assert answer.status_code == (404 if "xxx" in path else 200), path
     assert server.end() == -signal.SIGTERM

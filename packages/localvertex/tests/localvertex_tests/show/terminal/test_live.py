@@ -108,7 +108,7 @@ def test_no_state_is_cut_however_small_the_terminal_is(width: int, height: int) 
     for number in range(100):
         task_of(f"step-{number}", root, state=State.RUNNING, started_at=1.0)
         task_of(f"waiting-{number}", root)
-    lines = live.Steps(root, width, height, live._News()).lines
+    lines = live.Steps(root, width, height).lines
     assert len(lines) <= max(height, 3)
     texts = [line.plain for line in lines]
     if width >= 60:
@@ -141,16 +141,16 @@ def test_thousands_of_changes_cost_no_drawing_of_their_own(
     assert len(drawings) == 1
 
 
-def test_a_log_that_has_not_grown_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log, news, read = tmp_path / "log.txt", live._News(), []
-    last_line = live.logs.last_line
-    monkeypatch.setattr(live.logs, "last_line", lambda path: read.append(path) or last_line(path))
-    assert news.of(log) == ""
-    log.write_text("one\n")
-    assert [news.of(log), news.of(log)] == ["one", "one"]
-    log.write_text("one\ntwo\n")
-    assert [news.of(log), news.of(log)] == ["two", "two"]
-    assert len(read) == 2
+def test_a_job_that_makes_no_progress_says_why_in_whole_words() -> None:
+    root, said = task_of("root", state=State.RUNNING), "no step for 2 min: workerpool0-0 is frozen; workerpool1-0 waits"
+    replica = {"name": "workerpool0-0", "is_running": True, "num_starts": 1, "exit_code": None, "step": 3}
+    job = {"replicas": [replica | {"num_steps": 9}], "stalled": said}
+    step = task_of("train", root, state=State.RUNNING, started_at=1.0, custom_job=job)
+    lines = live.Steps(root, 40, 20).lines
+    assert " ".join(" ".join(line.plain for line in lines).split()).endswith(said)
+    assert all(cell_len(line.plain) <= 40 for line in lines)
+    step.custom_job = job | {"stalled": ""}
+    assert "no step" not in str(live.Steps(root, 40, 20).lines)
 
 
 def test_the_live_view_shows_each_replica() -> None:

@@ -1,4 +1,4 @@
-"""One form, started in three ways: by the page's request, by the command and by the program. They run the same."""
+"""One form, started in two ways: by the page's request, and by the command. They run the same."""
 
 import json
 import os
@@ -26,12 +26,11 @@ TEXTS = {
 
 @pytest.fixture(scope="module")
 def compiled(compile_pipeline: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compile a pipeline with a parameter of each type and an input artifact, which starts no process."""
+    """Compile a pipeline with a parameter of each type, which starts no process."""
     from kfp import dsl
 
     @dsl.pipeline(name="all-types")  # type: ignore[untyped-decorator]
     def all_types(
-        data: dsl.Input[dsl.Dataset],
         text: str,
         count: int = 1,
         rate: float = 0.5,
@@ -60,51 +59,37 @@ def record_of(work_dir: Path, known: set[str]) -> dict[str, Any]:
     return found
 
 
-def test_the_command_and_the_program_run_what_the_form_says(
-    start_server: Callable[..., Server], compiled: Path, tmp_path: Path
-) -> None:
-    server, data, known = start_server(), tmp_path / "my data.csv", set[str]()
-    data.write_text("x")
+def test_the_command_runs_what_the_form_says(start_server: Callable[..., Server], compiled: Path) -> None:
+    server, known = start_server(), set[str]()
     form: dict[str, Any] = {
         "content": compiled.read_text(),
         "name": compiled.name,
         "parameters": TEXTS,
         "region": "europe-west4",
     }
-    form |= {"artifacts": {"data": str(data)}, "use_cache": False, "fail_fast": True, "labels": {"team": "a"}}
+    form |= {"use_cache": False, "fail_fast": True, "labels": {"team": "a"}}
     answer = server.request("POST", "/local/check", json=form | {"is_start": True}).json()
     assert answer["refusals"] == []
-    assert answer["no_program"].startswith("the SDK cannot create the metadata store")
-    for each in [*answer["before"], {"path": "pipelineJobs", "body": answer["request"]}]:
-        assert server.request("POST", f"/v1/{answer['location']}/{each['path']}", json=each["body"]).ok
+    path = f"/v1/{answer['location']}/pipelineJobs"
+    assert server.request("POST", path, json=answer["request"]).ok
     expected = record_of(server.work_dir, known)
     assert expected["state"] == "SUCCEEDED"
-    other = tmp_path / "other data.csv"
-    other.write_text("x")
-    form |= {"artifacts": {"data": str(other)}}
-    answer = server.request("POST", "/local/check", json=form).json()
     # A terminal carries out control characters of a text that is pasted.
     assert answer["command"].isprintable()
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    for words in (["bash", "-c", answer["command"]], [sys.executable, "-c", answer["program"]]):
-        subprocess.run(words, check=True, cwd=compiled.parent, env=environment, capture_output=True, timeout=300)
-        found = record_of(server.work_dir, known)
-        assert found["state"] == "SUCCEEDED"
-        assert found["parameters"] == expected["parameters"]
-        assert found["region"] == expected["region"] == "europe-west4"
-        assert found["input_artifacts"]["data"][0]["uri"] == str(other)
-        assert expected["input_artifacts"]["data"][0]["uri"] == str(data)
+    words = ["bash", "-c", answer["command"]]
+    subprocess.run(words, check=True, cwd=compiled.parent, env=environment, capture_output=True, timeout=300)
+    found = record_of(server.work_dir, known)
+    assert found["state"] == "SUCCEEDED"
+    assert found["parameters"] == expected["parameters"]
+    assert found["region"] == expected["region"] == "europe-west4"
 
 
-def test_a_run_is_created_again_with_its_values(
-    start_server: Callable[..., Server], compiled: Path, tmp_path: Path
-) -> None:
+def test_a_run_is_created_again_with_its_values(start_server: Callable[..., Server], compiled: Path) -> None:
     server = start_server()
-    data = tmp_path / "data.csv"
-    data.write_text("x")
     words = [sys.executable, "-m", "localvertex", "run", str(compiled), "--work-dir", str(server.work_dir)]
     words += ["--parameter", "text=again", "--parameter", "items=[1]", "--parameter", "count=1"]
-    words += ["--input-artifact", f"data={data}", "--region", "europe-west4"]
+    words += ["--region", "europe-west4"]
     subprocess.run(words, check=True, capture_output=True)
     (run_id,) = [each.parent.name for each in server.work_dir.glob("*/run.json")]
     found = server.request("POST", "/local/check", json={"run": run_id}).json()
@@ -112,5 +97,4 @@ def test_a_run_is_created_again_with_its_values(
         "text": "again",
         "items": "[1]",
     }
-    assert [each["value"] for each in found["artifacts"]] == [str(data)]
     assert found["region"] == "europe-west4"
