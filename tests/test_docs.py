@@ -151,8 +151,7 @@ def test_the_command_of_the_deploying_page(repository: pathlib.Path, compiled_tr
 
 @pytest.mark.slow
 def test_the_commands_of_the_models_page(python: str, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    # The last one is in tests/trainer/results/test_keras_file.py.
-    from_a_run, own, _ = commands(repository / "docs" / "models.md")
+    from_a_run, own = commands(repository / "docs" / "models.md")
     data = str(tmp_path / "dataset")
     prepared = run(python, repository, ["-m", "trainer.prepare", "digits", data, "--max-examples=200"])
     assert prepared.returncode == 0, prepared.stderr
