@@ -89,7 +89,7 @@ def _names(options: argparse.Namespace) -> list[str]:
 def _description(settings: Settings) -> list[str]:
     """Return one line per group of steps: what runs where."""
     sent = settings.notification
-    targets = " and ".join(filter(None, (*sent.notify, sent.notify_webhook, sent.notify_topic)))
+    targets = " and ".join(filter(None, (*sent.notify, sent.notify_webhook)))
     end = ("e-mail" if sent.notify else "summary") + f", sent to {targets}" * bool(targets)
     own, server = settings.steps.descriptions(), settings.resources.serving_image or "python -m trainer.serve"
     if "evaluate" in own:

@@ -37,10 +37,9 @@ _FLAGS: dict[str, set[str]] = {
     "iam service-accounts delete": set(),
     "builds submit": {"config", "substitutions"},
     "secrets create": {"data-file"},
-    "pubsub topics create": set(),
 }
 """Command -> its flags, besides the common ones."""
-_GROUPS = ("projects", "storage buckets", "artifacts repositories", "iam service-accounts", "secrets", "pubsub topics")
+_GROUPS = ("projects", "storage buckets", "artifacts repositories", "iam service-accounts", "secrets")
 for _group in _GROUPS:
     _where = {"location"} if _group.startswith("artifacts") else set()
     _FLAGS[f"{_group} get-iam-policy"] = _where
@@ -59,7 +58,7 @@ class _Gcloud:
 
     def __init__(self, command: str, thing: str, rest: list[str], flags: dict[str, str], state: dict[str, Any]) -> None:
         self.command, self.thing, self.rest, self.flags, self.state = command, thing, rest, flags, state
-        kinds = ("bucket", "repositor", "account", "secret", "topic")
+        kinds = ("bucket", "repositor", "account", "secret")
         self.kind = next((kind for kind in kinds if kind in command), "project")
 
     def refuse(self, message: str, code: int = 1) -> NoReturn:
@@ -192,10 +191,6 @@ class _Gcloud:
             self.refuse("PERMISSION_DENIED: Secret Manager API has not been used in project my-project before")
         if self.flags["data-file"] != "-" or not sys.stdin.read():
             self.refuse("the secret is on the command line or empty")
-
-    def pubsub_topics_create(self) -> None:
-        if "pubsub.googleapis.com" not in self.state["services"]:
-            self.refuse("PERMISSION_DENIED: Cloud Pub/Sub API has not been used in project my-project before")
 
     def iam_service_accounts_create(self) -> None:
         email = f"{self.thing}@{self.flags['project']}.iam.gserviceaccount.com"
