@@ -107,16 +107,6 @@ def _description(settings: Settings) -> list[str]:
     return [f"{step:<{width}} {machine}" for step, machine in steps.items()]
 
 
-def _of_batch(settings: Settings) -> list[str]:
-    default = "Vertex AI Pipelines' default machine (e2-standard-4)"
-    steps = {
-        "find-champion, write-instances, report": default,
-        "predict": f"machines of the parameters; checked for {settings.region}",
-    }
-    width = max(map(len, steps))
-    return [f"{step:<{width}} {machine}" for step, machine in steps.items()]
-
-
 def _next_commands(settings: Settings, path: pathlib.Path) -> list[str]:
     local = f"{_RUN_LOCALLY} {path}{' --parameter source=FOLDER' * (path.stem == 'batch_prediction')}"
     if settings.image == PLACEHOLDER_IMAGE:
@@ -153,8 +143,8 @@ def _compile(options: argparse.Namespace) -> int:
         print(f"warning: {finding.message}", file=sys.stderr)
     paths = [directory / f"{name}.json" for name in names]
     written = [f"Wrote {path} and {path.with_suffix('.yaml')}." for path in paths]
-    description = _description(settings) if "image_training" in names else _of_batch(settings)
-    print(*description, "", *written, *_next_commands(settings, paths[0]), sep="\n")
+    description = [*_description(settings), ""] if "image_training" in names else []
+    print(*description, *written, *_next_commands(settings, paths[0]), sep="\n")
     return cli.DONE
 
 
