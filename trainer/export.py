@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _OWN = re.compile(
     r"saved_model\.pb|fingerprint\.pb|variables/variables\.(?:index|data-\d+-of-\d+)"
-    r"|assets\.extra/(?:model\.json|seen_images)"
+    r"|assets\.extra/(?:model\.json|seen_images(?:_perceptual)?)"
 )
 """The paths of all files of an exported model."""
 _NUM_COMPARED = 64

@@ -181,9 +181,10 @@ def test_predictions_that_are_not_finite_are_neither_judged_nor_scored(
 def test_only_what_is_needed_is_in_the_exported_folder(exported: Path, trained_directory: Path) -> None:
     found = sorted(str(path.relative_to(exported)) for path in exported.rglob("*") if path.is_file())
     others = [name for name in found if not name.startswith("variables/")]
-    extra = [f"assets.extra/{name}" for name in ("model.json", "seen_images")]
+    extra = [f"assets.extra/{name}" for name in ("model.json", "seen_images", "seen_images_perceptual")]
     assert others == [*extra, "fingerprint.pb", "saved_model.pb"]
-    assert (exported / extra[-1]).read_bytes() == (trained_directory / "seen_images").read_bytes()
+    for path in extra[1:]:
+        assert (exported / path).read_bytes() == (trained_directory / os.path.basename(path)).read_bytes()
 
 
 def test_a_folder_in_use_is_not_overwritten(exported: Path, digits_directory: Path, trained_directory: Path) -> None:

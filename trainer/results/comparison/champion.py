@@ -29,7 +29,7 @@ class Champion:
     """The classes that the champion knows; its answers are among them."""
     image_size: int
     """Height and width of the champion's images in pixels."""
-    seen_images: seen.Hashes | None
+    seen_images: seen.SeenImages | None
     """None: not known."""
     answer: Callable[[Sequence[bytes]], list[str]]
     """Returns the class of each encoded image."""
