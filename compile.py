@@ -89,7 +89,7 @@ def _names(options: argparse.Namespace) -> list[str]:
 def _description(settings: Settings) -> list[str]:
     """Return one line per group of steps: what runs where."""
     sent = settings.notification
-    targets = " and ".join(filter(None, (*sent.notify, sent.notify_webhook, sent.notify_topic)))
+    targets = " and ".join(filter(None, (*sent.notify, sent.notify_webhook)))
     end = ("e-mail" if sent.notify else "summary") + f", sent to {targets}" * bool(targets)
     own, server = settings.steps.descriptions(), settings.resources.serving_image or "python -m trainer.serve"
     if "evaluate" in own:
@@ -102,16 +102,6 @@ def _description(settings: Settings) -> list[str]:
         "train": f"{settings.machines}; checked for {settings.region}",
         "register": f"Model Registry of the region, served by {server}",
         "at the end": end,
-    }
-    width = max(map(len, steps))
-    return [f"{step:<{width}} {machine}" for step, machine in steps.items()]
-
-
-def _of_batch(settings: Settings) -> list[str]:
-    default = "Vertex AI Pipelines' default machine (e2-standard-4)"
-    steps = {
-        "find-champion, write-instances, report": default,
-        "predict": f"machines of the parameters; checked for {settings.region}",
     }
     width = max(map(len, steps))
     return [f"{step:<{width}} {machine}" for step, machine in steps.items()]
@@ -153,8 +143,8 @@ def _compile(options: argparse.Namespace) -> int:
         print(f"warning: {finding.message}", file=sys.stderr)
     paths = [directory / f"{name}.json" for name in names]
     written = [f"Wrote {path} and {path.with_suffix('.yaml')}." for path in paths]
-    description = _description(settings) if "image_training" in names else _of_batch(settings)
-    print(*description, "", *written, *_next_commands(settings, paths[0]), sep="\n")
+    description = [*_description(settings), ""] if "image_training" in names else []
+    print(*description, *written, *_next_commands(settings, paths[0]), sep="\n")
     return cli.DONE
 
 

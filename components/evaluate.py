@@ -21,7 +21,7 @@ def evaluate(
         dataset: The dataset written by `prepare`.
         metrics: Accuracy, loss and the number of examples.
         confusion_matrix: Rows are true classes, columns are predicted classes.
-        report: Page with curves, the confusion matrix, the worst errors and probable label errors.
+        report: Page with curves, the confusion matrix and the worst errors.
         predictions: Predictions on validation and test images, JSON Lines (docs/evaluation.md).
 
     Returns:

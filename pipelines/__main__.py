@@ -1,4 +1,4 @@
-"""The command line: `python -m pipelines submit | custom-job | schedule`."""
+"""The command line: `python -m pipelines submit | schedule`."""
 
 import importlib
 import sys
@@ -11,7 +11,6 @@ _DESCRIPTION = "Submit and schedule compiled pipelines on Vertex AI (see docs/cl
 
 _COMMANDS = {
     "submit": ("pipelines.commands.submit", "run a compiled pipeline on Vertex AI"),
-    "custom-job": ("pipelines.commands.custom_job", "run only the training job, without the pipeline"),
     "schedule": ("pipelines.commands.schedule", "manage recurring runs from a file"),
 }
 """Command -> (module, help text); the module has `add_options(parser)` and `run(options) -> exit code`."""

@@ -75,9 +75,7 @@ def batch_prediction(settings: Settings) -> Any:
         predicted.set_display_name("predict").set_caching_options(False)
         reported = batch_report(
             predictions=predicted.outputs["gcs_output_directory"],
-            instances=written["instances"],
             bad_images=written["bad_images"],
-            shards=written["shards"],
             num_images=written["num_images"],
             model=champion["version"],
             max_bad_fraction=max_bad_fraction,

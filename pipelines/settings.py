@@ -10,7 +10,7 @@ from components.container_image import PLACEHOLDER_IMAGE, check_image
 from components.names import check_names
 from components.prepare.settings import PrepareSettings
 from components.release.serving_machines import ServingMachines
-from components.summary.notification.targets import Targets
+from components.summary.webhook import secret_version
 from components.train.machines import Machines, setting
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import check_keys, read
@@ -54,9 +54,10 @@ class Resources:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Notification(Targets):
+class Notification:
     """Where the end of a run is sent: by Google's e-mail operation, or by the step `summary`."""
 
+    notify_webhook: str = setting("Secret with a webhook's address: projects/PROJECT/secrets/NAME.", default="")
     notify: list[str] = setting("E-mail addresses for Google's notification, up to 3.", default_factory=list)  # noqa: RUF009
 
     def __post_init__(self) -> None:
@@ -65,7 +66,8 @@ class Notification(Targets):
         Raises:
             UserError: One is not valid.
         """
-        super().__post_init__()
+        if self.notify_webhook:
+            secret_version(self.notify_webhook)
         for index, recipient in enumerate(self.notify):
             if not re.fullmatch(r"[^@\s]+@[^@\s]+", str(recipient)):
                 raise UserError(
@@ -73,9 +75,9 @@ class Notification(Targets):
                 )
         if len(self.notify) > _MAX_RECIPIENTS:
             raise UserError(f"notify has {len(self.notify)} addresses; Google's e-mail operation takes 3")
-        if self.notify and (self.notify_webhook or self.notify_topic):
+        if self.notify and self.notify_webhook:
             raise UserError(
-                "notify and notify_webhook or notify_topic exclude each other: a pipeline has one exit task, "
+                "notify and notify_webhook exclude each other: a pipeline has one exit task, "
                 "which is either Google's e-mail operation or `summary`"
             )
 

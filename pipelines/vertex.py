@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from accelerators import load_catalogue
 from accelerators.commands.options import known_region
 from components import vertex_clients
-from components.summary.notification.message import run_page
+from components.summary.report import run_page
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import on_one_line
 
@@ -78,12 +78,6 @@ class Location:
     def parent(self) -> str:
         """Resource name of the parent of jobs and schedules."""
         return f"projects/{self.project}/locations/{self.region}"
-
-    @property
-    def custom_jobs_page(self) -> str:
-        """URL of the page that lists the custom jobs."""
-        console = "https://console.cloud.google.com/vertex-ai/training/custom-jobs"
-        return f"{self.url}/" if self.is_local else f"{console}?project={self.project}"
 
     def run_page(self, job_id: str) -> str:
         """Return the URL of the page that shows a pipeline job."""

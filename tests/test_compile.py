@@ -166,27 +166,25 @@ def test_notify_uses_googles_e_mail_op(compile_pipeline: Compile, tmp_path: path
     assert "summary" not in spec["root"]["dag"]["tasks"]
 
 
-def test_the_targets_are_inputs_of_the_exit_handler_and_no_parameters(
+def test_the_webhook_is_an_input_of_the_exit_handler_and_no_parameter(
     compile_pipeline: Compile, tmp_path: pathlib.Path
 ) -> None:
     done = compile_pipeline()
     before = parameters(tmp_path / "build/image_training.json")
-    done = compile_pipeline(notify_webhook="projects/p-1/secrets/hook", notify_topic="projects/p-1/topics/ends")
-    assert "summary, sent to projects/p-1/secrets/hook and projects/p-1/topics/ends" in done.stdout
+    done = compile_pipeline(notify_webhook="projects/p-1/secrets/hook")
+    assert "summary, sent to projects/p-1/secrets/hook" in done.stdout
     assert parameters(tmp_path / "build/image_training.json") == before
     spec = json.loads((tmp_path / "build/image_training.json").read_text())
     inputs = spec["root"]["dag"]["tasks"]["summary"]["inputs"]["parameters"]
     assert inputs["notify_webhook"] == {"runtimeValue": {"constant": "projects/p-1/secrets/hook"}}
-    assert inputs["notify_topic"] == {"runtimeValue": {"constant": "projects/p-1/topics/ends"}}
 
 
 def test_the_address_of_a_webhook_is_refused_and_not_shown(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
     address = "https://hooks.example.com/services/T0/B0/wxyz"
-    for key in ("notify_webhook", "notify_topic"):
-        done = compile_pipeline(**{key: address})
-        assert (done.returncode, done.stdout) == (2, "")
-        assert "projects/PROJECT/" in done.stderr
-        assert "wxyz" not in done.stderr
+    done = compile_pipeline(notify_webhook=address)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "projects/PROJECT/" in done.stderr
+    assert "wxyz" not in done.stderr
     assert not (tmp_path / "build").exists()
 
 
@@ -236,7 +234,7 @@ def test_the_address_of_a_webhook_is_refused_and_not_shown(compile_pipeline: Com
         ({"notify": ["a@b", "team"]}, "project.yaml: notify[1] is 'team'", "team@example.com"),
         ({"notify": "a@b"}, "project.yaml: notify is 'a@b'", "expected list"),
         ({"notify": ["a@b", "c@d", "e@f", "g@h"]}, "4 addresses", "3"),
-        ({"notify": ["a@b"], "notify_topic": "projects/p/topics/ends"}, "notify_topic", "one exit task"),
+        ({"notify": ["a@b"], "notify_webhook": "projects/p/secrets/hook"}, "notify_webhook", "one exit task"),
         ({"max_bad_fraction": 1.0}, "project.yaml: max_bad_fraction is 1.0", "below 1"),
         ({"strict": "leak"}, "project.yaml: strict='leak'", "use leaks, "),
         ({"dataflow_max_workers": 0}, "project.yaml: dataflow_max_workers is 0", "1 to 4000"),

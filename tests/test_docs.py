@@ -92,15 +92,14 @@ def test_the_commands_of_the_cloud_page(
 ) -> None:
     monkeypatch.setenv("PATH", f"{gcloud_folder}:{os.environ['PATH']}")
     monkeypatch.setenv("GCLOUD_STATE", str(tmp_path / "gcloud.json"))
-    up, submit, prepare, custom_job, down = commands(repository / "docs" / "cloud.md")
-    assert all("--dry-run" in line for line in (up, submit, custom_job, down))
+    up, submit, down = commands(repository / "docs" / "cloud.md")
+    assert all("--dry-run" in line for line in (up, submit, down))
     digest = "sha256:" + "b" * 64
     compiled = str(tmp_path / "image_training.json")
     words = ["compile.py", "--image", f"us-docker.pkg.dev/p/r/n@{digest}", "--output-dir", str(tmp_path)]
     assert run(python, repository, words).returncode == 0
-    for line, file in ((up, []), (submit, [compiled]), (prepare, []), (custom_job, [compiled]), (down, [])):
-        given = [str(tmp_path / word) if word == "dataset" else word for word in shlex.split(line)[1:]]
-        done = run(python, repository, [*given, *file])
+    for line, file in ((up, []), (submit, [compiled]), (down, [])):
+        done = run(python, repository, [*shlex.split(line)[1:], *file])
         assert done.returncode == 0, done.stderr
         assert done.stdout
 
@@ -126,17 +125,12 @@ def test_the_commands_of_the_notifications_page(
     state.write_text(json.dumps(empty() | {"accounts": {account: {"description": ""}}}))
     monkeypatch.setenv("GCLOUD_STATE", str(state))
     lines = commands(page, "gcloud")
-    assert len(lines) == 6
+    assert len(lines) == 3
     for line in lines:
         done = subprocess.run(shlex.split(line), input="https://x/y\n", capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-    assert json.loads(state.read_text())["policies"] == {
-        f"{kind} {name}": [{"role": role, "members": [f"serviceAccount:{account}"]}]
-        for kind, name, role in (
-            ("secret", "image-training-webhook", "roles/secretmanager.secretAccessor"),
-            ("topic", "image-training", "roles/pubsub.publisher"),
-        )
-    }
+    granted = [{"role": "roles/secretmanager.secretAccessor", "members": [f"serviceAccount:{account}"]}]
+    assert json.loads(state.read_text())["policies"] == {"secret image-training-webhook": granted}
 
 
 def test_the_command_of_the_deploying_page(repository: pathlib.Path, compiled_training_for_image: pathlib.Path) -> None:
@@ -151,8 +145,7 @@ def test_the_command_of_the_deploying_page(repository: pathlib.Path, compiled_tr
 
 @pytest.mark.slow
 def test_the_commands_of_the_models_page(python: str, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    # The last one is in tests/trainer/results/test_keras_file.py.
-    from_a_run, own, _ = commands(repository / "docs" / "models.md")
+    from_a_run, own = commands(repository / "docs" / "models.md")
     data = str(tmp_path / "dataset")
     prepared = run(python, repository, ["-m", "trainer.prepare", "digits", data, "--max-examples=200"])
     assert prepared.returncode == 0, prepared.stderr

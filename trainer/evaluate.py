@@ -1,30 +1,16 @@
 """Evaluate the best checkpoint on the test split and write the report on the model."""
 
-import dataclasses
 import sys
-import traceback
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from localvertex_base.userinput import cli, paths
-from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quote
 from trainer import command_line
 from trainer.checkpoints import best
-from trainer.command_line import TrainingError, report_errors as report_errors  # a component imports it from here
+from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.data import dataset
-from trainer.data.dataset import Dataset
-from trainer.data.pages import page
 from trainer.files import outputs
-from trainer.results import baseline, confident_learning, evaluation, predictions
-from trainer.results.confident_learning import LabelErrors
+from trainer.results import baseline, evaluation, predictions
 from trainer.results.evaluation import Evaluation
-from trainer.results.predictions import Predictions
-from trainer.results.report import label_errors as section
-
-if TYPE_CHECKING:
-    import keras
 
 _MAX_WARNINGS = 10
 """Number of classes that the warnings name; the report lists all."""
@@ -38,13 +24,13 @@ def evaluate(
     predictions_path: str = "",
     is_noted: bool = False,
 ) -> Evaluation:
-    """Evaluate the best checkpoint on the test split, and find probable label errors of validation and test images.
+    """Evaluate the best checkpoint on the test split.
 
     Args:
         dataset_directory: The dataset that the run was trained on.
         checkpoint_directory: Folder with the checkpoints of the run, finished or not.
         report_path: File for the HTML report.
-        predictions_path: File for the predictions on both splits, as JSON Lines; empty for none.
+        predictions_path: File for the predictions on validation and test images, as JSON Lines; empty for none.
         is_noted: Whether to judge the score against a constant answer, and to note it next to the checkpoints
             (`exact_resume.checkpoints.outcome`).
 
@@ -77,14 +63,12 @@ def evaluate(
         metric=trained.config.metric,
     )
     _warn(result)
-    checked = _check_labels(trained.model, data, test, predictions_path)
-    html = report.render(
-        result, staged, test, label_errors=checked.section, trained=trained, checkpoint_directory=checkpoint_directory
-    )
+    html = report.render(result, staged, test, trained=trained, checkpoint_directory=checkpoint_directory)
     outputs.write(report_path, html)
     if predictions_path:
-        lines = predictions.lines(staged, checked.predictions, checked.positions)
-        outputs.write_lines(predictions_path, lines)
+        both = staging.stage(data, "validation")
+        validation = predictions.predict(trained.model, both, "validation")
+        outputs.write_lines(predictions_path, predictions.lines(both, [validation, test]))
     if is_noted:
         kept = baseline.distinct(staged, "test")
         judgement = baseline.judge(
@@ -104,10 +88,7 @@ def evaluate(
             verdict=judgement.verdict,
             reason=judgement.reason,
         )
-    if checked.positions is None:
-        return result
-    counted: dict[str, float | str] = {"num_probable_label_errors": float(len(checked.positions))}
-    return dataclasses.replace(result, metrics=result.metrics | counted)
+    return result
 
 
 def _warn(result: Evaluation) -> None:
@@ -118,40 +99,6 @@ def _warn(result: Evaluation) -> None:
         print(f"warning: no test image is classified as {quote(name)} ({count})", file=sys.stderr)
     if num_more := len(result.never_predicted[_MAX_WARNINGS:]):
         print(f"warning: {num_more:,} more classes are never predicted; the report lists them", file=sys.stderr)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _CheckedLabels:
-    """Result of the check of the labels."""
-
-    section: page.Block
-    predictions: list[Predictions]
-    """Predictions on splits whose shards are on this machine."""
-    positions: frozenset[int] | None
-    """Positions of the probable label errors in the predictions; None if the labels were not checked."""
-
-
-def _check_labels(model: "keras.Model", data: Dataset, test: Predictions, predictions_path: str) -> _CheckedLabels:
-    """Find label errors. A failure is reported, but changes neither the accuracy nor the outcome of the run."""
-    from trainer.data import staging
-
-    try:
-        staged = staging.stage(data, "validation")
-        both = [predictions.predict(model, staged, "validation"), test]
-        found = confident_learning.find(
-            np.concatenate([each.labels for each in both]), np.concatenate([each.probabilities for each in both])
-        )
-        all_lines = "The file of predictions marks all of them." if predictions_path else ""
-        made = section.block(found, staged, both, all_lines=all_lines)
-    # The model may be custom code that fails on these images with any exception.
-    except Exception as error:
-        if not isinstance(error, UserError | TrainingError | OSError):
-            traceback.print_exc()
-        reason = cli.one_line(f"The check failed: {type(error).__name__}: {error}")
-        print(f"warning: the labels were not checked. {reason}", file=sys.stderr)
-        made = section.block(LabelErrors(reason=reason), data, [test], all_lines="")
-        return _CheckedLabels(section=made, predictions=[test], positions=None)
-    return _CheckedLabels(section=made, predictions=both, positions=None if found.reason else frozenset(found.indices))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,7 +1,4 @@
-"""Export the best checkpoint as a SavedModel that takes image files, with a .keras file of the same model in it.
-
-Both are reloaded and compared before the folder appears.
-"""
+"""Export the best checkpoint as a SavedModel that takes image files; it is reloaded and compared before it appears."""
 
 import pathlib
 import re
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
 
 _OWN = re.compile(
     r"saved_model\.pb|fingerprint\.pb|variables/variables\.(?:index|data-\d+-of-\d+)"
-    r"|assets\.extra/(?:model\.json|model\.keras|seen_images)"
+    r"|assets\.extra/(?:model\.json|seen_images(?:_perceptual)?)"
 )
 """The paths of all files of an exported model."""
 _NUM_COMPARED = 64
@@ -52,7 +49,7 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
         output_directory: A new or empty folder, local or gs://.
 
     Returns:
-        The metadata: run, step, model, the .keras file and its imports, sizes, and the largest differences.
+        The metadata: run, step, model, sizes, and the largest differences.
 
     Raises:
         UserError: There is no validated checkpoint, the dataset is another one, or the folder is not empty.
@@ -88,7 +85,6 @@ def _export(
     records = list(staging.stage(data, "test").records("test", indices))
     images = np.stack([record.pixels() for record in records])
     with publication.committed_directory(output_directory, last="saved_model.pb", own=_OWN) as aside:
-        metadata |= _write_keras_file(trained.model, str(aside), images)
         saved_model.write(
             trained.model,
             str(aside),
@@ -120,18 +116,6 @@ def _on_cpu(model: "keras.Model") -> Network:
             return np.asarray(model(images, training=False))
 
     return network
-
-
-def _write_keras_file(model: "keras.Model", directory: str, images: npt.NDArray[np.uint8]) -> dict[str, str]:
-    """Write the .keras file if the model allows it; return its path in the folder, or the reason, as metadata."""
-    from trainer.results import keras_file
-
-    try:
-        modules = keras_file.write(model, directory, images, tolerance=_TOLERANCE)
-    except keras_file.LeftOut as reason:
-        print(f"warning: the .keras file is left out: {reason}", file=sys.stderr)
-        return {"keras_file": f"left out: {reason}"}
-    return {"keras_file": keras_file.NAME, "keras_imports": ", ".join(modules)}
 
 
 def _largest_difference(

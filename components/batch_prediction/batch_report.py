@@ -1,4 +1,4 @@
-"""The `report` step of the batch prediction: counts per class and the least certain images."""
+"""The `report` step of the batch prediction: counts per class and one list of all answers."""
 
 from kfp import dsl
 
@@ -8,9 +8,7 @@ from components.container_image import PLACEHOLDER_IMAGE
 @dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)
 def batch_report(
     predictions: dsl.Input[dsl.Artifact],
-    instances: dsl.Input[dsl.Dataset],
     bad_images: dsl.Input[dsl.Artifact],
-    shards: list[str],
     num_images: int,
     model: str,
     max_bad_fraction: float,
@@ -22,13 +20,11 @@ def batch_report(
 
     Args:
         predictions: Folder that the batch prediction made.
-        instances: Folder with the instances.
         bad_images: Images that could not be read.
-        shards: Files of the instances.
         num_images: Number of instances.
         model: Resource name of the version that predicted.
         max_bad_fraction: Fraction of images without a prediction (0 to 1) above which the step fails.
-        report: Page with the counts per class and the least certain images.
+        report: Page with the counts per class.
         results: File name, label and probability of each image, JSON Lines.
         metrics: Numbers of predictions and of images without one.
     """
@@ -37,8 +33,6 @@ def batch_report(
     metrics.metadata.update(
         report_errors(write_report)(
             predictions_directory=predictions.path,
-            instances_directory=instances.path,
-            shards=shards,
             bad_images_path=bad_images.path,
             num_images=num_images,
             model=model,

@@ -16,7 +16,7 @@ def write_instances(
     bad_images: dsl.Output[dsl.Artifact],
 ) -> NamedTuple(  # type: ignore[valid-type]  # kfp takes the outputs from this call
     "Instances",
-    [("uris", list), ("shards", list), ("destination", str), ("num_images", int), ("num_bad", int)],
+    [("uris", list), ("destination", str), ("num_images", int), ("num_bad", int)],
 ):
     """Resize the images and write them as JSON Lines.
 
@@ -28,7 +28,7 @@ def write_instances(
         bad_images: Images that cannot be read, with the reasons, JSON Lines.
 
     Returns:
-        URIs and names of the files, a folder for the predictions, and the numbers of good and bad images.
+        URIs of the files, a folder for the predictions, and the numbers of good and bad images.
     """
     from trainer.results.batch.instances import report_errors, write
 

@@ -1,39 +1,29 @@
 """Print the end of a run, and send it if requested; a failure to send never changes how the run ends."""
 
+import os
 import threading
-from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from components.local_run import is_local_run
-from components.summary.notification import webhook
-from components.summary.notification.delivery import Limits, NotSentError
-from components.summary.notification.google_cloud import GoogleCloud
-from components.summary.notification.message import FailedStep, message_of
-from components.summary.notification.targets import VARIABLE, Targets, local_address
+from components.summary import webhook
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import on_one_line
 
 if TYPE_CHECKING:
     from kfp.dsl import PipelineTaskFinalStatus
 
+_TOTAL_SECONDS = 90.0
+"""Time for everything together, for a receiver that answers a byte at a time."""
+_LONGEST_ERROR = 3000
+"""Chat services refuse or cut longer texts; Google Chat's limit was 4,096 characters."""
 
-def report_end(
-    status: "PipelineTaskFinalStatus",
-    *,
-    secret: str,
-    topic: str,
-    limits: Limits | None = None,
-    cloud: GoogleCloud | None = None,
-) -> str:
-    """Print how a run ended, then send it to the targets, if there are any, and print what came of that.
+
+def report_end(status: "PipelineTaskFinalStatus", *, secret: str) -> str:
+    """Print how a run ended, then send it to the webhook, if there is one, and print what came of that.
 
     Args:
         status: The final state of the run.
         secret: Resource name of the secret with the webhook's address; empty for none.
-        topic: Resource name of a Pub/Sub topic; empty for none.
-        limits: Limits of time and number.
-        cloud: Google's services.
 
     Returns:
         The first printed line.
@@ -41,14 +31,13 @@ def report_end(
     line = one_line(status)
     # Whatever happens to the notification, the log has the error by now.
     print(line, flush=True)
-    chosen = limits or Limits()
-    services = cloud or GoogleCloud(chosen)
-
-    def send(lines: list[str]) -> None:
-        _send(Targets(notify_webhook=secret, notify_topic=topic), status, services, chosen, lines)
-
-    for text in _within(chosen, send):
-        print(f"notification {text}", flush=True)
+    results: list[str] = []
+    # A receiver that sends a byte now and then keeps each time limit of a socket.
+    thread = threading.Thread(target=lambda: results.append(_send(status, secret)), daemon=True)
+    thread.start()
+    thread.join(_TOTAL_SECONDS)
+    if result := results[0] if results else f"given up after {_TOTAL_SECONDS:g} s":
+        print(f"notification {result}", flush=True)
     return line
 
 
@@ -59,72 +48,35 @@ def one_line(status: "PipelineTaskFinalStatus") -> str:
     return f"{job}: {status.state}" + (f": {cause}" if cause else "")
 
 
-def _within(limits: Limits, send: Callable[[list[str]], None]) -> list[str]:
-    """Return the lines that `send` adds until the time is over; no line has a webhook's address."""
-    lines: list[str] = []
-    is_done = threading.Event()
-
-    def work() -> None:
-        try:
-            send(lines)
-        except Exception as error:
-            lines.append(f"not sent: {_reason(error)}")
-        is_done.set()
-
-    # A receiver that sends a byte now and then keeps each time limit of a socket.
-    threading.Thread(target=work, daemon=True).start()
-    is_in_time = is_done.wait(limits.total_seconds)
-    return [*lines, *([] if is_in_time else [f"given up after {limits.total_seconds:g} s"])]
+def run_page(project: str, region: str, job_id: str) -> str:
+    """Return the URL of the console's page that shows a pipeline job."""
+    base = f"https://console.cloud.google.com/vertex-ai/locations/{region}/pipelines/runs"
+    return f"{base}/{job_id}?project={project}"
 
 
-def _send(
-    targets: Targets, status: "PipelineTaskFinalStatus", cloud: GoogleCloud, limits: Limits, lines: list[str]
-) -> None:
-    """Send the end of a run, and add one line per target."""
-    address, is_local = local_address(), is_local_run()
-    google = [name for name in ("" if address else targets.notify_webhook, targets.notify_topic) if name]
-    if is_local:
-        lines += [f"not sent to {name}: a local run uses no Google service; set {VARIABLE}" for name in google]
-    if not address and (is_local or not google):
-        return
-    message = _message(status, cloud, lines, is_local=is_local)
-    if source := VARIABLE if address else targets.notify_webhook:
-        to_webhook = partial(_to_webhook, address, targets, message, cloud, limits)
-        lines.append(_deliver(to_webhook, f"the webhook in {source}"))
-    if targets.notify_topic and not is_local:
-        lines.append(_deliver(partial(cloud.publish, targets.notify_topic, message), targets.notify_topic))
-
-
-def _to_webhook(address: str, targets: Targets, message: dict[str, Any], cloud: GoogleCloud, limits: Limits) -> None:
-    webhook.post(address or cloud.secret(targets.secret_version), message, limits)
-
-
-def _message(
-    status: "PipelineTaskFinalStatus", cloud: GoogleCloud, lines: list[str], *, is_local: bool
-) -> dict[str, Any]:
-    """Return the message, and add a line if it lacks the failed steps.
-
-    The status of a local run has the error of the step itself.
-    """
-    job, error, steps = status.pipeline_job_resource_name, status.error_message or "", list[FailedStep]()
-    if status.state != "SUCCEEDED" and not is_local:
-        try:
-            steps = cloud.failed_steps(job)
-        except Exception as failure:
-            # The message is worth sending without them.
-            lines.append(f"without the errors of the steps: {_reason(failure)}")
-    return message_of(job=job, state=status.state, error=error, steps=steps, is_local=is_local)
-
-
-def _deliver(send: Callable[[], None], target: str) -> str:
-    """Return what came of a target; the failure of one, of any kind, leaves the other its message."""
+def _send(status: "PipelineTaskFinalStatus", secret: str) -> str:
+    """Send the end of a run; return what came of it, empty if nothing is to be sent."""
+    address = os.environ.get(webhook.VARIABLE, "").strip()
+    source = webhook.VARIABLE if address else secret
+    if not source:
+        return ""
+    if is_local_run() and not address:
+        return f"not sent to {secret}: a local run uses no Google service; set {webhook.VARIABLE}"
     try:
-        send()
+        webhook.post(address or webhook.address_in(secret), _text(status))
     except Exception as error:
-        return f"not sent to {target}: {_reason(error)}"
-    return f"sent to {target}"
+        # Only these are known to contain no address.
+        is_safe = isinstance(error, webhook.NotSentError | UserError)
+        return f"not sent to the webhook in {source}: {on_one_line(error) if is_safe else type(error).__name__}"
+    return f"sent to the webhook in {source}"
 
 
-def _reason(error: Exception) -> str:
-    """Return the text of an error that is known to contain no address, and otherwise only its kind."""
-    return on_one_line(error) if isinstance(error, NotSentError | UserError) else type(error).__name__
+def _text(status: "PipelineTaskFinalStatus") -> str:
+    """Return the end of the run, the error without its middle, and the console's page."""
+    _, project, _, region, _, job_id = status.pipeline_job_resource_name.split("/")
+    error, half = status.error_message or "", _LONGEST_ERROR // 2
+    if len(error) > _LONGEST_ERROR:
+        # The cause of a Python error is at its end.
+        error = f"{error[:half]} [...] {error[-half:]}"
+    page = "" if is_local_run() else run_page(project, region, job_id)
+    return "\n".join(filter(None, (f"{job_id}: {status.state}", error, page)))

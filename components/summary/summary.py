@@ -6,17 +6,16 @@ from components.container_image import PLACEHOLDER_IMAGE
 
 
 @dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)
-def summary(status: dsl.PipelineTaskFinalStatus, notify_webhook: str = "", notify_topic: str = "") -> str:
+def summary(status: dsl.PipelineTaskFinalStatus, notify_webhook: str = "") -> str:
     """Print the final state of the run and, after a failure, its cause; send both when asked.
 
     Args:
         status: Final state, filled in by the service when all other steps have ended.
         notify_webhook: Resource name of the secret with a webhook's address; empty for none.
-        notify_topic: Resource name of a Pub/Sub topic; empty for none.
 
     Returns:
         The printed line.
     """
     from components.summary.report import report_end
 
-    return report_end(status, secret=notify_webhook, topic=notify_topic)
+    return report_end(status, secret=notify_webhook)

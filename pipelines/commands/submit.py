@@ -29,16 +29,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `submit`."""
     parser.add_argument("file", metavar="FILE", nargs="?", default=DEFAULT_FILE, help="compiled pipeline (%(default)s)")
     add_location(parser)
-    add_job(parser)
-    add_parameters(parser)
-    parser.add_argument("--wait", action="store_true", help="watch the run until it ends; exit with 1 if it failed")
-    parser.add_argument("--dry-run", action="store_true", help="print the plan and the request without submitting")
-
-
-def add_parameters(parser: argparse.ArgumentParser) -> None:
-    """Add the options that set the pipeline's parameters."""
-    group = parser.add_argument_group("parameters of the pipeline")
-    group.add_argument(
+    job = parser.add_argument_group("job")
+    job.add_argument("--pipeline-root", metavar="gs://...", default="", help="folder for the outputs")
+    job.add_argument("--service-account", metavar="EMAIL", default="", help="account that the steps run as")
+    job.add_argument("--network", metavar="N", default="", help="VPC network: projects/NUMBER/global/networks/NAME")
+    job.add_argument("--kms-key", metavar="K", default="", help="customer-managed encryption key")
+    job.add_argument("--labels", metavar="KEY=VALUE,...", default="", help="labels, separated by commas")
+    parameters = parser.add_argument_group("parameters of the pipeline")
+    parameters.add_argument(
         "--parameter",
         "-p",
         metavar="NAME=VALUE",
@@ -46,20 +44,14 @@ def add_parameters(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="value of one parameter (repeatable): plain text for strings, JSON for all other types",
     )
-    group.add_argument("--parameter-file", metavar="F", help="JSON or YAML file of values; --parameter overrides it")
+    parameters.add_argument(
+        "--parameter-file", metavar="F", help="JSON or YAML file of values; --parameter overrides it"
+    )
+    parser.add_argument("--wait", action="store_true", help="watch the run until it ends; exit with 1 if it failed")
+    parser.add_argument("--dry-run", action="store_true", help="print the plan and the request without submitting")
 
 
-def add_job(parser: argparse.ArgumentParser) -> None:
-    """Add the options of all jobs."""
-    group = parser.add_argument_group("job")
-    group.add_argument("--pipeline-root", metavar="gs://...", default="", help="folder for the outputs")
-    group.add_argument("--service-account", metavar="EMAIL", default="", help="account that the steps run as")
-    group.add_argument("--network", metavar="N", default="", help="VPC network: projects/NUMBER/global/networks/NAME")
-    group.add_argument("--kms-key", metavar="K", default="", help="customer-managed encryption key")
-    group.add_argument("--labels", metavar="KEY=VALUE,...", default="", help="labels, separated by commas")
-
-
-def settings_from(options: argparse.Namespace) -> JobSettings:
+def _settings(options: argparse.Namespace) -> JobSettings:
     """Return the job settings from the options.
 
     Raises:
@@ -85,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         The exit code: 0, or 1 if `--wait` is given and the pipeline did not succeed.
     """
     location, spec = location_from(options), read_spec(options.file)
-    identifier, settings = job_id(spec), settings_from(options)
+    identifier, settings = job_id(spec), _settings(options)
     parameters = read_given(declared_parameters(spec), options.parameter, options.parameter_file)
     job = pipeline_job(spec, display_name=identifier, parameters=parameters, settings=settings)
     # With --dry-run stdout has only the request, so that another program can read it.

@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from components.summary.notification.failures import failed_tasks, task_path
 from localvertex_base.userinput.google_errors import is_temporary
 from pipelines.calls import CallFailed, calls
+from pipelines.jobs.failures import failed_tasks, task_path
 from pipelines.jobs.step_names import step_names
 from pipelines.vertex import Location, client
 

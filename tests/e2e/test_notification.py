@@ -12,8 +12,8 @@ import pytest
 from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
 from kfp import compiler, dsl
 
-from components.summary.notification.targets import VARIABLE
 from components.summary.summary import summary
+from components.summary.webhook import VARIABLE
 from tests.support.receiver import PATH, Answer, receiving
 from vertex_testing.runs import STEP
 from vertex_testing.server import Server, wait_until
@@ -56,7 +56,7 @@ def test_a_failed_run_is_sent_with_the_error_of_its_step(
         done, record = local_run(compiled_training, FAILS, **{VARIABLE: receiver.address})
         ((_, _, body),) = receiver.received
         assert (done.returncode, record["state"]) == (1, "FAILED")
-        assert body["state"] == "FAILED"
+        assert body["text"].splitlines()[0] == f"{record['run_id']}: FAILED"
         assert "prepare: exit code 2: error: model='resnet51' is not known" in body["text"]
         log = (tmp_path / "runs" / record["run_id"] / "summary" / "log.txt").read_text()
         result = "sent to" if answer == 200 else "not sent to"
@@ -114,7 +114,7 @@ def test_a_step_that_prints_and_returns_the_address_leaves_none_in_the_records(
     with receiving(200) as receiver:
         done, record = local_run(compiled(curious, tmp_path / "curious.json"), **{VARIABLE: receiver.address})
         assert (done.returncode, record["state"]) == (0, "SUCCEEDED")
-        assert [body["state"] for _, _, body in receiver.received] == ["SUCCEEDED"]
+        assert [body["text"] for _, _, body in receiver.received] == [f"{record['run_id']}: SUCCEEDED"]
         assert files_with(tmp_path / "runs", receiver.address) == []
         assert PATH not in done.stdout + done.stderr
 
@@ -134,7 +134,7 @@ def test_a_run_of_the_server_is_sent_too(
             assert server.call("POST", "pipelineJobs?pipelineJobId=sent-1", job).status_code == 200
             wait_until(lambda: "FAILED" in server.call("GET", "pipelineJobs/sent-1").json().get("state", ""))
         ((_, _, body),) = receiver.received
-        assert body["pipeline_job"].endswith("/pipelineJobs/sent-1")
+        assert body["text"].startswith("sent-1: FAILED\n")
         assert "model='resnet51' is not known" in body["text"]
         assert files_with(tmp_path / "runs", receiver.address) == []
 

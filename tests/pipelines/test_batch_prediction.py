@@ -85,7 +85,6 @@ def test_the_champion_predicts_all_images_of_a_folder(compiled: Path, tmp_path: 
     page = artifact(record, "batch-report", "report").read_text()
     assert "models/" in page
     assert "broken.png" in page
-    assert page.count("data:image/png") == 20
 
 
 @pytest.mark.slow

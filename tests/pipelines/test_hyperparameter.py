@@ -78,8 +78,8 @@ def test_a_hyperparameter_is_added_in_the_files_that_the_docs_name(
     planned = spec["components"]["comp-plan"]["inputDefinitions"]["parameters"]
     assert planned["label_smoothing"] == {"parameterType": "NUMBER_DOUBLE"}
     # The step `plan` passes it to the trainer, whose command line has the flag.
-    run("-m", "trainer.prepare", "digits", "dataset", "--max-examples=200", "--image-size=16")
-    place = ("--project=my-project", "--pipeline-root=gs://my-bucket/pipelines", "--dataset=dataset", "--dry-run")
-    job = json.loads(run("-m", "pipelines", "custom-job", *place, "--parameter=label_smoothing=0.1"))
-    assert "--label-smoothing=0.1" in job["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"]
+    task = spec["components"]["comp-exit-handler-1"]["dag"]["tasks"]["plan"]
+    assert "componentInputParameter" in task["inputs"]["parameters"]["label_smoothing"]
+    flags = "from trainer.config import TrainConfig; print(*TrainConfig(label_smoothing=0.1).to_flags())"
+    assert "--label-smoothing=0.1" in run("-c", flags).split()
     assert "--label-smoothing FLOAT" in run("-m", "trainer.task", "--help")

@@ -23,7 +23,6 @@ _FLAGS: dict[str, set[str]] = {
     "storage buckets create": {"location", "uniform-bucket-level-access", "public-access-prevention"},
     "storage buckets describe": {"raw"},
     "storage buckets update": {"update-labels"},
-    "storage objects list": {"limit"},
     "storage rm": {"recursive"},
     "artifacts repositories create": {"repository-format", "location", "labels", "description"},
     "artifacts repositories describe": {"location"},
@@ -37,10 +36,9 @@ _FLAGS: dict[str, set[str]] = {
     "iam service-accounts delete": set(),
     "builds submit": {"config", "substitutions"},
     "secrets create": {"data-file"},
-    "pubsub topics create": set(),
 }
 """Command -> its flags, besides the common ones."""
-_GROUPS = ("projects", "storage buckets", "artifacts repositories", "iam service-accounts", "secrets", "pubsub topics")
+_GROUPS = ("projects", "storage buckets", "artifacts repositories", "iam service-accounts", "secrets")
 for _group in _GROUPS:
     _where = {"location"} if _group.startswith("artifacts") else set()
     _FLAGS[f"{_group} get-iam-policy"] = _where
@@ -59,7 +57,7 @@ class _Gcloud:
 
     def __init__(self, command: str, thing: str, rest: list[str], flags: dict[str, str], state: dict[str, Any]) -> None:
         self.command, self.thing, self.rest, self.flags, self.state = command, thing, rest, flags, state
-        kinds = ("bucket", "repositor", "account", "secret", "topic")
+        kinds = ("bucket", "repositor", "account", "secret")
         self.kind = next((kind for kind in kinds if kind in command), "project")
 
     def refuse(self, message: str, code: int = 1) -> NoReturn:
@@ -100,8 +98,6 @@ class _Gcloud:
             "location": self.flags["location"].upper(),
             "labels": {},
             "objects": 0,
-            "metageneration": 1,
-            "flags": sorted(set(self.flags) - {"project", "location"}),
         }
 
     def storage_buckets_describe(self) -> Any:
@@ -111,23 +107,12 @@ class _Gcloud:
         shown |= {"labels": found["labels"]} if found["labels"] else {}
         if "raw" not in self.flags:
             return shown
-        flags = found.get("flags", [])
-        access = {
-            "uniformBucketLevelAccess": {"enabled": "uniform-bucket-level-access" in flags},
-            "publicAccessPrevention": "enforced" if "public-access-prevention" in flags else "inherited",
-        }
-        shown |= {"iamConfiguration": access, "metageneration": str(found.get("metageneration", 2))}
         return shown | {"projectNumber": NUMBERS[found["project"]]}
 
     def storage_buckets_update(self) -> None:
         found = self.bucket()
         found["labels"].update(_pairs(self.flags["update-labels"]))
-        self.state["buckets"][self.thing] = found | {"metageneration": found.get("metageneration", 2) + 1}
-
-    def storage_objects_list(self) -> Any:
-        # gs://bucket alone lists only what is not in a folder.
-        self.thing, deep, _ = self.thing.partition("/**")
-        return [{"name": f"a/{number}"} for number in range(self.bucket()["objects"])] if deep else []
+        self.state["buckets"][self.thing] = found
 
     def storage_rm(self) -> None:
         if self.bucket()["project"] != _MINE:
@@ -192,10 +177,6 @@ class _Gcloud:
             self.refuse("PERMISSION_DENIED: Secret Manager API has not been used in project my-project before")
         if self.flags["data-file"] != "-" or not sys.stdin.read():
             self.refuse("the secret is on the command line or empty")
-
-    def pubsub_topics_create(self) -> None:
-        if "pubsub.googleapis.com" not in self.state["services"]:
-            self.refuse("PERMISSION_DENIED: Cloud Pub/Sub API has not been used in project my-project before")
 
     def iam_service_accounts_create(self) -> None:
         email = f"{self.thing}@{self.flags['project']}.iam.gserviceaccount.com"

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from trainer.checkpoints import identity, starting_weights
+from trainer.checkpoints.seen import SeenImages
 from trainer.checkpoints.starting_weights import StartingWeights
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
@@ -55,7 +56,7 @@ def test_a_run_has_the_id_of_before() -> None:
 
 def test_a_checkpoint_has_the_bytes_of_before(tmp_path: Path) -> None:
     arrays = [np.arange(6, dtype=np.float32).reshape(2, 3), np.array([-1, 2], np.float32)]
-    seen = np.array([3, 1, 2], np.uint64)
+    seen = SeenImages(numbers=np.array([3, 1, 2], np.uint64), hashes=np.empty((0, 64), np.int8))
     weights = StartingWeights(model="convnet", class_names=("a", "b"), arrays=arrays, seen_images=seen)
     starting_weights.pin(weights, str(tmp_path))
     assert digests(tmp_path, "seen_images", "*/*") == COPY_OF_WEIGHTS

@@ -1,9 +1,13 @@
 """The images that a model has seen in training and validation, or that a model it started from has seen.
 
-The file has the first 8 bytes of each image's SHA-256, as sorted big-endian numbers. It outlives the dataset.
+Two files outlive the dataset. The first has the first 8 bytes of each image's SHA-256, as sorted big-endian numbers.
+The second, beside it, has the 64 bytes of each image's perceptual hash (`trainer.data.preparing.quality.signatures`):
+an image that was saved again has another SHA-256.
 """
 
-from collections.abc import Iterable
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,57 +19,113 @@ from trainer.data.preparing import image_list
 
 FILE = "seen_images"
 """In a checkpoint folder, a folder with starting weights, and `assets.extra` of an exported model."""
-Hashes = npt.NDArray[np.uint64]
+SECOND = "_perceptual"
+"""End of the second file's name."""
+Numbers = npt.NDArray[np.uint64]
+Hashes = npt.NDArray[np.int8]
 _DIGITS = 16
 _STORED = np.dtype(">u8")
+_HASH_BYTES = 64
+_MIN_PIXELS = 8
+"""Length of the shorter edge below which all images look alike."""
+_SAME = 0.9999
+"""Correlation above which the distance of `signatures` is 0."""
+_CHUNK = 1024
 
 
-def of_dataset(data: Dataset) -> Hashes:
-    """Return the images of the training and validation split, sorted.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SeenImages:
+    """The images that a model has seen."""
+
+    numbers: Numbers
+    """The beginnings of their SHA-256, sorted and each once."""
+    hashes: Hashes
+    """Perceptual hashes int8 [N, 64] of those that have one, sorted and each once."""
+
+    def have_number(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
+        """Return for each image whether its bytes were seen."""
+        return np.isin(numbers, self.numbers)
+
+    def look_like(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+        """Return for each perceptual hash int8 [M, 64] whether one at distance 0 was seen."""
+        frequencies, found = _frequencies(hashes), np.zeros(len(hashes), bool)
+        for start in range(0, len(self.hashes), _CHUNK):
+            known = _frequencies(self.hashes[start : start + _CHUNK])
+            found |= (frequencies @ known.T > _SAME).any(axis=1)
+        return found
+
+
+def of_dataset(data: Dataset) -> SeenImages:
+    """Return the images of the training and validation split.
 
     Validation counts, because it chooses the checkpoint.
     """
-    return of_hashes(
-        line["content_hash"]
-        for line in image_list.read(data.directory)
-        if "content_hash" in line and line["split"] in ("train", "validation")
+    return of_lines(line for line in image_list.read(data.directory) if line["split"] in ("train", "validation"))
+
+
+def of_lines(lines: Iterable[Mapping[str, Any]]) -> SeenImages:
+    """Return the images of lines of a dataset's image list; rejected ones are left out."""
+    found = [(each["content_hash"], hash_of(each)) for each in lines if "content_hash" in each]
+    hashes = hashes_of([perceptual for _, perceptual in found])
+    return SeenImages(
+        numbers=np.unique(numbers(content for content, _ in found)),
+        hashes=np.unique(hashes[hashes.any(axis=1)], axis=0),
     )
 
 
-def of_hashes(content_hashes: Iterable[str]) -> Hashes:
-    """Return the numbers of SHA-256 digests in hexadecimal, sorted and each once."""
-    return np.unique(numbers(content_hashes))
+def hash_of(line: Mapping[str, Any]) -> bytes:
+    """Return the perceptual hash in a line of an image list; zeros, which resemble no other, for a tiny image."""
+    is_tiny = min(line["width"], line["height"]) < _MIN_PIXELS
+    return bytes(_HASH_BYTES) if is_tiny else bytes.fromhex(line["perceptual_hash"])
 
 
-def numbers(content_hashes: Iterable[str]) -> Hashes:
+def hashes_of(found: Iterable[bytes]) -> Hashes:
+    """Return perceptual hashes as int8 [N, 64]."""
+    return np.frombuffer(b"".join(found), np.int8).reshape(-1, _HASH_BYTES)
+
+
+def numbers(content_hashes: Iterable[str]) -> Numbers:
     """Return the number of each SHA-256 digest in hexadecimal, in their order."""
     return np.array([int(each[:_DIGITS], 16) for each in content_hashes], np.uint64)
 
 
-def write(path: storage.Path, hashes: Hashes) -> None:
-    """Write a file of images."""
-    storage.write_bytes(path, np.unique(hashes).astype(_STORED).tobytes())
+def union(*several: SeenImages) -> SeenImages:
+    """Return the images of several sets."""
+    return SeenImages(
+        numbers=np.unique(np.concatenate([each.numbers for each in several])),
+        hashes=np.unique(np.concatenate([each.hashes for each in several]), axis=0),
+    )
 
 
-def read(path: storage.Path) -> Hashes | None:
-    """Return the images in a file, sorted; None (unknown) if it is missing, damaged or empty.
+def write(path: storage.Path, images: SeenImages) -> None:
+    """Write both files."""
+    storage.write_bytes(f"{path}{SECOND}", images.hashes.tobytes())
+    storage.write_bytes(path, images.numbers.astype(_STORED).tobytes())
+
+
+def read(path: storage.Path) -> SeenImages | None:
+    """Return the images in both files; None (unknown) if one is missing or damaged, or the first one is empty.
 
     Every model has seen some images, so an empty file has lost its content.
     """
     try:
-        content = storage.read_bytes(path)
+        content, second = storage.read_bytes(path), storage.read_bytes(f"{path}{SECOND}")
     except storage.MISSING:
         return None
-    if not content or len(content) % _STORED.itemsize:
+    if not content or len(content) % _STORED.itemsize or len(second) % _HASH_BYTES:
         return None
-    hashes = np.frombuffer(content, _STORED).astype(np.uint64)
-    return hashes if bool((hashes[1:] > hashes[:-1]).all()) else None
+    found = np.frombuffer(content, _STORED).astype(np.uint64)
+    if not bool((found[1:] > found[:-1]).all()):
+        return None
+    return SeenImages(numbers=found, hashes=np.frombuffer(second, np.int8).reshape(-1, _HASH_BYTES))
 
 
-def _union(*several: Hashes | None) -> Hashes | None:
-    """Return the images of several sets; None, which is unknown, if one of them is."""
-    known = [each for each in several if each is not None]
-    return np.unique(np.concatenate(known)) if len(known) == len(several) else None
+def _frequencies(hashes: Hashes) -> npt.NDArray[np.float32]:
+    """Return the frequencies [N, 64] that hashes have the signed roots of, with a Euclidean norm of 1 or, of 0, 0."""
+    roots = hashes.astype(np.float32)
+    found: npt.NDArray[np.float32] = roots * np.abs(roots)
+    found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1)
+    return found
 
 
 def record(checkpoint_directory: str, data: Dataset, sources: list[str]) -> str:
@@ -84,10 +144,10 @@ def record(checkpoint_directory: str, data: Dataset, sources: list[str]) -> str:
     if is_there and checkpoints.steps(checkpoint_directory):
         return ""
     try:
-        own = of_dataset(data)
-        known = _union(own, *map(read, sources)) if len(own) else None
+        own, others = of_dataset(data), [each for each in map(read, sources) if each is not None]
+        known = union(own, *others) if len(own.numbers) and len(others) == len(sources) else None
         reason = "" if known is not None else "the starting weights come without the images that they have seen"
-        if not len(own):
+        if not len(own.numbers):
             reason = f"the dataset's {image_list.FILE} lists no image of its training split"
     except storage.MISSING:
         known, reason = None, f"the dataset has no {image_list.FILE}"

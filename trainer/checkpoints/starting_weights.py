@@ -10,8 +10,6 @@ import errno
 import functools
 from typing import Any
 
-import numpy as np
-
 from exact_resume.checkpoints import checkpoints, manifest, result_file, seal
 from exact_resume.checkpoints.checkpoints import Arrays, Best, Checkpoint
 from exact_resume.checkpoints.manifest import TornCheckpoint
@@ -35,7 +33,7 @@ class StartingWeights:
     class_names: tuple[str, ...]
     arrays: Arrays
     """Values of all variables of the network, in order."""
-    seen_images: seen.Hashes | None
+    seen_images: seen.SeenImages | None
     """Images of training and validation of their source and of its ancestors; None: unknown."""
 
     @functools.cached_property
@@ -69,7 +67,7 @@ def pin(weights: StartingWeights, directory: str) -> None:
     path = storage.join(directory, seen.FILE)
     known = [each for each in (weights.seen_images, seen.read(path)) if each is not None]
     if known:
-        seen.write(path, np.concatenate(known))
+        seen.write(path, seen.union(*known))
     try:
         if _read_pin(directory).digest == weights.digest:
             return

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -74,13 +74,12 @@ def check_path(name: str, path: str, report_path: str) -> None:
             raise UserError(f"{name}={paths.display(path)} is the file of the report; give another file")
 
 
-def lines(dataset: Dataset, predictions: Sequence[Predictions], errors: Collection[int] | None) -> Iterator[str]:
+def lines(dataset: Dataset, predictions: Sequence[Predictions]) -> Iterator[str]:
     """Yield the lines of the file.
 
     Args:
         dataset: The dataset; the shards of the splits must be on this machine.
         predictions: Predictions on one or more splits.
-        errors: Positions of the probable label errors in all splits together; None if the labels were not checked.
     """
     names, position, with_image = dataset.class_names, 0, _confident_mistakes(predictions)
     for each in predictions:
@@ -92,7 +91,6 @@ def lines(dataset: Dataset, predictions: Sequence[Predictions], errors: Collecti
                 "predicted": names[predicted[index]],
                 "probability": round(float(each.probabilities[index, predicted[index]]), 6),
                 "split": each.split,
-                "is_probable_label_error": None if errors is None else position in errors,
             }
             if position in with_image and len(record.image_bytes) <= _MAX_IMAGE_BYTES:
                 content["image"] = data_uri(record.image_bytes)

@@ -29,7 +29,7 @@ def write(
     class_names: list[str],
     image_size: int,
     metadata: dict[str, Any],
-    seen_images: seen.Hashes | None,
+    seen_images: seen.SeenImages | None,
 ) -> None:
     """Write the SavedModel into an empty folder.
 
@@ -39,7 +39,7 @@ def write(
         class_names: K names.
         image_size: S.
         metadata: Stored with the class names and the image size, ready for JSON.
-        seen_images: Stored in a file of its own; None: unknown.
+        seen_images: Stored in files of their own; None: unknown.
     """
     names = tf.constant(class_names)
 

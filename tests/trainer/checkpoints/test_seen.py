@@ -11,6 +11,7 @@ import pytest
 
 from tests.support import tiny_images
 from trainer.checkpoints import seen, starting_weights
+from trainer.checkpoints.seen import SeenImages
 from trainer.checkpoints.starting_weights import StartingWeights
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
@@ -31,7 +32,12 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return dataset.load(str(folder / "dataset"))
 
 
-def weights(images: seen.Hashes | None) -> StartingWeights:
+def known(*numbers: int) -> SeenImages:
+    """Return images with these numbers, and one perceptual hash."""
+    return SeenImages(numbers=np.array(numbers, np.uint64), hashes=np.full((1, 64), numbers[0], np.int8))
+
+
+def weights(images: SeenImages | None) -> StartingWeights:
     return StartingWeights(model="convnet", class_names=("a", "b"), arrays=[np.ones(2, np.float32)], seen_images=images)
 
 
@@ -39,18 +45,25 @@ def test_training_and_validation_images_are_seen_and_test_images_are_not(data: D
     hashes = {split: {record.figures.content_hash for record in data.records(split)} for split in data.shards}
     expected = sorted(int(each[:16], 16) for each in hashes["train"] | hashes["validation"])
     found = seen.of_dataset(data)
-    assert found.tolist() == expected
+    assert found.numbers.tolist() == expected
     assert len(hashes["validation"]) > 1
-    assert not np.isin(seen.of_hashes(hashes["test"]), found).any()
+    assert not found.have_number(seen.numbers(hashes["test"])).any()
 
 
-def test_the_file_has_the_first_bytes_of_each_sha_256_in_order(tmp_path: Path) -> None:
+def test_the_files_have_the_first_bytes_of_each_sha_256_in_order_and_the_perceptual_hashes(tmp_path: Path) -> None:
     digests = [hashlib.sha256(bytes([number])).hexdigest() for number in range(50)]
-    seen.write(tmp_path / "f", seen.of_hashes([*digests, digests[7]]))
+    lines = [{"content_hash": each, "perceptual_hash": each * 2, "width": 8, "height": 9} for each in digests]
+    made = seen.of_lines([*lines, lines[7]])
+    seen.write(tmp_path / "f", made)
     assert (tmp_path / "f").read_bytes() == b"".join(sorted(bytes.fromhex(each)[:8] for each in digests))
+    second = (tmp_path / "f_perceptual").read_bytes()
+    assert sorted(second[at : at + 64] for at in range(0, len(second), 64)) == sorted(
+        bytes.fromhex(each * 2) for each in digests
+    )
     read = seen.read(tmp_path / "f")
     assert read is not None
-    assert np.array_equal(read, seen.of_hashes(digests))
+    assert np.array_equal(read.numbers, made.numbers)
+    assert np.array_equal(read.hashes, made.hashes)
 
 
 def test_a_missing_damaged_or_empty_file_is_unknown(tmp_path: Path) -> None:
@@ -58,7 +71,13 @@ def test_a_missing_damaged_or_empty_file_is_unknown(tmp_path: Path) -> None:
     assert seen.read(tmp_path / "absent") is None
     for number, content in enumerate((b"", b"123", b"\1" * 8 + b"\0" * 8, b"\1" * 16)):
         (tmp_path / str(number)).write_bytes(content)
+        (tmp_path / f"{number}_perceptual").write_bytes(b"")
         assert seen.read(tmp_path / str(number)) is None
+    seen.write(tmp_path / "f", known(5))
+    (tmp_path / "f_perceptual").write_bytes(b"123")
+    assert seen.read(tmp_path / "f") is None
+    (tmp_path / "f_perceptual").unlink()
+    assert seen.read(tmp_path / "f") is None
 
 
 def test_a_dataset_without_hashes_of_its_images_leaves_no_record(data: Dataset, tmp_path: Path) -> None:
@@ -75,7 +94,7 @@ def test_a_dataset_without_hashes_of_its_images_leaves_no_record(data: Dataset, 
 
 def test_a_chain_of_starts_keeps_what_its_first_model_has_seen(data: Dataset, tmp_path: Path) -> None:
     """The first model's images are in the third one's record, and a copy survives the deletion of its source."""
-    first = np.array([1, 2, 3], np.uint64)
+    first = known(1, 2, 3)
     starting_weights.pin(weights(first), str(tmp_path / "copy"))
     second, third = tmp_path / "second", tmp_path / "third"
     digest = weights(first).digest
@@ -84,7 +103,8 @@ def test_a_chain_of_starts_keeps_what_its_first_model_has_seen(data: Dataset, tm
     assert seen.record(str(third), data, warm_start.records_of_seen_images(digest, str(tmp_path / "other"))) == ""
     found = seen.read(third / seen.FILE)
     assert found is not None
-    assert np.isin([*first, *seen.of_dataset(data)], found).all()
+    assert found.have_number(np.concatenate([first.numbers, seen.of_dataset(data).numbers])).all()
+    assert found.look_like(first.hashes).all()
 
 
 def test_a_start_from_weights_without_a_record_leaves_none_not_even_of_an_earlier_attempt(
@@ -96,27 +116,27 @@ def test_a_start_from_weights_without_a_record_leaves_none_not_even_of_an_earlie
 
 
 def test_a_resumed_training_keeps_its_record_when_its_source_is_gone(data: Dataset, tmp_path: Path) -> None:
-    seen.write(tmp_path / seen.FILE, np.array([7], np.uint64))
+    seen.write(tmp_path / seen.FILE, known(7))
     # Any checkpoint.
     starting_weights.pin(weights(None), str(tmp_path))
     assert seen.record(str(tmp_path), data, [str(tmp_path / "absent")]) == ""
     found = seen.read(tmp_path / seen.FILE)
     assert found is not None
-    assert found.tolist() == [7]
+    assert found.numbers.tolist() == [7]
 
 
 def test_weights_that_are_copied_again_get_the_record_that_an_earlier_version_did_not_make(tmp_path: Path) -> None:
     starting_weights.pin(weights(None), str(tmp_path))
     assert starting_weights.read(str(tmp_path), weights(None).digest).seen_images is None
-    starting_weights.pin(weights(np.array([5], np.uint64)), str(tmp_path))
+    starting_weights.pin(weights(known(5)), str(tmp_path))
     found = starting_weights.read(str(tmp_path), weights(None).digest).seen_images
     assert found is not None
-    assert found.tolist() == [5]
+    assert found.numbers.tolist() == [5]
 
 
 def test_a_file_of_weights_brings_the_record_that_is_beside_it(tmp_path: Path) -> None:
     path = str(tmp_path / "model.keras")
     assert warm_start.records_of_seen_images(path, "") == []
-    seen.write(tmp_path / seen.FILE, np.array([5], np.uint64))
+    seen.write(tmp_path / seen.FILE, known(5))
     assert warm_start.records_of_seen_images(path, "") == [str(tmp_path / seen.FILE)]
     assert warm_start.records_of_seen_images("imagenet", "") == []

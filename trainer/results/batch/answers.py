@@ -12,7 +12,7 @@ from trainer.command_line import TrainingError
 from trainer.results.batch.instances import KEY_FIELD
 
 
-@dataclass(frozen=True, kw_only=True, order=True)
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     """Prediction of the model for one image."""
 

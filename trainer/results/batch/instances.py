@@ -28,8 +28,6 @@ class Instances(NamedTuple):
 
     uris: list[str]
     """Addresses of the files, for the service."""
-    shards: list[str]
-    """Names of the files."""
     destination: str
     """Address of a folder for the predictions."""
     num_images: int
@@ -97,7 +95,6 @@ def write(
     print(f"{shards.num_lines:,} images in {len(shards.names)} files, {num_bad:,} images not read")
     return Instances(
         uris=[f"{uri}/{name}" for name in shards.names],
-        shards=shards.names,
         destination=f"{uri}-predictions",
         num_images=shards.num_lines,
         num_bad=num_bad,

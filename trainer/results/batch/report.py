@@ -1,23 +1,17 @@
-"""The page of a batch prediction: counts per class, the least certain images, and what has no prediction."""
+"""The page of a batch prediction: counts per class, and what has no prediction."""
 
-import base64
-import heapq
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from exact_resume.files import storage
 from trainer.command_line import TrainingError, report_errors as report_errors  # a component imports it from here
 from trainer.data.pages import page
 from trainer.files import outputs
 from trainer.results.batch import answers
-from trainer.results.batch.answers import Answer
 from trainer.results.batch.instances import KEY_FIELD
 
-_NUM_SHOWN = 30
-_NUM_BARS = 10
 _MAX_CLASSES = 200
 _MAX_BAD = 50
 
@@ -28,30 +22,12 @@ class _Summary:
 
     num: int = 0
     classes: Counter[str] = field(default_factory=Counter)
-    certainties: Counter[int] = field(default_factory=Counter)
-    """Tenth of the probability of the predicted class -> number of images."""
     total_certainty: float = 0.0
-    least: list[tuple[float, int, Answer]] = field(default_factory=list)
-    """A heap of the least certain answers, the most certain of them first."""
-
-    def add(self, answer: Answer) -> None:
-        self.classes[answer.label] += 1
-        self.certainties[min(int(answer.probability * _NUM_BARS), _NUM_BARS - 1)] += 1
-        self.total_certainty += answer.probability
-        entry = (-answer.probability, self.num, answer)
-        self.num += 1
-        (heapq.heappush if len(self.least) < _NUM_SHOWN else heapq.heappushpop)(self.least, entry)
-
-    @property
-    def least_certain(self) -> list[Answer]:
-        return [answer for _, _, answer in sorted(self.least, key=lambda entry: (-entry[0], entry[1]))]
 
 
 def report(
     *,
     predictions_directory: str,
-    instances_directory: str,
-    shards: Sequence[str],
     bad_images_path: str,
     num_images: int,
     model: str,
@@ -63,8 +39,6 @@ def report(
 
     Args:
         predictions_directory: The folder that the service made.
-        instances_directory: The folder with the instances.
-        shards: Their files.
         bad_images_path: The list of bad images.
         num_images: Number of instances.
         model: The version that predicted, for the page.
@@ -91,7 +65,6 @@ def report(
         subtitle=f"Predicted by {model}",
         blocks=[
             *_overview(summary, num_bad=num_bad, missing=missing, problems=problems),
-            _least_certain(summary.least_certain, instances_directory, shards),
             *_bad(bad, num_bad),
         ],
     )
@@ -103,7 +76,9 @@ def report(
 
 def _lines(directory: str, summary: _Summary) -> Iterator[str]:
     for answer in answers.read(directory):
-        summary.add(answer)
+        summary.num += 1
+        summary.classes[answer.label] += 1
+        summary.total_certainty += answer.probability
         content = {KEY_FIELD: answer.file_name, "label": answer.label, "probability": round(answer.probability, 6)}
         yield json.dumps(content) + "\n"
 
@@ -129,46 +104,6 @@ def _overview(summary: _Summary, *, num_bad: int, missing: int, problems: Sequen
         columns=["predicted class", "images", "share"],
         rows=[[name, count, f"{count / summary.num:.1%}"] for name, count in counts[:_MAX_CLASSES]],
     )
-    yield page.Table(
-        title="Probability of the predicted class",
-        columns=["probability", "images", "share"],
-        rows=[
-            [
-                f"{tenth / _NUM_BARS:.1f} to {(tenth + 1) / _NUM_BARS:.1f}",
-                summary.certainties[tenth],
-                f"{summary.certainties[tenth] / summary.num:.1%}",
-            ]
-            for tenth in range(_NUM_BARS)
-            if summary.certainties[tenth]
-        ],
-    )
-
-
-def _least_certain(least: Sequence[Answer], directory: str, shards: Sequence[str]) -> page.Gallery:
-    images = dict(_images(directory, shards, {each.file_name for each in least}))
-    return page.Gallery(
-        title="Least certain images",
-        note="Sorted by the probability of the predicted class. Look here first for new classes and bad images.",
-        images=[
-            page.Thumbnail(
-                image_bytes=images[each.file_name],
-                caption=f"{each.label} {each.probability:.0%}",
-                detail=each.file_name,
-            )
-            for each in least
-            if each.file_name in images
-        ],
-    )
-
-
-def _images(directory: str, shards: Iterable[str], wanted: set[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield name and bytes of the wanted images; each shard is read line by line."""
-    for shard in shards:
-        with open(storage.join(directory, shard), "rb") as file:
-            for line in file:
-                content = json.loads(line)
-                if content[KEY_FIELD] in wanted:
-                    yield content[KEY_FIELD], base64.b64decode(content["b64"])
 
 
 def _bad(bad: Sequence[dict[str, str]], num_bad: int) -> Iterator[page.Block]:

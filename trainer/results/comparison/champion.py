@@ -1,4 +1,4 @@
-"""The champion: a SavedModel that answers encoded images, of this project or of another origin."""
+"""The champion: an exported model that answers encoded images."""
 
 import contextlib
 import dataclasses
@@ -29,7 +29,7 @@ class Champion:
     """The classes that the champion knows; its answers are among them."""
     image_size: int
     """Height and width of the champion's images in pixels."""
-    seen_images: seen.Hashes | None
+    seen_images: seen.SeenImages | None
     """None: not known."""
     answer: Callable[[Sequence[bytes]], list[str]]
     """Returns the class of each encoded image."""
@@ -43,7 +43,7 @@ def load(folder: str) -> Iterator[Champion]:
         folder: Local or gs://.
 
     Raises:
-        NotComparable: Files are missing or damaged, or it does not take encoded images.
+        NotComparable: Files are missing or damaged, or it is not an exported model.
     """
     if not folder or not storage.exists(storage.join(folder, _GRAPH_FILE)):
         raise NotComparable(f"the champion has no SavedModel in {folder!r}")
@@ -67,8 +67,8 @@ def _metadata(folder: str) -> tuple[frozenset[str], int]:
     path = storage.join(folder, exported.METADATA_FILE)
     if not storage.exists(path):
         raise NotComparable(
-            f"the champion has no {exported.METADATA_FILE} in {folder!r}, which names its classes; write"
-            ' {"class_names": ["CLASS", "CLASS"], "image_size": PIXELS} into it'
+            f"the champion has no {exported.METADATA_FILE} in {folder!r}, which names its classes; export"
+            " the model again"
         )
     try:
         metadata = exported.read(folder)
@@ -88,34 +88,27 @@ def _answer(loaded: Any, class_names: frozenset[str]) -> Callable[[Sequence[byte
     """Return a function that calls the signature that is served, and holds the model."""
     found = loaded.signatures.get(SIGNATURE)
     inputs = found.structured_input_signature[1] if found else {}
-    if set(inputs) != {_INPUT} or inputs[_INPUT].dtype != tf.string:
-        takes = ", ".join(sorted(inputs)) or "nothing"
-        raise NotComparable(f"the champion's {SIGNATURE} does not take {_INPUT} alone, but {takes}")
-    label, scores = _labels(found.structured_outputs)
-    floats = sorted(name for name, spec in found.structured_outputs.items() if spec.dtype.is_floating)
+    if set(inputs) != {_INPUT} or not {"label", "probabilities"} <= set(found.structured_outputs):
+        raise NotComparable(
+            f"the champion's {SIGNATURE} does not map {_INPUT} to label and probabilities, as an exported model does"
+        )
 
     def answer(images: Sequence[bytes]) -> list[str]:
         try:
-            called = loaded.signatures[SIGNATURE](**{_INPUT: tf.constant(images, tf.string)})
-            outputs = {name: np.asarray(value) for name, value in called.items() if name in (label, *floats)}
-            infinite = [name for name in floats if not np.isfinite(outputs[name]).all()]
+            outputs = loaded.signatures[SIGNATURE](**{_INPUT: tf.constant(images, tf.string)})
+            names, is_finite = outputs["label"].numpy(), np.isfinite(outputs["probabilities"]).all()
+            answers = [names[index].decode(errors="replace") for index in range(len(images))]
         except tf.errors.InvalidArgumentError:
             # One of the images is of a kind that it does not decode.
             raise
         except Exception as error:
             raise NotComparable(f"the champion fails: {on_one_line(error, 200)}") from error
-        if infinite:
+        if not is_finite:
             raise NotComparable(
-                f"the champion returns {infinite[0]} that are not finite numbers (NaN or infinite); its weights are"
+                "the champion returns probabilities that are not finite numbers (NaN or infinite); its weights are"
                 " damaged",
                 is_final=True,
             )
-        names = outputs[label]
-        if scores and names.size and names.shape == outputs[scores].shape:
-            names = names[np.arange(len(names)), outputs[scores].argmax(axis=1)]
-        if names.shape != (len(images),):
-            raise NotComparable(f"the champion returns {label} of the shape {names.shape} for {len(images)} images")
-        answers = [name.decode(errors="replace") for name in names.tolist()]
         if unknown := sorted(set(answers) - class_names):
             raise NotComparable(
                 f"the champion answers {quote(unknown[0])}, but its {exported.METADATA_FILE} lists the classes"
@@ -124,19 +117,3 @@ def _answer(loaded: Any, class_names: frozenset[str]) -> Callable[[Sequence[byte
         return answers
 
     return answer
-
-
-def _labels(outputs: dict[str, Any]) -> tuple[str, str]:
-    """Return the output with the class names, and the one with their scores, or "" if each image has one name.
-
-    Raises:
-        NotComparable: The model has no class names.
-    """
-    texts = {name: spec.shape.rank or 1 for name, spec in outputs.items() if spec.dtype == tf.string}
-    scores = [name for name, spec in outputs.items() if spec.dtype.is_floating and spec.shape.rank == 2]
-    for name, rank in texts.items():
-        if rank == 1:
-            return name, ""
-        if rank == 2 and len(scores) == 1:
-            return name, scores[0]
-    raise NotComparable(f"the champion's {SIGNATURE} does not return class names, but {', '.join(sorted(outputs))}")

@@ -22,7 +22,7 @@ from trainer.results.comparison.images import Image, Unseen
 from trainer.results.comparison.not_comparable import NotComparable
 
 _BATCH = 32
-_NO_RECORD = f"its file {seen.FILE} is missing, empty or damaged"
+_NO_RECORD = f"its file {seen.FILE} or {seen.FILE}{seen.SECOND} is missing, empty or damaged"
 _Answer = Callable[[Sequence[bytes]], list[str]]
 Labels = npt.NDArray[Any]
 
@@ -67,6 +67,7 @@ def compare(
     return dataclasses.replace(
         result(*answers, classes=classes, metric=chosen.config.metric),
         num_left_out=found.num_left_out,
+        num_resaved=found.num_resaved,
         has_originals=has_originals,
         unknown=found.num_images(classes.only_challenger),
     )
@@ -76,7 +77,9 @@ def _check_number(found: Unseen, classes: Classes, min_compared_images: int) -> 
     """Print the number of images; refuse too few, or images of one class, because a constant answer gets them right."""
     kept, unknown = found.num_images(classes.common), found.num_images(classes.only_challenger)
     num_kept = sum(kept.values())
-    print(f"{num_kept:,} test images to compare; {found.num_left_out:,} left out because a model has seen them")
+    resaved = f", {found.num_resaved:,} of them saved again" if found.num_resaved else ""
+    left_out = f"{found.num_left_out:,} left out because a model has seen them{resaved}"
+    print(f"{num_kept:,} test images to compare; {left_out}")
     if unknown:
         print(
             f"{sum(unknown.values()):,} more left out: the champion does not know the classes"
@@ -88,7 +91,7 @@ def _check_number(found: Unseen, classes: Classes, min_compared_images: int) -> 
     if num_kept < min_compared_images:
         raise NotComparable(
             f"only {num_kept:,} test images{of_common} were seen by neither model, fewer than min_compared_images"
-            f" {min_compared_images:,}",
+            f" {min_compared_images:,} ({left_out})",
             is_final=True,
         )
     if len(kept) < class_names.FEWEST_COMMON:

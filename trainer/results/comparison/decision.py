@@ -4,13 +4,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from trainer.models.metrics import ACCURACY
 from trainer.results.significance import SIGNIFICANCE
 
 _POWER = 0.8
-"""Probability with which `Table.smallest_difference` is found."""
-_FEWEST_DISCORDANT = 6
-"""With fewer images that only one model classifies correctly, even unanimous ones are not significant."""
+"""Probability with which `ContingencyTable.smallest_difference` is found."""
+_NEGLIGIBLE = 1e-9
+"""Numbers of images that are less probable, all together, are left out."""
 _ROUNDING = 1e-12
 
 
@@ -79,15 +81,35 @@ class ContingencyTable:
         )
 
     @property
-    def smallest_difference(self) -> float:
-        """Difference of accuracy that is found (p < 0.05) with a probability of 80%, where models differ as often."""
-        from scipy import stats
+    def smallest_difference(self) -> float | None:
+        """Difference of accuracy that is found (p < 0.05) with a probability of 80%; None if there is none.
 
-        num_discordant = max(self.only_champion + self.only_challenger, _FEWEST_DISCORDANT)
-        # The fewest images of one model that are significant, and the share with which they are reached.
-        fewest = int(stats.binom.isf(SIGNIFICANCE / 2, num_discordant, 0.5)) + 1
-        share = float(stats.beta.ppf(_POWER, fewest, num_discordant - fewest + 1))
-        return num_discordant * (2 * share - 1) / self.num_images
+        The models differ on as large a share of images as these. The number of such images varies from test split to
+        test split, so the probability is the mean over all numbers, not that for the number that was found.
+        """
+        from scipy import optimize
+
+        num_discordant = self.only_champion + self.only_challenger
+        if _power(self.num_images, num_discordant, 1.0) < _POWER:
+            return None
+        share = optimize.brentq(lambda each: _power(self.num_images, num_discordant, each) - _POWER, 0.5, 1.0)
+        return float(num_discordant * (2 * share - 1) / self.num_images)
+
+
+def _power(num_images: int, num_discordant: int, share: float) -> float:
+    """Return the probability that McNemar's exact test finds that one model is better.
+
+    Args:
+        num_images: All images.
+        num_discordant: Number of images, on average, that only one of the models classifies correctly.
+        share: Share of these that the better model classifies correctly, 0.5 to 1.
+    """
+    from scipy import stats
+
+    number = stats.binom(num_images, num_discordant / num_images)
+    counts = np.arange(number.ppf(_NEGLIGIBLE), number.isf(_NEGLIGIBLE) + 1)
+    fewest = stats.binom.isf(SIGNIFICANCE / 2, counts, 0.5) + 1
+    return float((number.pmf(counts) * stats.binom.sf(fewest - 1, counts, share)).sum())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +132,8 @@ class Comparison:
     classes: list[ClassResult]
     num_left_out: int = 0
     """Test images that one of them has seen."""
+    num_resaved: int = 0
+    """Those of them of which it has seen other bytes that look the same."""
     has_originals: bool = False
     """Whether both saw the originals, because their image sizes differ."""
     num_unanswered: tuple[int, int]

@@ -5,8 +5,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-import numpy as np
-
 from exact_resume.files import storage
 from exact_resume.files.overlap import in_order
 from localvertex_base.userinput.errors import UserError
@@ -32,6 +30,8 @@ class Unseen:
     """Name in the source -> SHA-256 of the original."""
     num_left_out: int
     """Test images that a model has seen."""
+    num_resaved: int = 0
+    """Those of them of which it has seen other bytes that look the same."""
     class_names: dict[str, str] = dataclasses.field(default_factory=dict)
     """Name in the source -> class."""
 
@@ -46,16 +46,27 @@ class Unseen:
         return {name: found[name] for name in class_names if found[name]}
 
 
-def unseen(data: Dataset, *known: seen.Hashes) -> Unseen:
-    """Return the test images without those that a model has seen in its training or validation."""
-    lines = (line for line in image_list.read(data.directory) if line["split"] == "test" and "content_hash" in line)
+def unseen(data: Dataset, *known: seen.SeenImages) -> Unseen:
+    """Return the test images without those that a model has seen in its training or validation.
+
+    An image counts as seen if its bytes are equal, or if its perceptual hash is at distance 0: it was saved again.
+    """
     shared = {name: name for name in data.class_names}
-    test, classes = {}, {}
-    for line in lines:
-        test[line["name"]], classes[line["name"]] = line["content_hash"], shared[line["label"]]
-    is_seen = np.isin(seen.numbers(test.values()), np.concatenate(known))
+    test, classes, hashes = {}, {}, []
+    for line in image_list.read(data.directory):
+        if line["split"] == "test" and "content_hash" in line:
+            test[line["name"]], classes[line["name"]] = line["content_hash"], shared[line["label"]]
+            hashes.append(seen.hash_of(line))
+    images = seen.union(*known)
+    has_seen_bytes = images.have_number(seen.numbers(test.values()))
+    is_seen = has_seen_bytes | images.look_like(seen.hashes_of(hashes))
     kept = {name: digest for (name, digest), left_out in zip(test.items(), is_seen, strict=True) if not left_out}
-    return Unseen(content_hashes=kept, num_left_out=int(is_seen.sum()), class_names=classes)
+    return Unseen(
+        content_hashes=kept,
+        num_left_out=int(is_seen.sum()),
+        num_resaved=int((is_seen & ~has_seen_bytes).sum()),
+        class_names=classes,
+    )
 
 
 def prepared_images(data: Dataset, wanted: Unseen) -> Iterator[Image]:

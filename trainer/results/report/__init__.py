@@ -1,1 +1,1 @@
-"""The HTML pages of the steps on a dataset, a model, a comparison and label errors."""
+"""The HTML pages of the steps on a dataset, a model and a comparison."""

@@ -34,7 +34,7 @@ def render(*, champion: str, is_promoted: bool, reason: str, comparison: Compari
 def metrics(comparison: Comparison) -> dict[str, float]:
     """Return all figures by name."""
     table, scores = comparison.table, comparison.scores
-    name = scores.metric.replace("-", "_")
+    name, smallest = scores.metric.replace("-", "_"), table.smallest_difference
     return {
         f"challenger_{name}": scores.challenger,
         f"champion_{name}": scores.champion,
@@ -42,9 +42,10 @@ def metrics(comparison: Comparison) -> dict[str, float]:
         "champion_accuracy": table.champion_accuracy,
         "difference": scores.difference,
         "p_value": scores.p_value,
-        "smallest_difference": table.smallest_difference,
+        **({} if smallest is None else {"smallest_difference": smallest}),
         "num_images": table.num_images,
         "num_left_out": comparison.num_left_out,
+        "num_resaved": comparison.num_resaved,
         "num_unknown_to_champion": comparison.num_unknown,
         "num_both_correct": table.both,
         "num_only_champion_correct": table.only_champion,
@@ -65,7 +66,8 @@ def _figures(comparison: Comparison) -> page.Block:
             ("difference", f"{scores.difference:+.2%}"),
             (f"p-value ({test})", f"{scores.p_value:.2g}"),
             ("images compared", f"{comparison.table.num_images:,}"),
-            ("left out, seen before", f"{comparison.num_left_out:,}"),
+            ("left out, same bytes seen before", f"{comparison.num_left_out - comparison.num_resaved:,}"),
+            ("left out, seen before and saved again", f"{comparison.num_resaved:,}"),
             *unknown,
         ]
     )
@@ -89,13 +91,18 @@ def _table(comparison: Comparison) -> page.Block:
 
 
 def _power(comparison: Comparison) -> page.Block:
-    table = comparison.table
+    table, smallest = comparison.table, comparison.table.smallest_difference
     title = "Smallest difference that this number of images can show"
-    if table.smallest_difference > 1:
-        return page.Text(title=title, text="With so few images, no difference of accuracy is found with p < 0.05.")
+    if smallest is None:
+        num_discordant = table.only_champion + table.only_challenger
+        return page.Text(
+            title=title,
+            text=f"Too few to tell: only one of the models classifies {num_discordant:,} of {table.num_images:,} images"
+            " correctly. No difference of accuracy is found with p < 0.05 in four of five such comparisons.",
+        )
     return page.Text(
         title=title,
-        text=f"With {table.num_images:,} images, a difference of {table.smallest_difference:.2%} is found with p < 0.05"
+        text=f"With {table.num_images:,} images, a difference of {smallest:.2%} is found with p < 0.05"
         " in four of five comparisons (exact McNemar test, for models that differ as often as these). A smaller one"
         " usually remains undetected.",
     )

@@ -25,7 +25,6 @@ def render(
     dataset: Dataset,
     predictions: Predictions,
     *,
-    label_errors: page.Block,
     trained: TrainedModel,
     checkpoint_directory: str,
 ) -> str:
@@ -35,7 +34,6 @@ def render(
         evaluation: Of the test split.
         dataset: The dataset; the shards of its test split must be on this machine.
         predictions: On the test split.
-        label_errors: The section on probable label errors.
         trained: The model that was evaluated.
         checkpoint_directory: The folder that contains the run's event log.
     """
@@ -61,7 +59,6 @@ def render(
         *_curves(history, trained.config.metric),
         *_confusion(evaluation),
         _mistakes(evaluation, dataset, predictions),
-        label_errors,
         page.Table(
             title="Classes",
             columns=["class", "precision", "recall", "test images"],

@@ -30,7 +30,7 @@ from vertex_testing.shared import make_once
 pytestmark = pytest.mark.slow
 FLAGS = ["--epochs=6", "--global-batch-size=32", "--augment=none", "--xla=off", "--learning-rate=0.01"]
 NUM_IMAGES = 400
-OTHERS = np.array([1, 2, 3], np.uint64)
+OTHERS = seen.SeenImages(numbers=np.array([1, 2, 3], np.uint64), hashes=np.empty((0, 64), np.int8))
 """What a model has seen that was trained on other images."""
 
 
@@ -115,7 +115,7 @@ def setting(tmp_path_factory: pytest.TempPathFactory) -> Setting:
 
 @pytest.fixture
 def foreign(tmp_path: Path) -> Callable[..., Path]:
-    """Write a SavedModel of another origin with given outputs; it has seen none of the images."""
+    """Write a SavedModel with given outputs, as an export has them; it has seen none of the images."""
 
     def write(
         outputs: Callable[[tf.Tensor], dict[str, tf.Tensor]],
@@ -137,11 +137,11 @@ def foreign(tmp_path: Path) -> Callable[..., Path]:
 
 
 def always(*names: str) -> Callable[[tf.Tensor], dict[str, tf.Tensor]]:
-    """Return outputs that answer the first class for every image, with scores of all."""
+    """Return outputs that answer the first class for every image."""
     scores = [1.0] + [0.0] * (len(names) - 1)
     return lambda encoded: {
-        "displayNames": tf.tile([list(names)], [tf.size(encoded), 1]),
-        "confidences": tf.tile([scores], [tf.size(encoded), 1]),
+        "label": tf.fill([tf.size(encoded)], names[0]),
+        "probabilities": tf.tile([scores], [tf.size(encoded), 1]),
     }
 
 
@@ -200,19 +200,6 @@ def test_what_an_ancestor_of_the_challenger_has_seen_is_left_out(setting: Settin
     assert found.table.num_images == child.num_examples["test"] - len(leaked)
     with pytest.raises(NotComparable, match=f"only {found.table.num_images} test images were seen by neither model"):
         setting.compare("child", innocent, min_compared_images=found.table.num_images + 1)
-
-
-def test_a_champion_of_another_origin_is_asked_by_the_names_of_its_classes(
-    setting: Setting, foreign: Callable[..., Path]
-) -> None:
-    """It returns all class names with their scores, in another order than that of the dataset."""
-    found = setting.compare("coarse", foreign(always("rows", "columns")))
-    assert found.has_originals
-    assert {each.class_name: each.champion for each in found.classes} == {
-        "columns": 0,
-        "rows": next(each.num_images for each in found.classes if each.class_name == "rows"),
-    }
-    assert (found.num_unknown, found.missing) == (0, ())
 
 
 @pytest.mark.parametrize(
@@ -276,8 +263,8 @@ def test_images_of_a_new_class_are_left_out_and_counted(
 @pytest.mark.parametrize(
     ("outputs", "message"),
     [
-        (lambda encoded: {"label": tf.fill([tf.size(encoded)], "")}, "the champion answers '', but"),
-        (lambda encoded: {"label": tf.fill([tf.size(encoded)], "Rows")}, "the champion answers 'Rows', but"),
+        (always(""), "the champion answers '', but"),
+        (always("Rows"), "the champion answers 'Rows', but"),
         (
             lambda encoded: {
                 "label": tf.fill([tf.size(encoded)], "rows"),
@@ -285,21 +272,8 @@ def test_images_of_a_new_class_are_left_out_and_counted(
             },
             "probabilities that are not finite",
         ),
-        (
-            lambda encoded: {
-                "label": tf.tile([["rows", "columns"]], [tf.size(encoded), 1]),
-                "scores": tf.fill([tf.size(encoded), 2], np.inf),
-            },
-            "scores that are not finite",
-        ),
-        # More scores than names.
-        (
-            lambda encoded: {
-                "label": tf.tile([["rows", "columns"]], [tf.size(encoded), 1]),
-                "scores": tf.tile([[0.0, 0.0, 1.0]], [tf.size(encoded), 1]),
-            },
-            "label of the shape",
-        ),
+        # One name for all images.
+        (lambda encoded: always("rows")(encoded) | {"label": tf.constant(["rows"])}, "the champion fails: "),
     ],
 )
 def test_a_champion_with_unusable_answers_is_not_compared(
@@ -334,7 +308,7 @@ def test_an_image_that_a_model_cannot_decode_is_its_error_and_does_not_end_the_c
         with tf.control_dependencies(
             [tf.debugging.Assert(tf.reduce_all(tf.strings.length(encoded) < threshold), [threshold])]
         ):
-            return {"label": tf.fill([tf.size(encoded)], "rows")}
+            return always("rows", "columns")(encoded)
 
     found = setting.compare("coarse", foreign(outputs))
     assert 0 < found.num_unanswered[0] < found.table.num_images
@@ -375,11 +349,11 @@ def test_a_champion_that_cannot_be_evaluated_has_a_reason(
 @pytest.mark.parametrize(
     ("name", "outputs", "message"),
     [
-        ("pixels", lambda encoded: {"label": encoded}, "does not take image_bytes alone, but pixels"),
+        ("pixels", always("rows"), "does not map image_bytes to label and probabilities"),
         (
             "image_bytes",
             lambda encoded: {"scores": tf.zeros([tf.size(encoded), 2])},
-            "does not return class names, but scores",
+            "does not map image_bytes to label and probabilities",
         ),
     ],
 )

@@ -2,7 +2,9 @@
 
 from math import comb
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from trainer.results.comparison.decision import ClassResult, Comparison, ContingencyTable, decide
 from trainer.results.report import comparison as report
@@ -54,17 +56,35 @@ def test_the_decision_and_its_reason(
     assert reason in decided[1]
 
 
-@pytest.mark.parametrize(("lost", "gained"), [(0, 0), (3, 4), (10, 30)])
-def test_the_smallest_difference_is_found_in_four_of_five_comparisons(lost: int, gained: int) -> None:
-    found = table(160, lost, gained, 20)
-    num_discordant = max(lost + gained, 6)
-    share = (found.smallest_difference * found.num_images / num_discordant + 1) / 2
-    fewest = next(k for k in range(num_discordant + 1) if 2 * tail(k, num_discordant) < 0.05)
-    assert tail(fewest, num_discordant, share) == pytest.approx(0.8)
+def simulated_power(num_images: int, num_discordant: int, difference: float) -> float:
+    """Return how often the exact test finds a difference, in new test splits of models that differ as often."""
+    rate, rng = num_discordant / num_images, np.random.default_rng(0)
+    shares = [(rate + difference) / 2, (rate - difference) / 2, 1 - rate]
+    won, lost, _ = rng.multinomial(num_images, shares, size=20_000).T
+    return float(np.mean((won > lost) & (2 * stats.binom.sf(won - 1, won + lost, 0.5) < 0.05)))
+
+
+@pytest.mark.parametrize(
+    ("num_images", "lost", "gained"), [(180, 4, 5), (180, 3, 8), (200, 10, 30), (2000, 60, 50), (50_000, 900, 800)]
+)
+def test_the_smallest_difference_is_found_in_four_of_five_comparisons(num_images: int, lost: int, gained: int) -> None:
+    """The number of images on which the models differ varies, too."""
+    smallest = table(num_images - lost - gained, lost, gained).smallest_difference
+    assert smallest is not None
+    assert simulated_power(num_images, lost + gained, smallest) == pytest.approx(0.8, abs=0.02)
+
+
+@pytest.mark.parametrize(("num_images", "lost", "gained"), [(100, 0, 0), (180, 0, 6), (180, 4, 3), (10_000, 3, 3)])
+def test_too_few_images_on_which_models_differ_show_no_difference(num_images: int, lost: int, gained: int) -> None:
+    assert table(num_images - lost - gained, lost, gained).smallest_difference is None
+    assert simulated_power(num_images, lost + gained, (lost + gained) / num_images) < 0.8
 
 
 def test_more_images_show_smaller_differences() -> None:
-    assert table(1800, 50, 50, 100).smallest_difference < table(180, 5, 5, 10).smallest_difference
+    many, few = table(1800, 50, 50, 100).smallest_difference, table(180, 5, 5, 10).smallest_difference
+    assert many is not None
+    assert few is not None
+    assert many < few
 
 
 def test_the_page_has_the_table_the_unknown_classes_and_what_the_number_of_images_shows() -> None:
@@ -77,6 +97,7 @@ def test_the_page_has_the_table_the_unknown_classes_and_what_the_number_of_image
         scores=table(80, 8, 25, 7).scores,
         classes=classes,
         num_left_out=3,
+        num_resaved=2,
         has_originals=True,
         num_unanswered=(2, 0),
         unknown={"<fox>": 17, "hen": 3},
@@ -90,6 +111,7 @@ def test_the_page_has_the_table_the_unknown_classes_and_what_the_number_of_image
         "models/7@2",
         "new model ↓ champion → correct wrong correct 80 25 wrong 8 7",
         "accuracy metric",
+        "1 left out, same bytes seen before 2 left out, seen before and saved again",
         "20 left out, class new to the champion",
         "20 images were left out, because the champion does not know their classes: '<fox>', 'hen'.",
         "The new model does not know these classes of the champion: 'cow'.",
@@ -103,6 +125,7 @@ def test_the_page_has_the_table_the_unknown_classes_and_what_the_number_of_image
     assert "<cat>" not in html
     assert "<fox>" not in html
     assert report.metrics(found)["num_unknown_to_champion"] == 20
+    assert (report.metrics(found)["num_left_out"], report.metrics(found)["num_resaved"]) == (3, 2)
 
 
 def test_a_few_images_show_nothing() -> None:
@@ -110,7 +133,8 @@ def test_a_few_images_show_nothing() -> None:
     few = table(2, 0, 0, 0)
     found = Comparison(table=few, scores=few.scores, classes=[], num_unanswered=(0, 0))
     shown = visible(report.render(champion="models/7@2", is_promoted=True, reason="as good", comparison=found))
-    assert "no difference of accuracy is found" in shown
+    assert "Too few to tell: only one of the models classifies 0 of 2 images correctly." in shown
+    assert "smallest_difference" not in report.metrics(found)
     assert "a difference of" not in shown
 
 

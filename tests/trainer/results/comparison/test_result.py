@@ -1,5 +1,6 @@
 """From the answers of two models to the decision: in each metric, and on the images of the common classes only."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,11 @@ import numpy.typing as npt
 import pytest
 
 from trainer.models.metrics import METRICS
+from trainer.results.comparison import comparison
 from trainer.results.comparison.class_names import Classes, match
 from trainer.results.comparison.comparison import result
 from trainer.results.comparison.decision import Comparison, decide
+from trainer.results.comparison.images import Unseen
 from trainer.results.comparison.not_comparable import NotComparable
 from trainer.results.report import comparison as report
 from vertex_testing.html import Page
@@ -183,3 +186,16 @@ def test_a_million_images_of_a_thousand_classes_are_compared() -> None:
     found = result(labels, champion, challenger, classes=match(names, names))
     assert found.table.num_images == 1_000_000
     assert len(found.classes) == 1000
+
+
+def test_too_few_images_are_not_compared_and_the_message_has_both_counts() -> None:
+    found = Unseen(
+        content_hashes={"a": "1", "b": "2"}, class_names={"a": "cat", "b": "dog"}, num_left_out=30, num_resaved=25
+    )
+    classes = Classes(common=("cat", "dog"), only_champion=(), only_challenger=())
+    expected = (
+        "only 2 test images were seen by neither model, fewer than min_compared_images 3"
+        " (30 left out because a model has seen them, 25 of them saved again)"
+    )
+    with pytest.raises(NotComparable, match=re.escape(expected)):
+        comparison._check_number(found, classes, 3)

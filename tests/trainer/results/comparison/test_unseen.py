@@ -1,20 +1,31 @@
 """The images of a comparison: never one that a model has seen, and never another one than the original."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
+from sklearn.datasets import load_sample_images
 
 from tests.support import tiny_images
 from trainer.checkpoints import seen
+from trainer.checkpoints.seen import SeenImages
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
+from trainer.data.preparing import image_list
 from trainer.prepare import prepare
 from trainer.results.comparison import images
 from trainer.results.comparison.images import Unseen
 from trainer.results.comparison.not_comparable import NotComparable
 
-NOTHING = seen.of_hashes([])
+NOTHING = seen.of_lines([])
+
+
+def bytes_of(content_hashes: Iterable[str]) -> SeenImages:
+    """Return images of which only the bytes are known."""
+    return SeenImages(numbers=np.unique(seen.numbers(content_hashes)), hashes=NOTHING.hashes)
 
 
 def prepared(source: Path, name: str, max_examples: int = 0) -> Dataset:
@@ -43,7 +54,7 @@ def data(source: Path) -> Dataset:
 def test_an_image_that_either_model_has_seen_is_left_out(data: Dataset) -> None:
     records = list(data.records("test"))
     first, second, *others = [record.figures.content_hash for record in records]
-    found = images.unseen(data, seen.of_hashes([first]), seen.of_hashes([second, first]))
+    found = images.unseen(data, bytes_of([first]), bytes_of([second, first]))
     assert sorted(found.content_hashes.values()) == sorted(others)
     assert found.num_left_out == 2
     shown = list(images.prepared_images(data, found))
@@ -66,7 +77,43 @@ def test_test_images_that_another_model_has_trained_on_are_left_out(data: Datase
     found = images.unseen(data, own, champion)
     assert 0 < found.num_left_out < data.num_examples["test"]
     assert len(found.content_hashes) == data.num_examples["test"] - found.num_left_out
-    assert not (set(seen.of_hashes(found.content_hashes.values()).tolist()) & {*own.tolist(), *champion.tolist()})
+    assert not seen.union(own, champion).have_number(seen.numbers(found.content_hashes.values())).any()
+
+
+def photos(folder: Path, numbers: Iterable[int], kind: str, **options: int) -> Path:
+    """Write parts of two photographs into two classes."""
+    for number in numbers:
+        path = folder / f"{number % 2}" / f"{number:03}.{kind.lower()}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        random = np.random.default_rng(number)
+        left, top, size = random.integers(0, 400), random.integers(0, 200), random.integers(100, 220)
+        whole = Image.fromarray(load_sample_images().images[number % 2])
+        whole.crop((left, top, left + size, top + size)).save(path, kind, **options)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "fraction"), [("PNG", {"compress_level": 1}, 1.0), ("JPEG", {"quality": 90}, 0.85)]
+)
+def test_images_that_were_saved_again_are_seen_and_counted(
+    tmp_path: Path, kind: str, options: dict[str, int], fraction: float
+) -> None:
+    data = prepared(photos(tmp_path / "images", range(200), "PNG"), "dataset")
+    again = prepared(photos(tmp_path / "again", range(200), kind, **options), "champion")
+    others = prepared(photos(tmp_path / "others", range(200, 400), kind, **options), "different")
+    champion, different = (seen.of_lines(image_list.read(each.directory)) for each in (again, others))
+    records = list(data.records("test"))
+    assert len(records) > 10
+    assert images.unseen(data, NOTHING, different).num_left_out == 0
+    found = images.unseen(data, bytes_of([records[0].figures.content_hash]), champion)
+    assert found.num_resaved >= fraction * (len(records) - 1)
+    assert found.num_left_out == found.num_resaved + 1 == len(records) - len(found.content_hashes)
+
+
+def test_images_of_few_pixels_are_compared_by_their_bytes_only(data: Dataset) -> None:
+    """All images of 2x2 pixels look alike."""
+    found = images.unseen(data, seen.of_dataset(data))
+    assert (found.num_left_out, found.num_resaved) == (0, 0)
 
 
 def test_the_originals_come_from_the_source(data: Dataset, source: Path) -> None:

@@ -1,1 +1,0 @@
-"""Probable label errors among training images: folds, and a training for each."""
