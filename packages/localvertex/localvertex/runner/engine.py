@@ -19,7 +19,7 @@ from localvertex.containers.choice import Choice
 from localvertex.errors import Refused
 from localvertex.processes.sinks import MASK
 from localvertex.runner import input_artifacts
-from localvertex.runner.checks import addresses, container_images, jobs, pinned_versions
+from localvertex.runner.checks import addresses, container_images, jobs
 from localvertex.runner.checks.refusals import refusals
 from localvertex.runner.checks.signatures import has_nul
 from localvertex.runner.display import Display
@@ -116,7 +116,6 @@ def prepare(
         options=options,
         display=display or Display(),
         write_page=write_page,
-        pins=_pins(file, work_dir),
     )
 
 
@@ -166,7 +165,6 @@ def prepare_resume(
             options=options,
             display=display or Display(),
             write_page=write_page,
-            pins=_pins(file, run_dir.parent),
             earlier=content,
             hold=hold,
         )
@@ -187,11 +185,6 @@ def open_file(path: Path, options: Options) -> PipelineFile:
         containers=options.container_choice,
         has_other_images=options.has_other_images,
     )
-
-
-def _pins(file: PipelineFile, work_dir: Path) -> dict[str, str]:
-    """Return the versions that are installed in place of pinned ones."""
-    return pinned_versions.replacements(file.pipeline, file.pipeline.reachable, work_dir / record.PRIVATE)
 
 
 def _check_values(

@@ -6,7 +6,7 @@ from typing import Any
 
 from localvertex.containers.choice import Choice
 from localvertex.executors import find_executor
-from localvertex.runner.checks import cloud_launchers, container_commands, serving_containers, signatures
+from localvertex.runner.checks import cloud_launchers, container_commands, signatures
 from localvertex.values import arguments, conditions
 from localvertex.values.placeholders import unknown_placeholders
 from localvertex_base.compiled import platforms
@@ -31,7 +31,6 @@ def refusals(pipeline: Pipeline, *, allow_cloud_launchers: bool = False, contain
             reasons += _step_refusals(component, pipeline)
     containers = containers or Choice()
     reasons += container_commands.refusals(pipeline, pipeline.reachable, containers)
-    reasons += serving_containers.refusals(pipeline, pipeline.reachable, containers)
     reasons += cloud_launchers.refusals(pipeline, pipeline.reachable, is_allowed=allow_cloud_launchers)
     return list(dict.fromkeys(reasons))
 
