@@ -6,7 +6,7 @@ from typing import Any
 
 from localvertex.containers.choice import Choice
 from localvertex.executors import find_executor
-from localvertex.runner.checks import cloud_launchers, container_commands, signatures
+from localvertex.runner.checks import cloud_launchers, container_commands, serving_containers, signatures
 from localvertex.values import arguments, conditions
 from localvertex.values.placeholders import unknown_placeholders
 from localvertex_base.compiled import platforms
@@ -22,7 +22,7 @@ _MAX_DEPTH = 50
 
 def refusals(pipeline: Pipeline, *, allow_cloud_launchers: bool = False, containers: Choice | None = None) -> list[str]:
     """Return what cannot run here, one line each; an empty list if the pipeline can run."""
-    reasons = [*signatures.of_pipeline(pipeline), *pipeline.unsupported, *platforms.refusals(pipeline.platforms)]
+    reasons = [*pipeline.unsupported, *platforms.refusals(pipeline.platforms)]
     reasons += [*_reference_refusals(pipeline), *circles(pipeline)]
     for component in pipeline.reachable:
         if component.dag is not None:
@@ -31,6 +31,7 @@ def refusals(pipeline: Pipeline, *, allow_cloud_launchers: bool = False, contain
             reasons += _step_refusals(component, pipeline)
     containers = containers or Choice()
     reasons += container_commands.refusals(pipeline, pipeline.reachable, containers)
+    reasons += serving_containers.refusals(pipeline, pipeline.reachable, containers)
     reasons += cloud_launchers.refusals(pipeline, pipeline.reachable, is_allowed=allow_cloud_launchers)
     return list(dict.fromkeys(reasons))
 
