@@ -2,6 +2,9 @@
 
 import re
 import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
@@ -23,6 +26,18 @@ _INSTALLS = re.compile(r"python3? -m pip install|pip3? install")
 
 _OWN_ENVIRONMENT = re.compile(r"^tmp=.*\npython3 -m venv .*\n\. .*/bin/activate\"?\n", re.MULTILINE)
 """Added by `@dsl.component(use_venv=True)` (kfp 2.17, component_factory.py); here each step has its own environment."""
+
+_EARLIER_KFP_1_8 = re.compile(r"\bkfp==1\.8\.(?:\d|1\d|2[01])(?![\w.])")
+
+_KFP_1_8 = "kfp==1.8.22"
+
+_KFP_NAME = re.compile(r"\bdsl\.[A-Z]\w+|\.set_path\b")
+"""Classes of kfp, and the method that its artifacts got last, in the source of a component."""
+
+_KFP_1_8_WARNING = (
+    f"steps that pin an earlier kfp 1.8 install {_KFP_1_8}, the last release of 1.8: 1.8.13, for example, needs a "
+    "PyYAML that cannot be built any more"
+)
 
 _WARNING = (
     f"steps run in this Python ({sys.version_info.major}.{sys.version_info.minor}), not in their container images; "
@@ -48,6 +63,11 @@ class PythonStepExecutor:
             reasons.append(f"{executor.path}.lifecycle: life-cycle hooks do not run locally")
         if not (bin_folder() / "python3").exists():
             reasons.append(f"{executor.path}: steps call python3, which does not exist next to {sys.executable}")
+        if isinstance(executor, Container) and (missing := _missing_names(executor.command)):
+            reasons.append(
+                f"{executor.path}: the step uses {', '.join(missing)}, which kfp {version('kfp')} does not have; "
+                "install a newer kfp, or let the step install its own"
+            )
         return reasons
 
     def execute(self, attempt: Attempt) -> None:
@@ -56,6 +76,9 @@ class PythonStepExecutor:
         command = [*attempt.container.command, *attempt.arguments()]
         if any(_MODULE_1_8 in part for part in command):
             executor_files.add_typed_values(attempt.executor_input)
+        if any(map(_EARLIER_KFP_1_8.search, command[:3])):
+            attempt.context.warnings.add(_KFP_1_8_WARNING)
+            command[:3] = [_EARLIER_KFP_1_8.sub(_KFP_1_8, part) for part in command[:3]]
         base, command = _own_environment(command, attempt)
         resolved = attempt.context.buckets.mount([attempt.resolve(part) for part in command])
         code = attempt.run(resolved, attempt.add_own(attempt.environment(bin_folder()), base))
@@ -87,6 +110,19 @@ def _own_environment(command: list[str], attempt: Attempt) -> tuple[Path | None,
         log=attempt.log,
     )
     return environment, command[3:] if can_split else command
+
+
+def _missing_names(command: Sequence[str]) -> list[str]:
+    """Return the names of kfp that a step uses and that the installed kfp, with which it runs, does not have."""
+    kfp = find_spec("kfp")
+    installs_kfp = any(_INSTALLS.search(part) and "kfp" in part for part in command[:3])
+    if kfp is None or kfp.origin is None or installs_kfp:
+        return []
+    dsl = Path(kfp.origin).parent / "dsl"
+    # Its text, because importing it takes as long as the start of a run.
+    known = "".join((dsl / name).read_text() for name in ("__init__.py", "types/artifact_types.py"))
+    used = sorted({match[0] for match in _KFP_NAME.finditer(command[-1])})
+    return [each for each in used if not re.search(rf"\b{each.rpartition('.')[2]}\b", known)]
 
 
 def bin_folder() -> Path:
