@@ -21,6 +21,7 @@ from typing import IO
 from localvertex.errors import TaskFailed
 from localvertex.processes import logs
 from localvertex.processes.processes import Processes
+from localvertex_base.userinput.step_endpoint import MARKER
 
 _COMPLETE = "complete.json"
 
@@ -119,7 +120,8 @@ def add_own(env: dict[str, str], temporary: Path, base: Path | None = None) -> d
     env = activated(activated(env, base) if base else env, folder)
     # Programs of the user's environment, and environments that the step makes, find its packages, too.
     packages = filter(None, [str(_packages(folder)), env.get("PYTHONPATH")])
-    return env | {"PATH": f"{programs}{os.pathsep}{env['PATH']}", "PYTHONPATH": os.pathsep.join(packages)}
+    path = f"{programs}{os.pathsep}{env['PATH']}"
+    return env | {MARKER: "1", "PATH": path, "PYTHONPATH": os.pathsep.join(packages)}
 
 
 def _wait_for(lock: IO[str], processes: Processes) -> None:

@@ -154,8 +154,9 @@ def install_and_use(wheel: str) -> str:
 @dsl.component(**STEP)
 def look() -> str:
     import importlib.util
+    import os
 
-    return str(importlib.util.find_spec("tinypkg"))
+    return f"{importlib.util.find_spec('tinypkg')} {'LOCALVERTEX_STEP' in os.environ}"
 
 
 @dsl.pipeline(name="components")
@@ -169,7 +170,7 @@ def test_pip_in_a_component_and_the_next_component_without(
     record = execute(components, {"wheel": wheel})
     assert record["state"] == "SUCCEEDED", logs(record, work_dir)
     assert task(record, "install-and-use")["outputs"]["parameters"]["Output"] == "1.0 tiny 1.0 0"
-    assert task(record, "look")["outputs"]["parameters"]["Output"] == "None"
+    assert task(record, "look")["outputs"]["parameters"]["Output"] == "None True"
 
 
 def test_a_step_with_variables_and_packages_keeps_both(execute: Execute, task: FindTask, wheel: str) -> None:
