@@ -68,8 +68,6 @@ def _add_clean(clean: argparse.ArgumentParser) -> None:
     """Add the options of `clean`."""
     clean.add_argument("runs", metavar="RUN", nargs="*", help="runs to remove (default: all finished runs)")
     clean.add_argument("--cache", action="store_true", help="also remove the step cache and the environments")
-    prepared = "also remove prepared images; later runs read all images again"
-    clean.add_argument("--prepared", action="store_true", help=prepared)
     clean.add_argument("--dry-run", action="store_true", help="print what would be removed, and remove nothing")
     clean.add_argument("--yes", "-y", action="store_true", help="remove without asking")
 

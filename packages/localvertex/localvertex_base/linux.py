@@ -4,7 +4,6 @@
 |---|---|---|
 | `end_with_parent` | a command ends with its supervisor | it outlives a supervisor that is killed |
 | `adopt_orphans`, `descendants` | a step's processes end with it | those that left its process group do not |
-| `num_threads` | proves that a process may be forked | each Python step starts its own interpreter |
 | `tcp_tables` | the user at the other end of a connection | unknown: only the token protects the endpoint |
 | `bind_to_loopback` | only this machine reaches a job's ports | a warning: other machines may |
 | `bubblewrap` | a sandbox for container commands | they need an engine or --allow-host-commands |
@@ -61,11 +60,6 @@ def descendants(parent: int) -> list[int]:
     """Return the process ids of all descendants, including those in other process groups."""
     children = map(int, _text(f"/proc/{parent}/task/{parent}/children").split())
     return [pid for child in children for pid in (child, *descendants(child))]
-
-
-def num_threads() -> int:
-    """Return the number of this process's threads, those that Python does not know included."""
-    return len(os.listdir("/proc/self/task"))
 
 
 def tcp_tables() -> list[str]:

@@ -93,10 +93,7 @@ def _clean_command(options: argparse.Namespace) -> int:
     for run_dir, reason in kept.items():
         print(f"keeping {run_dir}: {reason}")
     caches = _unused_folders([options.work_dir / record.PRIVATE], options.work_dir, every) if options.cache else []
-    prepared = (
-        _unused_folders(removal.prepared_folders(options.work_dir), options.work_dir, every) if options.prepared else []
-    )
-    return _remove_all([*planned.removed], caches, prepared, options)
+    return _remove_all([*planned.removed], caches, options)
 
 
 def _unused_folders(found: list[Path], work_dir: Path, every: list[Found]) -> list[Path]:
@@ -109,12 +106,12 @@ def _unused_folders(found: list[Path], work_dir: Path, every: list[Found]) -> li
     return []
 
 
-def _remove_all(runs: list[Path], caches: list[Path], prepared: list[Path], options: argparse.Namespace) -> int:
-    if not [*runs, *caches, *prepared]:
+def _remove_all(runs: list[Path], caches: list[Path], options: argparse.Namespace) -> int:
+    if not [*runs, *caches]:
         print("nothing to remove")
         return 0
     if options.dry_run or not options.yes:
-        for path in [*runs, *caches, *prepared]:
+        for path in [*runs, *caches]:
             print(f"would remove {path}")
     if options.dry_run or not (options.yes or _agrees("remove all of these? [y/N] ")):
         print("nothing was removed")
@@ -122,13 +119,6 @@ def _remove_all(runs: list[Path], caches: list[Path], prepared: list[Path], opti
     for path in runs:
         others = removal.remove(path)
         print(f"removed {path}" if not others else f"removed the run {path}, but not {', '.join(others)} in it")
-    for path in prepared:
-        others = removal.remove_prepared(path)
-        print(
-            f"removed {path}"
-            if not others
-            else f"removed what prepare wrote in {path}, but not {', '.join(others)} in it"
-        )
     for path in caches:
         _remove_cache(path, options.work_dir / "api")
     return 0

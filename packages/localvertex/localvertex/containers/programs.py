@@ -22,7 +22,7 @@ _SHELLS = frozenset(("ash", "bash", "dash", "ksh", "sh", "zsh"))
 _OTHERS = frozenset(("Rscript", "node", "perl", "ruby"))
 _PYTHON = re.compile(r"python(\d+(\.\d+)?)?")
 _PIP = re.compile(r"pip(\d+(\.\d+)?)?")
-"""Each step has its own, see processes/own_pip.py."""
+"""Each step has its own, see processes/environments.py."""
 
 _WITH_VALUE = frozenset(("-W", "-X", "--check-hash-based-pycs"))
 """Options of Python with a value in the next word."""

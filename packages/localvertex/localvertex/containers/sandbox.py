@@ -17,7 +17,6 @@ from localvertex.containers import interpreter, variables
 from localvertex.containers.call import ContainerCommand, Prepared, inside
 from localvertex.containers.options import ContainerOptions
 from localvertex.processes import in_sandbox
-from localvertex.processes.read_only import STARTER
 
 _LEFT_OUT = frozenset("boot dev home lost+found media mnt proc root run tmp var".split())
 """Top-level folders that stay empty; /dev and /proc are the sandbox's own."""
@@ -27,6 +26,9 @@ _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - folders of the sandbox
 _CERTIFICATES = "/var/lib/ca-certificates"
 
 _MAX_PROBE_SECONDS = 30
+
+_STARTER = ("sh", "-c", 'trap "" TERM INT HUP; exec "$@"', "sh")
+"""Starts bubblewrap so that signals do not end it: the command inside decides within its grace time."""
 
 
 class Sandbox:
@@ -93,7 +95,7 @@ class Sandbox:
         words = [self._program, "--unshare-all", *(["--share-net"] if self._has_network else [])]
         words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", *self._root, *self._mounts(call)]
         return Prepared(
-            command=[*STARTER, *words, "--chdir", str(call.folder), "--", *inner],
+            command=[*_STARTER, *words, "--chdir", str(call.folder), "--", *inner],
             env=in_sandbox.carried(env),
         )
 

@@ -28,8 +28,10 @@ _FOR_THE_NETWORK = frozenset(
 )
 _PIP = "PIP_"
 
-_OF_THIS_MACHINE = frozenset("HOME PATH PYTHONPATH TMPDIR VIRTUAL_ENV PYTHONUNBUFFERED".split())
-_OF_OWN_PIP = "LOCALVERTEX_"
+_OF_THIS_MACHINE = frozenset(
+    "HOME PATH PYTHONPATH TMPDIR VIRTUAL_ENV PYTHONUNBUFFERED PIP_PYTHON PIP_USER PIP_REQUIRE_VIRTUALENV".split()
+)
+_OF_LOCALVERTEX = "LOCALVERTEX_"
 
 
 def own_environment() -> dict[str, str]:
@@ -59,7 +61,7 @@ def in_image(call: ContainerCommand) -> dict[str, str]:
         name: text
         for name, text in call.env.items()
         if name in call.declared
-        or not (_is_users(name, text) or name in _OF_THIS_MACHINE or name.startswith(_OF_OWN_PIP))
+        or not (_is_users(name, text) or name in _OF_THIS_MACHINE or name.startswith(_OF_LOCALVERTEX))
     }
 
 

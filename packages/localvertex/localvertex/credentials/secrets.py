@@ -1,10 +1,8 @@
 """Variables that look like secrets, and the places from which their values are removed."""
 
-import hashlib
 import html
 import json
 import os
-import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -17,9 +15,6 @@ _MIN_LENGTH = 6
 
 _MIN_PATH_LENGTH = 16
 """Shorter paths of webhooks, such as api/hooks, also occur as something else."""
-
-_TOKEN = "(secret scrypt:{})"  # noqa: S105 - the form of a hash
-_HASHED = re.compile(r"\(secret scrypt:[0-9a-f]{128}\)")
 
 _WORDS = frozenset("APIKEY CREDENTIAL CREDENTIALS KEY PASSPHRASE PASSWD PASSWORD PAT PWD SECRET SECRETS TOKEN".split())
 _NOT_SECRET = frozenset(("PWD", "OLDPWD"))
@@ -92,25 +87,6 @@ class Secrets:
         known = self.spellings()
         return _replace(value, dict.fromkeys(known, MASK)) if known else value
 
-    def hash_secrets(self, value: Any, salt: str) -> Any:
-        """Return a value of any shape with a hash in place of each secret in its texts, for `restore`."""
-        found = [each for each in self.spellings() if _replace(value, {each: ""}) != value]
-        return _replace(value, {each: _TOKEN.format(_hash(each, salt)) for each in found}) if found else value
-
-    def restore(self, value: Any, salt: str) -> Any:
-        """Return what `hash_secrets` was given.
-
-        Raises:
-            ValueError: It names a secret that this run does not have.
-        """
-        text = json.dumps(value)
-        if _HASHED.search(text) is None:
-            return value
-        known = {_TOKEN.format(_hash(each, salt)): each for each in self.spellings()}
-        if not known.keys() >= set(_HASHED.findall(text)):
-            raise ValueError("the value contains a secret that this run does not have")
-        return _replace(value, known)
-
     def remove_from(self, files: Iterable[Path]) -> None:
         """Replace the secrets in these files, which no process may be writing."""
         known = [text.encode() for text in self.spellings()]
@@ -145,11 +121,6 @@ def _declarations(value: Any) -> Iterator[tuple[str, str]]:
             yield name, text
     for item in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
         yield from _declarations(item)
-
-
-def _hash(secret: str, salt: str) -> str:
-    """Return a hash that is slow to compute, because a password may be short."""
-    return hashlib.scrypt(secret.encode(errors="surrogateescape"), salt=salt.encode(), n=2**14, r=8, p=1).hex()
 
 
 def _replace(value: Any, replacements: Mapping[str, str]) -> Any:

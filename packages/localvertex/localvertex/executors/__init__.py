@@ -12,7 +12,6 @@ from localvertex.executors.google_cloud.model_deploy import ModelDeployExecutor,
 from localvertex.executors.google_cloud.model_get import ModelGetExecutor
 from localvertex.executors.google_cloud.tuning_job import TuningJobExecutor
 from localvertex.executors.google_cloud.tuning_trials import TuningTrialsExecutor
-from localvertex.executors.google_cloud.vertex_dataset import VertexDatasetExecutor
 from localvertex.executors.google_cloud.wait_resources import WaitResourcesExecutor
 from localvertex.executors.importer import ImporterExecutor
 from localvertex.executors.model_upload import ModelUploadExecutor
@@ -58,7 +57,6 @@ _EXECUTORS: tuple[Executor, ...] = (
     ModelDeployExecutor(),
     ModelUndeployExecutor(),
     BatchPredictExecutor(),
-    VertexDatasetExecutor(),
     WaitResourcesExecutor(),
     NotificationEmailExecutor(),
     PythonStepExecutor(),

@@ -11,8 +11,7 @@ from typing import Any
 from localvertex.errors import TaskFailed
 from localvertex.executors.context import Context
 from localvertex.jobs import JobStatus
-from localvertex.processes import own_packages
-from localvertex.processes.processes import Process
+from localvertex.processes import environments
 from localvertex.values.arguments import expand_arguments, present_inputs
 from localvertex.values.placeholders import Scope, Unresolvable, resolve_text
 from localvertex_base.compiled.payload import PLACEHOLDER
@@ -98,10 +97,7 @@ class Attempt:
             TaskFailed: It cannot be started, or took longer than its timeout.
         """
         processes = self.context.processes
-        return self.wait(processes.start(command, cwd=self.folder, env=env, log=self.log, clean_up=clean_up))
-
-    def wait(self, process: Process) -> int:
-        """Wait for a process of this attempt and return its exit code, see `run`."""
+        process = processes.start(command, cwd=self.folder, env=env, log=self.log, clean_up=clean_up)
         seconds, is_late = self.container.timeout_seconds, threading.Event()
 
         def stop() -> None:
@@ -112,9 +108,9 @@ class Attempt:
         timer.daemon = True
         if seconds is not None:
             timer.start()
-        code = self.context.processes.wait(process)
+        code = processes.wait(process)
         timer.cancel()
-        self.context.processes.check_stopped()
+        processes.check_stopped()
         if is_late.is_set():
             raise TaskFailed(f"took longer than its timeout of {seconds:g} s", exit_code=code)
         return code
@@ -131,7 +127,6 @@ class Attempt:
         env = self.context.credentials.environment(env, declared=self.container.env.keys())
         return env | {"PATH": f"{bin_folder}{os.pathsep}{env.get('PATH', os.defpath)}"}
 
-    def own_variables(self, env: dict[str, str], python: Path) -> dict[str, str]:
-        """Return the variables of this attempt alone: its temporary folder, and packages of its own for its pip."""
-        own = own_packages.variables(env, python=python, folder=self.folder, temporary=self.temporary)
-        return {"TMPDIR": str(self.temporary), **own}
+    def add_own(self, env: dict[str, str], base: Path | None = None) -> dict[str, str]:
+        """Return the variables with those of this attempt alone: its temporary folder, and its own environment."""
+        return environments.add_own(env, self.temporary, base) | {"TMPDIR": str(self.temporary)}

@@ -54,8 +54,7 @@ class ContainerCommandExecutor:
         module = launcher_of(words, arguments)
         if module and not attempt.context.allow_cloud_launchers:
             raise TaskFailed(f"the command would start Google's {module}, which does not run here", is_retryable=False)
-        env = attempt.environment(bin_folder())
-        env |= attempt.own_variables(env, bin_folder() / "python3")
+        env = attempt.add_own(attempt.environment(bin_folder()))
         if attempt.container.replacement or module:
             code = attempt.run([*attempt.container.replacement, *words, *arguments], env)
         else:

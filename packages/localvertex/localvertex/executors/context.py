@@ -10,7 +10,6 @@ from localvertex.containers.serving.machine import Machine
 from localvertex.credentials.isolation import IsolatedCredentials
 from localvertex.executors.api_access import ApiAccess
 from localvertex.jobs import CustomJobOptions, FaultLedger
-from localvertex.processes.forked_steps import ForkServers
 from localvertex.processes.processes import Processes
 from localvertex.store import record
 from localvertex.values.buckets import Buckets
@@ -52,7 +51,6 @@ class Context:
     api: ApiAccess | None = None
     """The API for the steps."""
     allow_cloud_launchers: bool = False
-    fork_servers: ForkServers = field(default_factory=ForkServers)
     warnings: Warnings
     report: Callable[[str], None]
     """Shows the user an event within a step."""
@@ -67,8 +65,6 @@ class Context:
     """Commands in place of container images, by image."""
     containers: Choice = field(default_factory=Choice)
     """How container commands run."""
-    pins: Mapping[str, str] = field(default_factory=dict)
-    """Versions that are installed in place of pinned ones, e.g. `numpy==1.21.6` by `numpy==1.21.9`."""
     given_paths: tuple[Path, ...] = ()
     """Files and folders that the user has given as inputs; container commands may read them."""
 

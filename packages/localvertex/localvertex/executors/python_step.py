@@ -3,14 +3,14 @@
 import re
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
-from localvertex.processes import environments, logs, old_kfp, pins, read_only
-from localvertex.processes.forked_steps import program_of
-from localvertex.processes.processes import check_arguments
+from localvertex.processes import environments, logs, old_kfp
 from localvertex.store import executor_files
 from localvertex_base.compiled.spec import Container, Importer
 
@@ -26,6 +26,18 @@ _INSTALLS = re.compile(r"python3? -m pip install|pip3? install")
 
 _OWN_ENVIRONMENT = re.compile(r"^tmp=.*\npython3 -m venv .*\n\. .*/bin/activate\"?\n", re.MULTILINE)
 """Added by `@dsl.component(use_venv=True)` (kfp 2.17, component_factory.py); here each step has its own environment."""
+
+_EARLIER_KFP_1_8 = re.compile(r"\bkfp==1\.8\.(?:\d|1\d|2[01])(?![\w.])")
+
+_KFP_1_8 = "kfp==1.8.22"
+
+_KFP_NAME = re.compile(r"\bdsl\.[A-Z]\w+|\.set_path\b")
+"""Classes of kfp, and the method that its artifacts got last, in the source of a component."""
+
+_KFP_1_8_WARNING = (
+    f"steps that pin an earlier kfp 1.8 install {_KFP_1_8}, the last release of 1.8: 1.8.13, for example, needs a "
+    "PyYAML that cannot be built any more"
+)
 
 _WARNING = (
     f"steps run in this Python ({sys.version_info.major}.{sys.version_info.minor}), not in their container images; "
@@ -51,6 +63,11 @@ class PythonStepExecutor:
             reasons.append(f"{executor.path}.lifecycle: life-cycle hooks do not run locally")
         if not (bin_folder() / "python3").exists():
             reasons.append(f"{executor.path}: steps call python3, which does not exist next to {sys.executable}")
+        if isinstance(executor, Container) and (missing := _missing_names(executor.command)):
+            reasons.append(
+                f"{executor.path}: the step uses {', '.join(missing)}, which kfp {version('kfp')} does not have; "
+                "install a newer kfp, or let the step install its own"
+            )
         return reasons
 
     def execute(self, attempt: Attempt) -> None:
@@ -59,91 +76,53 @@ class PythonStepExecutor:
         command = [*attempt.container.command, *attempt.arguments()]
         if any(_MODULE_1_8 in part for part in command):
             executor_files.add_typed_values(attempt.executor_input)
-        folder, command = _own_environment(command, attempt, bin_folder())
+        if any(map(_EARLIER_KFP_1_8.search, command[:3])):
+            attempt.context.warnings.add(_KFP_1_8_WARNING)
+            command[:3] = [_EARLIER_KFP_1_8.sub(_KFP_1_8, part) for part in command[:3]]
+        base, command = _own_environment(command, attempt)
         resolved = attempt.context.buckets.mount([attempt.resolve(part) for part in command])
-        code = run(resolved, attempt, folder)
+        code = attempt.run(resolved, attempt.add_own(attempt.environment(bin_folder()), base))
         attempt.report_exit(code)
         if code != 0:
             raise TaskFailed(logs.failure_text(code, attempt.log), exit_code=code)
 
 
-def run(command: list[str], attempt: Attempt, folder: Path) -> int:
-    """Run the step's command, forked where that makes no difference: a fork takes a quarter of the time."""
-    processes = attempt.context.processes
-    check_arguments(command)
-    processes.check_stopped()
-    program = program_of(command)
-    env, python = attempt.environment(folder), folder / "python3"
-    own = attempt.own_variables(env, python)
-    # Python reads some variables while it starts, so a step that sets variables starts its own Python.
-    can_fork = program is not None and not attempt.container.env
-    has_own = folder != bin_folder()
-    view = read_only.view() if has_own else ()
-    server = attempt.context.fork_servers.find(python, env, view) if can_fork else None
-    process = (
-        program
-        and server
-        and server.start(
-            program,
-            cwd=attempt.folder,
-            env=env | own,
-            own=own,
-            log=attempt.log,
-            secrets=processes.secrets(),
-            temporary=attempt.temporary,
-            grace_seconds=processes.grace_seconds,
-            hold=processes.hold,
-        )
-    )
-    if not process:
-        env |= own
-        return attempt.run(*(read_only.prepared(command, env) if has_own else (command, env)))
-    processes.add(process)
-    return attempt.wait(process)
-
-
-def _own_environment(command: list[str], attempt: Attempt, bin_folder: Path) -> tuple[Path, list[str]]:
-    """Return the folder of programs for a step's command, and the part of the command that remains to be run.
+def _own_environment(command: list[str], attempt: Attempt) -> tuple[Path | None, list[str]]:
+    """Return the environment of a step's packages, None without any, and the part of its command that remains.
 
     kfp writes `sh -c '<pip install ...> && "$0" "$@"' <the step's own command>`. The first part runs once, when the
     environment is built. A command of another form runs as a whole in its own environment.
     """
     if not any(_INSTALLS.search(part) for part in command[:3]):
-        return bin_folder, command
-    script = pins.replaced(_OWN_ENVIRONMENT.sub("", command[2]), attempt.context.pins)
-    can_split = _can_split(command)
+        return None, command
+    script = _OWN_ENVIRONMENT.sub("", command[2])
+    can_split = command[:2] == ["sh", "-c"] and command[2].rstrip().endswith('&& "$0" "$@"')
     is_old = not any(MODULE in part for part in command)
     afterwards = ["python3", old_kfp.__file__] if is_old else ["true"]
     install = [*command[:2], script, *afterwards] if can_split else []
     environment = environments.build(
-        _identity(script, command),
+        [script, "old kfp"] if is_old else [script],
         install,
         private_dir=attempt.context.private_dir,
         processes=attempt.context.processes,
         cwd=attempt.folder,
-        env=attempt.environment(bin_folder),
+        env=attempt.environment(bin_folder()),
         log=attempt.log,
     )
-    return environment / "bin", command[3:] if can_split else command
+    return environment, command[3:] if can_split else command
 
 
-def _can_split(command: Sequence[str]) -> bool:
-    """Return whether a command installs packages first, and then runs the step."""
-    return list(command[:2]) == ["sh", "-c"] and command[2].rstrip().endswith('&& "$0" "$@"')
-
-
-def _identity(script: str, command: Sequence[str]) -> list[str]:
-    """Return what identifies the environment of an install script."""
-    return [script] if any(MODULE in part for part in command) else [script, "old kfp"]
-
-
-def missing_install_script(container: Container, private_dir: Path) -> str:
-    """Return the script that installs a step's packages, if that has to be done; otherwise an empty text."""
-    command = list(container.command)
-    if not any(_INSTALLS.search(part) for part in command[:3]) or not _can_split(command):
-        return ""
-    script = _OWN_ENVIRONMENT.sub("", command[2])
-    return "" if environments.is_complete(_identity(script, command), private_dir) else script
+def _missing_names(command: Sequence[str]) -> list[str]:
+    """Return the names of kfp that a step uses and that the installed kfp, with which it runs, does not have."""
+    kfp = find_spec("kfp")
+    installs_kfp = any(_INSTALLS.search(part) and "kfp" in part for part in command[:3])
+    if kfp is None or kfp.origin is None or installs_kfp:
+        return []
+    dsl = Path(kfp.origin).parent / "dsl"
+    # Its text, because importing it takes as long as the start of a run.
+    known = "".join((dsl / name).read_text() for name in ("__init__.py", "types/artifact_types.py"))
+    used = sorted({match[0] for match in _KFP_NAME.finditer(command[-1])})
+    return [each for each in used if not re.search(rf"\b{each.rpartition('.')[2]}\b", known)]
 
 
 def bin_folder() -> Path:

@@ -1,6 +1,5 @@
 """How the command of a replica is started: with this Python, or as a container command."""
 
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -18,9 +17,7 @@ from localvertex.jobs.environment import metadata_environment
 from localvertex.jobs.job import CustomJob, Replica
 from localvertex.jobs.python_package import environment_of
 from localvertex.jobs.status import Workspace
-from localvertex.processes import read_only
-from localvertex.processes.environments import activated
-from localvertex.processes.own_packages import variables
+from localvertex.processes.environments import add_own
 from localvertex.processes.processes import Processes
 from localvertex.values.buckets import Buckets
 from localvertex_base.userinput.temporary import temporary_folder
@@ -60,27 +57,21 @@ class ReplicaCommands:
             TaskFailed: Its packages cannot be installed, or its outputs are at a place that it may not write.
             Cancelled: The run is being stopped.
         """
-        pool, env, bin_folder = replica.pool, own_environment() | service, Path(sys.executable).parent
+        pool, env, package = replica.pool, own_environment() | service, None
         if pool.is_python_package:
             package = environment_of(pool, self._workspace, self._processes, self._credentials.environment(env))
-            env, bin_folder = activated(env, package), package / "bin"
-        env |= pool.env
-        own = self._holders.enter_context(temporary_folder())
-        folder, python = self._workspace.folder, bin_folder / "python3"
-        env |= variables(env, python=python, folder=folder, temporary=Path(own))
-        env = self._credentials.environment(env, declared=pool.env)
+        own = Path(self._holders.enter_context(temporary_folder()))
+        env = self._credentials.environment(add_own(env | pool.env, own, package), declared=pool.env)
         metadata = {} if self._credentials.is_users else metadata_environment(metadata_address)
         if pool.number not in self._foreign:
             program, *arguments = pool.command
             if program in ("python", "python3"):
-                program = str(bin_folder / Path(sys.executable).name)
+                program = env["PIP_PYTHON"]
             command = Buckets(root=self._workspace.buckets).mount([program, *arguments])
             env |= metadata
-            if pool.is_python_package:
-                command, env = read_only.prepared(command, env)
             return Prepared(command=command, env=env)
         declared = frozenset((*pool.env, *service, *metadata))
-        call = self._call(replica, env | metadata, declared, Path(own))
+        call = self._call(replica, env | metadata, declared, own)
         self._calls.append(call)
         return self._containers.how.prepared(call)
 

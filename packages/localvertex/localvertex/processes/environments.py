@@ -1,8 +1,9 @@
-"""Environments for steps and jobs that install packages, so that the user's own environment never changes.
+"""Environments of steps and jobs, so that the user's own environment never changes.
 
-An environment is a virtual environment that sees this interpreter's packages and keeps what the step's own
-`pip install` adds. Its key is the install script and the Python version. It is built once, and used only when a last
-write has marked it complete: its scripts contain their own path, so a finished environment cannot be renamed.
+An environment is a virtual environment that sees other packages and keeps what pip adds. That of packages that a step
+declares is built once, by the install script and the Python version, and used only when a last write has marked it
+complete: its scripts contain their own path, so a finished environment cannot be renamed. In front of it, or of the
+user's, each attempt has an environment of its own, into which the pip of every Python installs (`PIP_PYTHON`).
 """
 
 import fcntl
@@ -18,12 +19,31 @@ from pathlib import Path
 from typing import IO
 
 from localvertex.errors import TaskFailed
-from localvertex.processes import logs, read_only
+from localvertex.processes import logs
 from localvertex.processes.processes import Processes
+from localvertex_base.userinput.step_endpoint import MARKER
 
 _COMPLETE = "complete.json"
 
 _LOCK_POLL_SECONDS = 0.1
+
+_PIP = """\
+#!/bin/sh
+# pip of this environment, without what leads to another one.
+unset PIP_TARGET PIP_PREFIX PIP_ROOT
+if [ "$1" = config ]; then shift; set -- config --site "$@"; fi
+for word; do
+    shift
+    case "$word" in
+    --user | --global) ;;
+    --python | --python=*)
+        echo "error: pip --python installs into another environment, which a step cannot change here; leave it out" >&2
+        exit 2 ;;
+    *) set -- "$@" "$word" ;;
+    esac
+done
+PIP_USER=0 exec "$PIP_PYTHON" -m pip "$@"
+"""
 
 
 def build(
@@ -51,7 +71,8 @@ def build(
         TaskFailed: The installation failed.
         Cancelled: The run is being stopped.
     """
-    folder = _folder_of(identity, private_dir)
+    known_by = hashlib.sha256(json.dumps([*identity, _version(), sys.prefix]).encode()).hexdigest()[:16]
+    folder = private_dir / "environments" / known_by
     folder.parent.mkdir(parents=True, exist_ok=True)
     # One builder at a time; the lock is released with its process, however that ends.
     with folder.with_suffix(".lock").open("w") as lock:
@@ -62,9 +83,7 @@ def build(
         create(folder)
         code = 0
         if install:
-            # It cannot change the user's packages where bubblewrap is installed.
-            command, env = read_only.prepared(install, activated(env, folder))
-            code = processes.run(command, cwd=cwd, env=env, log=log)
+            code = processes.run(install, cwd=cwd, env=activated(env, folder), log=log)
         if code != 0:
             shutil.rmtree(folder, ignore_errors=True)
             raise TaskFailed(f"installing the packages failed with {logs.failure_text(code, log)}", exit_code=code)
@@ -72,23 +91,37 @@ def build(
     return folder
 
 
-def is_complete(identity: list[str], private_dir: Path) -> bool:
-    """Return whether an environment exists, so that nothing has to be installed."""
-    return (_folder_of(identity, private_dir) / _COMPLETE).is_file()
-
-
-def _folder_of(identity: list[str], private_dir: Path) -> Path:
-    known_by = hashlib.sha256(json.dumps([*identity, _version(), sys.prefix]).encode()).hexdigest()[:16]
-    return private_dir / "environments" / known_by
-
-
 def _version() -> str:
     return f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
 
 
 def activated(env: dict[str, str], folder: Path) -> dict[str, str]:
-    """Return the variables with an environment's programs first in PATH."""
-    return env | {"PATH": f"{folder / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}", "VIRTUAL_ENV": str(folder)}
+    """Return the variables with an environment's programs first in PATH, and with pip installing into it."""
+    path = f"{folder / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}"
+    pip = {"PIP_PYTHON": str(folder / "bin" / "python3"), "PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "1"}
+    return env | pip | {"PATH": path, "VIRTUAL_ENV": str(folder)}
+
+
+def add_own(env: dict[str, str], temporary: Path, base: Path | None = None) -> dict[str, str]:
+    """Make an environment for one attempt, and return its variables, with this environment first.
+
+    Args:
+        env: The variables of the attempt.
+        temporary: Its temporary folder, with which the environment ends.
+        base: The environment that `build` made for it; None: the user's.
+    """
+    folder, programs = temporary / "environment", temporary / "pip"
+    create(folder, base)
+    programs.mkdir()
+    (programs / "pip").write_text(_PIP)
+    (programs / "pip").chmod(0o755)
+    for name in ("pip3", f"pip3.{sys.version_info.minor}"):
+        (programs / name).symlink_to("pip")
+    env = activated(activated(env, base) if base else env, folder)
+    # Programs of the user's environment, and environments that the step makes, find its packages, too.
+    packages = filter(None, [str(_packages(folder)), env.get("PYTHONPATH")])
+    path = f"{programs}{os.pathsep}{env['PATH']}"
+    return env | {MARKER: "1", "PATH": path, "PYTHONPATH": os.pathsep.join(packages)}
 
 
 def _wait_for(lock: IO[str], processes: Processes) -> None:
@@ -101,14 +134,17 @@ def _wait_for(lock: IO[str], processes: Processes) -> None:
             time.sleep(_LOCK_POLL_SECONDS)
 
 
-def create(folder: Path) -> None:
-    """Create a virtual environment that also sees the packages of the interpreter that runs localvertex.
+def _packages(folder: Path) -> Path:
+    return folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+
+
+def create(folder: Path, base: Path | None = None) -> None:
+    """Create a virtual environment that also sees the packages of another one, by default of this interpreter.
 
     pip is among those packages and installs into the environment it is run from, so it is not installed again.
     """
     venv.create(folder, with_pip=False, symlinks=True)
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    packages = folder / "lib" / version / "site-packages"
-    parents = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
-    lines = [f"import site; site.addsitedir({path!r})" for path in parents if path != str(packages)]
-    (packages / "localvertex-parent.pth").write_text("\n".join(lines) + "\n")
+    users = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
+    parents = [str(_packages(base))] if base else users
+    lines = [f"import site; site.addsitedir({path!r})" for path in parents]
+    (_packages(folder) / "localvertex-parent.pth").write_text("\n".join(lines) + "\n")

@@ -4,7 +4,6 @@ import socket
 import subprocess
 import sys
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,44 +20,8 @@ MAX_ARGUMENT_BYTES = 131_072
 """Linux refuses longer single arguments (MAX_ARG_STRLEN, 32 pages)."""
 
 
-class Process(ABC):
-    """One running command. Closing its lifeline stops it and everything it started."""
-
-    def __init__(self, lifeline: socket.socket, sink: Sink) -> None:
-        self._lifeline, self._sink = lifeline, sink
-        self._lock = threading.Lock()
-
-    def wait(self) -> int:
-        """Wait for the end and return the command's exit code, 128 + signal when a signal ended it."""
-        code = self._exit_code()
-        self.close()
-        self._sink.wait()
-        return code
-
-    @abstractmethod
-    def _exit_code(self) -> int:
-        """Wait for the end of the command and return its exit code."""
-
-    def stop(self) -> None:
-        """Send SIGTERM now and SIGKILL after the grace time, without waiting."""
-        self.signal(_STOP)
-
-    def signal(self, number: int) -> None:
-        """Send a signal to the command's process group."""
-        with self._lock:
-            try:
-                self._lifeline.send(bytes([number]))
-            except OSError:
-                pass  # The process has already ended.
-
-    def close(self) -> None:
-        """Release a process that has ended."""
-        with self._lock:
-            self._lifeline.close()
-
-
-class Executed(Process):
-    """A command under a new supervisor."""
+class Process:
+    """One running command under a supervisor. Closing its lifeline stops it and everything it started."""
 
     def __init__(
         self,
@@ -71,8 +34,8 @@ class Executed(Process):
         hold: int | None,
         clean_up: list[str],
     ) -> None:
-        own_end, other_end = socket.socketpair()
-        super().__init__(own_end, sink)
+        self._lifeline, other_end = socket.socketpair()
+        self._sink, self._lock = sink, threading.Lock()
         kept = [other_end.fileno()] if hold is None else [other_end.fileno(), hold]
         supervisor = [sys.executable, "-I", "-S", _SUPERVISOR, ",".join(map(str, kept)), str(grace_seconds)]
         supervisor += [str(len(clean_up)), *clean_up]
@@ -89,15 +52,30 @@ class Executed(Process):
             )
         except (OSError, ValueError) as error:
             # ValueError: a null byte in an argument, or an invalid name of an environment variable.
-            own_end.close()
+            self._lifeline.close()
             raise TaskFailed(f"cannot start {command[0]}: {error}", is_retryable=False) from None
         finally:
             other_end.close()
 
-    def _exit_code(self) -> int:
-        """Wait for the supervisor, which exits with the command's code."""
+    def wait(self) -> int:
+        """Wait for the end and return the command's exit code, 128 + signal when a signal ended it."""
         code = self._process.wait()
+        with self._lock:
+            self._lifeline.close()
+        self._sink.wait()
         return code if code >= 0 else 128 - code
+
+    def stop(self) -> None:
+        """Send SIGTERM now and SIGKILL after the grace time, without waiting."""
+        self.signal(_STOP)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the command's process group."""
+        with self._lock:
+            try:
+                self._lifeline.send(bytes([number]))
+            except OSError:
+                pass  # The process has already ended.
 
 
 class Processes:
@@ -147,7 +125,7 @@ class Processes:
         with self._lock:
             self.check_stopped()
             with sinks.opened(log, self.secrets(), self.hold) as sink:
-                process = Executed(
+                process = Process(
                     command,
                     cwd=cwd,
                     env=env,
@@ -158,13 +136,6 @@ class Processes:
                 )
             self._running.add(process)
         return process
-
-    def add(self, process: Process) -> None:
-        """Add a process that was started elsewhere; stop it immediately when the run is being stopped."""
-        with self._lock:
-            self._running.add(process)
-            if self.stopped.is_set():
-                process.stop()
 
     def check_stopped(self) -> None:
         """Check for a stop while waiting for something other than a process.

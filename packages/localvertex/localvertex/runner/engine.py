@@ -19,9 +19,8 @@ from localvertex.containers.choice import Choice
 from localvertex.errors import Refused
 from localvertex.processes.sinks import MASK
 from localvertex.runner import input_artifacts
-from localvertex.runner.checks import addresses, container_images, jobs, pinned_versions
+from localvertex.runner.checks import addresses, container_images, jobs
 from localvertex.runner.checks.refusals import refusals
-from localvertex.runner.checks.signatures import has_nul
 from localvertex.runner.display import Display
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
 from localvertex.runner.pipeline_inputs import buckets_of
@@ -35,7 +34,6 @@ from localvertex_base.compiled import platforms
 from localvertex_base.compiled.load import PipelineFile, load
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import complete, convert_all
-from localvertex_base.userinput.spelling import quote
 
 __all__ = [
     "Options",
@@ -116,7 +114,6 @@ def prepare(
         options=options,
         display=display or Display(),
         write_page=write_page,
-        pins=_pins(file, work_dir),
     )
 
 
@@ -166,7 +163,6 @@ def prepare_resume(
             options=options,
             display=display or Display(),
             write_page=write_page,
-            pins=_pins(file, run_dir.parent),
             earlier=content,
             hold=hold,
         )
@@ -189,11 +185,6 @@ def open_file(path: Path, options: Options) -> PipelineFile:
     )
 
 
-def _pins(file: PipelineFile, work_dir: Path) -> dict[str, str]:
-    """Return the versions that are installed in place of pinned ones."""
-    return pinned_versions.replacements(file.pipeline, file.pipeline.reachable, work_dir / record.PRIVATE)
-
-
 def _check_values(
     file: PipelineFile,
     values: Mapping[str, Any],
@@ -204,11 +195,6 @@ def _check_values(
     components = file.pipeline.reachable
     buckets, has_credentials = buckets_of(options, earlier or {}), options.with_credentials
     reasons = addresses.refusals(file.pipeline, values, components, buckets=buckets, has_credentials=has_credentials)
-    reasons += [
-        f"parameter {name}: {quote(value)} contains a NUL character, which no program can receive; remove it"
-        for name, value in values.items()
-        if has_nul(value)
-    ]
     region = str((earlier or {}).get("region", options.region))
     reasons += jobs.refusals(
         file.pipeline,

@@ -11,10 +11,9 @@ from localvertex.containers.mounts import given_paths
 from localvertex.credentials import step_file
 from localvertex.credentials.isolation import NoCredentials, UserCredentials
 from localvertex.executors.context import Context, Warnings
-from localvertex.processes.pins import announcement
 from localvertex.processes.processes import Processes
 from localvertex.runner import repeated_options
-from localvertex.runner.checks import cloud_launchers, container_commands, hidden_paths
+from localvertex.runner.checks import cloud_launchers, container_commands
 from localvertex.runner.display import Display
 from localvertex.runner.options import Options
 from localvertex.runner.pipeline_inputs import buckets_of, file_values, inputs_of, notes_of, tasks_of_file
@@ -46,7 +45,6 @@ class PipelineRun:
         options: Options,
         display: Display,
         write_page: WritePage,
-        pins: dict[str, str],
         earlier: dict[str, Any] | None = None,
         hold: IO[str] | None = None,
     ) -> None:
@@ -54,8 +52,6 @@ class PipelineRun:
         self._write = write_page
         self._buckets, output_directory = buckets_of(options, self._earlier), file.pipeline.job.output_directory
         self._inputs, self._notes = inputs_of(file, inputs), notes_of(file, inputs, self._buckets)
-        self._notes += filter(None, [announcement(pins)])
-        self._pins = pins
         self._signals: list[int] = []
         self.unwritten: dict[str, Any] | None = None
         """The complete record, if it could not be written at the end."""
@@ -115,7 +111,6 @@ class PipelineRun:
             buckets=self._buckets,
             command_prefixes=options.command_prefixes,
             containers=options.container_choice,
-            pins=self._pins,
             given_paths=given_paths(
                 self._inputs.parameters, file_values(self._file), self._inputs.artifacts, work_dir=self.work_dir
             ),
@@ -141,9 +136,6 @@ class PipelineRun:
         pipeline = self._file.pipeline
         if line := container_commands.announcement(pipeline, pipeline.reachable, self._context.containers):
             self._context.warnings.add(line)
-        shown = (*self._context.given_paths, self.work_dir, *([self._buckets.root] if self._buckets.root else []))
-        for text in hidden_paths.warnings(pipeline, pipeline.reachable, self._context.containers, shown):
-            self._context.warnings.add(text)
         for text in self._notes:
             self._context.warnings.add(text)
         self._display.on_start(self.run_dir, self._root)
@@ -184,7 +176,6 @@ class PipelineRun:
     def _end(self) -> dict[str, Any]:
         """Stop everything and write the complete record."""
         self._processes.stop()
-        self._context.fork_servers.close()
         self._held.close()
         self._remove_late_secrets()
         self._credentials.close()

@@ -75,12 +75,10 @@ def run_attempt(task: Task, executor: Container | Importer, context: Context, ob
 
 
 def _find_cached(task: Task, key: str, context: Context) -> Values | None:
-    secrets = context.credentials.secrets
-
     def warn(text: str) -> None:
         context.warnings.add(f"{task.label}: {text}")
 
-    return step_cache.look_up(context.work_dir, key, context.buckets, secrets, warn)
+    return step_cache.look_up(context.work_dir, key, context.buckets, warn)
 
 
 def _learn_secrets(task: Task, executor: Container | Importer, context: Context) -> None:

@@ -1,5 +1,6 @@
 """The inputs of a task: their values from the surrounding dag and from the outputs of sibling tasks."""
 
+import json
 from typing import Any
 
 from localvertex.store.steps import failure
@@ -30,6 +31,9 @@ def resolve_inputs(task: Task, siblings: dict[str, Task], scope: Scope, resource
             value = siblings[source.producer].outputs.parameters.get(source.output)
         elif source.final_status_of is not None:
             value = _final_status(siblings[source.final_status_of], resource_name)
+            if _is_text(name, task.component):
+                # kfp 1.8 declares it as STRING, and reads it as JSON.
+                value = json.dumps(value)
         else:
             constants[name] = source
             continue
@@ -75,9 +79,12 @@ def _select(source: ParameterSource, value: Any, name: str, component: Component
         part = conditions.select(source.selector, value)
     except conditions.ConditionError as error:
         raise InputError(f"input {name!r}: the selector {source.selector!r} {error}") from None
+    return as_text(part) if _is_text(name, component) and part is not None else part
+
+
+def _is_text(name: str, component: Component) -> bool:
     declared = component.input_parameters.get(name)
-    is_text = declared is not None and declared.type is ParameterType.STRING
-    return as_text(part) if is_text and part is not None else part
+    return declared is not None and declared.type is ParameterType.STRING
 
 
 def complete_inputs(values: Values, component: Component, scope: Scope, explain: dict[str, str]) -> Values:

@@ -18,8 +18,8 @@ from localvertex_base.userinput.reading import parse_json
 VARIABLE = "LOCALVERTEX_ENDPOINT"
 """Environment variable with the path of the file."""
 
-_OF_LOCALVERTEX = "LOCALVERTEX_STEP"
-"""A variable of each step that localvertex runs."""
+MARKER = "LOCALVERTEX_STEP"
+"""A variable of each step and replica that localvertex runs."""
 
 _MAX_BYTES = 2000
 
@@ -43,7 +43,7 @@ class StepEndpoint:
 
 def is_local_step() -> bool:
     """Return whether localvertex runs this process as a step, or as a replica of one."""
-    return VARIABLE in os.environ or _OF_LOCALVERTEX in os.environ
+    return VARIABLE in os.environ or MARKER in os.environ
 
 
 def find() -> StepEndpoint | None:

@@ -12,7 +12,6 @@ import pytest
 from kfp import dsl
 
 from localvertex.containers.choice import Choice
-from localvertex.processes.forked_steps import ForkServers
 from localvertex.processes.network import loopback, sockets
 from localvertex.processes.processes import Processes
 from localvertex_base import linux
@@ -103,10 +102,9 @@ def test_what_a_command_leaves_in_its_group_ends_with_it(tmp_path: Path) -> None
     assert time.monotonic() - started < 60
 
 
-def test_there_is_no_sandbox_and_no_fork_server(tmp_path: Path) -> None:
+def test_there_is_no_sandbox() -> None:
     advice = "add --engine docker, --engine podman or --allow-host-commands"
     assert Choice().how.problem == f"container commands need a sandbox or an engine: {advice}"
-    assert ForkServers().find(Path(sys.executable), {}) is None
 
 
 def test_the_owner_of_a_connection_is_unknown_and_open_ports_are_reported_once() -> None:

@@ -18,7 +18,7 @@ from localvertex.containers.serving.container import ServingContainer, expanded
 from localvertex.containers.serving.machine import Machine
 from localvertex.containers.variables import own_environment
 from localvertex.errors import TaskFailed
-from localvertex.processes import logs, own_packages
+from localvertex.processes import environments, logs
 from localvertex.processes.network import relay
 from localvertex.processes.processes import Process
 from localvertex_base.userinput.temporary import temporary_folder
@@ -237,15 +237,13 @@ class ServingProcess:
         for name, text in container.env.items():
             own[name] = expanded(text, service | own)
         command, arguments = container.words(service | own)
-        env = own_environment() | service | own
-        python = Path(sys.executable)
-        env |= own_packages.variables(env, python=python, folder=self._folder, temporary=self._own)
+        env = environments.add_own(own_environment() | service | own, self._own)
         env = machine.credentials.environment(env, declared=container.env)
         if not self._is_confined:
             prefix = machine.command_prefixes.get(container.image, ())
             words = [*prefix, *command, *arguments]
             if not prefix and words[0] in ("python", "python3"):
-                words[0] = str(python)
+                words[0] = env["PIP_PYTHON"]
             # Servers that know the variable are not open to other machines; the service has none like it.
             return Prepared(command=words, env={"AIP_HTTP_HOST": "127.0.0.1", **env})
         return machine.choice.how.prepared(self._call(command, arguments, env, frozenset((*service, *own))))

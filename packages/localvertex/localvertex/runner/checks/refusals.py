@@ -22,7 +22,7 @@ _MAX_DEPTH = 50
 
 def refusals(pipeline: Pipeline, *, allow_cloud_launchers: bool = False, containers: Choice | None = None) -> list[str]:
     """Return what cannot run here, one line each; an empty list if the pipeline can run."""
-    reasons = [*signatures.of_pipeline(pipeline), *pipeline.unsupported, *platforms.refusals(pipeline.platforms)]
+    reasons = [*pipeline.unsupported, *platforms.refusals(pipeline.platforms)]
     reasons += [*_reference_refusals(pipeline), *circles(pipeline)]
     for component in pipeline.reachable:
         if component.dag is not None:

@@ -5,14 +5,12 @@ from typing import Any
 
 from localvertex.values.placeholders import references
 from localvertex_base.compiled.payload import PLACEHOLDER
-from localvertex_base.compiled.spec import Component, Container, Importer, Pipeline, TaskSpec
+from localvertex_base.compiled.spec import Component, Container, Importer, TaskSpec
 from localvertex_base.userinput.parameters import ParameterSpec, convert
 from localvertex_base.userinput.spelling import quote
 
 _MAX_RETRIES = 1_000
 """Maximum retries of a step; with more, a step that never succeeds would repeat for hours."""
-
-_NUL = "\0"
 
 
 def of_task(task: TaskSpec, component: Component) -> list[str]:
@@ -21,8 +19,6 @@ def of_task(task: TaskSpec, component: Component) -> list[str]:
     if task.retry.max_retries > _MAX_RETRIES:
         path = f"{task.path}.retryPolicy.maxRetryCount"
         reasons.append(f"{path}: {task.retry.max_retries} retries; at most {_MAX_RETRIES} can run locally")
-    if _NUL in task.display_name:
-        reasons.append(f"{task.path}.taskInfo.name: {quote(task.display_name)} contains a NUL character; remove it")
     if component.dag is None and task.iterator is None:
         reasons += _missing_inputs(task, component)
     return reasons
@@ -61,8 +57,6 @@ def of_step(component: Component, executor: Container | Importer) -> list[str]:
 
 def _problem(value: Any, declared: ParameterSpec) -> str:
     """Return why a value in the file cannot be an input; empty if it can, or if only the run can decide."""
-    if has_nul(value):
-        return f"{quote(value)} contains a NUL character, which no program can receive; remove it"
     if PLACEHOLDER.search(str(value)):
         return ""
     try:
@@ -74,29 +68,15 @@ def _problem(value: Any, declared: ParameterSpec) -> str:
     return ""
 
 
-def has_nul(value: Any) -> bool:
-    """Return whether a string anywhere in a value contains a NUL character."""
-    if isinstance(value, dict):
-        return any(has_nul(each) for item in value.items() for each in item)
-    return any(map(has_nul, value)) if isinstance(value, list | tuple) else isinstance(value, str) and _NUL in value
-
-
 def _words(component: Component, container: Container) -> Iterator[str]:
-    """Yield words that no program can receive, and placeholders for what the step does not declare."""
+    """Yield placeholders for what the step does not declare, and invalid names of variables."""
     for field, words in (("command", container.command), ("args", container.args), ("env", container.env.values())):
         path = f"{container.path}.{field}"
         for word in words:
-            if _NUL in word:
-                yield f"{path}: {quote(word)} contains a NUL character, which no program can receive; remove it"
             for side, kind, name in references(word):
                 declared = getattr(component, f"{side.removesuffix('s')}_{kind}")
                 if name not in declared:
                     yield f"{path}: there is a placeholder for {name!r}, which is not among the step's {side} ({kind})"
     for name in container.env:
-        if not name or set(name) & {"=", _NUL}:
-            yield f"{container.path}.env: {quote(name)} is not a valid variable name; expected no '=' and no NUL"
-
-
-def of_pipeline(pipeline: Pipeline) -> list[str]:
-    """Return one reason for each name of the pipeline that cannot be displayed."""
-    return [f"pipelineInfo.name: {quote(pipeline.name)} contains a NUL character; remove it"] * (_NUL in pipeline.name)
+        if not name or "=" in name:
+            yield f"{container.path}.env: {quote(name)} is not a valid variable name; expected no '='"

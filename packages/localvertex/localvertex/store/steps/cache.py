@@ -62,22 +62,18 @@ def key_of(
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def look_up(work_dir: Path, key: str, buckets: Buckets, secrets: Secrets, warn: Callable[[str], None]) -> Values | None:
-    """Return the outputs under a key; None when there are none, or when an artifact or a secret in them is missing.
+def look_up(work_dir: Path, key: str, buckets: Buckets, warn: Callable[[str], None]) -> Values | None:
+    """Return the outputs under a key; None when there are none, or when one of their artifacts is missing.
 
     A damaged record counts as missing, and `warn` receives one line about it.
     """
     path = _entry(work_dir, key)
     try:
-        whole = _read(path)
+        content = _read(path)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         warn(f"the record {path} of the step cache is damaged; the step runs again ({error})")
-        return None
-    try:
-        content = secrets.restore(whole, key)
-    except ValueError:
         return None
     values = Values(parameters=content["parameters"], artifacts=content["artifacts"])
     artifacts = [artifact for each in values.artifacts.values() for artifact in each]
@@ -92,28 +88,24 @@ def _is_there(work_dir: Path, artifact: Artifact, buckets: Buckets) -> bool:
 
 
 def keep(work_dir: Path, key: str, outputs: Values, origin: str, secrets: Secrets) -> None:
-    """Store the outputs of a step that succeeded, without secrets; `origin` names its run and task."""
+    """Store the outputs of a step that succeeded, unless they contain a secret; `origin` names its run and task."""
     path = _entry(work_dir, key)
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {"origin": origin, "parameters": outputs.parameters, "artifacts": outputs.artifacts}
-    _write(path, secrets.hash_secrets(content, key))
+    plain = json.loads(json.dumps(content))  # JSON turns all keys into strings
+    if secrets.remove(plain) == plain:
+        atomic_write.write_text(path, json.dumps(plain | {_DIGEST: _digest(plain)}, indent=1))
 
 
 def remove_secrets(work_dir: Path, run_id: str, secrets: Secrets) -> None:
-    """Put hashes in place of secrets that became known after steps of a run were stored."""
+    """Remove outputs with secrets that became known after steps of a run were stored."""
     for path in _entry(work_dir, "").parent.glob("*.json"):
         try:
             content = _read(path)
         except ValueError:
             continue  # damaged since an earlier run
-        is_own = content["origin"].startswith(f"{run_id}/")
-        if is_own and (hashed := secrets.hash_secrets(content, path.stem)) != content:
-            _write(path, hashed)
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    plain = json.loads(json.dumps(content))  # JSON turns all keys into strings
-    atomic_write.write_text(path, json.dumps(plain | {_DIGEST: _digest(plain)}, indent=1))
+        if content["origin"].startswith(f"{run_id}/") and secrets.remove(content) != content:
+            path.unlink()
 
 
 def _read(path: Path) -> dict[str, Any]:

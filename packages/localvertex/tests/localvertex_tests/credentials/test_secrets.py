@@ -55,17 +55,19 @@ def caches(token: str) -> None:
     step.set_env_variable("A_WEBHOOK", "https://127.0.0.1:9/services/planted-password")
 
 
-def test_a_cached_output_and_a_page_of_a_step_show_no_secret(execute: Execute, work_dir: Path, task: FindTask) -> None:
-    for name, state in (("first", "SUCCEEDED"), ("second", "SKIPPED")):
+def test_an_output_with_a_secret_is_not_cached_and_a_page_of_a_step_shows_none(
+    execute: Execute, work_dir: Path, task: FindTask
+) -> None:
+    for name in ("first", "second"):
         record = execute(caches, {"token": "abc"}, run_id=name)
-        assert task(record, "cached")["state"] == state
+        assert task(record, "cached")["state"] == "SUCCEEDED"
         for file in ("run.json", "run.html"):
             text = (work_dir / name / file).read_text()
             assert "planted-password" not in text, (name, file)
             assert MASK in text
 
 
-def test_the_step_cache_gives_a_secret_back_and_does_not_contain_it(
+def test_a_secret_is_passed_on_and_the_step_cache_does_not_contain_it(
     execute: Execute, work_dir: Path, task: FindTask
 ) -> None:
     for run_id in ("first", "second"):
@@ -73,9 +75,8 @@ def test_the_step_cache_gives_a_secret_back_and_does_not_contain_it(
         assert record["state"] == "SUCCEEDED", record["error"]
         (seen,) = (work_dir / run_id / "receive").glob("seen-*")
         assert seen.name == f"seen-{SECRET[-4:]}-{len(SECRET)}"
-    assert task(record, "hand-out")["state"] == "SKIPPED"
+    assert task(record, "hand-out")["state"] == "SUCCEEDED"
     texts = [path.read_text() for path in (work_dir / ".localvertex" / "cache").iterdir()]
-    assert texts
     assert not [text for text in texts if "4711" in text]
 
 
@@ -126,7 +127,6 @@ def test_a_value_that_becomes_a_secret_later_is_removed_from_earlier_files(
         record = execute(late, run_id=run_id)
         assert record["state"] == "SUCCEEDED", record["error"]
         files = [each for each in work_dir.rglob("*") if each.is_file()]
-        assert [each.name for each in files if each.parent.name == "cache"]
         assert not [each for each in files if b"late-4711" in each.read_bytes()]
     assert (work_dir / "first" / "use" / "seen-9").exists()
 
@@ -244,5 +244,4 @@ def test_the_path_of_a_webhook_is_as_secret_as_its_address() -> None:
     text = f"host='hooks.example.org': Max retries exceeded with url: {path} (POST https://hooks.example.org{path})"
     expected = f"host='hooks.example.org': Max retries exceeded with url: /{MASK} (POST {MASK})"
     assert secrets.remove(text) == expected
-    assert secrets.restore(secrets.hash_secrets(text, "salt"), "salt") == text
     assert secrets.remove("/tmp/x/run.json") == "/tmp/x/run.json"

@@ -2,13 +2,18 @@
 
 import importlib.metadata
 import importlib.util
+import sys
 import zipfile
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from kfp import dsl
 
+import localvertex
+from localvertex.runner import engine
 from vertex_testing.runs import Compile, Execute, FindTask, ReadLog
 
 
@@ -147,10 +152,10 @@ OLD = {
 """How the executors of kfp 2.0 and 1.8 read and write parameters, by their packages."""
 
 
-def make_old_kfp(folder: Path) -> None:
-    """Build a wheel of a kfp 2.0 that has only what a step needs, with the module names of that version."""
-    info = "kfp-2.0.1.dist-info"
-    with zipfile.ZipFile(folder / "kfp-2.0.1-py3-none-any.whl", "w") as wheel:
+def make_old_kfp(folder: Path, version: str = "2.0.1") -> None:
+    """Build a wheel of an earlier kfp that has only what a step needs, with the module names of 1.8 and 2.0."""
+    info = f"kfp-{version}.dist-info"
+    with zipfile.ZipFile(folder / f"kfp-{version}-py3-none-any.whl", "w") as wheel:
         for name in ("kfp", "kfp/dsl", "kfp/v2"):
             wheel.writestr(f"{name}/__init__.py", "Dataset, Output = str, list\n")
         for package, values in OLD.items():
@@ -158,7 +163,7 @@ def make_old_kfp(folder: Path) -> None:
             wheel.writestr(f"{path}/types/artifact_types.py", ARTIFACTS)
             executor = EXECUTOR.replace("PACKAGE", package).replace("VALUES", values)
             wheel.writestr(f"{path}/executor_main.py", executor)
-        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: kfp\nVersion: 2.0.1\n")
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: kfp\nVersion: {version}\n")
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr(f"{info}/RECORD", "")
 
@@ -192,3 +197,61 @@ def test_a_step_of_an_old_kfp_runs_with_the_kfp_that_it_installs(
     assert step["parameters"]["Output"] == "2.0.1 3"
     assert Path(step["artifacts"]["data"][0]["uri"]).read_text() == "written"
     assert importlib.metadata.version("kfp") == installed != "2.0.1"
+
+
+def test_steps_that_pin_an_earlier_kfp_1_8_get_the_last_one_which_is_said_once(
+    compiled: Compile, execute: Execute, task: FindTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kfp 1.8.5 and 1.8.13 need PyYAML 5.4, which does not build with today's Cython; here they do not exist."""
+
+    @dsl.component(base_image="python:3.7", kfp_package_path="kfp==1.8.5")
+    def first(n: int, data: dsl.Output[dsl.Dataset]) -> str:
+        import importlib.metadata
+
+        return importlib.metadata.version("kfp")
+
+    @dsl.component(base_image="python:3.7", kfp_package_path="kfp==1.8.13")
+    def second(n: int, data: dsl.Output[dsl.Dataset]) -> str:
+        import importlib.metadata
+
+        return importlib.metadata.version("kfp")
+
+    @dsl.pipeline(name="pins")
+    def pins() -> None:
+        first(n=1)
+        second(n=2)
+
+    make_old_kfp(tmp_path, "1.8.22")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    file = compiled(pins, "pins.yaml")
+    file.write_text(file.read_text().replace("kfp.dsl.executor_main", "kfp.v2.components.executor_main"))
+    record = execute(file)
+    assert record["state"] == "SUCCEEDED", record["error"]
+    for name in ("first", "second"):
+        assert task(record, name)["outputs"]["parameters"]["Output"] == "1.8.22"
+    assert len([text for text in record["warnings"] if "kfp==1.8.22, the last release of 1.8" in text]) == 1
+
+
+def test_a_step_that_needs_a_newer_kfp_is_refused_before_the_run(
+    compiled: Compile, work_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @dsl.component(base_image="python:3.11", install_kfp_package=False)
+    def move(data: dsl.Output[dsl.Dataset]) -> None:
+        data.set_path("elsewhere")
+
+    @dsl.pipeline(name="moves")
+    def moves() -> None:
+        move()
+
+    file = compiled(moves)
+    engine.open_pipeline(file)
+    # An installed kfp without the method, and without one of the classes that the component uses.
+    (tmp_path / "kfp" / "dsl" / "types").mkdir(parents=True)
+    for name in ("__init__.py", "dsl/__init__.py", "dsl/types/artifact_types.py"):
+        (tmp_path / "kfp" / name).write_text("Output = None\n")
+    older = ModuleType("kfp")
+    older.__spec__ = ModuleSpec("kfp", None, origin=str(tmp_path / "kfp" / "__init__.py"))
+    monkeypatch.setitem(sys.modules, "kfp", older)
+    with pytest.raises(localvertex.Refused, match=r"step uses \.set_path, dsl\.Dataset, which kfp \S+ does not have"):
+        localvertex.run(file, options=localvertex.Options(work_dir=work_dir))
+    assert not work_dir.exists()

@@ -156,8 +156,7 @@ def look() -> str:
     import importlib.util
     import os
 
-    made = os.path.exists(os.path.join(os.environ["LOCALVERTEX_PACKAGES"], "bin"))
-    return f"{importlib.util.find_spec('tinypkg')} {made}"
+    return f"{importlib.util.find_spec('tinypkg')} {'LOCALVERTEX_STEP' in os.environ}"
 
 
 @dsl.pipeline(name="components")
@@ -171,7 +170,7 @@ def test_pip_in_a_component_and_the_next_component_without(
     record = execute(components, {"wheel": wheel})
     assert record["state"] == "SUCCEEDED", logs(record, work_dir)
     assert task(record, "install-and-use")["outputs"]["parameters"]["Output"] == "1.0 tiny 1.0 0"
-    assert task(record, "look")["outputs"]["parameters"]["Output"] == "None False"
+    assert task(record, "look")["outputs"]["parameters"]["Output"] == "None True"
 
 
 def test_a_step_with_variables_and_packages_keeps_both(execute: Execute, task: FindTask, wheel: str) -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kfp import dsl
 
 from localvertex.containers.options import ContainerOptions
-from vertex_testing.runs import Execute, FindTask
+from vertex_testing.runs import STEP, Compile, Execute, FindTask
 
 SHOW = """
 import json, sys
@@ -68,3 +69,42 @@ def test_conditions_compare_by_the_type_that_they_name(constants: Path, execute:
     assert states["condition-greeting-4"] == "NOT_TRIGGERED"
     read = [each["outputs"]["parameters"]["Output"] for each in record["tasks"] if each["name"].startswith("read")]
     assert sorted(filter(None, read)) == ["parameter"]
+
+
+STATUS = """
+import json, sys
+given = json.loads(sys.argv[1])["inputs"]["parameterValues"]["status"]
+status = json.loads(given)
+assert status["error"] == {}, given
+with open(sys.argv[2], "w") as file:
+    file.write(status["state"] + " " + status["pipelineTaskName"])
+"""
+
+
+def test_the_final_status_is_text_where_the_file_declares_text(compiled: Compile, execute: Execute) -> None:
+    """kfp 1.8 declares a PipelineTaskFinalStatus as STRING, and its executor reads it as JSON."""
+
+    @dsl.component(**STEP)
+    def report(status: dsl.PipelineTaskFinalStatus) -> str:
+        return status.state
+
+    @dsl.component(**STEP)
+    def work() -> str:
+        return "done"
+
+    @dsl.pipeline(name="reports")
+    def reports() -> None:
+        with dsl.ExitHandler(report()):  # type: ignore[call-arg]
+            work()
+
+    file = compiled(reports)
+    document = json.loads(file.read_text())
+    document["components"]["comp-report"]["inputDefinitions"]["parameters"]["status"] = {"parameterType": "STRING"}
+    container = document["deploymentSpec"]["executors"]["exec-report"]["container"]
+    output = "{{$.outputs.parameters['Output'].output_file}}"
+    container |= {"command": ["python3", "-c", STATUS], "args": ["{{$}}", output]}
+    file.write_text(json.dumps(document))
+    record = execute(file, containers=ContainerOptions(allow_host_commands=True))
+    assert record["state"] == "SUCCEEDED", record["error"]
+    (step,) = [each for each in record["tasks"] if each["name"] == "report"]
+    assert step["outputs"]["parameters"]["Output"] == "SUCCEEDED exit-handler-1"

@@ -194,13 +194,13 @@ def test_whatever_happens_to_a_record_it_is_the_same_or_damaged(work_dir: Path) 
     num_damaged = 0
     for path in entries(work_dir):
         original, key = path.read_bytes(), path.stem
-        whole = step_cache.look_up(work_dir, key, Buckets(), Secrets(), pytest.fail)
+        whole = step_cache.look_up(work_dir, key, Buckets(), pytest.fail)
         assert whole is not None
         expected = copy.deepcopy(whole)
         for number in range(NUM_MUTATIONS // 2):
             path.write_bytes(mutated(original, rng))
             told: list[str] = []
-            found = step_cache.look_up(work_dir, key, Buckets(), Secrets(), told.append)
+            found = step_cache.look_up(work_dir, key, Buckets(), told.append)
             # Only what JSON does not distinguish, such as spaces, is no damage.
             assert (found == expected, len(told)) in [(True, 0), (False, 1)], (number, path.read_bytes())
             num_damaged += len(told)
@@ -216,13 +216,8 @@ def test_a_damaged_record_does_not_stop_the_removal_of_late_secrets(work_dir: Pa
     secrets = Secrets()
     secrets.learn({"MY_TOKEN": "some text"})
     step_cache.remove_secrets(work_dir, "first", secrets)
-    assert "some text" not in whole.read_text()
-    assert "scrypt" in whole.read_text()
+    assert not whole.exists()
     assert damaged.read_bytes() == b"[" * 100_000
-    # The record with hashes is whole, too.
-    told: list[str] = []
-    step_cache.look_up(work_dir, whole.stem, Buckets(), secrets, told.append)
-    assert told == []
 
 
 @pytest.mark.usefixtures("cached")
