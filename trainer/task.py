@@ -30,7 +30,6 @@ from trainer.data.dataset import Dataset
 from trainer.files import outputs
 from trainer.learner import libraries
 from trainer.loop import before_start
-from trainer.loop.board import profile
 from trainer.models import models
 
 _AUTO = "auto"
@@ -210,7 +209,6 @@ def _check(options: argparse.Namespace) -> None:
     for name in ("starting_weights", "tensorboard_directory"):
         if path := getattr(options, name):
             paths.check(f"--{name.replace('_', '-')}", path)
-    profile.parse(options.profile_steps)
     if options.scale_learning_rate and not options.batch_size_per_replica:
         raise UserError("--scale-learning-rate needs --batch-size-per-replica; give both or neither")
 
@@ -269,14 +267,12 @@ def _add_devices(group: argparse._ArgumentGroup) -> None:
         ("auto", "float32", "bfloat16", "float16"),
         "auto: bfloat16 on A100 and newer, float16 with loss scaling on V100 and T4, else float32",
     )
-    add_choice(
+    group.add_argument(
         "--xla",
-        ("auto", "on", "off"),
-        "compile the forward and backward pass, which changes dropout's random numbers; auto: if a trial after the"
-        " first steps shows that it is faster, never with --exact",
+        choices=("on", "off"),
+        default="off",
+        help="compile the forward and backward pass, which changes dropout's random numbers [%(default)s]",
     )
-    profile_help = "profile these steps for TensorBoard, e.g. 100-109; at most 100 [none]"
-    group.add_argument("--profile-steps", default="", metavar="FIRST-LAST", help=profile_help)
     watchdog_help = "abort (134) after T seconds without progress; 0: never [%(default)g]"
     group.add_argument("--watchdog-seconds", type=float, default=900.0, metavar="T", help=watchdog_help)
     peer_help = "exit (134) if the other machines have not joined after T seconds [%(default)g]"

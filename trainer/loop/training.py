@@ -34,8 +34,7 @@ from trainer.data.sampler import Sampler, block_size
 from trainer.learner import devices, distribution, precision
 from trainer.learner.learner import Learner
 from trainer.loop import loop, warm_start
-from trainer.loop.board.board import EVALUATOR, VALIDATION, Board, NoBoard, run_name
-from trainer.loop.board.logs import Logs
+from trainer.loop.board import EVALUATOR, VALIDATION, Board, run_name
 from trainer.loop.early_stopping import EarlyStopping
 from trainer.loop.warm_start import WarmStart
 from trainer.loop.worker_sync import WorkerSync
@@ -45,7 +44,7 @@ CONNECT_SECONDS = 120
 
 _JOB_ID = "CLOUD_ML_JOB_ID"
 """The custom job's id, the same for all its machines and restarts (google-cloud-aiplatform, training_utils)."""
-_EQUAL_OPTIONS = ("exact", "allow_other_devices", "xla", "checkpoint_every_steps", "profile_steps")
+_EQUAL_OPTIONS = ("exact", "allow_other_devices", "xla", "checkpoint_every_steps")
 """Flags outside of the identity that decide together with it what the workers do in each call."""
 
 
@@ -262,10 +261,10 @@ class Training:
         )
 
     @functools.cached_property
-    def board(self) -> NoBoard:
+    def board(self) -> Observer:
         """The TensorBoard logs. One process writes the curves of a run, because all workers compute the same."""
         if not (self.cluster.is_chief or self.cluster.is_evaluator):
-            return NoBoard()
+            return lambda event, **fields: None
         directory = self.options.tensorboard_directory
         if directory:
             storage.make_directory(directory)
@@ -274,18 +273,6 @@ class Training:
         name = run_name(self.options.run_label, self.config.model)
         folder = storage.join(directory or storage.join(self.directory, "tensorboard"), name)
         return Board(folder, evaluations=EVALUATOR if self.cluster.is_evaluator else VALIDATION)
-
-    def logs(self) -> Logs:
-        """Return what adds more than curves to the TensorBoard logs."""
-        return Logs(
-            board=self.board,
-            identity=self.identity,
-            run_id=self.run_id,
-            exact=self.options.exact,
-            augment=self.config.augment,
-            class_names=self.data.class_names,
-            profile_steps=self.options.profile_steps,
-        )
 
     @functools.cached_property
     def watcher(self) -> notices.Watcher:
