@@ -131,7 +131,6 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_steps(digits_dire
         (["--dataset=x", "--patience=2"], {"TF_CONFIG": SERVERS}, "patience=2 does not work with parameter servers"),
         (["--dataset=x", "--exact"], {"TF_CONFIG": SERVERS}, "exact does not work with parameter servers"),
         (["--dataset=x", "--checkpoint-directory=x"], {"TF_CONFIG": '{"cluster": [3]}'}, "field cluster is [3]"),
-        (["--dataset=x", "--scale-learning-rate"], {}, "--scale-learning-rate needs --batch-size-per-replica"),
         (["--dataset=x", "--watchdog-seconds=-1"], {}, "--watchdog-seconds=-1.0 is too small"),
     ],
 )

@@ -154,8 +154,7 @@ class Training:
             InputError: The folder contains another run, or an exact run that was trained on other devices.
         """
         if found := ownership.identity_in(self.directory):
-            expected = self.identity_beside(found)
-            ownership.refuse_other_run(found, expected, self.directory, defaults=identity.DEFAULTS)
+            ownership.refuse_other_run(found, self.identity, self.directory, defaults=identity.DEFAULTS)
         here = self.exact_devices()
         if here and not self.cluster.is_evaluator and not self.options.allow_other_devices:
             exactness.refuse_other_devices(self.directory, here)
@@ -172,13 +171,6 @@ class Training:
         if self.options.exact:
             return devices.kind()
         return "GPU" if distribution.has_gpu() else "CPU"
-
-    def identity_beside(self, found: dict[str, Any]) -> dict[str, Any]:
-        """Return what the identity of a run that was found has to be."""
-        if self.cluster.is_evaluator and self.options.batch_size_per_replica:
-            # The machine of an evaluator may have more or fewer devices than those that train.
-            return identity.with_devices_of(found, self.identity)
-        return self.identity
 
     def learner_arguments(self) -> dict[str, Any]:
         """Return the arguments of a learner besides configuration and distribution strategy."""

@@ -69,7 +69,8 @@ class TrialServer:
             url = f"{self._ready_url()}/predict"
             parts = range(0, len(stored), _IMAGES_PER_REQUEST)
             answers = np.asarray(
-                [row for start in parts for row in self._predict(url, stored[start : start + _IMAGES_PER_REQUEST])]
+                [row for start in parts for row in self._predict(url, stored[start : start + _IMAGES_PER_REQUEST])],
+                np.float32,
             )
             if answers.shape != expected.shape:
                 raise TrainingError(f"it answers with probabilities of shape {answers.shape}, not {expected.shape}")
