@@ -127,7 +127,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_steps(digits_dire
         (["--dataset=x", "--epochs=many"], {}, "invalid int value: 'many'"),
         (["--dataset=x", "--model=resnet"], {}, "model='resnet' is not known; did you mean resnet50"),
         (["--dataset=x", "--trainable=some"], {}, "invalid choice: 'some'"),
-        (["--dataset=x", "--checkpoint-directory=x"], {"TF_CONFIG": "{"}, "TF_CONFIG is not JSON"),
+        (["--dataset=x", "--checkpoint-directory=x"], {"TF_CONFIG": "{"}, "TF_CONFIG is '{'; expected"),
         (["--dataset=x", "--patience=2"], {"TF_CONFIG": SERVERS}, "patience=2 does not work with parameter servers"),
         (["--dataset=x", "--exact"], {"TF_CONFIG": SERVERS}, "exact does not work with parameter servers"),
         (["--dataset=x", "--checkpoint-directory=x"], {"TF_CONFIG": '{"cluster": [3]}'}, "field cluster is [3]"),
