@@ -1,6 +1,7 @@
 """Uploads of objects, with the checksum that the service verifies."""
 
 import base64
+import os
 from typing import IO, Any
 
 from exact_resume.files.bucket_client import TIMEOUT_SECONDS, RetryPolicy
@@ -11,16 +12,15 @@ _READ_BYTES = 2**20
 """At a time for the checksum, so that it needs no memory."""
 
 
-def send(blob: Any, file: IO[bytes], num_bytes: int) -> None:
+def send(blob: Any, file: IO[bytes]) -> None:
     """Write a google.cloud.storage.Blob, which appears as a whole or not at all; the service checks its checksum.
 
     Raises:
         GoogleAPICallError: The service refuses it, or fails in all attempts; other errors of its library likewise.
     """
     blob.chunk_size = _PIECE_BYTES
-    blob.upload_from_file(
-        file, rewind=True, size=num_bytes, retry=RetryPolicy(), timeout=TIMEOUT_SECONDS, checksum="crc32c"
-    )
+    size = file.seek(0, os.SEEK_END)
+    blob.upload_from_file(file, rewind=True, size=size, retry=RetryPolicy(), timeout=TIMEOUT_SECONDS, checksum="crc32c")
 
 
 def crc32c(file: IO[bytes]) -> str:
