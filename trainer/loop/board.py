@@ -21,8 +21,8 @@ MAX_POINTS = 1000
 """Points of a curve per attempt, which bounds the files; TensorBoard shows no more of them."""
 TRAIN, VALIDATION, EVALUATOR = "train", "validation", "evaluator"
 """Sub-folders of a run."""
-_SECONDS_BETWEEN_WRITES, _SECONDS_BETWEEN_UPLOADS = 1.0, 15.0
-"""An object cannot grow, so in a bucket the whole file is uploaded."""
+_SECONDS_BETWEEN_UPLOADS = 15.0
+"""An object cannot grow, so in a bucket the whole file is uploaded; locally each point is written at once."""
 _EXIT_TIMEOUT_SECONDS = 60.0
 """How long an exiting process waits for its last points to be written."""
 _MAX_NAME_LENGTH = 100
@@ -56,7 +56,8 @@ class Board:
         self._folders = {"steps": TRAIN, "evaluate": evaluations}
         self._files: dict[str, EventFile] = {}
         self._num_steps, self._next_step = 0, dict.fromkeys(self._SCALARS, 0)
-        self._is_closing, self._has_failed = threading.Event(), False
+        self._is_local, self._wakes = not storage.is_object_store(directory), threading.Event()
+        self._is_closing = self._has_failed = False
         self._thread = threading.Thread(target=self._write_forever, name="tensorboard", daemon=True)
 
     def __call__(self, event: str, **fields: Any) -> None:
@@ -67,7 +68,8 @@ class Board:
         elif event in self._SCALARS:
             self._add_scalars(event, fields["last_step" if event == "steps" else "step"], fields)
         elif event == "exit" and self._thread.is_alive():
-            self._is_closing.set()
+            self._is_closing = True
+            self._wakes.set()
             self._thread.join(_EXIT_TIMEOUT_SECONDS)
 
     def _add_scalars(self, event: str, step: int, fields: dict[str, Any]) -> None:
@@ -80,12 +82,15 @@ class Board:
         if event not in self._files:
             self._files[event] = EventFile(storage.join(self._directory, self._folders[event]), step)
         self._files[event].add(shown, step)
+        if self._is_local:
+            self._wakes.set()
 
     def _write_forever(self) -> None:
-        is_remote = storage.is_object_store(self._directory)
         is_last = False
         while not is_last:
-            is_last = self._is_closing.wait(_SECONDS_BETWEEN_UPLOADS if is_remote else _SECONDS_BETWEEN_WRITES)
+            self._wakes.wait(_SECONDS_BETWEEN_UPLOADS)
+            self._wakes.clear()
+            is_last = self._is_closing
             for file in list(self._files.values()):
                 try:
                     file.flush()

@@ -1,6 +1,6 @@
 """Objects on gs:// through google-cloud-storage; its errors become OSError with a message that names the remedy.
 
-Temporary failures (429, 5xx, a lost connection, half an answer) are repeated, and transfers resume where they stopped.
+Temporary failures (429, 5xx, a lost connection, half an answer) are repeated. Downloads resume where they stopped.
 An object that is not found costs a second request, which shows whether its bucket exists.
 """
 
