@@ -8,7 +8,7 @@ The bare loop is the limit: a `tf.function` on data in memory that does nothing 
 MultiWorkerMirroredStrategy, and with XLA if that is faster. See benchmarks/baselines.py for both baselines.
 
 The sides take turns in separate processes, and the figures are medians. The trainer's figure is from the event log of
-`python -m trainer.task` after the warm-up, with XLA if its trial chose it.
+`python -m trainer.task` after the warm-up, without XLA.
 """
 
 import argparse

@@ -12,7 +12,6 @@ from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints.identity import check_run_label
 from trainer.config import TrainConfig
 from trainer.data.preparing.engines import factory
-from trainer.loop.board import profile
 
 _TYPES = {"int": int, "float": float}
 
@@ -36,7 +35,6 @@ def check_values(given: Mapping[str, Any]) -> None:
     Criteria(**fields_of(Criteria, values))
     check_endpoint_name(str(values.get("deploy_endpoint", "")))
     replicas_in(values)
-    profile.parse(str(values.get("profile_steps", "")))
     if "model_name" in values:
         check_names(model_name=str(values["model_name"]))
     check_run_label(str(values.get("run_label", "")))

@@ -40,7 +40,6 @@ def _parameters(
     prepare_engine: str = "local",
     reread: bool = False,
     exact: bool = False,
-    profile_steps: str = "",
     run_label: str = "",
     minimum_score: float = 0.8,
     force_promotion: bool = False,
@@ -57,7 +56,6 @@ def _parameters(
         prepare_engine: `local` reads the images in the `prepare` step, `dataflow` on many machines.
         reread: Read all images again, also those that have not changed since the previous run.
         exact: Bit-identical weights on every run and after every restart, at some cost in speed.
-        profile_steps: Training steps to profile for TensorBoard, e.g. 100-109; empty for none.
         run_label: Any text; a new one trains an unchanged configuration again.
         minimum_score: Register the model only at this test score (0 to 1) or above (formerly minimum_accuracy).
         force_promotion: Promote the model even if a constant answer or the champion is as good, or better.

@@ -1,12 +1,11 @@
 """How the trainer's commands fail and end: with an exit code, and a single line for a user's mistake."""
 
-import contextlib
 import errno
 import functools
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import ParamSpec, TypeVar
 
 from exact_resume.errors import InputError, RunError
@@ -41,6 +40,10 @@ class TrainingError(RuntimeError):
     """The input was fine and the run still failed, for example because the loss is not finite."""
 
 
+_REPORTED = (UserError, InputError, TrainingError, RunError, OSError)
+"""Errors that are reported as a single line."""
+
+
 def run(main: Callable[[], int]) -> int:
     """Call a command and return its exit code: 2 for a user's mistake, 1 for a run that failed, 130 for Ctrl-C.
 
@@ -50,37 +53,26 @@ def run(main: Callable[[], int]) -> int:
     return cli.run(lambda: _run(main))
 
 
-@contextlib.contextmanager
-def _own_errors() -> Iterator[None]:
-    """Turn the errors of exact_resume into the trainer's, with the same text.
-
-    Raises:
-        UserError: The block raised InputError.
-        TrainingError: The block raised RunError.
-    """
-    try:
-        yield
-    except InputError as error:
-        raise UserError(str(error)) from error
-    except RunError as error:
-        raise TrainingError(str(error)) from error
-
-
 def _run(main: Callable[[], int]) -> int:
     try:
-        with _own_errors():
-            return main()
-    except OSError as error:
-        if (outcome := describe_path_error(error, _paths())) is None:
+        return main()
+    except _REPORTED as error:
+        if (outcome := _outcome(error, _paths())) is None:
             raise
         print(cli.one_line(outcome[1]), file=sys.stderr)
         return outcome[0]
-    except TrainingError as error:
-        print(cli.one_line(f"failed: {error}"), file=sys.stderr)
-        return cli.FAILED
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return cli.STOPPED
+
+
+def _outcome(error: Exception, named_paths: Iterable[str]) -> tuple[int, str] | None:
+    """Return exit code and line for an error; None if only its traceback explains it."""
+    if isinstance(error, UserError | InputError):
+        return 2, f"error: {error}"
+    if isinstance(error, OSError):
+        return describe_path_error(error, named_paths)
+    return cli.FAILED, f"failed: {error}"
 
 
 def set_environment() -> None:
@@ -100,17 +92,11 @@ def report_errors(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            with _own_errors():
-                return function(*args, **kwargs)
-        except UserError as mistake:
-            print(f"error: {cli.one_line(str(mistake))}", file=sys.stderr)
-            raise SystemExit(2) from None
-        except TrainingError as error:
-            print(cli.one_line(f"failed: {error}"), file=sys.stderr)
-            raise SystemExit(cli.FAILED) from None
-        except OSError as error:
+            return function(*args, **kwargs)
+        except _REPORTED as error:
             # A step's local paths are chosen by the service, not by the user.
-            if "://" not in str(error.filename) or (outcome := describe_path_error(error, ())) is None:
+            is_local = isinstance(error, OSError) and "://" not in str(error.filename)
+            if is_local or (outcome := _outcome(error, ())) is None:
                 raise
             print(cli.one_line(outcome[1]), file=sys.stderr)
             raise SystemExit(outcome[0]) from None

@@ -22,7 +22,7 @@ from trainer.data.stored.records import Record
 from trainer.files import outputs
 from trainer.learner import libraries
 from trainer.serve import trial
-from trainer.serve.trial import Network, TrialServer
+from trainer.serve.trial import TrialServer
 
 if TYPE_CHECKING:
     import keras
@@ -95,7 +95,7 @@ def _export(
         )
         server.load(str(aside))
         difference = _largest_difference(trained.model, saved_model.load(str(aside)), images, records)
-        served = server.check([record.image_bytes for record in records], images, _on_cpu(trained.model))
+        served_difference = server.check([record.image_bytes for record in records], _on_cpu(trained.model, images))
         num_bytes = sum(path.stat().st_size for path in pathlib.Path(aside).rglob("*") if path.is_file())
     return {
         **metadata,
@@ -103,19 +103,16 @@ def _export(
         "image_size": data.image_size,
         "num_bytes": num_bytes,
         "largest_difference": difference,
-        **served,
+        "served_difference": served_difference,
     }
 
 
-def _on_cpu(model: "keras.Model") -> Network:
-    """Return the network as the server runs it: GPUs round more than the tolerance allows."""
+def _on_cpu(model: "keras.Model", images: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    """Return probabilities as the server computes them: GPUs round more than the tolerance allows."""
     import tensorflow as tf
 
-    def network(images: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
-        with tf.device("CPU:0"):
-            return np.asarray(model(images, training=False))
-
-    return network
+    with tf.device("CPU:0"):
+        return np.asarray(model(images, training=False))
 
 
 def _largest_difference(

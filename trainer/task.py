@@ -7,7 +7,6 @@ that Vertex AI sets.
 
 import argparse
 import contextlib
-import dataclasses
 import os
 import sys
 from collections.abc import Sequence
@@ -17,20 +16,17 @@ from exact_resume.checkpoints import ownership, result_file
 from exact_resume.checkpoints.async_writer import SECONDS_BETWEEN_FAILURES
 from exact_resume.files import storage
 from exact_resume.workers import cluster as clusters
-from exact_resume.workers.cluster import Cluster
 from exact_resume.workers.signals import StopRequest
 from localvertex_base.userinput import cli, paths
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quote
 from trainer import command_line, config
 from trainer.checkpoints import identity, starting_weights
-from trainer.config import TrainConfig
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.files import outputs
 from trainer.learner import libraries
 from trainer.loop import before_start
-from trainer.loop.board import profile
 from trainer.models import models
 
 _AUTO = "auto"
@@ -38,7 +34,6 @@ _LIMITS = {
     "checkpoint_every_steps": (0, 10**9),
     "checkpoint_every_seconds": (0, 10**8),
     "keep_checkpoints": (1, 10**6),
-    "batch_size_per_replica": (0, 10**6),
     "watchdog_seconds": (0, 10**8),
     "peer_timeout_seconds": (1, 10**8),
     "logical_cpu_devices": (1, 256),
@@ -67,14 +62,11 @@ def main(arguments: list[str] | None = None) -> int:
     with _end_on_signal(stop, options.dataset, directory):
         data = dataset.load(options.dataset)
         data.check_shards("train", "validation")
-        if options.batch_size_per_replica:
-            train_config = _per_replica(options, train_config, cluster)
         train_config, options.starting_weights = starting_weights.resolve(
             train_config, options.starting_weights, directory
         )
         run_identity = identity.identity(train_config, data.fingerprint, options.run_label, exact=options.exact)
-        is_apart = cluster.is_evaluator and options.batch_size_per_replica > 0
-        if _is_finished(directory, run_identity, data, is_apart=is_apart):
+        if _is_finished(directory, run_identity, data):
             return 0
         outputs.check_folder("--checkpoint-directory", directory)
         if not cluster.addresses:
@@ -107,35 +99,15 @@ def _end_on_signal(stop: StopRequest, *paths: str) -> contextlib.AbstractContext
     return stop.immediate(leave) if any(map(storage.is_remote, paths)) else contextlib.nullcontext()
 
 
-def _is_finished(directory: str, run_identity: dict[str, Any], data: Dataset, *, is_apart: bool) -> bool:
+def _is_finished(directory: str, run_identity: dict[str, Any], data: Dataset) -> bool:
     """Refuse the result of another run; return whether this run is finished, and print its result."""
     if not (result := result_file.read_result(directory)):
         return False
-    found = result.get("identity", {})
-    # The machine of an evaluator may have more or fewer devices than those that train.
-    expected = identity.with_devices_of(found, run_identity) if is_apart else run_identity
-    ownership.refuse_other_run(found, expected, directory, defaults=identity.DEFAULTS)
+    ownership.refuse_other_run(result.get("identity", {}), run_identity, directory, defaults=identity.DEFAULTS)
     if is_finished := result_file.is_finished(directory):
         summary = identity.summary(result, data.constant_answer("validation"))
         print(f"run {result['run_id']} is finished: {summary}; nothing to do")
     return is_finished
-
-
-def _per_replica(options: argparse.Namespace, train_config: TrainConfig, cluster: Cluster) -> TrainConfig:
-    from trainer.learner import distribution
-
-    if cluster.strategy == "parameter-server":
-        raise UserError(
-            "--batch-size-per-replica does not work with parameter servers, where each step belongs to one worker; give"
-            " --global-batch-size"
-        )
-    num_replicas = cluster.num_workers * distribution.num_devices(cluster, options.logical_cpu_devices)
-    changed: dict[str, Any] = {"global_batch_size": options.batch_size_per_replica * num_replicas}
-    if options.scale_learning_rate:
-        changed["learning_rate"] = train_config.learning_rate * num_replicas
-    values = ", ".join(f"{name}={value:g}" for name, value in changed.items())
-    print(f"{num_replicas} devices: {values}", flush=True)
-    return dataclasses.replace(train_config, **changed)
 
 
 def _checkpoint_directory(options: argparse.Namespace) -> str:
@@ -176,7 +148,6 @@ def parser() -> argparse.ArgumentParser:
     )
     paths.add_argument("--job-dir", metavar="DIR", default="", help="job folder, as AI Platform Training passed it")
     config.add_flags(made)
-    _add_batch_size(made)
     labels = made.add_argument_group("identity")
     labels.add_argument(
         "--run-label", default="", metavar="TEXT", help="distinguishes an otherwise identical run [empty]"
@@ -210,24 +181,6 @@ def _check(options: argparse.Namespace) -> None:
     for name in ("starting_weights", "tensorboard_directory"):
         if path := getattr(options, name):
             paths.check(f"--{name.replace('_', '-')}", path)
-    profile.parse(options.profile_steps)
-    if options.scale_learning_rate and not options.batch_size_per_replica:
-        raise UserError("--scale-learning-rate needs --batch-size-per-replica; give both or neither")
-
-
-def _add_batch_size(made: argparse.ArgumentParser) -> None:
-    group = made.add_argument_group("batch size per device (instead of --global-batch-size)")
-    group.add_argument(
-        "--batch-size-per-replica",
-        type=int,
-        default=0,
-        metavar="B",
-        help="multiply B by the number of devices of all machines to get global_batch_size; a different number"
-        " of devices means a different run",
-    )
-    group.add_argument(
-        "--scale-learning-rate", action="store_true", help="multiply learning_rate by the number of devices, too"
-    )
 
 
 def _add_checkpoints(group: argparse._ArgumentGroup) -> None:
@@ -269,14 +222,12 @@ def _add_devices(group: argparse._ArgumentGroup) -> None:
         ("auto", "float32", "bfloat16", "float16"),
         "auto: bfloat16 on A100 and newer, float16 with loss scaling on V100 and T4, else float32",
     )
-    add_choice(
+    group.add_argument(
         "--xla",
-        ("auto", "on", "off"),
-        "compile the forward and backward pass, which changes dropout's random numbers; auto: if a trial after the"
-        " first steps shows that it is faster, never with --exact",
+        choices=("on", "off"),
+        default="off",
+        help="compile the forward and backward pass, which changes dropout's random numbers [%(default)s]",
     )
-    profile_help = "profile these steps for TensorBoard, e.g. 100-109; at most 100 [none]"
-    group.add_argument("--profile-steps", default="", metavar="FIRST-LAST", help=profile_help)
     watchdog_help = "abort (134) after T seconds without progress; 0: never [%(default)g]"
     group.add_argument("--watchdog-seconds", type=float, default=900.0, metavar="T", help=watchdog_help)
     peer_help = "exit (134) if the other machines have not joined after T seconds [%(default)g]"

@@ -40,7 +40,6 @@ def plan(
     scheduling_strategy: str,
     persistent_resource_id: str,
     exact: bool,
-    profile_steps: str,
     minimum_score: float,
     force_promotion: bool,
     deploy_endpoint: str,

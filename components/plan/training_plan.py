@@ -21,7 +21,6 @@ from trainer.checkpoints.identity import run_id
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.config import TrainConfig
 from trainer.data.dataset import load
-from trainer.loop.board import profile
 
 
 class TrainingPlan(NamedTuple):
@@ -50,7 +49,6 @@ def plan(
     pipeline_root: str,
     run_label: str,
     exact: bool,
-    profile_steps: str,
     minimum_score: float,
     model_name: str,
     serving_image: str,
@@ -67,7 +65,6 @@ def plan(
         pipeline_root: Folder or gs:// prefix; its `training/<run id>` outlives this run.
         run_label: Part of the run's identity, without any other meaning.
         exact: The trainer's `--exact`; an inexact run does not count as this one.
-        profile_steps: The trainer's `--profile-steps`, which is not part of the identity either.
         minimum_score: Score on the test split that the model has to reach, 0 to 1.
         model_name: Display name in the Model Registry.
         serving_image: Prediction container image of the registered model; empty for this project's own server.
@@ -90,7 +87,6 @@ def plan(
         criteria=Criteria(**fields_of(Criteria, values)),
         endpoint=deploy_endpoint,
     )
-    profile.parse(profile_steps)
     # Where the service does not fill in the placeholder of its persistent resource, none is meant.
     if "{{$" in values.get("persistent_resource_id", ""):
         values["persistent_resource_id"] = ""
@@ -107,7 +103,7 @@ def plan(
     base = f"{training}/{identity}"
     checkpoints = f"{base}/checkpoints/"
     flags = [f"--dataset={dataset}", f"--run-label={run_label}", *config.to_flags(), *start.flags]
-    flags += ["--exact"] * exact + [f"--profile-steps={profile_steps}"] * bool(profile_steps)
+    flags += ["--exact"] * exact
     finished = is_finished(checkpoints, expected_run_id=identity)
     # The registry is queried only for a finished run: a first one makes no call.
     registry = functools.partial(Registry, region=region, pipeline_root=pipeline_root)

@@ -52,10 +52,12 @@ def resolve(config: TrainConfig, data: Dataset, *, training: str, region: str) -
         )
     libraries.load()
     from trainer.learner import class_rows
+    from trainer.models import models
 
-    name, classes = config.model, data.class_names
+    name, size, classes = config.model, data.image_size, data.class_names
+    network = models.build(name, image_size=size, num_classes=len(classes))
     try:
-        class_rows.check(weights.arrays, weights.class_names, name=name, image_size=data.image_size, classes=classes)
+        class_rows.fit(weights.arrays, weights.class_names, network.variables, classes, name=name, image_size=size)
     except UserError as error:
         raise UserError(f"weights={config.weights!r} do not fit: {error}") from error
     starting_weights.pin(weights, folder)

@@ -44,7 +44,6 @@ WRONG = [
     ({"timeout_seconds": "2.5"}, "timeout_seconds is '2.5'; expected a number"),
     ({"epochs": "inf"}, "epochs is 'inf'; expected a number"),
     ({"model_name": ""}, "model_name is ''"),
-    ({"profile_steps": "1-5"}, "begin with step 2 or later"),
     ({"prepare_engine": "spark"}, "prepare_engine='spark' does not exist; use local or dataflow"),
     ({"deploy_endpoint": 'my "endpoint"'}, "deploy_endpoint is 'my \"endpoint\"'; expected the display name"),
     ({"deploy_endpoint": "x" * 129}, "of at most 128 characters"),

@@ -69,7 +69,6 @@ def without_the_job(
         scheduling_strategy="SPOT",
         persistent_resource_id="",
         exact=False,
-        profile_steps="",
         minimum_score=0.5,
         force_promotion=False,
         deploy_endpoint="",

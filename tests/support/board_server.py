@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +25,11 @@ class TensorBoard:
         """Talk to the server at a URL."""
         self._url = url
 
-    def ask(self, path: str, body: Mapping[str, Any] | None = None, **query: Any) -> Any:
-        """Return the JSON answer to a GET, or to a POST with a body."""
-        return json.loads(self.read(path, body, **query))
-
-    def read(self, path: str, body: Mapping[str, Any] | None = None, **query: Any) -> bytes:
-        """Return the answer to a request."""
+    def ask(self, path: str, **query: Any) -> Any:
+        """Return the JSON answer to a GET."""
         url = f"{self._url}/data/{path}" + (f"?{urllib.parse.urlencode(query)}" if query else "")
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=60) as response:
-            return bytes(response.read())
+        with urllib.request.urlopen(url, timeout=60) as response:
+            return json.loads(response.read())
 
     def runs(self) -> list[str]:
         """Return the names of the runs."""
@@ -45,24 +39,14 @@ class TensorBoard:
         """Return the points (step, value) of a curve, as they are stored."""
         return [(step, value) for _, step, value in self.ask("plugin/scalars/scalars", run=run, tag=tag)]
 
-    def images(self, run: str) -> dict[int, bytes]:
-        """Return the images of a run by step."""
-        found = self.ask("plugin/images/images", run=run, tag="images", sample=0)
-        return {each["step"]: self._image(each["query"]) for each in found}
-
     def has_read(self, run: str, last_step: int) -> bool:
-        """Return whether the curves of a run are there to the last step, and its images, which come after them."""
+        """Return whether the curves of a run are there to the last step."""
         try:
             ends = {self.scalars(f"{run}/{part}", "accuracy")[-1][0] for part in ("train", "validation")}
-            images = [*self.images(f"{run}/train"), *self.images(f"{run}/validation")]
         except urllib.error.HTTPError:
             # There is no such run or curve yet.
             return False
-        return ends == {last_step} and images == [0, last_step]
-
-    def _image(self, query: str) -> bytes:
-        with urllib.request.urlopen(f"{self._url}/data/plugin/images/individualImage?{query}", timeout=60) as response:
-            return bytes(response.read())
+        return ends == {last_step}
 
 
 @contextlib.contextmanager

@@ -47,14 +47,6 @@ def check_run_label(run_label: str) -> None:
         )
 
 
-def with_devices_of(found: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Return an evaluator's own identity with the fields of a run that --batch-size-per-replica derives from devices.
-
-    The evaluator's machine may have more or fewer devices than the machines that train.
-    """
-    return own | {name: found.get(name) for name in ("global_batch_size", "learning_rate")}
-
-
 def run_id(config: TrainConfig, dataset_fingerprint: str, run_label: str, *, exact: bool = False) -> str:
     """Return 16 lower-case hexadecimal digits of what the run computes; machines and paths do not count."""
     return manifest.run_id(identity(config, dataset_fingerprint, run_label, exact=exact))

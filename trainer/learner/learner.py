@@ -4,7 +4,6 @@ Legend: R replicas (devices) of all workers together.
 """
 
 import dataclasses
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -176,33 +175,6 @@ class Learner:
             self._update.dynamic_scale.value if scaled else tf.constant(1.0),
         )
         return self.replica_step.update(gradients, changed, row, self._update)
-
-    def time_step(self, iterator: Any, *, xla: bool, seconds: float = 1.0) -> float:
-        """Measure the forward and backward pass of a step on this worker's devices, without changing anything.
-
-        Args:
-            iterator: From `batches`; not used for training.
-            xla: Whether to compile the pass.
-            seconds: Approximate time to measure.
-
-        Returns:
-            Seconds per step.
-        """
-        compute = tf.function(self.replica_step.gradients, jit_compile=xla, autograph=False)
-
-        def replica(batch: tuple[tf.Tensor, ...]) -> tf.Tensor:
-            values = [variable.value for variable in self.model.trainable_variables]
-            gradients, _, row = compute(values, self.replica_step.others_at(self._step), batch, tf.constant(1.0))
-            # TensorFlow would not compute unused values.
-            return row[0] + tf.add_n([tf.reduce_sum(tf.cast(g, tf.float32)) for g in gradients if g is not None])
-
-        run = tf.function(lambda: self.distribution_strategy.run(replica, args=(next(iterator),)), autograph=False)
-        run()
-        started, num_steps = time.monotonic(), 0
-        while not num_steps or time.monotonic() - started < seconds:
-            self.distribution_strategy.experimental_local_results(run())[0].numpy()
-            num_steps += 1
-        return (time.monotonic() - started) / num_steps
 
     def evaluate(self, examples: Examples, next_rounds: Callable[[int], int] = lambda left: left) -> Score | None:
         """Compute loss and accuracy over a whole split.

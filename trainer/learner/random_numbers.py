@@ -6,7 +6,7 @@ in the traced forward pass: operations with a state of their own, and draws whos
 
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -17,7 +17,6 @@ from localvertex_base.userinput.errors import UserError
 _STATEFUL = re.compile(r"Rng|Stateful(?!PartitionedCall)")
 """Prefix of operations that draw from a variable, for example a tf.random.Generator's."""
 _REPLICA = re.compile(r"(?<![^/])replica_\d+/")
-_LOOPS = ("While", "StatelessWhile")
 _ADVICE = (
     "make a keras.random.SeedGenerator in the layer's __init__ and pass it as seed to the functions of keras.random"
     " (docs/models.md)"
@@ -90,64 +89,38 @@ def _forward_pass(model: keras.Model, strategy: tf.distribute.Strategy) -> Any:
 
 
 def _draws(graph: Any) -> Iterator[tuple[bool, str]]:
-    """Return (whether it has a state, name) of each draw that does not follow from the step."""
+    """Return (whether it has a state, name) of each draw that does not follow from the step.
+
+    Inside a function of the graph, such as a loop's body, the function's arguments count as following from it.
+    """
     definition = graph.as_graph_def()
     captured = {tensor.op.name for tensor in graph.internal_captures}
-    inputs = {tensor.op.name for tensor in graph.inputs} - captured
-    functions = {function.signature.name: function for function in definition.library.function}
-    yield from _in_body(definition.node, inputs, functions, "")
+    yield from _in_body(definition.node, {tensor.op.name for tensor in graph.inputs} - captured)
+    for function in definition.library.function:
+        yield from _in_body(function.node_def, {argument.name for argument in function.signature.input_arg})
 
 
-def _in_body(
-    nodes: Iterable[Any], inputs: set[str], functions: Mapping[str, Any], prefix: str
-) -> Iterator[tuple[bool, str]]:
-    nodes = list(nodes)
+def _in_body(nodes: Sequence[Any], inputs: set[str]) -> Iterator[tuple[bool, str]]:
     varying = _varying_nodes(nodes, inputs)
     for node in nodes:
-        # Keras' and TensorFlow's loops repeat the outer name in the inner ones.
-        name = node.name if node.name.startswith(prefix) else prefix + node.name
         if _is_stateful(node):
-            yield True, name
+            yield True, node.name
         elif (seed := _seed_origin(node)) and seed not in varying:
             # A draw is an operation for its seed and one for its numbers, in a scope that has the draw's name.
-            yield False, name.rpartition("/")[0] or name
-        for key, function in _called_functions(node, functions):
-            arguments = [argument.name for argument in function.signature.input_arg]
-            # The condition of a branch comes first, and is no argument of the function.
-            given = _data(node)[-len(arguments) :] if arguments else []
-            inner = {argument for argument, source in zip(arguments, given, strict=True) if source in varying}
-            if node.op in _LOOPS and key == "body":
-                inner = _over_rounds(function, arguments, inner)
-            yield from _in_body(function.node_def, inner, functions, f"{name}/")
+            yield False, node.name.rpartition("/")[0] or node.name
 
 
-def _varying_nodes(nodes: list[Any], inputs: set[str]) -> set[str]:
+def _varying_nodes(nodes: Sequence[Any], inputs: set[str]) -> set[str]:
     """Return the nodes whose values depend on an input, or on a state that moves on by itself."""
     varying = inputs | {node.name for node in nodes if _is_stateful(node)}
+    # The network's own variables are inputs, so one that is read is another one, which no step changes.
+    others = [node for node in nodes if node.op != "ReadVariableOp"]
     size = -1
     # Until nothing is added: the nodes of a function may be in any order.
     while size != len(varying):
         size = len(varying)
-        varying |= {node.name for node in nodes if varying.intersection(_data(node))}
+        varying |= {node.name for node in others if varying.intersection(_data(node))}
     return varying
-
-
-def _over_rounds(function: Any, arguments: list[str], inner: set[str]) -> set[str]:
-    """Return the arguments of a loop's body that vary in any round: its results are the next round's arguments."""
-    size = -1
-    while size != len(inner):
-        size = len(inner)
-        varying = _varying_nodes(list(function.node_def), inner)
-        results = [function.ret[result.name].split(":")[0] for result in function.signature.output_arg]
-        inner = inner | {argument for argument, result in zip(arguments, results, strict=True) if result in varying}
-    return inner
-
-
-def _called_functions(node: Any, functions: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key, value in node.attr.items():
-        for function in [value.func, *value.list.func]:
-            if function.name in functions:
-                yield key, functions[function.name]
 
 
 def _is_stateful(node: Any) -> bool:

@@ -1,7 +1,7 @@
 """One replica's part of a step: a pure function from variables and images to gradients.
 
-A pure function can be compiled by XLA on any device, can be timed without training, and takes dropout's random numbers
-from the step instead of from a state.
+A pure function can be compiled by XLA on any device, and takes dropout's random numbers from the step instead of from a
+state.
 
 Legend: B batch of a replica, K classes.
 """

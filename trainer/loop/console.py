@@ -1,19 +1,11 @@
-"""Show a training run to the user: a progress bar on a terminal, plain lines elsewhere."""
+"""Show a training run to the user, in plain lines."""
 
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-from exact_resume.events.observers import Observer
-
 _SECONDS_BETWEEN_LINES = 10.0
 """Shortest time between two printed lines about training steps."""
-
-
-def show(num_steps: int) -> Observer:
-    """Return a progress bar on a terminal, plain lines elsewhere."""
-    return ProgressBar(num_steps) if sys.stderr.isatty() else PlainLines()
 
 
 class PlainLines:
@@ -31,38 +23,6 @@ class PlainLines:
             self._last_steps_line = self._clock()
         if line := _describe(event, fields):
             print(line, flush=True)
-
-
-class ProgressBar:
-    """A rich progress bar with images per second and the remaining time; the other events are printed above it."""
-
-    def __init__(self, num_steps: int) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        self._progress = Progress(
-            TextColumn("training"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("steps  {task.fields[rate]}"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-        )
-        self._task = self._progress.add_task("training", total=num_steps, rate="")
-
-    def __call__(self, event: str, **fields: Any) -> None:
-        """Advance the bar or print a line above it."""
-        if event == "start":
-            self._progress.start()
-        if event == "steps":
-            rate = f"{fields['images_per_second']:,.0f} img/s  loss {fields['loss']:.4f}"
-            self._progress.update(self._task, completed=fields["last_step"], rate=rate)
-        elif line := _describe(event, fields):
-            self._progress.console.print(line, markup=False, highlight=False)
-        if event == "restore":
-            self._progress.update(self._task, completed=fields["step"])
-        if event == "exit":
-            self._progress.stop()
 
 
 def _describe(event: str, fields: dict[str, Any]) -> str:

@@ -1,6 +1,5 @@
 """The evaluator: a machine that evaluates every new checkpoint while the others train."""
 
-import dataclasses
 import time
 from collections.abc import Callable
 
@@ -78,18 +77,12 @@ def _evaluate_step(
         "evaluate",
         split="validation",
         step=step,
-        epoch=_epoch(training, checkpoint),
+        epoch=step / training.sampler().steps_per_epoch,
         **score.fields(),
         is_best=is_best,
         seconds=time.monotonic() - started,
     )
     return found if is_best else best
-
-
-def _epoch(training: Training, checkpoint: Checkpoint) -> float:
-    batch_size = checkpoint.identity["global_batch_size"]
-    sampler = dataclasses.replace(training.sampler(), global_batch_size=batch_size)
-    return checkpoint.step / sampler.steps_per_epoch
 
 
 def _load(training: Training, step: int, log_event: Observer) -> Checkpoint | None:
@@ -99,6 +92,5 @@ def _load(training: Training, step: int, log_event: Observer) -> Checkpoint | No
         # Perhaps only removed in the meantime because there are newer ones.
         log_event("notice", message=f"{manifest.name(step)} was skipped: {error}")
         return None
-    expected = training.identity_beside(checkpoint.identity)
-    ownership.refuse_other_run(checkpoint.identity, expected, training.directory, defaults=identity.DEFAULTS)
+    ownership.refuse_other_run(checkpoint.identity, training.identity, training.directory, defaults=identity.DEFAULTS)
     return checkpoint

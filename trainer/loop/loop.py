@@ -21,7 +21,6 @@ from trainer.command_line import TrainingError
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
 from trainer.learner.learner import Learner, Steps
-from trainer.loop.board.profile import NOTHING, Profiler
 from trainer.loop.early_stopping import EarlyStopping, Validations, with_score
 from trainer.loop.restore import restore
 from trainer.loop.warm_start import WarmStart
@@ -66,8 +65,6 @@ def train(
     sync: WorkerSync,
     log_event: Observer,
     on_warm_up: Callable[[float], None] = lambda step_seconds: None,
-    profiler: Profiler = NOTHING,
-    on_finish: Callable[[], None] = lambda: None,
 ) -> bool:
     """Train to the end, from the newest checkpoint. Each of several workers calls this.
 
@@ -79,9 +76,7 @@ def train(
         sampler: Order of the training examples.
         sync: Synchronisation with the other workers, and stop requests.
         log_event: Receives every event.
-        on_warm_up: Called once with the seconds per step, when the first calls have shown them; may change the speed.
-        profiler: Profiles some of the steps.
-        on_finish: Called by the chief when the result is written, while the others wait.
+        on_warm_up: Called once with the seconds per step, when the first calls have shown them.
 
     Returns:
         Whether the run is finished and result.json written; False after a stop request, which also triggers a save.
@@ -133,11 +128,10 @@ def train(
             if is_last:
                 break
             # 5. Train as many steps as fit into one call, but not beyond the next validation or save.
-            num_steps = profiler.begin(step, min(decision.num_steps, _steps_to_next(run, sampler, step)))
+            num_steps = min(decision.num_steps, _steps_to_next(run, sampler, step))
             started = time.monotonic()
             steps = learner.train(batches, num_steps)
             seconds = time.monotonic() - started
-            profiler.end(step + num_steps)
             pace.record(num_steps, seconds)
             digests.append(steps.digests)
             _refuse_infinite(steps, step, learner, writer)
@@ -162,7 +156,6 @@ def train(
         if is_finished and run.lease:
             kept = checkpoints.best_kept(run.checkpoint_directory, best, history)
             _write_result(run, run.lease, learner, best, kept, digests, restored.devices)
-            on_finish()
         if sync.value_of_chief(int(kept != best)):
             message = result_file.lost_best_message(best.step)
             log_event("notice", message=message)

@@ -70,9 +70,6 @@ def _lead(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
     examples, validation = training.load("train", log_event), training.load("validation", log_event)
     for remark in (*remarks, "parameter servers: the order of updates depends on timing; no two runs are equal"):
         log_event("notice", message=remark)
-    if training.options.profile_steps:
-        log_event("notice", message="parameter servers: the steps are on other machines and are not profiled")
-    training.logs().show_start(examples, training.sampler())
     sync = training.sync(learner, watchdog, log_event)
     if loop.train(
         training.loop_run(), learner, examples, validation, training.sampler(), sync=sync, log_event=log_event

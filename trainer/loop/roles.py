@@ -78,6 +78,6 @@ def _run_role(training: Training, log_event: Observer, watchdog: Watchdog) -> in
 
 def _observer(training: Training, watchdog: Watchdog) -> Observer:
     log = EventLog(training.directory, replica_name(os.environ, training.cluster), may_write=training.may_write)
-    log_event = observers.all_of([log.write, training.board, console.show(training.loop_run().num_steps)])
+    log_event = observers.all_of([log.write, training.board, console.PlainLines()])
     watchdog.report = lambda message: log_event("notice", message=message)
     return log_event

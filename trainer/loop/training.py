@@ -34,8 +34,7 @@ from trainer.data.sampler import Sampler, block_size
 from trainer.learner import devices, distribution, precision
 from trainer.learner.learner import Learner
 from trainer.loop import loop, warm_start
-from trainer.loop.board.board import EVALUATOR, VALIDATION, Board, NoBoard, run_name
-from trainer.loop.board.logs import Logs
+from trainer.loop.board import EVALUATOR, VALIDATION, Board, run_name
 from trainer.loop.early_stopping import EarlyStopping
 from trainer.loop.warm_start import WarmStart
 from trainer.loop.worker_sync import WorkerSync
@@ -45,7 +44,7 @@ CONNECT_SECONDS = 120
 
 _JOB_ID = "CLOUD_ML_JOB_ID"
 """The custom job's id, the same for all its machines and restarts (google-cloud-aiplatform, training_utils)."""
-_EQUAL_OPTIONS = ("exact", "allow_other_devices", "xla", "checkpoint_every_steps", "profile_steps")
+_EQUAL_OPTIONS = ("exact", "allow_other_devices", "xla", "checkpoint_every_steps")
 """Flags outside of the identity that decide together with it what the workers do in each call."""
 
 
@@ -155,8 +154,7 @@ class Training:
             InputError: The folder contains another run, or an exact run that was trained on other devices.
         """
         if found := ownership.identity_in(self.directory):
-            expected = self.identity_beside(found)
-            ownership.refuse_other_run(found, expected, self.directory, defaults=identity.DEFAULTS)
+            ownership.refuse_other_run(found, self.identity, self.directory, defaults=identity.DEFAULTS)
         here = self.exact_devices()
         if here and not self.cluster.is_evaluator and not self.options.allow_other_devices:
             exactness.refuse_other_devices(self.directory, here)
@@ -173,13 +171,6 @@ class Training:
         if self.options.exact:
             return devices.kind()
         return "GPU" if distribution.has_gpu() else "CPU"
-
-    def identity_beside(self, found: dict[str, Any]) -> dict[str, Any]:
-        """Return what the identity of a run that was found has to be."""
-        if self.cluster.is_evaluator and self.options.batch_size_per_replica:
-            # The machine of an evaluator may have more or fewer devices than those that train.
-            return identity.with_devices_of(found, self.identity)
-        return self.identity
 
     def learner_arguments(self) -> dict[str, Any]:
         """Return the arguments of a learner besides configuration and distribution strategy."""
@@ -262,10 +253,10 @@ class Training:
         )
 
     @functools.cached_property
-    def board(self) -> NoBoard:
+    def board(self) -> Observer:
         """The TensorBoard logs. One process writes the curves of a run, because all workers compute the same."""
         if not (self.cluster.is_chief or self.cluster.is_evaluator):
-            return NoBoard()
+            return lambda event, **fields: None
         directory = self.options.tensorboard_directory
         if directory:
             storage.make_directory(directory)
@@ -274,18 +265,6 @@ class Training:
         name = run_name(self.options.run_label, self.config.model)
         folder = storage.join(directory or storage.join(self.directory, "tensorboard"), name)
         return Board(folder, evaluations=EVALUATOR if self.cluster.is_evaluator else VALIDATION)
-
-    def logs(self) -> Logs:
-        """Return what adds more than curves to the TensorBoard logs."""
-        return Logs(
-            board=self.board,
-            identity=self.identity,
-            run_id=self.run_id,
-            exact=self.options.exact,
-            augment=self.config.augment,
-            class_names=self.data.class_names,
-            profile_steps=self.options.profile_steps,
-        )
 
     @functools.cached_property
     def watcher(self) -> notices.Watcher:

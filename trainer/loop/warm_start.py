@@ -42,7 +42,8 @@ class WarmStart:
             found.class_names,
             learner.model.variables,
             self.class_names,
-            with_one_more_class=class_rows.one_more_class(name, self.image_size, len(self.class_names)),
+            name=name,
+            image_size=self.image_size,
         )
         variables.assign(learner.model.variables, values)
         learner.refresh()

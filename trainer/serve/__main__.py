@@ -4,12 +4,11 @@ import dataclasses
 import os
 import sys
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future
 
 from localvertex_base.userinput import cli
 from localvertex_base.userinput.errors import UserError
 from trainer import command_line
+from trainer.learner import libraries
 from trainer.serve import contract, model, server
 from trainer.serve.model import Model
 
@@ -36,28 +35,22 @@ def main(arguments: list[str] | None = None) -> int:
     directory = options.model_directory or chosen.model
     if not directory:
         raise UserError("no model; give MODEL_DIR, or set AIP_STORAGE_URI as Vertex AI does")
-    server.serve(chosen, _read_model_loader() if directory == _STANDARD_INPUT else lambda: model.load(directory))
+    server.serve(chosen, _load_named_model if directory == _STANDARD_INPUT else lambda: model.load(directory))
     return 0
 
 
-def _read_model_loader() -> Callable[[], Model]:
-    """Return what loads the model that the first line of standard input names; its end ends this process."""
-    named: Future[str] = Future()
+def _load_named_model() -> Model:
+    """Return the model that the first line of standard input names; the end of standard input ends this process."""
+    # While the parent writes the model.
+    libraries.load()
+    name = sys.stdin.readline().rstrip("\n")
 
-    def read() -> None:
-        if line := sys.stdin.readline():
-            named.set_result(line.rstrip("\n"))
-            sys.stdin.read()
-        # The parent has ended, perhaps in the middle of an import of this process.
+    def end_with_parent() -> None:
+        sys.stdin.read()
         os._exit(0)
 
-    def load() -> Model:
-        # While the parent writes the model.
-        model.import_libraries()
-        return model.load(named.result())
-
-    threading.Thread(target=read, name="parent", daemon=True).start()
-    return load
+    threading.Thread(target=end_with_parent, name="parent", daemon=True).start()
+    return model.load(name)
 
 
 if __name__ == "__main__":

@@ -49,12 +49,7 @@ def load(directory: str) -> Model:
         UserError: The folder is not one that `python -m trainer.export` wrote.
     """
     exported.read(paths.check("MODEL_DIR", directory))
-    import_libraries()
+    libraries.load()
     from trainer.results import saved_model
 
     return Model(saved_model.load(directory))
-
-
-def import_libraries() -> None:
-    """Import TensorFlow, which takes seconds."""
-    libraries.load()

@@ -5,7 +5,6 @@ The process starts with the trial, so that it imports TensorFlow while its paren
 
 import base64
 import contextlib
-import http.client
 import json
 import os
 import re
@@ -13,33 +12,24 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 import numpy.typing as npt
 
 from trainer.command_line import TrainingError
-from trainer.serve import trial_images
 
-Pixels = npt.NDArray[np.uint8]
 Probabilities = npt.NDArray[np.float32]
-Network = Callable[[Pixels], Probabilities]
-"""Maps prepared images uint8 [B, S, S, 3] to probabilities float32 [B, K]."""
 _COMMAND = (sys.executable, "-m", "trainer.serve", "-", "--port=0")
-_STORED_TOLERANCE = 1e-4
+_TOLERANCE = 1e-4
 """Largest difference of a probability for stored images, whose pixels are equal on both sides."""
-_OTHER_TOLERANCE = 0.1
-"""The same for other images, which prepare resizes with Pillow and the server with TensorFlow: pixels differ by 1 of
-255, and probabilities by at most 0.016 (docs/decisions, 0094)."""
 _LIMIT_SECONDS = 300.0
 _POLL_SECONDS = 0.02
 _IMAGES_PER_REQUEST = 8
-_REQUEST_BYTES = 2**24
-"""Of the files of a request, unless it has only one."""
-_NUM_ORIGINALS = 8
-"""Stored images of which files of other kinds are made."""
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -51,113 +41,80 @@ class TrialServer:
     ) -> None:
         self._process = process
         self._stdout, self._stderr = printed
-        self._seconds = seconds
-        self._deadline = time.monotonic() + seconds
+        self._deadline, self._seconds = time.monotonic() + seconds, seconds
 
     def load(self, directory: str) -> None:
         """Let it load a model, without waiting for it."""
         self._deadline = time.monotonic() + self._seconds
-        # A process that has ended is noticed by the first request.
+        # A process that has ended is noticed by the check.
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.write(f"{directory}\n".encode())
                 self._process.stdin.flush()
 
-    def check(self, stored: Sequence[bytes], pixels: Pixels, network: Network) -> dict[str, float]:
+    def check(self, stored: Sequence[bytes], expected: Probabilities) -> float:
         """Compare its answers with the probabilities of the network.
 
         Args:
-            stored: Image files of the dataset.
-            pixels: Their content, uint8 [B, S, S, 3].
-            network: The trained one, of which the model was exported.
+            stored: Image files of the dataset, in the order of the probabilities.
+            expected: Probabilities float32 [B, K] of the trained network, of which the model was exported.
 
         Returns:
-            The largest difference of a probability, of stored images and of all others, as metadata.
+            The largest difference of a probability.
 
         Raises:
             TrainingError: An answer differs, or the server ends, fails or is not ready in time.
         """
-        address = self._ready()
-        of_stored = self._difference("stored images", address, stored, network(pixels), _STORED_TOLERANCE)
-        others = [
-            self._difference(
-                kind, address, files, network(trial_images.prepare(files, pixels.shape[1])), _OTHER_TOLERANCE
-            )
-            for kind, files in trial_images.variants(pixels[:_NUM_ORIGINALS]).items()
-        ]
-        return {"served_difference": of_stored, "served_difference_other_images": max(others)}
-
-    def _ready(self) -> str:
-        """Return the address, HOST:PORT, of the server that has loaded its model."""
-        address = ""
-        while True:
-            if self._process.poll() is not None:
-                raise TrainingError(f"the server ended in its trial ({self._last_words()}); the model was not exported")
-            if time.monotonic() > self._deadline:
-                reason = f"the server was not ready {self._seconds:g} s after the export ({self._last_words()})"
-                raise TrainingError(f"{reason}; the model was not exported")
-            if not address:
-                self._stdout.seek(0)
-                found = re.match(rb"listening on http://([\w.]+:\d+)\n", self._stdout.read())
-                address = found[1].decode() if found else ""
-            elif self._is_healthy(address):
-                return address
-            time.sleep(_POLL_SECONDS)
-
-    def _is_healthy(self, address: str) -> bool:
         try:
-            return self._call(address, "GET", "/health")[0] == 200
-        except (OSError, http.client.HTTPException):
-            return False
-
-    def _difference(
-        self, kind: str, address: str, files: Sequence[bytes], expected: Probabilities, tolerance: float
-    ) -> float:
-        size = max(1, min(_IMAGES_PER_REQUEST, _REQUEST_BYTES // max(map(len, files))))
-        parts = [files[start : start + size] for start in range(0, len(files), size)]
-        answers = np.concatenate([self._predict(kind, address, part) for part in parts])
-        if answers.shape != expected.shape:
-            found = f"shape {answers.shape}, expected {expected.shape}"
-            raise TrainingError(f"the server answers {kind} with probabilities of {found}; the model was not exported")
+            url = f"{self._ready_url()}/predict"
+            parts = range(0, len(stored), _IMAGES_PER_REQUEST)
+            answers = np.asarray(
+                [row for start in parts for row in self._predict(url, stored[start : start + _IMAGES_PER_REQUEST])],
+                np.float32,
+            )
+            if answers.shape != expected.shape:
+                raise TrainingError(f"it answers with probabilities of shape {answers.shape}, not {expected.shape}")
+        except urllib.error.HTTPError as error:
+            raise self._failure(f"it answers {error.code}: {error.read()[:300].decode(errors='replace')}") from error
+        # Also what is not an answer in JSON of the right form.
+        except (TrainingError, OSError, ValueError, LookupError, TypeError) as error:
+            raise self._failure(f"{type(error).__name__}: {error}") from error
         difference = float(np.abs(answers - expected).max())
         # Also false for NaN.
-        if not difference <= tolerance:
-            raise TrainingError(
-                f"the server's probabilities differ from the network's by {difference:g} for {kind}, more than"
-                f" {tolerance:g}; the model was not exported"
-            )
+        if not difference <= _TOLERANCE:
+            raise self._failure(f"its probabilities differ from the network's by {difference:g}, not {_TOLERANCE:g}")
         return difference
 
-    def _predict(self, kind: str, address: str, files: Sequence[bytes]) -> Probabilities:
+    def _ready_url(self) -> str:
+        """Return the address of the server when it has loaded its model."""
+        while time.monotonic() < self._deadline:
+            has_ended = self._process.poll() is not None
+            self._stdout.seek(0)
+            if found := re.match(rb"listening on (http://[\w.]+:\d+)\nready\n", self._stdout.read()):
+                return found[1].decode()
+            if has_ended:
+                raise TrainingError("it ended")
+            time.sleep(_POLL_SECONDS)
+        raise TrainingError(f"it was not ready {self._seconds:g} s after the export")
+
+    def _predict(self, url: str, files: Sequence[bytes]) -> list[list[float]]:
         instances = [{"b64": base64.b64encode(data).decode()} for data in files]
-        try:
-            status, body = self._call(address, "POST", "/predict", json.dumps({"instances": instances}))
-            if status != 200:
-                raise TrainingError(f"the server answers {kind} with {status}: {body[:300].decode(errors='replace')}")
-            predictions: list[dict[str, Any]] = json.loads(body)["predictions"]
-            return np.asarray([each["probabilities"] for each in predictions], np.float32)
-        except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError) as error:
-            if isinstance(error, ConnectionError):
-                # A process that was killed closes its connections a moment before it can be waited for.
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(1.0)
-            reason = f"{type(error).__name__}: {error}; {self._last_words()}"
-            raise TrainingError(f"the server fails for {kind} ({reason}); the model was not exported") from error
-
-    def _call(self, address: str, method: str, path: str, body: str | None = None) -> tuple[int, bytes]:
         seconds = max(_POLL_SECONDS, self._deadline - time.monotonic())
-        with contextlib.closing(http.client.HTTPConnection(address, timeout=seconds)) as connection:
-            connection.request(method, path, body)
-            response = connection.getresponse()
-            return response.status, response.read()
+        body = json.dumps({"instances": instances}).encode()
+        with urllib.request.urlopen(urllib.request.Request(url, body), timeout=seconds) as response:  # noqa: S310
+            return [each["probabilities"] for each in json.load(response)["predictions"]]
 
-    def _last_words(self) -> str:
-        """Return how the process ended, if it has, and the last line that it printed."""
-        code = self._process.poll()
-        ended = "it still runs" if code is None else f"exit code {code}"
+    def _failure(self, reason: str) -> TrainingError:
+        """Return the error with the reason, how the process ended, if it has, and the last line that it printed."""
+        # A process that was killed closes its connections a moment before it can be waited for.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(0.2)
+        code = self._process.returncode
         self._stderr.seek(0)
         lines = [line for line in self._stderr.read().decode(errors="replace").splitlines() if line.strip()]
-        return f"{ended}, {lines[-1].strip()[:300]}" if lines else ended
+        ended = [] if code is None else [f"exit code {code}"]
+        details = "; ".join([reason, *ended, *(line.strip()[:300] for line in lines[-1:])])
+        return TrainingError(f"the server fails in its trial ({details}); the model was not exported")
 
 
 @contextlib.contextmanager

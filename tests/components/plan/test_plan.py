@@ -67,7 +67,6 @@ def make(dataset: str, tmp_path: pathlib.Path) -> Make:
             "pipeline_root": str(tmp_path / "root") + "/",
             "run_label": "",
             "exact": False,
-            "profile_steps": "",
             "minimum_score": 0.9,
         }
         return plan(**arguments | changes)
@@ -193,15 +192,6 @@ def test_exact_after_an_inexact_run_is_not_nothing_new(make: Make, dataset: str)
     finish(exact, config, dataset, True, exact=True)
     assert make(exact=True) == exact._replace(is_finished=True, has_nothing_new=True)
     assert make().run_id == quick.run_id
-
-
-def test_profiled_steps_change_neither_the_run_id_nor_other_flags(make: Make) -> None:
-    plain, profiled = make(), make(profile_steps="100-109")
-    assert profiled.run_id == plain.run_id
-    before, after = (made.worker_pool_specs[0]["container_spec"]["args"] for made in (plain, profiled))
-    assert after == [*before, "--profile-steps=100-109"]
-    with pytest.raises(UserError, match="profile_steps is '109-100'"):
-        make(profile_steps="109-100")
 
 
 def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_registered(

@@ -24,8 +24,7 @@ def fit(old: list[str], new: list[str]) -> tuple[dict[str, Any], dict[str, Any],
     arrays = [
         np.random.default_rng(index).normal(size=v.shape).astype(v.dtype) for index, v in enumerate(trained.variables)
     ]
-    one_more = class_rows.one_more_class("convnet", 16, len(new))
-    values = class_rows.fit(arrays, old, fresh.variables, new, with_one_more_class=one_more)
+    values = class_rows.fit(arrays, old, fresh.variables, new, name="convnet", image_size=16)
     paths = [variable.path for variable in fresh.variables]
     before = values_of(fresh.variables)
     return tuple(dict(zip(paths, each, strict=True)) for each in (arrays, before, values))  # type: ignore[return-value]
@@ -58,17 +57,22 @@ def test_known_classes_keep_their_rows_and_new_ones_their_initial_values(old: li
 def test_the_same_classes_need_no_second_network() -> None:
     fresh = network(2)
     arrays = [array + 1 for array in values_of(fresh.variables)]
-    values = class_rows.fit(arrays, ["a", "b"], fresh.variables, ["a", "b"], with_one_more_class=lambda: 1 / 0)  # type: ignore[arg-type,return-value]
+    values = class_rows.fit(arrays, ["a", "b"], fresh.variables, ["a", "b"], name="no network", image_size=16)
     for variable, array, value in zip(fresh.variables, arrays, values, strict=True):
         assert np.array_equal(array, value) is not keras_internals.is_seed(variable)
+
+
+def check(arrays: class_rows.Arrays, name: str) -> None:
+    fresh = models.build(name, image_size=32, num_classes=2)
+    class_rows.fit(arrays, ["a", "b"], fresh.variables, ["a", "b"], name=name, image_size=32)
 
 
 def test_other_shapes_are_refused() -> None:
     arrays = values_of(network(2).variables)
     with pytest.raises(UserError, match=r"logits/kernel has shape \(1024, 2\), but \(256, 2\)"):
-        class_rows.check(arrays, ["a", "b"], name="convnet", image_size=32, classes=["a", "b"])
+        check(arrays, "convnet")
     with pytest.raises(UserError, match="another architecture"):
-        class_rows.check(arrays, ["a", "b"], name="mnist-cnn", image_size=32, classes=["a", "b"])
+        check(arrays, "mnist-cnn")
 
 
 def test_the_sentence_names_what_was_taken_and_what_was_not() -> None:

@@ -129,14 +129,6 @@ def test_xla_computes_the_same(training: Examples, sampler: Sampler) -> None:
     np.testing.assert_allclose(found.losses[:1], expected.losses[:1], rtol=1e-4)
 
 
-def test_timing_a_step_changes_nothing(training: Examples, sampler: Sampler) -> None:
-    learner = make_learner()
-    before = state(learner)
-    for xla in (False, True):
-        assert learner.time_step(learner.batches(training, sampler, 10**6), xla=xla, seconds=0.05) > 0
-    assert (state(learner), learner.step) == (before, 0)
-
-
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_lower_precision_keeps_variables_and_probabilities_in_float32(
     training: Examples, sampler: Sampler, dtype: str

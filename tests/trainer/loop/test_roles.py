@@ -129,8 +129,7 @@ def test_an_evaluator_may_have_fewer_devices_than_the_training(digits_directory:
         f"--checkpoint-directory={tmp_path}/run",
         "--epochs=2",
         "--model=convnet",
-        "--batch-size-per-replica=8",
-        "--scale-learning-rate",
+        "--global-batch-size=16",
     ]
     done = run_module("trainer.task", *arguments, "--logical-cpu-devices=2")
     assert done.returncode == 0, done.stderr

@@ -16,6 +16,13 @@ from tests.support.job import EXACT_RUN, Job, kill
 from tests.support.modules import start_module
 
 pytestmark = pytest.mark.slow
+FREQUENT_REPORTS = """
+import sys
+from exact_resume.workers import deadline
+from trainer import command_line, task
+deadline.SECONDS_BETWEEN_REPORTS = 3.0
+sys.exit(command_line.run(task.main))
+"""
 
 
 def test_a_worker_with_another_flag_ends_all_with_2_before_anything_is_written(
@@ -64,18 +71,22 @@ def test_a_chief_that_is_frozen_while_the_job_restarts_is_given_up(
 ) -> None:
     folder = tmp_path / "run"
     arguments = [f"--dataset={digits_directory}", f"--checkpoint-directory={folder}", *EXACT_RUN]
-    # Longer than the time between two reports.
-    job = Job(folder, [*arguments, "--peer-timeout-seconds=40"], 2)
+    job = Job(folder, arguments, 2)
     job.run_until_step(8, kill(1))
+    # Longer than the time between two reports.
+    job.script, job.arguments_of = ["-c", FREQUENT_REPORTS], lambda place: ["--peer-timeout-seconds=8"]
     job.start()
     job.workers[0].send_signal(signal.SIGSTOP)
     code = job.workers[1].wait(300)
     job.end()
     assert code == 134, job.logs()
+    job.script, job.arguments_of = [], lambda place: []
     log = (tmp_path / "run-1.log").read_text()
     chief = r"chief 0 \(127\.0\.0\.1:\d+\)"
-    assert re.search(rf"^waiting for {chief} for 3\d s$", log, re.MULTILINE), log
-    assert re.search(rf"^gave up after 4\d s \(--peer-timeout-seconds\), still waiting for {chief}; exiting", log, re.M)
+    assert re.search(rf"^waiting for {chief} for [3-7] s$", log, re.MULTILINE), log
+    assert re.search(
+        rf"^gave up after (8|9|1\d) s \(--peer-timeout-seconds\), still waiting for {chief}; exiting", log, re.M
+    )
     job.run()
     wanted = json.loads((uninterrupted(2) / "result.json").read_text())
     assert job.result()["weights_sha256"] == wanted["weights_sha256"]

@@ -205,14 +205,6 @@ STATE, REPEATED = "whose state is in no checkpoint", "the same random numbers in
         (8, "x + keras.random.normal((3,))", f"{REPEATED} draw_1/stateless_random_normal"),
         (9, "x + keras.random.normal((3,), seed=7)", f"{REPEATED} draw_1/stateless_random_normal"),
         (10, f"tf.cond(x[0, 0, 0, 0] > 0, lambda: x + {SEEDED}, lambda: keras.random.dropout(x, 0.5))", REPEATED),
-        (
-            11,
-            (
-                "tf.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x + tf.random.stateless_normal((3,), [i, 1])),"
-                " (0, x))[1]"
-            ),
-            f"{REPEATED} draw_1/while/stateless_random_normal",
-        ),
     ],
 )
 def test_draws_that_do_not_follow_from_the_step_are_found(write: Writer, number: int, call: str, expected: str) -> None:

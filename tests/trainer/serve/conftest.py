@@ -21,6 +21,5 @@ def exported(digits_directory: Path, trained_directory: Path, tmp_path_factory: 
             output_directory=str(folder / "model"),
         )
         assert float(made["served_difference"]) <= 1e-4
-        assert 0 < float(made["served_difference_other_images"]) < 0.1
 
     return make_once(tmp_path_factory, "served", make) / "model"

@@ -26,7 +26,7 @@ from trainer.command_line import TrainingError
 from trainer.data import staging
 from trainer.data.dataset import Dataset
 from trainer.export import export
-from trainer.results import predictions, saved_model, serving
+from trainer.results import predictions, saved_model
 from trainer.serve import trial
 from vertex_testing.cloud_storage.server import CloudStorage
 
@@ -173,13 +173,6 @@ def tried(digits_directory: Path, trained_directory: Path, folder: Path) -> None
             output_directory=str(folder / "model"),
         )
     assert list(folder.iterdir()) == []
-
-
-def test_a_model_that_ignores_exif_is_not_exported(
-    digits_directory: Path, trained_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(serving, "_reorient", lambda pixels, orientation: pixels)
-    tried(digits_directory, trained_directory, tmp_path)
 
 
 @pytest.mark.parametrize("code", ["import sys; sys.exit('broken')", "input(); import os; os.kill(os.getpid(), 9)"])

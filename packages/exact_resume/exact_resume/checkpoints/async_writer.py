@@ -5,7 +5,6 @@ import math
 import threading
 import time
 from collections.abc import Iterable
-from typing import Protocol
 
 from exact_resume.checkpoints import checkpoints, manifest
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
@@ -29,43 +28,6 @@ def best_interval(pause_seconds: float | None, seconds_between_failures: float =
     if pause_seconds is None:
         return _FIRST_INTERVAL_SECONDS
     return max(_SHORTEST_INTERVAL_SECONDS, math.sqrt(2 * pause_seconds * seconds_between_failures))
-
-
-class Checkpointing(Protocol):
-    """Interface through which the training loop saves; on most workers it does nothing."""
-
-    best: Best
-    """Best of the newest committed checkpoint: what a restart would know."""
-    saved_step: int
-    """Step of the newest committed checkpoint; 0: none."""
-    pause_seconds: float | None
-    """How long the last save paused training; None: nothing was saved yet."""
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a checkpoint is being written."""
-        ...
-
-    def write(self, checkpoint: Checkpoint, *, pause_seconds: float) -> None:
-        """Start writing; call `settle` first, because only one checkpoint is written at a time.
-
-        Args:
-            checkpoint: Its arrays must be copies, because training continues.
-            pause_seconds: How long it took to wait for the previous checkpoint and to copy.
-        """
-        ...
-
-    def settle(self, *, wait: bool) -> OSError | None:
-        """Report how the last write ended, if it has ended or if `wait` is set; return its error if it failed."""
-        ...
-
-    def finish(self) -> OSError | None:
-        """Report how the last write ended; if the disk is full, remove older checkpoints and write again."""
-        ...
-
-    def close(self) -> None:
-        """Wait for a checkpoint that is being written."""
-        ...
 
 
 class NoCheckpoints:
@@ -118,7 +80,9 @@ class CheckpointWriter:
             passed_over: Steps of newer checkpoints that are damaged; they are removed after the first save.
         """
         self.best, self.saved_step = best, saved_step
+        """Of the newest committed checkpoint: what a restart would know; step 0: none."""
         self.pause_seconds: float | None = None
+        """How long the last save paused training; None: nothing was saved yet."""
         self._lease = lease
         self._directory, self._keep, self._log_event = directory, keep, log_event
         self._passed_over = set(passed_over)
@@ -133,7 +97,12 @@ class CheckpointWriter:
         return self._thread is not None and self._thread.is_alive()
 
     def write(self, checkpoint: Checkpoint, *, pause_seconds: float) -> None:
-        """Start writing in a thread."""
+        """Start writing in a thread; call `settle` first, because only one checkpoint is written at a time.
+
+        Args:
+            checkpoint: Its arrays must be copies, because training continues.
+            pause_seconds: How long it took to wait for the previous checkpoint and to copy.
+        """
         self._pending, self.pause_seconds = checkpoint, pause_seconds
         self._thread = threading.Thread(target=self._write, name="checkpoint-writer")
         self._thread.start()
@@ -215,3 +184,7 @@ class CheckpointWriter:
         except OSError as error:
             # The checkpoint itself is committed; another process may be reading an old one.
             self._notice = f"old checkpoints could not be removed ({error}); training continues"
+
+
+Checkpointing = CheckpointWriter | NoCheckpoints
+"""Saves the checkpoints of a training loop; on most workers it does nothing."""

@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from exact_resume.files import storage
 from exact_resume.workers.cluster import Cluster
@@ -56,27 +56,13 @@ class EventLog:
         """
         folder = storage.join(checkpoint_directory, "events")
         self._clock = clock
-        self._lines: _Lines = (_Objects if storage.is_object_store(folder) else _LocalFile)(folder, replica, may_write)
+        self._lines = (_Objects if storage.is_object_store(folder) else _LocalFile)(folder, replica, may_write)
 
     def write(self, event: str, **fields: Any) -> None:
         """Append one event with the present time; in a bucket it appears up to 15 seconds later."""
         line = json.dumps({"time": round(self._clock(), 6), "event": event, **fields})
         # After the exit there is no later chance to write.
         self._lines.append(line, urgent=event in _URGENT, wait=event == "exit")
-
-
-class _Lines(Protocol):
-    """Where an event log writes its lines."""
-
-    def append(self, line: str, *, urgent: bool, wait: bool) -> None:
-        """Write a line soon.
-
-        Args:
-            line: Text without line break.
-            urgent: Do not wait for more lines.
-            wait: Return once it is written, or after a minute.
-        """
-        ...
 
 
 class _LocalFile:
@@ -90,6 +76,7 @@ class _LocalFile:
         self._separator = "\n" if self._path.exists() and not self._path.read_bytes().endswith(b"\n") else ""
 
     def append(self, line: str, *, urgent: bool, wait: bool) -> None:
+        """Write a line now."""
         del urgent, wait
         self._pending.append(line)
         # A full disk must not end a run because of its event log: the lines wait for the next write.
@@ -126,6 +113,7 @@ class _Objects:
         threading.Thread(target=self._write_forever, name="events", daemon=True).start()
 
     def append(self, line: str, *, urgent: bool, wait: bool) -> None:
+        """Write a line soon: at once if it is urgent; to wait is to return once it is written, or after a minute."""
         with self._changed:
             self._lines.append(line)
             self._is_urgent = self._is_urgent or urgent

@@ -1,6 +1,6 @@
 """Objects on gs:// through google-cloud-storage; its errors become OSError with a message that names the remedy.
 
-Temporary failures (429, 5xx, a lost connection, half an answer) are repeated, and transfers resume where they stopped.
+Temporary failures (429, 5xx, a lost connection, half an answer) are repeated. Downloads resume where they stopped.
 An object that is not found costs a second request, which shows whether its bucket exists.
 """
 
@@ -16,7 +16,6 @@ from typing import IO, Any
 from exact_resume.files import bucket_errors, bucket_upload
 from exact_resume.files.bucket_client import TIMEOUT_SECONDS, RetryPolicy, client
 from exact_resume.files.bucket_errors import errors_of
-from exact_resume.files.bucket_upload import send
 from exact_resume.files.overlap import in_order
 
 _ADDRESS = re.compile(r"gs://([^/]+)(?:/(.*))?", re.DOTALL)
@@ -65,8 +64,7 @@ def download(path: str, file: IO[bytes]) -> None:
 
 def write(path: str, data: bytes) -> None:
     """Write an object; readers see either the old or the new content."""
-    with _new_object(path) as blob:
-        send(blob, io.BytesIO(data), len(data))
+    write_file(path, io.BytesIO(data))
 
 
 def upload(local_path: str, path: str) -> None:
@@ -78,7 +76,7 @@ def upload(local_path: str, path: str) -> None:
 def write_file(path: str, file: IO[bytes]) -> None:
     """Write all bytes of an open file as an object."""
     with _new_object(path) as blob:
-        send(blob, file, file.seek(0, io.SEEK_END))
+        bucket_upload.send(blob, file)
 
 
 def read_generation(path: str) -> tuple[bytes, int]:

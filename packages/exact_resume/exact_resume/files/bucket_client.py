@@ -81,18 +81,12 @@ def client() -> Any:
         GoogleAuthError: There are no credentials.
     """
     with _lock:
-        return _connected(os.getpid(), os.environ.get(_EMULATOR, ""))[0]
-
-
-def session() -> Any:
-    """Return the requests.Session of the client."""
-    with _lock:
-        return _connected(os.getpid(), os.environ.get(_EMULATOR, ""))[1]
+        return _connected(os.getpid(), os.environ.get(_EMULATOR, ""))
 
 
 @functools.lru_cache(maxsize=1)
-def _connected(pid: int, emulator: str) -> tuple[Any, Any]:
-    """Return client and session; a child process must not share the connections of its parent."""
+def _connected(pid: int, emulator: str) -> Any:
+    """Return the client; a child process must not share the connections of its parent."""
     del pid
     from google.auth.transport import DEFAULT_REFRESH_STATUS_CODES
     from google.auth.transport.requests import AuthorizedSession
@@ -108,7 +102,7 @@ def _connected(pid: int, emulator: str) -> tuple[Any, Any]:
     made.auth = lambda request: request
     for scheme in ("https://", "http://"):
         made.mount(scheme, HTTPAdapter(pool_maxsize=_MAX_IDLE_CONNECTIONS))
-    return Client(project=None, credentials=credentials, _http=made), made
+    return Client(project=None, credentials=credentials, _http=made)
 
 
 def _no_credentials() -> Any:

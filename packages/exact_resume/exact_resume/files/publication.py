@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 
 from exact_resume.files import atomic_write, bucket, storage
-from exact_resume.files.overlap import begun, in_order
+from exact_resume.files.overlap import in_order
 from exact_resume.files.storage import MISSING, Path
 
 _NUM_TRANSFERS = 8
@@ -149,12 +149,10 @@ def _upload(
     """Copy all files of a folder, `last` after the others, and remove what else an interrupted writer left."""
     files = sorted(path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file())
     others = [name for name in files if name != last]
-
-    def remove_left() -> None:
-        for name in filter(own.fullmatch, {*_tree(target)}.difference(files)):
-            # Another attempt may be removing it, too.
-            with contextlib.suppress(*MISSING):
-                storage.remove(storage.join(target, name))
+    for name in filter(own.fullmatch, {*_tree(target)}.difference(files)):
+        # Another attempt may be removing it, too.
+        with contextlib.suppress(*MISSING):
+            storage.remove(storage.join(target, name))
 
     def write(name: str) -> None:
         if name in copied:
@@ -162,10 +160,8 @@ def _upload(
         else:
             _upload_file(source / name, storage.join(target, name))
 
-    with begun(remove_left) as remove_all:
-        for _ in in_order(write, others, num_threads=_NUM_TRANSFERS):
-            pass
-        remove_all()
+    for _ in in_order(write, others, num_threads=_NUM_TRANSFERS):
+        pass
     if fence.folder:
         fence.write(storage.join(target, last), (source / last).read_bytes())
     else:

@@ -9,7 +9,7 @@ import http.client
 import threading
 import time
 from collections.abc import Mapping
-from typing import Literal, Protocol
+from typing import Literal
 
 from exact_resume.files import linux
 
@@ -37,18 +37,6 @@ class Notice:
     """The value from the server, such as TRUE or TERMINATE_ON_HOST_MAINTENANCE."""
     time: float
     """Seconds since 1970-01-01 UTC when it was received."""
-
-
-class Watcher(Protocol):
-    """A source of notices."""
-
-    def pending(self) -> list[Notice]:
-        """Return the notices since the last call."""
-        ...
-
-    def close(self) -> None:
-        """Stop listening."""
-        ...
 
 
 class NoMetadataServer:
@@ -122,6 +110,9 @@ class MetadataWatcher:
             return text, response.getheader("ETag", "0")
         finally:
             connection.close()
+
+
+Watcher = MetadataWatcher | NoMetadataServer
 
 
 def watch(environment: Mapping[str, str]) -> Watcher:

@@ -8,7 +8,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from exact_resume.workers.deadline import POLL_SECONDS, Deadline
@@ -19,8 +19,8 @@ _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 
 _ANSWER_SECONDS = 2.0
 _LOOK_SECONDS = 1.0
 """Between two looks."""
-_NUM_LOOKS: Mapping[State, int] = {"frozen": 3, "gone": 3}
-"""Looks in a row after which a peer counts as lost: 9 and 3 seconds."""
+_NUM_LOOKS = 3
+"""Looks in a row after which a peer counts as lost: 9 seconds if it is frozen, 3 if it is gone."""
 
 
 class Peer:
@@ -48,7 +48,7 @@ class Peer:
             may_return: Whether a peer that is gone may start again, and is not lost.
         """
         state = self.look()
-        is_lost = self.was_alive and self._num_looks >= _NUM_LOOKS.get(state, self._num_looks + 1)
+        is_lost = self.was_alive and state != "alive" and self._num_looks >= _NUM_LOOKS
         if not is_lost or (state == "gone" and may_return):
             return ""
         return (

@@ -12,7 +12,7 @@ from exact_resume.checkpoints import checkpoints, manifest
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 from exact_resume.events import log as event_log
 from exact_resume.events.log import EventLog
-from exact_resume.files import bucket, publication, storage
+from exact_resume.files import bucket, bucket_upload, publication, storage
 from vertex_testing.cloud_storage.server import CloudStorage
 
 OWN = re.compile(r"shard-\d-of-\d|a|deep/.*")
@@ -73,13 +73,15 @@ def test_temporary_failures_are_retried(server: CloudStorage, status: int) -> No
     assert storage.names("gs://b") == ["x"]
 
 
-def test_an_interrupted_upload_resumes_where_it_stopped(server: CloudStorage) -> None:
-    data = os.urandom(3_000_000)
-    server.faults.drop_upload(1_000_000, matching="PUT ", count=2)
+def test_an_interrupted_upload_resumes_at_its_last_piece(server: CloudStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bucket_upload, "_PIECE_BYTES", 2**22)
+    data = os.urandom(10_000_000)
+    # Half of the first piece that is sent, and half of the piece after it.
+    server.faults.drop_upload(2_000_000, matching="PUT .*", count=2)
     storage.write_bytes("gs://b/x", data)
     assert storage.read_bytes("gs://b/x") == data
     pieces = [request.num_bytes for request in server.faults.requests if request.num_bytes]
-    assert sum(pieces) < 3_000_000
+    assert sum(pieces) < 20_000_000
 
 
 @pytest.mark.parametrize(

@@ -68,32 +68,25 @@ def test_an_evaluator_is_not_the_chief_and_not_in_the_cluster() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "TF_CONFIG is not JSON"),
-        ("[]", "TF_CONFIG is a JSON list; expected an object"),
+        ("{", "TF_CONFIG is '{'; expected a JSON object with the fields cluster and task"),
+        ("[]", r"TF_CONFIG is '\[\]'; expected a JSON object"),
         ('{"cluster": [3]}', r"field cluster is \[3\]; expected an object"),
         ('{"cluster": {"boss": ["a:1"]}}', r"field cluster.boss is not known; expected chief, worker or ps"),
         ('{"cluster": {"worker": "a:1"}}', r"field cluster.worker is 'a:1'; expected a list of host:port"),
-        ('{"cluster": {"worker": ["a"]}}', "field cluster.worker has 'a'; expected host:port, port 1 to 65535"),
-        ('{"cluster": {"worker": ["a:1", "b:65536"]}}', "field cluster.worker has 'b:65536'; expected host:port"),
-        ('{"cluster": {"worker": ["a:0"]}}', "field cluster.worker has 'a:0'; expected host:port"),
-        ('{"cluster": {"worker": ["a:1\\n"]}}', "field cluster.worker has "),
-        ('{"cluster": {"worker": ["a:1", "a:1"]}}', "field cluster has 'a:1' 2 times; expected an address of its own"),
-        ('{"cluster": {"chief": ["a:1"], "worker": ["b:1", "a:1"]}}', "field cluster has 'a:1' 2 times"),
-        ("[" * 10_000, "TF_CONFIG is nested too deeply"),
-        ('{"task": {"index": ' + "9" * 5000 + "}}", r"TF_CONFIG is not JSON \(Exceeds the limit [^;]*\); expected"),
-        ('{"cluster": {"chief": ["a:1", "b:1"]}}', "field cluster.chief has 2 addresses; expected one"),
-        ('{"cluster": {"chief": ["a:1"], "master": ["b:1"]}}', "cluster.master and cluster.chief are both set"),
+        ('{"cluster": {"worker": ["a"]}}', r"field cluster.worker is \['a'\]; expected a list of host:port"),
+        ('{"cluster": {"worker": ["a:1\\n"]}}', "field cluster.worker is "),
+        ('{"cluster": {"worker": [null]}}', "field cluster.worker is "),
+        ("[" * 10_000, "expected a JSON object"),
+        ('{"task": {"index": ' + "9" * 5000 + "}}", "expected a JSON object"),
         ('{"cluster": {"chief": ["a:1"]}, "task": {"type": "boss"}}', "field task.type is 'boss'"),
         ('{"cluster": {"chief": ["a:1"]}, "task": 3}', "field task.type is None"),
-        (
-            '{"cluster": {"chief": ["a:1"]}, "task": {"type": "chief"}}',
-            "field task.index is None; expected a whole number",
-        ),
         *(
-            (f'{{"cluster": {{"chief": ["a:1"]}}, "task": {{"type": "chief", "index": {index}}}}}', "expected a whole")
-            for index in ("0.7", "1e400", "NaN", "true", '"0.0"', '"-0"', "[0]", '""')
+            (
+                f'{{"cluster": {{"chief": ["a:1"]}}, "task": {{"type": "chief"{index}}}}}',
+                "cluster.chief has 1 addresses",
+            )
+            for index in ("", *(f', "index": {i}' for i in ("1", "0.7", "1e400", "NaN", "true", '"-0"', "[0]", '""')))
         ),
-        ('{"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 1}}', "cluster.chief has 1 addresses"),
         (
             '{"cluster": {"ps": ["a:1"], "worker": ["b:1"]}, "task": {"type": "ps", "index": 0}}',
             "cluster.chief is missing",
