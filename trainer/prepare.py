@@ -18,7 +18,7 @@ from localvertex_base.userinput.spelling import quote
 from trainer import command_line
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.data import dataset
-from trainer.data.changes import last_time
+from trainer.data.changes import report as changes
 from trainer.data.preparing import dataset_files, parts
 from trainer.data.preparing.attempt import PreparedResult, PrepareRequest, attempt
 from trainer.data.preparing.dataflow.settings import Settings
@@ -105,7 +105,7 @@ def prepare(
             report_path, report.render(made, source=source, train=train, records=records)
         ),
         strict=strict_names,
-        write_changes=last_time.page(changes_path, {} if change_metrics is None else change_metrics),
+        write_changes=changes.writer(changes_path, {} if change_metrics is None else change_metrics),
     )
     history = histories.of(pipeline_root, source=source, image_size=image_size, max_examples=max_examples)
     if pipeline_root:
