@@ -59,8 +59,8 @@ def prepare(
     """Make the prepared dataset; it appears complete or not at all.
 
     Args:
-        source: One of digits, a folder with a sub-folder per class, a manifest, or a pattern or folder of manifests
-            (local or gs://), or tfds:NAME.
+        source: One of digits, a folder with a sub-folder per class, a manifest, or a folder of manifests (local or
+            gs://), or tfds:NAME.
         output_directory: A folder that does not exist yet or is empty, local or gs://.
         report_path: File for the HTML report.
         image_size: Height and width of the prepared images in pixels.

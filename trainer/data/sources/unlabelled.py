@@ -32,7 +32,7 @@ class _AllImages:
 
     @property
     def num_images(self) -> int:
-        return sum(1 for _ in self._listing.images)
+        return len(self._listing.images)
 
     def images(self) -> Iterator[SourceImage]:
         for name, location, _ in self._listing.images:
@@ -44,7 +44,7 @@ def open_unlabelled(source: str, scratch_directory: str) -> Source:
     """Open a source whose images need no labels, classes or splits.
 
     Args:
-        source: `digits`, `tfds:NAME`, a folder, a manifest, or a pattern of manifests, local or gs://.
+        source: `digits`, `tfds:NAME`, a folder, or a manifest, local or gs://.
         scratch_directory: A folder for files that must be unpacked first; the caller removes it.
 
     Raises:
