@@ -1,12 +1,10 @@
 """Prepare a dataset: read, check, resize, split and write images, with a report."""
 
-import contextlib
 import dataclasses
 import functools
 import os
-import re
 import sys
-from collections.abc import Iterator, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
 from exact_resume.files import publication, storage
@@ -33,10 +31,6 @@ from trainer.results.report import dataset as report
 
 _MAX_BAD_FRACTION = 0.1
 _MAX_EXAMPLES = 10**9
-_PARAMETER = re.compile(
-    r"(?<![\w'\"/-])(image_size|max_examples|max_bad_fraction|strict|prepare_engine|beam_runner)(=|: the report|;|$)"
-)
-"""A parameter in a message, but not in a quoted value."""
 
 
 def prepare(
@@ -49,8 +43,6 @@ def prepare(
     max_bad_fraction: float = _MAX_BAD_FRACTION,
     pipeline_root: str = "",
     reread: bool = False,
-    prepare_engine: str = factory.LOCAL,
-    beam_runner: str = "",
     dataflow: Settings | None = None,
     strict: str = "",
     changes_path: str = "",
@@ -69,9 +61,7 @@ def prepare(
         pipeline_root: Folder, local or gs://, whose `prepared/` outlives this run: images that have not changed since
             the previous dataset, or since a killed attempt, are not read again. Empty: all are read.
         reread: Read all images, also those that have not changed.
-        prepare_engine: `local` reads the images on this machine, `dataflow` on workers of Apache Beam.
-        beam_runner: `FnApiRunner` to use two processes of this machine as workers, for tests.
-        dataflow: Settings of the Dataflow job, for `dataflow` without a `beam_runner`.
+        dataflow: Settings of the Dataflow job whose workers read the images; None to read them on this machine.
         strict: Comma-separated names of warnings that count as errors, such as leaks,label-conflicts.
         changes_path: File for the page on what changed since the previous dataset; empty for none.
         change_metrics: Receives the figures of that page.
@@ -88,7 +78,6 @@ def prepare(
         # Through the mount, the server could not copy objects.
         output_directory = output_directory.replace("/gcs/", "gs://", 1)
     _check_arguments(output_directory, image_size, max_examples, max_bad_fraction)
-    factory.check(prepare_engine, beam_runner)
     outputs.check_file("report", report_path)
     if changes_path:
         outputs.check_file("page of changes", changes_path)
@@ -100,7 +89,7 @@ def prepare(
         image_size=image_size,
         max_examples=max_examples,
         limit=BadLimit(source=source, max_fraction=max_bad_fraction),
-        make_engine=functools.partial(factory.make, prepare_engine, beam_runner, dataflow),
+        make_engine=functools.partial(factory.make, dataflow),
         write_report=lambda made, train, records: outputs.write(
             report_path, report.render(made, source=source, train=train, records=records)
         ),
@@ -211,23 +200,6 @@ def _check_state(pipeline_root: str, history: NoHistory, output_directory: str) 
         )
 
 
-@contextlib.contextmanager
-def _flags_named() -> Iterator[None]:
-    """Name flags in messages that name the parameters of `prepare`.
-
-    Raises:
-        UserError: The block raised it.
-    """
-    try:
-        yield
-    except UserError as error:
-        raise UserError(_PARAMETER.sub(lambda found: f"--{_flag(found[1])}{found[2]}", str(error))) from error
-
-
-def _flag(parameter: str) -> str:
-    return "engine" if parameter == "prepare_engine" else parameter.replace("_", "-")
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     parser = cli.Parser("python -m trainer.prepare", description=__doc__)
@@ -245,11 +217,6 @@ def main(arguments: list[str] | None = None) -> int:
     kept = "folder, local or gs://, that is kept between runs, so that the next one reads only new images"
     parser.add_argument("--pipeline-root", metavar="FOLDER", help=kept)
     parser.add_argument("--reread", action="store_true", help="read all images, also unchanged ones")
-    parser.add_argument(
-        "--engine", choices=factory.ENGINES, default=factory.LOCAL, help="engine that reads the images [%(default)s]"
-    )
-    runner = "with --engine dataflow: FnApiRunner, which runs the workers on this machine for tests"
-    parser.add_argument("--beam-runner", default="", metavar="NAME", help=runner)
     kinds = f"comma-separated names of warnings to treat as errors: {', '.join(TEXTS)}"
     parser.add_argument("--strict", default="", metavar="NAMES", help=kinds)
     options = parser.parse_args(arguments)
@@ -257,20 +224,17 @@ def main(arguments: list[str] | None = None) -> int:
     report_path = beside if options.report is None else options.report
     given = options.pipeline_root
     pipeline_root = "" if given is None else paths.check("--pipeline-root", given)
-    with _flags_named():
-        metadata = prepare(
-            source=options.source,
-            output_directory=options.output_directory,
-            report_path=report_path,
-            image_size=options.image_size,
-            max_examples=options.max_examples,
-            max_bad_fraction=options.max_bad_fraction,
-            strict=options.strict,
-            pipeline_root=pipeline_root,
-            reread=options.reread,
-            prepare_engine=options.engine,
-            beam_runner=options.beam_runner,
-        )
+    metadata = prepare(
+        source=options.source,
+        output_directory=options.output_directory,
+        report_path=report_path,
+        image_size=options.image_size,
+        max_examples=options.max_examples,
+        max_bad_fraction=options.max_bad_fraction,
+        strict=options.strict,
+        pipeline_root=pipeline_root,
+        reread=options.reread,
+    )
     for name, value in metadata.items():
         print(f"{name}: {value}")
     print(f"report: {report_path}")

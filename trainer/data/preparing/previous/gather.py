@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-import time
 from collections.abc import Iterable, Iterator, Sequence
 
 from exact_resume.files.overlap import begun, in_order
@@ -18,8 +17,6 @@ from trainer.data.sources.source import Identity, SourceImage
 from trainer.files.progress import Progress
 
 _NUM_THREADS = 16
-_SLOW_SECONDS = 0.005
-"""From a look that takes longer on, several images are looked at together."""
 _GROUP = 16
 """Number of images whose identities are looked up together."""
 _BATCH_SIZE = 256
@@ -88,12 +85,6 @@ def _unknown(images: Iterable[SourceImage], previous_rows: PreviousRows, progres
 def _identify(images: Iterable[SourceImage]) -> Iterator[tuple[SourceImage, Identity]]:
     """Yield each image with its identity; empty if it cannot be looked at, which reading it finds again."""
     remaining = iter(images)
-    # Handing an image over to a thread takes longer than a look at a file.
-    for image in remaining:
-        begin = time.monotonic()
-        yield image, _identity(image)
-        if time.monotonic() - begin > _SLOW_SECONDS:
-            break
     groups = iter(lambda: list(itertools.islice(remaining, _GROUP)), [])
     # One request per image, where a manifest names objects.
     for group, identities in in_order(

@@ -28,6 +28,8 @@ _LARGEST = 127
 _BANDS = np.array([[*range(16)], [*range(16, 32)], [*range(8, 24)], [*range(8), *range(24, 32)]])
 """Indices of the frequencies whose signs form a band: only even ones, so a mirror image has the same bands."""
 _BAND_END = NUM_BANDS * BAND_BYTES
+NUM_BYTES = _BAND_END + _NUMBER + 3
+"""Size of a signature."""
 
 _Integers = npt.NDArray[np.int64]
 

@@ -219,7 +219,7 @@ def test_strict_makes_errors_of_the_named_warnings_only(tmp_path: Path, capsys: 
         main(arguments)
     assert str(error.value) == (
         "flat: images of nearly one colour (standard deviations below 5 of 255): 1 (a/grey\ufffd.png);"
-        " look at them and remove those that show nothing; or prepare without --strict: the report then shows them"
+        " look at them and remove those that show nothing; or prepare without strict: the report then shows them"
     )
     assert capsys.readouterr().err == ""
     assert {path.name for path in tmp_path.iterdir()} == {"source", "one", "one.html"}
