@@ -69,8 +69,7 @@ def _grow(name: str, folder: str, add: Callable[[], None], limit: float) -> tupl
     made = again.made
     print(
         f"{name}: full run {full.cost}, with {made['num_read']:,} new of {made['num_examples']:,} images {again.cost}:"
-        f" {again.cost.seconds / full.cost.seconds:.1%} ({again.cost.cpu_seconds / full.cost.cpu_seconds:.1%});"
-        f" {made['num_bytes_written']:,} bytes written, {made['num_bytes_reused']:,} reused",
+        f" {again.cost.seconds / full.cost.seconds:.1%} ({again.cost.cpu_seconds / full.cost.cpu_seconds:.1%})",
         flush=True,
     )
     return again.cost.seconds > limit * full.cost.seconds, full

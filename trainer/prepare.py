@@ -9,7 +9,6 @@ from typing import Any
 
 from exact_resume.files import publication, storage
 from exact_resume.files.bucket_errors import Replaced
-from exact_resume.files.overlap import begun
 from localvertex_base.userinput import cli, paths
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quote
@@ -25,7 +24,6 @@ from trainer.data.preparing.previous import history as histories
 from trainer.data.preparing.previous.dataset import PreviousDataset
 from trainer.data.preparing.previous.history import HistoryEntry, NoHistory, ReadOnlyHistory, Unusable
 from trainer.data.preparing.quality.kinds import TEXTS, parse_strict
-from trainer.data.preparing.quality.limits import BadLimit
 from trainer.files import outputs
 from trainer.results.report import dataset as report
 
@@ -68,7 +66,7 @@ def prepare(
 
     Returns:
         The metadata fingerprint, num_examples, num_train, num_validation, num_test, num_classes, image_size,
-            num_bad_files; with a pipeline root also num_read (images), num_bytes_written and num_bytes_reused.
+            num_bad_files; with a pipeline root also num_read, the number of images that were read.
 
     Raises:
         UserError: The source cannot be used, too many of its images are bad, or a strict warning applies.
@@ -88,7 +86,7 @@ def prepare(
         output_directory=output_directory,
         image_size=image_size,
         max_examples=max_examples,
-        limit=BadLimit(source=source, max_fraction=max_bad_fraction),
+        max_bad_fraction=max_bad_fraction,
         make_engine=functools.partial(factory.make, dataflow),
         write_report=lambda made, train, records: outputs.write(
             report_path, report.render(made, source=source, train=train, records=records)
@@ -104,18 +102,12 @@ def prepare(
     if not pipeline_root:
         return _metadata(made)
     # Killed attempts leave parts and work items.
-    with begun(lambda: storage.remove_tree(storage.join(history.parts, beam.WORK))) as wait_for_work:
-        parts.remove(history.parts)
-        wait_for_work()
+    storage.remove_tree(storage.join(history.parts, beam.WORK))
+    parts.remove(history.parts)
     # At the end, because until then another attempt may finish this one.
     history.write(dataclasses.replace(made.entry, is_published=True), *made.previous)
-    print(
-        f"note: {made.num_read:,} images read, {made.num_bytes_written:,} bytes written,"
-        f" {made.num_bytes_reused:,} bytes of unchanged shards reused",
-        file=sys.stderr,
-    )
-    effort = ("num_read", "num_bytes_written", "num_bytes_reused")
-    return _metadata(made) | {name: getattr(made, name) for name in effort}
+    print(f"note: {made.num_read:,} images read", file=sys.stderr)
+    return _metadata(made) | {"num_read": made.num_read}
 
 
 def _prepare(wanted: PrepareRequest, history: NoHistory, *, reread: bool = False) -> PreparedResult:
@@ -156,9 +148,7 @@ def _is_there(entry: HistoryEntry, wanted: PrepareRequest) -> bool:
     """Return whether a dataset is complete; its attempt may have been killed before it published it."""
     with storage.scratch("prepare") as scratch:
         try:
-            PreviousDataset(
-                entry, scratch, image_size=wanted.image_size, is_remote=storage.is_remote(wanted.address)
-            ).close()
+            PreviousDataset(entry, scratch, image_size=wanted.image_size).close()
         except Unusable:
             return False
     return True

@@ -93,11 +93,6 @@ def stretch(image: Image.Image, image_size: int) -> Image.Image:
     return image.resize((image_size, image_size), Image.Resampling.BILINEAR)
 
 
-def encode(pixels: Pixels) -> bytes:
-    """Encode prepared pixels as PNG or JPEG, whichever `encoding_format` chooses for their size."""
-    return encode_image(Image.fromarray(pixels))
-
-
 def encode_image(image: Image.Image) -> bytes:
     """Encode a prepared image as PNG or JPEG, whichever `encoding_format` chooses for its size."""
     buffer = io.BytesIO()

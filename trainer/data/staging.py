@@ -40,7 +40,12 @@ def stage(dataset: Dataset, split: str) -> Dataset:
     with _lock(folder):
         copies = {path: folder / os.path.basename(path) for path in sizes}
         missing = [path for path, copy in copies.items() if not copy.exists() or copy.stat().st_size != sizes[path]]
-        _refuse_small_disk(folder, sum(sizes[path] for path in missing))
+        needed, free = sum(sizes[path] for path in missing), shutil.disk_usage(folder).free
+        if needed > free:
+            raise UserError(
+                f"{folder} has {free / 2**30:.1f} GiB free, the dataset needs {needed / 2**30:.1f} GiB more; give the"
+                " machine a larger boot disk, or set XDG_CACHE_HOME to a folder on a larger disk"
+            )
         try:
             for _ in in_order(
                 lambda path: _copy(path, folder, expected[os.path.basename(path)]), missing, num_threads=_NUM_THREADS
@@ -60,15 +65,6 @@ def directory(fingerprint: str) -> pathlib.Path:
     """Return the folder a dataset is staged in: below $XDG_CACHE_HOME, or ~/.cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return pathlib.Path(cache) / "vertex-gpu-training" / "datasets" / fingerprint[:32]
-
-
-def _refuse_small_disk(folder: pathlib.Path, needed: int) -> None:
-    free = shutil.disk_usage(folder).free
-    if needed > free:
-        raise UserError(
-            f"{folder} has {free / 2**30:.1f} GiB free, the dataset needs {needed / 2**30:.1f} GiB more; give the"
-            " machine a larger boot disk, or set XDG_CACHE_HOME to a folder on a larger disk"
-        )
 
 
 def _copy(path: str, folder: pathlib.Path, expected: str) -> None:

@@ -72,7 +72,8 @@ def confusion(title: str, matrix: npt.NDArray[np.int64], names: Sequence[str]) -
     fractions = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
     for row, column in zip(*np.nonzero(matrix), strict=True):
         fraction = float(fractions[row, column])
-        axes.add_patch(_square(column, row, _ACCENT if row == column else _WRONG, max(fraction, 0.25)))
+        colour = _ACCENT if row == column else _WRONG
+        axes.bar(column, 1, 1, row - 0.5, color=colour, alpha=max(fraction, 0.25), linewidth=0)
         if len(names) <= 20:
             colour = "white" if fraction > 0.6 else _INK
             axes.text(column, row, str(matrix[row, column]), ha="center", va="center", color=colour, size=8)
@@ -105,12 +106,6 @@ def _axes(title: str, width_inches: float, height_inches: float) -> tuple[Any, A
         axes.spines[side].set_color(_INK)
         axes.spines[side].set_alpha(0.4)
     return figure, axes
-
-
-def _square(x: int, y: int, colour: str, alpha: float) -> Any:
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour, alpha=alpha, linewidth=0)
 
 
 def _svg(figure: Any) -> str:

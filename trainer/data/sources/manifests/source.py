@@ -131,8 +131,11 @@ class ManifestSource:
         if len(labels) < 2:
             bad = f", and {len(self.unreadable):,} lines were refused ({self._first_bad()})" if self.unreadable else ""
             raise UserError(f"only one label in {self._source}: {min(labels)!r}{bad}; expected two or more")
-        splits = {split for _, split in counts}
-        if splits != {""} and (missing := [name for name in ("train", "test") if name not in _complete(splits)]):
+        # prepare adds images without a split to train.
+        splits = {split or "train" for _, split in counts}
+        if any(split for _, split in counts) and (
+            missing := [name for name in ("train", "test") if name not in splits]
+        ):
             raise UserError(
                 f"{self._source} gives splits, but none of its lines is in {missing[0]}; add some, or remove ml_use"
             )
@@ -141,11 +144,6 @@ class ManifestSource:
             raise UserError(
                 f"label {quote(unseen[0])} of {self._source} has no images in train; add some or remove the label"
             )
-
-
-def _complete(splits: set[str]) -> set[str]:
-    """Return splits with train where some images have none: prepare adds those to train."""
-    return splits | {"train"} if "" in splits else splits
 
 
 def _of_line(where: str, look: Callable[[str], T], location: str) -> T:

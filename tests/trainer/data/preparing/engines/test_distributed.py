@@ -92,7 +92,7 @@ def everything_twice(folder: str) -> None:
 def test_bundles_that_run_twice_in_a_bucket_change_nothing(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: CloudStorage
 ) -> None:
-    """The second dataset has old and new images, whole shards of the first, and shards that workers write."""
+    """The second dataset has old and new images, and shards that workers write."""
     server.buckets.create("bucket")
     work_by(monkeypatch, everything_twice)
     # Workers on other machines could not read the source, which is a folder; the threads of this test can.
@@ -110,10 +110,7 @@ def test_bundles_that_run_twice_in_a_bucket_change_nothing(
         metadata = run(source, output, page, pipeline_root=root, **BEAM)
         assert files(output, page) == local
         assert metadata | expected == metadata
-        assert (metadata["num_bytes_reused"] > 0) == (number == 1)
-        assert metadata["num_bytes_written"] + metadata["num_bytes_reused"] == sum(map(len, local.values())) - len(
-            local["page"]
-        )
+        assert (metadata["num_read"] < 40) == (number == 1)
         add_images(source, range(100, 102))
     assert sorted(storage.names(storage.join(root, "prepared", *storage.names(storage.join(root, "prepared"))))) == [
         "latest.json"
