@@ -13,7 +13,6 @@ from localvertex_base.userinput import cli, paths
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quote
 from trainer import command_line
-from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.data import dataset
 from trainer.data.changes import report as changes
 from trainer.data.preparing import dataset_files, parts
@@ -92,7 +91,7 @@ def prepare(
             report_path, report.render(made, source=source, train=train, records=records)
         ),
         strict=strict_names,
-        write_changes=changes.writer(changes_path, {} if change_metrics is None else change_metrics),
+        write_changes=functools.partial(changes.write, changes_path, {} if change_metrics is None else change_metrics),
     )
     history = histories.of(pipeline_root, source=source, image_size=image_size, max_examples=max_examples)
     if pipeline_root:

@@ -3,7 +3,7 @@
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Callable, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
 from localvertex_base.userinput.errors import UserError
@@ -19,22 +19,18 @@ _NUM_NAMED = 20
 """Number of images that are named per kind of change; all are counted."""
 
 
-def writer(path: str, metrics: MutableMapping[str, Any]) -> Callable[[str, str, str], None]:
-    """Return a function that writes the page.
-
-    The function takes a folder with the list of images of the previous dataset, the address of that dataset, and the
-    new dataset. The first two are empty if there is no previous dataset.
+def write(path: str, metrics: MutableMapping[str, Any], folder: str, address: str, directory: str) -> None:
+    """Write the page.
 
     Args:
         path: File of the page; empty for none.
         metrics: Receives the figures; stays empty without a readable previous dataset.
+        folder: Has the list of images of the previous dataset; empty if there is none.
+        address: Of the previous dataset.
+        directory: The new dataset.
     """
-
-    def write(folder: str, address: str, directory: str) -> None:
-        if path:
-            outputs.write(path, _render(folder, address, directory, metrics))
-
-    return write
+    if path:
+        outputs.write(path, _render(folder, address, directory, metrics))
 
 
 def _render(folder: str, address: str, directory: str, metrics: MutableMapping[str, Any]) -> str:
@@ -77,10 +73,8 @@ def render(found: Changes, *, previous: str) -> str:
 
 def _classes(found: Changes) -> page.Block:
     """Return the table of the classes with changes, those with most changes first."""
-    came, left = (
-        {kind: Counter(pair[side].label for pair in found.pairs[kind] if pair[side]) for kind in KINDS}
-        for side in (1, 0)
-    )
+    came = {kind: Counter(now.label for _, now in found.pairs[kind] if now) for kind in KINDS}
+    left = {kind: Counter(before.label for before, _ in found.pairs[kind] if before) for kind in KINDS}
     columns = [came[ADDED], left[REMOVED], came[REPLACED], came[RENAMED], came[RELABELLED], left[RELABELLED]]
     ranked = sum(columns, Counter[str]()).most_common()
     if not ranked:

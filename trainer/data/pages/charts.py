@@ -118,8 +118,8 @@ def _svg(figure: Any) -> str:
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]
     # The page sets the width, and the viewBox keeps the proportions.
-    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
-    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
+    for size in ("width", "height"):
+        svg = re.sub(rf'(<svg[^>]*?) {size}="[^"]*"', r"\1", svg, count=1)
     return svg.replace(_INK, "currentColor")
 
 

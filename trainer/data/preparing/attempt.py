@@ -46,10 +46,10 @@ class PrepareRequest:
     write_report: Callable[[Dataset, Iterator[Record], Mapping[str, Record]], None]
     """Is called with the dataset, whose shards may not be on this machine, the records of train in their order, and
     those of look-alikes by name."""
-    write_changes: Callable[[str, str, str], None] = lambda folder, address, directory: None
+    write_changes: Callable[[str, str, str], None]
     """Is called with a folder that has metadata and list of the previous dataset, its address, and the new dataset; the
     first two are empty if there is none."""
-    strict: frozenset[str] = frozenset()
+    strict: frozenset[str]
     """Names of the warnings that count as errors."""
 
     @property

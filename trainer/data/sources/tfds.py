@@ -40,13 +40,9 @@ class TfdsSource:
         if "train" not in self._splits:
             found = ", ".join(sorted(self._builder.info.splits))
             raise UserError(f"tfds:{name} has no split train (it has {found}); give a dataset that has one")
+        self.num_images = sum(int(self._builder.info.splits[split].num_examples) for split in self._splits)
         if len(self.class_names) < 2:
             raise UserError(f"tfds:{name} has only one class, {self.class_names[0]!r}; expected two or more")
-
-    @property
-    def num_images(self) -> int:
-        """Number of images of all splits."""
-        return sum(int(self._builder.info.splits[split].num_examples) for split in self._splits)
 
     def images(self) -> Iterator[SourceImage]:
         """Yield all images, split by split, in the stored order."""

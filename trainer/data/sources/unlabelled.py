@@ -24,8 +24,9 @@ class _AllImages:
 
     def images(self) -> Iterator[SourceImage]:
         for name, location, _ in self._listed:
-            read = functools.partial(opening.read, location)
-            yield SourceImage(name=name, label=0, split="", read=read, location=location)
+            yield SourceImage(
+                name=name, label=0, split="", read=functools.partial(opening.read, location), location=location
+            )
 
 
 def open_unlabelled(source: str, scratch_directory: str) -> Source:

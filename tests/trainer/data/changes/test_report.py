@@ -88,7 +88,7 @@ def test_a_comparison_that_fails_is_noted_on_the_page(
     damaged = shutil.copytree(prepared, tmp_path / "one")
     (damaged / "images.jsonl.gz").unlink()
     metrics: dict[str, Any] = {}
-    report.writer(str(tmp_path / "page.html"), metrics)(str(damaged), "gs://b/one", str(prepared))
+    report.write(str(tmp_path / "page.html"), metrics, str(damaged), "gs://b/one", str(prepared))
     assert metrics == {}
     assert "Not compared with the previous dataset gs://b/one: " in (tmp_path / "page.html").read_text()
     assert capsys.readouterr().err.count("note: not compared with the previous dataset gs://b/one") == 1

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from trainer.data.preparing.quality import signature_index
 from trainer.data.preparing.quality.channels import Channels
@@ -21,6 +22,7 @@ _MAX_PAIRS = 12
 """Number of pairs to keep across splits, and as many within one split."""
 _BATCH_SIZE = 512
 FILE = "near_duplicates.csv"
+_Indices = npt.NDArray[np.int64]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -73,8 +75,9 @@ class Finder:
         self._compute()
         found = np.frombuffer(bytes(self._signatures), dtype=f"V{NUM_BYTES}")
         unique, firsts, signature_of = np.unique(found, return_index=True, return_inverse=True)
-        counts = np.zeros((len(unique), len(SPLITS)), dtype=np.int64)
-        np.add.at(counts, (signature_of, [SPLITS.index(image["split"]) for image in self._images]), 1)
+        splits = np.array([SPLITS.index(image["split"]) for image in self._images], dtype=np.int64)
+        of_each = signature_of * len(SPLITS) + splits
+        counts = np.bincount(of_each, minlength=len(unique) * len(SPLITS)).reshape(-1, len(SPLITS))
         matches = signature_index.find(unique.view(np.uint8).reshape(-1, NUM_BYTES), counts)
         alike = np.stack([*np.sort(firsts[matches.pairs[:, :2]]).T, matches.pairs[:, 2]], axis=1)
         others = np.flatnonzero(firsts[signature_of] != np.arange(len(found)))
@@ -95,8 +98,10 @@ class Finder:
             num_pairs=num_pairs,
             is_complete=matches.is_complete,
             pairs=[
-                self._pair(*(np.flatnonzero(signature_of == each).tolist() for each in pair), is_across, distance)
-                for *pair, is_across, distance in ranked
+                self._pair(
+                    np.flatnonzero(signature_of == one), np.flatnonzero(signature_of == other), is_across, distance
+                )
+                for one, other, is_across, distance in ranked
             ],
         )
 
@@ -113,7 +118,7 @@ class Finder:
                 texts = (self._images[number][column] for number in (one, other) for column in columns)
                 writer.writerow([*map(cell, texts), _similarity(distance)])
 
-    def _pair(self, ones: list[int], others: list[int], is_across: bool, distance: int) -> dict[str, Any]:
+    def _pair(self, ones: _Indices, others: _Indices, is_across: bool, distance: int) -> dict[str, Any]:
         """Return the first two images, by name, of two equal or different signatures, across splits or within one."""
         one, other = min(
             (one, other)
@@ -127,12 +132,12 @@ class Finder:
             "similarity": _similarity(distance),
         }
 
-    def _first(self, numbers: list[int]) -> list[int]:
+    def _first(self, numbers: _Indices) -> list[int]:
         """Return the first two of some images in each split."""
         return [
             number
             for split in SPLITS
-            for number in [number for number in numbers if self._images[number]["split"] == split][:2]
+            for number in [number for number in numbers.tolist() if self._images[number]["split"] == split][:2]
         ]
 
 
