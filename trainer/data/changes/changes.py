@@ -3,21 +3,22 @@
 import heapq
 import itertools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from trainer.data.preparing import image_list
 
 ADDED, REMOVED, REPLACED, RELABELLED, RENAMED = KINDS = ("added", "removed", "replaced", "relabelled", "renamed")
 
 
-class Image(NamedTuple):
+@dataclass(frozen=True, order=True)
+class Image:
     """A usable image."""
 
     name: str
     label: str
     content_hash: str
+    split: str = field(compare=False)
 
 
 _STAGES: tuple[tuple[str, Callable[[Image], tuple[str, ...]]], ...] = (
@@ -39,6 +40,8 @@ class Changes:
     """Kind of change -> each image before (None if it was added) and now (None if it was removed), by name."""
     newly_rejected: list[tuple[str, str]] = field(default_factory=list)
     """Name and reason of each usable image that became unusable."""
+    moved: list[tuple[Image, Image]] = field(default_factory=list)
+    """Each image before and now that is in another split than before."""
 
     @property
     def new_classes(self) -> list[str]:
@@ -57,6 +60,7 @@ class Changes:
             "images_now": self.num_now.total(),
             **{f"images_{kind}": len(self.pairs[kind]) for kind in KINDS},
             "images_newly_rejected": len(self.newly_rejected),
+            "images_in_another_split": len(self.moved),
             "new_classes": len(self.new_classes),
             "vanished_classes": len(self.vanished_classes),
         }
@@ -81,7 +85,7 @@ def between(previous_directory: str, new_directory: str) -> Changes:
         pairs = list(group)
         old, new = (
             Counter(
-                Image(name, line["label"], line["content_hash"])
+                Image(name, line["label"], line["content_hash"], line["split"])
                 for own, line in pairs
                 if own == is_now and "content_hash" in line
             )
@@ -93,11 +97,19 @@ def between(previous_directory: str, new_directory: str) -> Changes:
             found.newly_rejected.append((name, pairs[-1][1]["reason"]))
         before += (old - new).elements()
         now += (new - old).elements()
+        if old == new:
+            found.moved.extend(_moved(zip(old.elements(), new.elements(), strict=True)))
     for kind, key in _STAGES:
         found.pairs[kind], before, now = _match(before, now, key)
+        found.moved.extend(_moved(found.pairs[kind]))
     found.pairs[REMOVED] = [(image, None) for image in before]
     found.pairs[ADDED] = [(None, image) for image in now]
     return found
+
+
+def _moved(pairs: Iterable[tuple[Image | None, Image | None]]) -> Iterator[tuple[Image, Image]]:
+    """Yield the pairs that are in two splits."""
+    return ((before, now) for before, now in pairs if before and now and before.split != now.split)
 
 
 def _match(

@@ -63,8 +63,20 @@ def render(found: Changes, *, previous: str) -> str:
     """
     figures = [(name.replace("_", " "), f"{value:,}") for name, value in found.metrics().items()]
     blocks: list[page.Block] = [page.KeyFigures(figures=figures), _classes(found)]
+    if found.moved:
+        blocks.append(
+            page.Text(
+                title="Splits",
+                text=f"{len(found.moved):,} images are in another split than before. A hash of a file's bytes decides,"
+                " so images that were exported again are divided anew: a model that was trained on the previous dataset"
+                " may have seen test images of this one. Keep the files, or give the splits in the source.",
+            )
+        )
     rows = [[kind, *_name(before, now)] for kind in KINDS for before, now in found.pairs[kind][:_NUM_NAMED]]
     rows += [["newly rejected", name, reason] for name, reason in found.newly_rejected[:_NUM_NAMED]]
+    rows += [
+        ["in another split", now.name, f"{before.split} → {now.split}"] for before, now in found.moved[:_NUM_NAMED]
+    ]
     if rows:
         note = f"The first {_NUM_NAMED} of each kind, by name. Newly rejected images also count as removed."
         blocks.append(page.Table(title="Names", note=note, columns=["what", "image", "details"], rows=rows))

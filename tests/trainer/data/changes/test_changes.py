@@ -1,5 +1,6 @@
 """What changed between two datasets: every image is accounted for, whatever happened to it."""
 
+import dataclasses
 import random
 import re
 from collections import Counter
@@ -132,6 +133,20 @@ def test_names_are_compared_in_the_order_of_the_list(tmp_path: Path) -> None:
     twice = [("n", "a", "1"), ("n", "b", "2")]
     assert counts(compared(tmp_path / "2", [*BASE, *twice], [*BASE, *twice])) == {}
     assert counts(compared(tmp_path / "3", [*BASE, *twice], [*BASE, *twice[1:]])) == {REMOVED: 1}
+
+
+def test_an_image_that_the_source_gives_to_another_split_is_counted(tmp_path: Path) -> None:
+    directories = [
+        dataset(
+            tmp_path / split,
+            [dataclasses.replace(row("x", 0, "1"), split=split), row("y", 1, "2")],
+            ["a", "b"],
+        )
+        for split in ("train", "test")
+    ]
+    found = changes.between(*directories)
+    assert counts(found) == {}
+    assert [(before.name, before.split, now.split) for before, now in found.moved] == [("x", "train", "test")]
 
 
 def test_hostile_names_are_text_on_the_page(tmp_path: Path) -> None:

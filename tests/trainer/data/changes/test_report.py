@@ -11,6 +11,7 @@ from PIL import Image
 
 from exact_resume.files import storage
 from trainer.data.changes import changes, report
+from trainer.data.preparing import image_list
 from trainer.prepare import prepare
 
 
@@ -68,6 +69,7 @@ def test_the_page_and_the_figures_compare_with_the_previous_dataset_and_change_n
 ) -> None:
     run(source, tmp_path / "two")
     metrics = run(source, tmp_path / "three", pipeline_root=str(tmp_path / "root"))
+    assert metrics["images_in_another_split"] == 0
     assert (metrics["images_added"], metrics["images_before"], metrics["images_now"]) == (1, 16, 17)
     assert "b/new.png" in (tmp_path / "three.changes.html").read_text()
     assert content(tmp_path / "two") == content(tmp_path / "three")
@@ -115,6 +117,22 @@ def test_a_dataset_that_a_killed_attempt_published_is_compared_with_the_one_befo
     entry, *_ = json.loads(history.read_text())
     history.write_text(json.dumps([entry | {"is_published": False}, *before]))
     assert run(source, tmp_path / "two", pipeline_root=str(tmp_path / "root")) == metrics
+
+
+def test_images_that_were_exported_again_are_divided_anew_and_the_page_says_so(tmp_path: Path, source: Path) -> None:
+    for path in sorted(source.rglob("*.png")):
+        Image.open(path).save(path, compress_level=1)
+    metrics = run(source, tmp_path / "two", pipeline_root=str(tmp_path / "root"))
+    assert metrics["images_replaced"] == 16
+    before, now = (
+        {line["name"]: line["split"] for line in image_list.read(tmp_path / name)} for name in ("one", "two")
+    )
+    moved = {name for name, split in before.items() if now[name] != split}
+    assert metrics["images_in_another_split"] == len(moved) > 0
+    html = (tmp_path / "two.changes.html").read_text()
+    assert f"{len(moved)} images are in another split than before." in html
+    name = min(moved)
+    assert f'<td class="">{name}</td><td class="">{before[name]} → {now[name]}</td>' in html
 
 
 @pytest.mark.usefixtures("server")
