@@ -98,8 +98,17 @@ _CHANGES: dict[str, Callable[[Image.Image], Image.Image]] = {
     "x 0.7": lambda image: ImageEnhance.Brightness(image).enhance(0.7),
     "x 1.3": lambda image: ImageEnhance.Brightness(image).enhance(1.3),
     "mirrored": ImageOps.mirror,
+    "upside down": ImageOps.flip,
+    "turned by 90°": lambda image: image.transpose(Image.Transpose.ROTATE_90),
     "crop 2%": lambda image: _cropped(image, 0.02),
     "crop 5%": lambda image: _cropped(image, 0.05),
+    "border 2%": lambda image: ImageOps.expand(image, image.width // 50, "white"),
+    "border 5%": lambda image: ImageOps.expand(image, image.width // 20, "white"),
+    "blur 0.5%": lambda image: image.filter(ImageFilter.GaussianBlur(image.width / 200)),
+    "blur 1%": lambda image: image.filter(ImageFilter.GaussianBlur(image.width / 100)),
+    "blur 2%": lambda image: image.filter(ImageFilter.GaussianBlur(image.width / 50)),
+    "rotated 1°": lambda image: image.rotate(1, Image.Resampling.BICUBIC),
+    "rotated 3°": lambda image: image.rotate(3, Image.Resampling.BICUBIC),
     "blurred, JPEG 40": lambda image: _jpeg(image, 40),
 }
 

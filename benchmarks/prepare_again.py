@@ -4,15 +4,13 @@
 
 On this machine it prepares photographs, in the bucket tiny images, because only the answers take time there. Each run
 is `prepare` alone, without imports, after a first one on few images. The full run in the bucket is also compared with
-the ideal: one request per image over all connections. In the environment of `make venv-beam`, a full run by
-FnApiRunner is compared with a local one.
+the ideal: one request per image over all connections.
 """
 
 import argparse
 import contextlib
 import dataclasses
 import functools
-import importlib.util
 import io
 import shutil
 import sys
@@ -71,8 +69,7 @@ def _grow(name: str, folder: str, add: Callable[[], None], limit: float) -> tupl
     made = again.made
     print(
         f"{name}: full run {full.cost}, with {made['num_read']:,} new of {made['num_examples']:,} images {again.cost}:"
-        f" {again.cost.seconds / full.cost.seconds:.1%} ({again.cost.cpu_seconds / full.cost.cpu_seconds:.1%});"
-        f" {made['num_bytes_written']:,} bytes written, {made['num_bytes_reused']:,} reused",
+        f" {again.cost.seconds / full.cost.seconds:.1%} ({again.cost.cpu_seconds / full.cost.cpu_seconds:.1%})",
         flush=True,
     )
     return again.cost.seconds > limit * full.cost.seconds, full
@@ -95,15 +92,7 @@ def _compare_here(options: argparse.Namespace) -> bool:
         shutil.copytree(source, Path(folder) / "few")
         photographs.multiply(source, options.photographs)
         add = functools.partial(photographs.multiply, source, _grown(options.photographs))
-        is_slow, full = _grow("local", folder, add, options.limit)
-        if importlib.util.find_spec("apache_beam"):
-            full = _run(folder, "local", reread=True)
-            by_beam = _run(folder, "beam", reread=True, prepare_engine="dataflow", beam_runner="FnApiRunner")
-            print(
-                f"FnApiRunner with two workers: {by_beam.cost},"
-                f" {by_beam.cost.seconds / full.cost.seconds:.2f} times the local full run",
-                flush=True,
-            )
+        is_slow, _ = _grow("local", folder, add, options.limit)
         return is_slow
 
 

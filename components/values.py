@@ -11,7 +11,7 @@ from components.train.machines import Machines
 from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints.identity import check_run_label
 from trainer.config import TrainConfig
-from trainer.data.preparing.engines import factory
+from trainer.data.preparing.dataflow.settings import LOCAL, check_engine
 
 _TYPES = {"int": int, "float": float}
 
@@ -38,7 +38,7 @@ def check_values(given: Mapping[str, Any]) -> None:
     if "model_name" in values:
         check_names(model_name=str(values["model_name"]))
     check_run_label(str(values.get("run_label", "")))
-    factory.check_names(str(values.get("prepare_engine", factory.LOCAL)), beam_runner="")
+    check_engine(str(values.get("prepare_engine", LOCAL)))
 
 
 def machines_in(values: Mapping[str, Any]) -> Machines | None:

@@ -35,7 +35,7 @@ def batch_prediction(settings: Settings) -> Any:
 
         Args:
             source: A folder (gs://, or an absolute path) with images at any depth, manifests such as
-                `gs://BUCKET/new/*.jsonl`, or `tfds:NAME`; labels are ignored.
+                `gs://BUCKET/new.jsonl`, or `tfds:NAME`; labels are ignored.
             model_name: Display name in the Model Registry; its version with the alias `champion` predicts.
             max_bad_fraction: Fraction of images (0 to 1) that cannot be read, or get no prediction, above which the run
                 fails.

@@ -50,7 +50,7 @@ def _parameters(
 
     Args:
         source: `digits`, a folder (gs://, or an absolute path) with one sub-folder per class, manifests such as
-            `gs://BUCKET/export/*.jsonl`, or `tfds:NAME`.
+            `gs://BUCKET/export.jsonl`, or `tfds:NAME`.
         image_size: Height and width of the images, in pixels; 224 or 300 for resnet50.
         max_examples: Maximum number of images, for a trial; 0 uses all.
         prepare_engine: `local` reads the images in the `prepare` step, `dataflow` on many machines.

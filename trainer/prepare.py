@@ -1,24 +1,20 @@
 """Prepare a dataset: read, check, resize, split and write images, with a report."""
 
-import contextlib
 import dataclasses
 import functools
 import os
-import re
 import sys
-from collections.abc import Iterator, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
 from exact_resume.files import publication, storage
 from exact_resume.files.bucket_errors import Replaced
-from exact_resume.files.overlap import begun
 from localvertex_base.userinput import cli, paths
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quote
 from trainer import command_line
-from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.data import dataset
-from trainer.data.changes import last_time
+from trainer.data.changes import report as changes
 from trainer.data.preparing import dataset_files, parts
 from trainer.data.preparing.attempt import PreparedResult, PrepareRequest, attempt
 from trainer.data.preparing.dataflow.settings import Settings
@@ -27,16 +23,11 @@ from trainer.data.preparing.previous import history as histories
 from trainer.data.preparing.previous.dataset import PreviousDataset
 from trainer.data.preparing.previous.history import HistoryEntry, NoHistory, ReadOnlyHistory, Unusable
 from trainer.data.preparing.quality.kinds import TEXTS, parse_strict
-from trainer.data.preparing.quality.limits import BadLimit
 from trainer.files import outputs
 from trainer.results.report import dataset as report
 
 _MAX_BAD_FRACTION = 0.1
 _MAX_EXAMPLES = 10**9
-_PARAMETER = re.compile(
-    r"(?<![\w'\"/-])(image_size|max_examples|max_bad_fraction|strict|prepare_engine|beam_runner)(=|: the report|;|$)"
-)
-"""A parameter in a message, but not in a quoted value."""
 
 
 def prepare(
@@ -49,8 +40,6 @@ def prepare(
     max_bad_fraction: float = _MAX_BAD_FRACTION,
     pipeline_root: str = "",
     reread: bool = False,
-    prepare_engine: str = factory.LOCAL,
-    beam_runner: str = "",
     dataflow: Settings | None = None,
     strict: str = "",
     changes_path: str = "",
@@ -59,8 +48,8 @@ def prepare(
     """Make the prepared dataset; it appears complete or not at all.
 
     Args:
-        source: One of digits, a folder with a sub-folder per class, a manifest, or a pattern or folder of manifests
-            (local or gs://), or tfds:NAME.
+        source: One of digits, a folder with a sub-folder per class, a manifest, or a folder of manifests (local or
+            gs://), or tfds:NAME.
         output_directory: A folder that does not exist yet or is empty, local or gs://.
         report_path: File for the HTML report.
         image_size: Height and width of the prepared images in pixels.
@@ -69,16 +58,14 @@ def prepare(
         pipeline_root: Folder, local or gs://, whose `prepared/` outlives this run: images that have not changed since
             the previous dataset, or since a killed attempt, are not read again. Empty: all are read.
         reread: Read all images, also those that have not changed.
-        prepare_engine: `local` reads the images on this machine, `dataflow` on workers of Apache Beam.
-        beam_runner: `FnApiRunner` to use two processes of this machine as workers, for tests.
-        dataflow: Settings of the Dataflow job, for `dataflow` without a `beam_runner`.
+        dataflow: Settings of the Dataflow job whose workers read the images; None to read them on this machine.
         strict: Comma-separated names of warnings that count as errors, such as leaks,label-conflicts.
         changes_path: File for the page on what changed since the previous dataset; empty for none.
         change_metrics: Receives the figures of that page.
 
     Returns:
         The metadata fingerprint, num_examples, num_train, num_validation, num_test, num_classes, image_size,
-            num_bad_files; with a pipeline root also num_read (images), num_bytes_written and num_bytes_reused.
+            num_bad_files; with a pipeline root also num_read, the number of images that were read.
 
     Raises:
         UserError: The source cannot be used, too many of its images are bad, or a strict warning applies.
@@ -88,7 +75,6 @@ def prepare(
         # Through the mount, the server could not copy objects.
         output_directory = output_directory.replace("/gcs/", "gs://", 1)
     _check_arguments(output_directory, image_size, max_examples, max_bad_fraction)
-    factory.check(prepare_engine, beam_runner)
     outputs.check_file("report", report_path)
     if changes_path:
         outputs.check_file("page of changes", changes_path)
@@ -99,13 +85,13 @@ def prepare(
         output_directory=output_directory,
         image_size=image_size,
         max_examples=max_examples,
-        limit=BadLimit(source=source, max_fraction=max_bad_fraction),
-        make_engine=functools.partial(factory.make, prepare_engine, beam_runner, dataflow),
+        max_bad_fraction=max_bad_fraction,
+        make_engine=functools.partial(factory.make, dataflow),
         write_report=lambda made, train, records: outputs.write(
             report_path, report.render(made, source=source, train=train, records=records)
         ),
         strict=strict_names,
-        write_changes=last_time.page(changes_path, {} if change_metrics is None else change_metrics),
+        write_changes=functools.partial(changes.write, changes_path, {} if change_metrics is None else change_metrics),
     )
     history = histories.of(pipeline_root, source=source, image_size=image_size, max_examples=max_examples)
     if pipeline_root:
@@ -115,18 +101,12 @@ def prepare(
     if not pipeline_root:
         return _metadata(made)
     # Killed attempts leave parts and work items.
-    with begun(lambda: storage.remove_tree(storage.join(history.parts, beam.WORK))) as wait_for_work:
-        parts.remove(history.parts)
-        wait_for_work()
+    storage.remove_tree(storage.join(history.parts, beam.WORK))
+    parts.remove(history.parts)
     # At the end, because until then another attempt may finish this one.
     history.write(dataclasses.replace(made.entry, is_published=True), *made.previous)
-    print(
-        f"note: {made.num_read:,} images read, {made.num_bytes_written:,} bytes written,"
-        f" {made.num_bytes_reused:,} bytes of unchanged shards reused",
-        file=sys.stderr,
-    )
-    effort = ("num_read", "num_bytes_written", "num_bytes_reused")
-    return _metadata(made) | {name: getattr(made, name) for name in effort}
+    print(f"note: {made.num_read:,} images read", file=sys.stderr)
+    return _metadata(made) | {"num_read": made.num_read}
 
 
 def _prepare(wanted: PrepareRequest, history: NoHistory, *, reread: bool = False) -> PreparedResult:
@@ -167,9 +147,7 @@ def _is_there(entry: HistoryEntry, wanted: PrepareRequest) -> bool:
     """Return whether a dataset is complete; its attempt may have been killed before it published it."""
     with storage.scratch("prepare") as scratch:
         try:
-            PreviousDataset(
-                entry, scratch, image_size=wanted.image_size, is_remote=storage.is_remote(wanted.address)
-            ).close()
+            PreviousDataset(entry, scratch, image_size=wanted.image_size).close()
         except Unusable:
             return False
     return True
@@ -211,23 +189,6 @@ def _check_state(pipeline_root: str, history: NoHistory, output_directory: str) 
         )
 
 
-@contextlib.contextmanager
-def _flags_named() -> Iterator[None]:
-    """Name flags in messages that name the parameters of `prepare`.
-
-    Raises:
-        UserError: The block raised it.
-    """
-    try:
-        yield
-    except UserError as error:
-        raise UserError(_PARAMETER.sub(lambda found: f"--{_flag(found[1])}{found[2]}", str(error))) from error
-
-
-def _flag(parameter: str) -> str:
-    return "engine" if parameter == "prepare_engine" else parameter.replace("_", "-")
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     parser = cli.Parser("python -m trainer.prepare", description=__doc__)
@@ -245,11 +206,6 @@ def main(arguments: list[str] | None = None) -> int:
     kept = "folder, local or gs://, that is kept between runs, so that the next one reads only new images"
     parser.add_argument("--pipeline-root", metavar="FOLDER", help=kept)
     parser.add_argument("--reread", action="store_true", help="read all images, also unchanged ones")
-    parser.add_argument(
-        "--engine", choices=factory.ENGINES, default=factory.LOCAL, help="engine that reads the images [%(default)s]"
-    )
-    runner = "with --engine dataflow: FnApiRunner, which runs the workers on this machine for tests"
-    parser.add_argument("--beam-runner", default="", metavar="NAME", help=runner)
     kinds = f"comma-separated names of warnings to treat as errors: {', '.join(TEXTS)}"
     parser.add_argument("--strict", default="", metavar="NAMES", help=kinds)
     options = parser.parse_args(arguments)
@@ -257,20 +213,17 @@ def main(arguments: list[str] | None = None) -> int:
     report_path = beside if options.report is None else options.report
     given = options.pipeline_root
     pipeline_root = "" if given is None else paths.check("--pipeline-root", given)
-    with _flags_named():
-        metadata = prepare(
-            source=options.source,
-            output_directory=options.output_directory,
-            report_path=report_path,
-            image_size=options.image_size,
-            max_examples=options.max_examples,
-            max_bad_fraction=options.max_bad_fraction,
-            strict=options.strict,
-            pipeline_root=pipeline_root,
-            reread=options.reread,
-            prepare_engine=options.engine,
-            beam_runner=options.beam_runner,
-        )
+    metadata = prepare(
+        source=options.source,
+        output_directory=options.output_directory,
+        report_path=report_path,
+        image_size=options.image_size,
+        max_examples=options.max_examples,
+        max_bad_fraction=options.max_bad_fraction,
+        strict=options.strict,
+        pipeline_root=pipeline_root,
+        reread=options.reread,
+    )
     for name, value in metadata.items():
         print(f"{name}: {value}")
     print(f"report: {report_path}")

@@ -8,8 +8,7 @@ from components.container_image import PLACEHOLDER_IMAGE
 from components.local_run import is_local_run
 from components.values import fields_of
 from localvertex_base.userinput.errors import UserError
-from trainer.data.preparing.dataflow.settings import Settings
-from trainer.data.preparing.engines import beam, factory
+from trainer.data.preparing.dataflow.settings import LOCAL, Settings, check_engine
 
 
 def dataflow_settings(parameters: Mapping[str, Any], source: str, prepare_engine: str) -> Settings | None:
@@ -23,13 +22,13 @@ def dataflow_settings(parameters: Mapping[str, Any], source: str, prepare_engine
     Raises:
         UserError: A value is wrong, or this is a local run, which must not start machines in the cloud.
     """
-    factory.check_names(prepare_engine, beam_runner="")
-    if prepare_engine != factory.DATAFLOW:
+    check_engine(prepare_engine)
+    if prepare_engine == LOCAL:
         return None
     if is_local_run():
         raise UserError(
             "prepare_engine is 'dataflow', which starts machines in Google Cloud; a local run does not: set "
-            f"prepare_engine=local; to try it on this machine, run {beam.TRIAL}"
+            "prepare_engine=local"
         )
     if parameters.get("image", "") in ("", PLACEHOLDER_IMAGE) or importlib.util.find_spec("apache_beam") is None:
         raise UserError(

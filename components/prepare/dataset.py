@@ -9,11 +9,14 @@ from trainer import prepare as dataset
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 
 
-def prepare(*, settings: Mapping[str, Any], dataflow: Mapping[str, Any], **options: Any) -> dict[str, Any]:
+def prepare(
+    *, settings: Mapping[str, Any], prepare_engine: str = "local", dataflow: Mapping[str, Any], **options: Any
+) -> dict[str, Any]:
     """Check the values of the later steps, then write the dataset.
 
     Args:
         settings: Values of the pipeline's parameters by name; empty outside of this pipeline.
+        prepare_engine: `local` or `dataflow`.
         dataflow: Values for a Dataflow job, see `components.prepare.dataflow`.
         **options: Those of `trainer.prepare.prepare`.
 
@@ -24,5 +27,5 @@ def prepare(*, settings: Mapping[str, Any], dataflow: Mapping[str, Any], **optio
         UserError: A value is wrong, or the source cannot be used.
     """
     check_values(settings)
-    job = dataflow_settings(dataflow, options["source"], options.get("prepare_engine", "local"))
+    job = dataflow_settings(dataflow, options["source"], prepare_engine)
     return dataset.prepare(dataflow=job, **options)

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 _OVER = {"JOB_STATE_DONE", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED"}
 _CANCELLED = 5
 _PAGE = 2
-_PATH = re.compile(r"/v1b3/projects/([^/]+)/locations/([^/]+)/jobs(?:/([^/]+)(?:/(messages|metrics))?)?")
+_PATH = re.compile(r"/v1b3/projects/([^/]+)/locations/([^/]+)/jobs(?:/([^/]+)(?:/(messages))?)?")
 
 
 class Dataflow:
@@ -22,7 +22,6 @@ class Dataflow:
         self.jobs: list[dict[str, Any]] = []
         """Every job that was ever created, as it was sent, with its id and state."""
         self.messages: dict[str, list[dict[str, str]]] = {}
-        self.metrics: dict[str, list[dict[str, Any]]] = {}
         self.calls: list[str] = []
         self.headers: list[Mapping[str, str]] = []
         self.failures: list[int] = []
@@ -111,8 +110,6 @@ class Dataflow:
             return 404, {"error": {"code": 404, "message": f"(1): {job_id} not found", "status": "NOT_FOUND"}}
         if part == "messages":
             return 200, {"jobMessages": self.messages.get(job_id, [])}
-        if part == "metrics":
-            return 200, {"metrics": self.metrics.get(job_id, [])}
         if method == "PUT":
             with self.changed:
                 if job["currentState"] in _OVER:

@@ -93,7 +93,7 @@ def test_a_previous_dataset_without_permission_is_like_a_missing_one(local: Loca
         hidden.chmod(0)
         message = "one/dataset.json cannot be read: permission denied"
         with without_privileges(), pytest.raises(history.Unusable, match=message):
-            previous_of(opened, scratch, image_size=16, is_remote=False)
+            previous_of(opened, scratch, image_size=16)
         hidden.chmod(0o755)
 
 

@@ -26,9 +26,8 @@ POINTS = {
     "before the last part": [f"{PREPARING}.parts", "commit", "before", 3],
     "after the rows": [f"{PREPARING}.attempt", "gather", "after", 1],
     "after the splits": [f"{PREPARING}.rows", "Rows.set_splits", "after", 1],
-    "after the list of images": [f"{PREPARING}.quality.limits", "BadLimit.check", "before", 1],
+    "after the list of images": [f"{PREPARING}.quality.limits", "refuse_bad", "before", 1],
     "within the shards": [f"{PREPARING}.shards", "write", "after", 2],
-    "after a reused shard": [f"{PREPARING}.previous.dataset", "PreviousDataset.shard", "after", 3],
     "before dataset.json": [f"{PREPARING}.dataset_files", "storage.write_json", "before", 1],
     "after the report": ["trainer.files.outputs", "write", "after", 1],
     "before the history": [f"{PREPARING}.previous.history", "History.write", "before", 1],
@@ -38,7 +37,6 @@ POINTS = {
     "before it counts as published": [f"{PREPARING}.previous.history", "History.write", "before", 2],
 }
 IN_BUCKET = {
-    "between two copied shards": ["exact_resume.files.bucket", "copy", "after", 2],
     "before the last upload": ["exact_resume.files.publication", "_upload_file", "before", 6],
     "after a part": [f"{PREPARING}.parts", "commit", "after", 2],
     "after it is published": [f"{PREPARING}.previous.history", "History.write", "before", 2],

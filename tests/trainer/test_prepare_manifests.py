@@ -50,9 +50,9 @@ def test_manifests_give_the_fingerprint_of_the_folder(tmp_path: Path) -> None:
     for index, (word, path, label) in enumerate(rows):
         with open(tmp_path / "shards" / f"{word}-{index % 2:05}-of-00002.jsonl", "a") as file:
             file.write(json_line("", f"../images/{path}" if index % 3 else f"{tmp_path}/images/{path}", label))
-    sources = ["images/all.csv", "all.jsonl", "shards", "shards/*-of-*"]
+    sources = ["images/all.csv", "all.jsonl", "shards"]
     made = [run(tmp_path / source, tmp_path / f"out{number}") for number, source in enumerate(sources)]
-    assert made == [expected] * 4
+    assert made == [expected] * 3
     names = {record.file_name for record in dataset.load(str(tmp_path / "out0")).records("test")}
     assert names == {path for word, path, _ in rows if word == "test"}
 
@@ -138,12 +138,12 @@ def test_manifests_in_a_bucket(server: CloudStorage, tmp_path: Path) -> None:
     hostile = [csv_line("", address, "cat") for address in ("/etc/passwd", "../x.png")]
     server.buckets.put("manifests", "all.csv", "".join([*in_csv, *hostile]).encode())
     images = {f"data/{path}": next(split for split in WORDS if WORDS[split] == word) for word, path, _ in rows}
-    for source in ("export/*", "export/", "e*/*-0*", "all.csv"):
+    for source in ("export", "export/", "all.csv"):
         listed = open_source(f"gs://manifests/{source}", "").images()
         assert {image.name: image.split for image in listed} == images, source
     made = run("gs://manifests/all.csv", tmp_path / "from bucket", max_bad_fraction=0.3)
     assert made == expected | {"num_bad_files": 2}
-    for source, message in (("*.jsonl", "matches no manifest"), ("none.csv", "not found"), ("none", "not found")):
+    for source, message in (("*.jsonl", "not found"), ("none.csv", "not found"), ("none", "not found")):
         with pytest.raises(UserError, match=message):
             open_source(f"gs://manifests/{source}", "")
     # A manifest that cannot be read now is neither missing nor empty.

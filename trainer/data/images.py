@@ -39,6 +39,10 @@ _BITS_PER_SAMPLE = 258
 """Tag of TIFF."""
 _COMPRESSION_TAG, _PHOTOMETRIC, _YCBCR = 259, 262, 6
 """Two more tags, and the value of the second for luminance and chrominance."""
+NO_END = "JPEGs without the marker at their end, whose pixels are complete"
+_JPEG_START, _JPEG_END = b"\xff\xd8", b"\xff\xd9"
+_MORE_PIXELS = b"\x55\xaa\x33\xcc" * 8
+"""Changes a JPEG whose pixels are not complete; after the last pixel, it is skipped."""
 _HEIF_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 
 Pixels = npt.NDArray[np.uint8]
@@ -62,6 +66,25 @@ def decode(data: bytes) -> Image.Image:
 
 def decode_with_remarks(data: bytes) -> tuple[Image.Image, list[str]]:
     """Return what `decode` returns, and remarks on what the file does not have or what is not used of it."""
+    try:
+        return _decode(data)
+    except BadImage:
+        if data.startswith(_JPEG_START) and (found := _decode_without_end(data)):
+            return found
+        raise
+
+
+def _decode_without_end(data: bytes) -> tuple[Image.Image, list[str]] | None:
+    """Decode a JPEG that lacks only the marker at its end; None if it lacks more, or is damaged otherwise."""
+    try:
+        decoded, remarks = _decode(data + _JPEG_END)
+        other, _ = _decode(data + _MORE_PIXELS + _JPEG_END)
+    except BadImage:
+        return None
+    return (decoded, [*remarks, NO_END]) if decoded.tobytes() == other.tobytes() else None
+
+
+def _decode(data: bytes) -> tuple[Image.Image, list[str]]:
     if not data:
         raise BadImage("the file is empty")
     try:
@@ -91,11 +114,6 @@ def resize(image: Image.Image, image_size: int) -> Pixels:
 def stretch(image: Image.Image, image_size: int) -> Image.Image:
     """Return what `resize` returns, as an image."""
     return image.resize((image_size, image_size), Image.Resampling.BILINEAR)
-
-
-def encode(pixels: Pixels) -> bytes:
-    """Encode prepared pixels as PNG or JPEG, whichever `encoding_format` chooses for their size."""
-    return encode_image(Image.fromarray(pixels))
 
 
 def encode_image(image: Image.Image) -> bytes:

@@ -125,6 +125,21 @@ def test_bad_bytes_are_refused_with_a_reason() -> None:
             images.decode(data)
 
 
+@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"subsampling": 2, "optimize": True}])
+def test_a_jpeg_without_its_last_two_bytes_is_decoded_with_a_remark_and_a_shorter_one_is_bad(
+    options: dict[str, Any],
+) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (9, 12, 3), dtype=np.uint8)
+    data = encoded(Image.fromarray(pixels).resize((200, 150)), "JPEG", quality=90, **options)
+    whole, no_remarks = images.decode_with_remarks(data)
+    decoded, remarks = images.decode_with_remarks(data[:-2])
+    assert (no_remarks, remarks) == ([], [images.NO_END])
+    assert decoded.tobytes() == whole.tobytes()
+    for cut in (1, 3, 4, 10, 100, len(data) // 2):
+        with pytest.raises(images.BadImage, match="truncated"):
+            images.decode(data[:-cut])
+
+
 def test_a_decompression_bomb_is_refused_before_it_is_decoded() -> None:
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -155,5 +170,5 @@ def test_prepared_images_have_the_size_asked_for_and_small_ones_are_lossless() -
     pixels = images.resize(striped(), 32)
     assert pixels.shape == (32, 32, 3)
     assert pixels.dtype == np.uint8
-    assert np.array_equal(np.asarray(Image.open(io.BytesIO(images.encode(pixels)))), pixels)
-    assert images.encode(images.resize(striped(), 128)).startswith(b"\xff\xd8")
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(images.encode_image(Image.fromarray(pixels))))), pixels)
+    assert images.encode_image(images.stretch(striped(), 128)).startswith(b"\xff\xd8")

@@ -1,4 +1,4 @@
-"""Datasets in a bucket are copied to the local disk once, completely, and an interrupted copy is continued."""
+"""Datasets in a bucket are copied to the local disk once and completely; an interrupted copy is made again."""
 
 import dataclasses
 import multiprocessing
@@ -48,18 +48,20 @@ def test_a_split_of_a_bucket_is_copied_and_read(remote: Dataset, digits: Dataset
     assert names(staging.directory(digits.fingerprint)) == [".lock", *(shard.name for shard in digits.shards["train"])]
 
 
-def test_a_finished_copy_is_reused_and_an_interrupted_one_continued(
+def test_a_finished_copy_is_reused_and_an_interrupted_one_made_again(
     remote: Dataset, digits: Dataset, cloud_storage: CloudStorage
 ) -> None:
     folder = staging.directory(digits.fingerprint)
     (name,) = (shard.name for shard in digits.shards["train"])
     whole = pathlib.Path(digits.directory, name).read_bytes()
     folder.mkdir(parents=True)
-    # The first half as an interrupted copy left it; that of the bucket has changed, which shows that it is not read.
-    (folder / f".{name}.partial").write_bytes(whole[: len(whole) // 2])
-    cloud_storage.buckets.put("staging", f"digits/{name}", b"!" + whole[1:])
+    # As an interrupted copy left it.
+    (folder / f".{name}.partial").write_bytes(b"!" + whole[1 : len(whole) // 2])
     staging.stage(remote, "train")
     assert (folder / name).read_bytes() == whole
+    assert not (folder / f".{name}.partial").exists()
+    # The one of the bucket has changed, which shows that it is not read.
+    cloud_storage.buckets.put("staging", f"digits/{name}", b"!" + whole[1:])
     staging.stage(remote, "train")
     assert (folder / name).read_bytes() == whole
     # A file of another size is not a copy.
@@ -81,11 +83,6 @@ def test_a_copy_with_another_checksum_never_appears(
     with pytest.raises(DamagedShard, match=f"^shard gs://.*{name} is damaged .its CRC32C is .*run prepare again$"):
         staging.stage(remote, "train")
     assert names(folder) == [".lock"]
-    # Damage in what was copied earlier is repaired from the bucket.
-    cloud_storage.buckets.put("staging", f"digits/{name}", whole)
-    (folder / f".{name}.partial").write_bytes(torn[: damaged_at + 1])
-    staging.stage(remote, "train")
-    assert (folder / name).read_bytes() == whole
 
 
 def _stage(dataset: Dataset) -> str:

@@ -1,184 +1,126 @@
-"""The page on what changed since the previous dataset."""
+"""The page of `prepare` on what changed since the previous dataset. An error of it does not fail `prepare`."""
 
-from trainer.data.changes import shifts
-from trainer.data.changes.changes import NUM_NAMED, Changes, ClassChanges
-from trainer.data.changes.images import ADDED, KINDS, RELABELLED, REMOVED, RENAMED, REPLACED, Change
-from trainer.data.changes.measures import MEASURES, UNITS, Counts, value_of
-from trainer.data.changes.shifts import ShiftTest
-from trainer.data.pages import charts, page
+import sys
+import traceback
+from collections import Counter
+from collections.abc import MutableMapping
+from typing import Any
+
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import on_one_line
+from trainer.data.changes import changes
+from trainer.data.changes.changes import ADDED, KINDS, RELABELLED, REMOVED, RENAMED, REPLACED, Changes, Image
+from trainer.data.pages import page
+from trainer.files import outputs
 
 _TITLE = "Changes"
 _MAX_ROWS = 200
-_TEST = (
-    f"Two-sample Kolmogorov-Smirnov test on histograms, over all classes and per class. A shift has a p-value of at"
-    f" most {shifts.MAX_P_VALUE} after Holm's correction for all tests, and a distance of at least"
-    f" {shifts.MIN_DISTANCE}. Samples of fewer than {shifts.MIN_IMAGES} images are not tested."
-)
+_NUM_NAMED = 20
+"""Number of images that are named per kind of change; all are counted."""
 
 
-def render(changes: Changes, *, previous: str) -> str:
-    """Return the HTML of the page.
+def write(path: str, metrics: MutableMapping[str, Any], folder: str, address: str, directory: str) -> None:
+    """Write the page.
 
     Args:
-        changes: The differences of two datasets.
-        previous: Address of the previous dataset, for the subtitle.
+        path: File of the page; empty for none.
+        metrics: Receives the figures; stays empty without a readable previous dataset.
+        folder: Has the list of images of the previous dataset; empty if there is none.
+        address: Of the previous dataset.
+        directory: The new dataset.
     """
-    blocks: list[page.Block] = [
-        page.KeyFigures(figures=[(name.replace("_", " "), f"{value:,}") for name, value in changes.metrics().items()]),
-        _shifts(changes),
-        *_classes(changes),
-        *_moves(changes),
-        page.Chart(title="All images, before and now", svgs=_charts(changes)),
-        *_names(changes),
-        page.Table(
-            title="Datasets",
-            columns=["", "before", "now"],
-            rows=[
-                ["fingerprint", changes.before.fingerprint, changes.now.fingerprint],
-                [
-                    "pixels per image",
-                    *(f"{each.image_size}x{each.image_size}" for each in (changes.before, changes.now)),
-                ],
-            ],
-        ),
-    ]
-    return page.render(title=_TITLE, subtitle=f"Compared with {previous}", blocks=blocks)
+    if path:
+        outputs.write(path, _render(folder, address, directory, metrics))
 
 
-def render_without(reason: str) -> str:
-    """Return the page of a dataset that is not compared, with the reason."""
+def _render(folder: str, address: str, directory: str, metrics: MutableMapping[str, Any]) -> str:
+    if not folder:
+        return _without("There is no previous dataset of this source and image size, or it can no longer be used.")
+    try:
+        found = changes.between(folder, directory)
+        rendered = render(found, previous=address)
+    # The dataset is good, whatever is wrong with the previous one or with the comparison.
+    except Exception as error:
+        if not isinstance(error, UserError | OSError):
+            traceback.print_exc()
+        reason = f"not compared with the previous dataset {address}: {on_one_line(error)}"
+        print(f"note: {reason}", file=sys.stderr)
+        return _without(f"{reason[0].upper()}{reason[1:]}.")
+    metrics.update(found.metrics())
+    return rendered
+
+
+def _without(reason: str) -> str:
     return page.render(title=_TITLE, blocks=[page.Text(title="Nothing to compare with", text=reason)])
 
 
-def _shifts(changes: Changes) -> page.Block:
-    found, num_tests = changes.shifts, len(changes.comparisons)
-    is_resized = changes.before.image_size != changes.now.image_size
-    test = f"{_TEST} The image sizes differ, and contrast depends on them." if is_resized else _TEST
-    title = "Shifts of brightness, contrast and size"
-    if not found:
-        return page.Text(title=title, text=f"No shift in {num_tests:,} tests. {test}")
-    ranked = sorted(found, key=lambda each: (bool(each.class_name), -each.distance, each.class_name))
-    more = f" The {_MAX_ROWS} largest of {len(ranked):,} are listed." if len(ranked) > _MAX_ROWS else ""
-    return page.Table(
-        title=title,
-        note=f"{len(found):,} in {num_tests:,} tests. {test}{more}",
-        columns=[
-            "measure",
-            "class",
-            "images",
-            "median before",
-            "median now",
-            "distance",
-            "p-value",
-            "images before",
-            "images now",
-        ],
-        rows=[_shift(each) for each in ranked[:_MAX_ROWS]],
-    )
+def render(found: Changes, *, previous: str) -> str:
+    """Return the HTML of the page.
 
-
-def _shift(found: ShiftTest) -> list[page.Cell]:
-    return [
-        f"{found.name} ({UNITS[found.measure]})",
-        found.class_name or "(all)",
-        found.sample,
-        f"{found.median_before:.0f}",
-        f"{found.median_now:.0f}",
-        f"{found.distance:.2f}",
-        f"{found.p_value:.1e}",
-        found.num_before,
-        found.num_now,
+    Args:
+        found: The differences of two datasets.
+        previous: Address of the previous dataset, for the subtitle.
+    """
+    figures = [(name.replace("_", " "), f"{value:,}") for name, value in found.metrics().items()]
+    blocks: list[page.Block] = [page.KeyFigures(figures=figures), _classes(found)]
+    if found.moved:
+        blocks.append(
+            page.Text(
+                title="Splits",
+                text=f"{len(found.moved):,} images are in another split than before. A hash of a file's bytes decides,"
+                " so images that were exported again are divided anew: a model that was trained on the previous dataset"
+                " may have seen test images of this one. Keep the files, or give the splits in the source.",
+            )
+        )
+    rows = [[kind, *_name(before, now)] for kind in KINDS for before, now in found.pairs[kind][:_NUM_NAMED]]
+    rows += [["newly rejected", name, reason] for name, reason in found.newly_rejected[:_NUM_NAMED]]
+    rows += [
+        ["in another split", now.name, f"{before.split} → {now.split}"] for before, now in found.moved[:_NUM_NAMED]
     ]
+    if rows:
+        note = f"The first {_NUM_NAMED} of each kind, by name. Newly rejected images also count as removed."
+        blocks.append(page.Table(title="Names", note=note, columns=["what", "image", "details"], rows=rows))
+    return page.render(title=_TITLE, subtitle=f"Compared with {previous}", blocks=blocks)
 
 
-def _classes(changes: Changes) -> list[page.Block]:
+def _classes(found: Changes) -> page.Block:
     """Return the table of the classes with changes, those with most changes first."""
-    changed = sorted(filter(_num_changes, changes.classes), key=lambda each: (-_num_changes(each), each.name))
-    if not changed:
-        return [page.Text(title="Classes", text=f"No image of the {len(changes.classes):,} classes has changed.")]
-    shown = changed[:_MAX_ROWS]
-    note = f"{len(changed):,} of {len(changes.classes):,} classes have changes." + (
-        f" The {_MAX_ROWS} with most changes are listed." if len(changed) > _MAX_ROWS else ""
+    came = {kind: Counter(now.label for _, now in found.pairs[kind] if now) for kind in KINDS}
+    left = {kind: Counter(before.label for before, _ in found.pairs[kind] if before) for kind in KINDS}
+    columns = [came[ADDED], left[REMOVED], came[REPLACED], came[RENAMED], came[RELABELLED], left[RELABELLED]]
+    ranked = sum(columns, Counter[str]()).most_common()
+    if not ranked:
+        return page.Text(title="Classes", text=f"No image of the {len(found.num_now):,} classes has changed.")
+    states = {
+        **dict.fromkeys(found.new_classes, ("new", "good")),
+        **dict.fromkeys(found.vanished_classes, ("gone", "bad")),
+    }
+    shown = [name for name, _ in ranked[:_MAX_ROWS]]
+    kinds = (ADDED, REMOVED, REPLACED, RENAMED, "relabelled to it", "relabelled from it")
+    return page.Table(
+        title="Classes",
+        note=f"{len(ranked):,} classes have changes."
+        + (f" The {_MAX_ROWS} with most changes are listed." if len(ranked) > _MAX_ROWS else ""),
+        columns=["class", "", "before", "now", *kinds],
+        rows=[
+            [
+                name,
+                states.get(name, ("", ""))[0],
+                found.num_before[name],
+                found.num_now[name],
+                *(counts[name] for counts in columns),
+            ]
+            for name in shown
+        ],
+        states=[states.get(name, ("", ""))[1] for name in shown],
     )
-    kinds = (ADDED, REMOVED, REPLACED, RENAMED)
-    return [
-        page.Table(
-            title="Classes",
-            note=note,
-            columns=["class", "", "before", "now", *kinds, "relabelled to it", "relabelled from it"],
-            rows=[
-                [
-                    each.name,
-                    _state(each)[0],
-                    each.num_before,
-                    each.num_now,
-                    *(each.counts[kind] for kind in kinds),
-                    each.counts[RELABELLED],
-                    each.num_left,
-                ]
-                for each in shown
-            ],
-            states=[_state(each)[1] for each in shown],
-        )
-    ]
 
 
-def _num_changes(each: ClassChanges) -> int:
-    return sum(each.counts.values()) + each.num_left
-
-
-def _state(each: ClassChanges) -> tuple[str, str]:
-    if not each.num_before:
-        return "new", "good"
-    return ("", "") if each.num_now else ("gone", "bad")
-
-
-def _moves(changes: Changes) -> list[page.Block]:
-    if not changes.moves:
-        return []
-    return [
-        page.Table(
-            title="Relabelled images",
-            note="The same content in another class than before.",
-            columns=["from", "to", "images"],
-            rows=changes.moves,
-        )
-    ]
-
-
-def _charts(changes: Changes) -> list[str]:
-    """Draw the distribution of each measure, before and now."""
-    drawn = []
-    for measure, (name, unit) in enumerate(zip(MEASURES, UNITS, strict=True)):
-        histograms = zip(("before", "now"), changes.distributions, strict=True)
-        series = {label: _points(measure, counts[measure]) for label, counts in histograms}
-        drawn.append(charts.lines(name.capitalize(), series, x_label=unit, y_label="% of the images"))
-    return drawn
-
-
-def _points(measure: int, counts: Counts) -> list[tuple[float, float]]:
-    """Return value and percentage of each pair of bins, from the first to the last one with images."""
-    pairs = counts.reshape(-1, 2).sum(axis=1)
-    used = pairs.nonzero()[0]
-    shown = range(max(0, int(used[0]) - 1), min(len(pairs), int(used[-1]) + 2)) if len(used) else range(0)
-    return [(value_of(measure, 2 * number + 0.5), 100 * int(pairs[number]) / int(counts.sum())) for number in shown]
-
-
-def _names(changes: Changes) -> list[page.Block]:
-    """Return the first names of each kind of change."""
-    rows = [[kind, *_name(change)] for kind in KINDS for change in changes.first[kind]]
-    _, rejected = changes.newly_rejected
-    rows += [["newly rejected", name, reason] for name, reason in rejected]
-    if not rows:
-        return []
-    note = f"The first {NUM_NAMED} of each kind, by name. Newly rejected images also count as removed."
-    return [page.Table(title="Names", note=note, columns=["what", "image", "details"], rows=rows)]
-
-
-def _name(change: Change) -> tuple[str, str]:
+def _name(before: Image | None, now: Image | None) -> tuple[str, str]:
     """Return the current name of an image, and its change."""
-    if not change.new_name or not change.name:
-        return change.name or change.new_name, change.label or change.new_label
-    if change.label != change.new_label:
-        return change.new_name, f"{change.label} → {change.new_label}"
-    return change.new_name, f"was {change.name}" if change.name != change.new_name else change.label
+    if before is None or now is None:
+        image = before or now
+        return (image.name, image.label) if image else ("", "")
+    if before.label != now.label:
+        return now.name, f"{before.label} → {now.label}"
+    return now.name, f"was {before.name}" if before.name != now.name else now.label

@@ -8,11 +8,9 @@ import pathlib
 import sys
 import tempfile
 import time
-from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from exact_resume.files import publication, storage
-from exact_resume.files.overlap import begun
 from trainer.data import dataset, splits
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import dataset_files, image_list, prefixes, shards
@@ -21,14 +19,13 @@ from trainer.data.preparing.previous.dataset import NoPreviousDataset, entry_of,
 from trainer.data.preparing.previous.gather import gather
 from trainer.data.preparing.previous.history import HistoryEntry, NoHistory, Unusable
 from trainer.data.preparing.previous.prepared import Prepared
-from trainer.data.preparing.quality import rejected
-from trainer.data.preparing.quality.limits import BadLimit, refuse_untrainable
+from trainer.data.preparing.quality import limits, rejected
 from trainer.data.preparing.quality.quality import Quality
 from trainer.data.preparing.rows import Row, Rows, open_rows as rows_on_disk
 from trainer.data.preparing.statistics import Statistics
 from trainer.data.sources.factory import open_source
 from trainer.data.sources.source import Source, SourceImage
-from trainer.data.splits import SPLITS, Splits
+from trainer.data.splits import Splits
 from trainer.data.stored.records import Record
 from trainer.files import progress
 
@@ -42,16 +39,17 @@ class PrepareRequest:
     output_directory: str
     image_size: int
     max_examples: int
-    limit: BadLimit
+    max_bad_fraction: float
+    """Fraction of images that may be bad."""
     make_engine: Callable[..., Engine]
     """Is called with all that `engines.factory.make` takes by name."""
     write_report: Callable[[Dataset, Iterator[Record], Mapping[str, Record]], None]
     """Is called with the dataset, whose shards may not be on this machine, the records of train in their order, and
     those of look-alikes by name."""
-    write_changes: Callable[[str, str, str], None] = lambda folder, address, directory: None
+    write_changes: Callable[[str, str, str], None]
     """Is called with a folder that has metadata and list of the previous dataset, its address, and the new dataset; the
     first two are empty if there is none."""
-    strict: frozenset[str] = frozenset()
+    strict: frozenset[str]
     """Names of the warnings that count as errors."""
 
     @property
@@ -75,9 +73,6 @@ class PreparedResult:
     """The entry of the previous dataset, if there is one."""
     num_read: int
     """Number of images that were read for it."""
-    num_bytes_written: int
-    num_bytes_reused: int
-    """Size of the shards of the previous dataset that are part of it."""
 
 
 def attempt(wanted: PrepareRequest, history: NoHistory, *, is_trusted: bool, parts_folder: str) -> PreparedResult:
@@ -94,17 +89,20 @@ def attempt(wanted: PrepareRequest, history: NoHistory, *, is_trusted: bool, par
         Unusable: The previous dataset was changed meanwhile; the caller may try again without trust.
     """
     began_ns = time.time_ns()
-    with (
-        storage.scratch("prepare") as scratch,
-        begun(lambda: _previous(history, scratch, wanted, is_trusted=is_trusted)) as find_previous,
-    ):
+    with storage.scratch("prepare") as scratch:
         with progress.progress_bar("listing", "entries") as found:
             opened = open_source(wanted.source, str(scratch), found.advance)
         if opened.unreadable:
             # Refused before any image is read.
-            wanted.limit.check(opened.unreadable, len(opened.unreadable), opened.num_images)
+            limits.refuse_bad(
+                wanted.source,
+                wanted.max_bad_fraction,
+                opened.unreadable,
+                num_bad=len(opened.unreadable),
+                num_good=opened.num_images,
+            )
         with (
-            contextlib.closing(find_previous()) as previous,
+            contextlib.closing(_previous(history, scratch, wanted, is_trusted=is_trusted)) as previous,
             # Without names, because they are as large as the dataset: they vanish with the process, even a killed one.
             tempfile.TemporaryFile(prefix="prepare-") as file,
             rows_on_disk() as rows,
@@ -120,7 +118,7 @@ def attempt(wanted: PrepareRequest, history: NoHistory, *, is_trusted: bool, par
                 wanted.output_directory,
                 last=dataset.METADATA_FILE,
                 own=dataset_files.OWN,
-                copied=ChainMap(previous.copied, engine.copied),
+                copied=engine.copied,
                 is_checked=True,
             ) as directory,
         ):
@@ -162,20 +160,14 @@ def attempt(wanted: PrepareRequest, history: NoHistory, *, is_trusted: bool, par
             shown = shards.to_records(prepared.images(quality.shown_images()))
             entry = entry_of(directory, wanted.address, began_ns=began_ns)
             kept = (dataclasses.replace(previous.entry, is_published=True),) if previous.entry else ()
-            with begun(lambda: history.write(entry, *kept)) as wait_for_history:
-                wanted.write_report(made, train, {record.file_name: record for record in shown})
-                wanted.write_changes(previous.folder, previous.entry.dataset if previous.entry else "", str(directory))
-                wait_for_history()
-            sizes = {path.name: path.stat().st_size for path in directory.iterdir()}
-            # A shard that is copied in the bucket is an empty file here.
-            sizes |= {shard.name: shard.num_bytes for split in SPLITS for shard in made.shards[split]}
+            wanted.write_report(made, train, {record.file_name: record for record in shown})
+            wanted.write_changes(previous.folder, previous.entry.dataset if previous.entry else "", str(directory))
+            history.write(entry, *kept)
     return PreparedResult(
         dataset=made,
         entry=entry,
         previous=kept,
         num_read=num_read,
-        num_bytes_written=sum(size for name, size in sizes.items() if name not in previous.reused),
-        num_bytes_reused=sum(previous.reused.values()),
     )
 
 
@@ -183,7 +175,7 @@ def _previous(
     history: NoHistory, scratch: pathlib.Path, wanted: PrepareRequest, *, is_trusted: bool
 ) -> NoPreviousDataset:
     try:
-        return previous_of(history, scratch, image_size=wanted.image_size, is_remote=storage.is_remote(wanted.address))
+        return previous_of(history, scratch, image_size=wanted.image_size)
     except Unusable:
         if is_trusted:
             raise
@@ -208,8 +200,10 @@ def _statistics(
             done.advance()
     # A sample is taken from the readable images.
     num_bad = statistics.num_bad_files - (len(opened.unreadable) if wanted.max_examples else 0)
-    wanted.limit.check(statistics.bad_files, num_bad, statistics.num_images)
-    refuse_untrainable(wanted.source, opened.class_names, rows)
+    limits.refuse_bad(
+        wanted.source, wanted.max_bad_fraction, statistics.bad_files, num_bad=num_bad, num_good=statistics.num_images
+    )
+    limits.refuse_untrainable(wanted.source, opened.class_names, rows)
     if remarks := statistics.describe():
         print(f"note: source {wanted.source!r}: {'; '.join(remarks)}", file=sys.stderr)
     quality.report(wanted.strict, directory)

@@ -6,16 +6,13 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from exact_resume.files import storage
-from exact_resume.files.overlap import in_order
 from localvertex_base.userinput.errors import UserError
 from trainer.data import dataset, images
 from trainer.data.preparing import image_list, shards
-from trainer.data.preparing.previous.dataset import NoPreviousDataset
-from trainer.data.preparing.previous.history import Unusable
 from trainer.data.preparing.previous.prepared import Prepared
 from trainer.data.preparing.quality import near_duplicates, rejected
 from trainer.data.preparing.rows import Row, Rows
@@ -31,15 +28,6 @@ OWN = re.compile(
     rf"|{re.escape(image_list.FILE)}|{re.escape(rejected.FILE)}|{re.escape(near_duplicates.FILE)}"
 )
 """The names of all files of a dataset."""
-_NUM_SHARDS_AHEAD = 4
-"""Shards of the previous dataset that are linked, or downloaded and checked, while others are written."""
-
-
-class Digest(Protocol):
-    """A hash object of hashlib."""
-
-    def update(self, data: bytes, /) -> None:
-        """Add bytes."""
 
 
 def write(
@@ -73,8 +61,8 @@ def write(
     digest = hashlib.sha256(json.dumps([dataset.FORMAT_VERSION, image_size, class_names]).encode())
     planned = {split: shards.plan(split, rows) for split in SPLITS}
     found: dict[str, StoredShard] = {}
-    new = _new(directory, itertools.chain(*planned.values()), rows, prepared.previous, digest, found, progress)
-    for stored in prepared.engine.write_shards(directory, new, prepared.records):
+    every = ((shard, _count(shard, rows, digest.update)) for shard in itertools.chain(*planned.values()))
+    for stored in prepared.engine.write_shards(directory, every, prepared.records):
         found[stored.name] = stored
         progress.advance(stored.num_records)
     written = {split: [found[shard.name] for shard in planned[split]] for split in SPLITS}
@@ -95,49 +83,10 @@ def write(
     )
 
 
-def _new(
-    directory: os.PathLike[str],
-    planned: Iterable[PlannedShard],
-    rows: Rows,
-    previous: NoPreviousDataset,
-    digest: Digest,
-    reused: dict[str, StoredShard],
-    progress: Progress,
-) -> Iterator[tuple[PlannedShard, Iterator[Row]]]:
-    """Put unchanged shards into the folder, and yield the others with their rows, to be read before the next one.
-
-    Args:
-        directory: The folder.
-        planned: All shards.
-        rows: All images.
-        previous: The previous dataset.
-        digest: Hash that is updated with all rows, in their order.
-        reused: Receives name and content of each unchanged shard.
-        progress: Counts the images of unchanged shards.
-    """
-    # Rows can be asked for in this thread only.
-    items = ((shard, previous.is_unchanged(shard, rows)) for shard in planned)
-    # Few ahead, which bounds the disk's use.
-    for shard, old in in_order(
-        lambda item: (item[0], previous.shard(*item, directory)), items, num_threads=_NUM_SHARDS_AHEAD, num_ahead=1
-    ):
-        counted = _count(shard, rows, digest)
-        if not old:
-            yield shard, counted
-            continue
-        own = hashlib.sha256()
-        for row in counted:
-            own.update(shards.distinct(row))
-        if own.hexdigest() != old.digest:
-            raise Unusable(f"{shard.name} has other records than the list of images")
-        reused[shard.name] = old
-        progress.advance(old.num_records, num_known=old.num_records)
-
-
-def _count(shard: PlannedShard, rows: Rows, digest: Digest) -> Iterator[Row]:
+def _count(shard: PlannedShard, rows: Rows, add: Callable[[bytes], None]) -> Iterator[Row]:
     """Yield the rows of a shard, and add them to the digest of the dataset."""
     for row in shard.rows(rows):
-        digest.update(shard.split.encode() + b":" + shards.distinct(row))
+        add(shard.split.encode() + b":" + shards.distinct(row))
         yield row
 
 

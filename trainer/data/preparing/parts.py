@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, BinaryIO
 
 from exact_resume.files import atomic_write, downloads, storage
-from exact_resume.files.overlap import begun, in_order
+from exact_resume.files.overlap import in_order
 from trainer.data.preparing.read import examine_images
 from trainer.data.preparing.rows import Row, from_values, to_values
 from trainer.data.sources.source import SourceImage
@@ -118,9 +118,8 @@ def commit(rows: Sequence[Row], prepared: BinaryIO, *, image_size: int, folder: 
     )
     body = "".join(json.dumps(to_values(row)) + "\n" for row in rows).encode()
     header = dataclasses.asdict(part) | {"rows_sha256": hashlib.sha256(body).hexdigest()}
-    with begun(lambda: storage.write_file(_path(folder, part.name, _BYTES), prepared)) as wait_for_bytes:
-        storage.write_bytes(_path(folder, part.name, _ROWS), json.dumps(header).encode() + b"\n" + body)
-        wait_for_bytes()
+    storage.write_file(_path(folder, part.name, _BYTES), prepared)
+    storage.write_bytes(_path(folder, part.name, _ROWS), json.dumps(header).encode() + b"\n" + body)
     return part
 
 

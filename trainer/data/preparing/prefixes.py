@@ -1,7 +1,6 @@
 """Divides a split into shards by binary prefixes of the content hashes, as a pure function of its images."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 TARGET_BYTES = 64 * 2**20
 """Size of the records above which a prefix is split in two; part of the format: another value moves records."""
@@ -10,23 +9,15 @@ FIELD_BYTES = 512
 _NUM_BITS = 256
 
 
-@dataclass(frozen=True, kw_only=True)
-class Extent:
-    """Size of the records of some hashes."""
-
-    num_bytes: int
-    """Sizes of their stored images, plus FIELD_BYTES for each."""
-    num_hashes: int
-    """Number of different hashes; from 2 on, it need not be exact."""
-
-
-def layout(extent: Callable[[str, str], Extent], *, target_bytes: int = TARGET_BYTES) -> Iterator[str]:
+def layout(extent: Callable[[str, str], tuple[int, int]], *, target_bytes: int = TARGET_BYTES) -> Iterator[str]:
     """Yield the prefixes of a split's shards, in the order of the hashes.
 
     A prefix depends only on its own records, so new images change no other prefix.
 
     Args:
-        extent: Returns the extent of the hashes from the first to the second argument, both included, in hexadecimal.
+        extent: Returns two figures of the hashes from the first to the second argument, both included, in hexadecimal:
+            the size of their stored images, plus FIELD_BYTES for each, and the number of different hashes, which need
+            not be exact from 2 on.
         target_bytes: Size above which a prefix of more than one hash is split.
 
     Yields:
@@ -35,10 +26,10 @@ def layout(extent: Callable[[str, str], Extent], *, target_bytes: int = TARGET_B
     pending = [""]
     while pending:
         prefix = pending.pop()
-        found = extent(*bounds(prefix))
-        if found.num_bytes > target_bytes and found.num_hashes > 1:
+        num_bytes, num_hashes = extent(*bounds(prefix))
+        if num_bytes > target_bytes and num_hashes > 1:
             pending += [f"{prefix}1", f"{prefix}0"]
-        elif found.num_hashes:
+        elif num_hashes:
             yield prefix
 
 

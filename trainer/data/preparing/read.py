@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice, repeat, takewhile
+from itertools import islice
 from typing import BinaryIO
 
 from exact_resume.files.overlap import in_order
@@ -40,17 +40,11 @@ def _outcomes(source_images: Iterable[SourceImage], image_size: int) -> Iterator
     # Threads are enough, because Pillow's decoders and filters release the interpreter's lock. With a bucket they wait.
     num_threads = max(16, os.cpu_count() or 1)
     remaining = iter(source_images)
-    # The first ones alone, so that few new images in a bucket are asked for at the same time.
-    sizes = chain(repeat(1, _GROUP * num_threads), repeat(_GROUP))
-    groups = takewhile(bool, (list(islice(remaining, size)) for size in sizes))
+    groups = iter(lambda: list(islice(remaining, _GROUP)), [])
     for group, outcomes in in_order(
-        lambda group: (group, _read_group(group, image_size)), groups, num_threads=num_threads
+        lambda group: (group, [_read_one(image, image_size) for image in group]), groups, num_threads=num_threads
     ):
         yield from zip(group, outcomes, strict=True)
-
-
-def _read_group(group: list[SourceImage], image_size: int) -> list[_Outcome]:
-    return [_read_one(image, image_size) for image in group]
 
 
 def _read_one(image: SourceImage, image_size: int) -> _Outcome:

@@ -2,12 +2,12 @@
 
 import contextlib
 import dataclasses
-import itertools
+import functools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from trainer.data.preparing.prefixes import FIELD_BYTES, Extent
+from trainer.data.preparing.prefixes import FIELD_BYTES
 from trainer.data.sources.source import Identity
 from trainer.data.splits import SPLITS, Content, Splits, strictness
 from trainer.data.stored.records import Figures
@@ -34,7 +34,7 @@ class Row:
     num_stored_bytes: int = 0
     """Size of the prepared image."""
     origin: str = ""
-    """Split and label in the previous dataset, as SPLIT:LABEL, if it has the prepared image; otherwise empty."""
+    """Split in the previous dataset, if it has the prepared image; otherwise empty."""
     offset: int = 0
     """Position of the prepared image in the file of prepared images, in bytes; with an `origin`, its number there."""
     final: str = ""
@@ -99,32 +99,25 @@ class Row:
         found: Sequence[str] = self._content.get("remarks", ())
         return found
 
-    @property
+    @functools.cached_property
     def figures(self) -> Figures | None:
         """None if the image is rejected."""
         if self.content_hash is None:
             return None
-        found: Figures | None = self.__dict__.get("_figures")
-        if found is None:
-            content = self._content
-            found = self.__dict__["_figures"] = Figures(
-                content_hash=self.content_hash,
-                perceptual_hash=content["perceptual_hash"],
-                width=content["width"],
-                height=content["height"],
-                num_bytes=content["num_bytes"],
-                pixel_sums=tuple(content["pixel_sums"]),
-                pixel_sums_of_squares=tuple(content["pixel_sums_of_squares"]),
-            )
-        return found
+        return Figures(
+            content_hash=self.content_hash,
+            perceptual_hash=self._content["perceptual_hash"],
+            width=self._content["width"],
+            height=self._content["height"],
+            num_bytes=self._content["num_bytes"],
+            pixel_sums=tuple(self._content["pixel_sums"]),
+            pixel_sums_of_squares=tuple(self._content["pixel_sums_of_squares"]),
+        )
 
-    @property
+    @functools.cached_property
     def _content(self) -> dict[str, Any]:
-        # Not before it is asked for, because most passes over all rows need only columns. As `figures` without
-        # functools.cached_property, whose lock takes a quarter of the time.
-        found: dict[str, Any] | None = self.__dict__.get("_parsed")
-        if found is None:
-            found = self.__dict__["_parsed"] = json.loads(self.details)
+        # Not before it is asked for, because most passes over all rows need only columns.
+        found: dict[str, Any] = json.loads(self.details)
         return found
 
 
@@ -139,8 +132,6 @@ CREATE TABLE images ({COLUMNS}, final DEFAULT '');
 CREATE TABLE previous (content_hash PRIMARY KEY, split) WITHOUT ROWID;
 """
 """Of the two, `previous` has the splits of the previous dataset, if there is one."""
-_BATCH_SIZE = 512
-"""Rows of one statement, far below SQLite's limit on its values."""
 _INDEX = "CREATE INDEX by_content ON images (final, content_hash, label, name, num_stored_bytes)"
 _SELECT = f"SELECT {COLUMNS}, final FROM images"  # noqa: S608 - constants
 
@@ -159,11 +150,8 @@ class Rows:
 
     def add(self, rows: Iterable[Row]) -> None:
         """Append rows in any order."""
-        remaining = iter(rows)
-        while chunk := list(itertools.islice(remaining, _BATCH_SIZE)):
-            marks = ", ".join([f"({', '.join('?' * NUM_COLUMNS)})"] * len(chunk))
-            values = [value for row in chunk for value in to_values(row)]
-            self.database.execute(f"INSERT INTO images ({COLUMNS}) VALUES {marks}", values)  # noqa: S608 - constants
+        marks = ", ".join("?" * NUM_COLUMNS)
+        self.database.executemany(f"INSERT INTO images ({COLUMNS}) VALUES ({marks})", map(to_values, rows))  # noqa: S608
 
     def by_name(self) -> Iterator[Row]:
         """Yield all rows, rejected ones too, in the order of their names: the same for every order of the source."""
@@ -203,22 +191,14 @@ class Rows:
         self.database.execute(f"UPDATE images SET final = ({final}) WHERE reason = ''")  # noqa: S608 - a constant
         self.database.execute(_INDEX)
 
-    def extent(self, split: str, first: str, last: str) -> Extent:
-        """Return the extent of a split's rows from one content hash to another."""
+    def extent(self, split: str, first: str, last: str) -> tuple[int, int]:
+        """Return what `prefixes.layout` asks of a split's rows from one content hash to another."""
         query = f"""
             SELECT COALESCE(SUM(num_stored_bytes), 0) + {FIELD_BYTES} * COUNT(*),
                 (MIN(content_hash) IS NOT NULL) + (MIN(content_hash) IS NOT MAX(content_hash))
             FROM images WHERE final = ? AND content_hash BETWEEN ? AND ?"""  # noqa: S608 - a constant
         ((num_bytes, num_hashes),) = self._query(query, split, first, last)
-        return Extent(num_bytes=num_bytes, num_hashes=num_hashes)
-
-    def num_unchanged(self, split: str, first: str, last: str) -> tuple[int, int]:
-        """Return the number of a split's rows from one content hash to another, and of those that it always had."""
-        query = """
-            SELECT COUNT(*), COALESCE(SUM(origin = final || ':' || label), 0)
-            FROM images WHERE final = ? AND content_hash BETWEEN ? AND ?"""
-        (found,) = self._query(query, split, first, last)
-        return int(found[0]), int(found[1])
+        return num_bytes, num_hashes
 
     def label_counts(self) -> dict[int, int]:
         """Return label -> number of images that are used."""

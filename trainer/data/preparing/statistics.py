@@ -8,7 +8,6 @@ from typing import Any
 from trainer.data.preparing.rows import Row
 from trainer.data.sources.remarks import OTHER, Remarks, first_names
 from trainer.data.splits import SPLITS
-from trainer.data.stored.records import Figures
 
 _MAX_NAMED_BAD_FILES = 200
 """Number of bad files that are named; all are counted."""
@@ -29,8 +28,8 @@ class Statistics:
         self._sums = [0, 0, 0]
         self._sums_of_squares = [0, 0, 0]
         self._longer_edges = [0] * (len(_SIZE_EDGES) + 1)
-        self._smallest: tuple[int, ...] = (0, 0)
-        self._largest: tuple[int, ...] = (0, 0)
+        self._smallest: tuple[int, ...] = ()
+        self._largest: tuple[int, ...] = (0, 0, 0)
 
     def add(self, row: Row) -> None:
         """Count one image; the names of the first rows are kept."""
@@ -41,9 +40,7 @@ class Statistics:
             return
         for remark in row.remarks:
             self.remarks.add(remark, row.name)
-        self._add_figures(row.figures)
-
-    def _add_figures(self, figures: Figures) -> None:
+        figures = row.figures
         self.num_images += 1
         for channel in range(3):
             self._sums[channel] += figures.pixel_sums[channel]
@@ -52,8 +49,8 @@ class Statistics:
         self._longer_edges[bisect.bisect_left(_SIZE_EDGES, max(width, height))] += 1
         # Equal areas are ordered by width, so the order of the rows has no effect.
         area = (width * height, width, height)
-        self._smallest = min(self._smallest, area) if any(self._smallest) else area
-        self._largest = max(self._largest, area) if any(self._largest) else area
+        self._smallest = min(self._smallest or area, area)
+        self._largest = max(self._largest, area)
 
     def describe(self) -> list[str]:
         """Return a phrase per kind of what was skipped or used only in part, for a single line."""
@@ -87,7 +84,7 @@ class Statistics:
                 for total, squares in zip(self._sums, self._sums_of_squares, strict=True)
             ],
             "original_longer_edge": {"upper_bounds_pixels": list(_SIZE_EDGES), "counts": self._longer_edges},
-            "smallest_original": list(self._smallest[-2:]),
+            "smallest_original": list(self._smallest[-2:] or (0, 0)),
             "largest_original": list(self._largest[-2:]),
             "num_bad_files": self.num_bad_files,
             "bad_files": [list(pair) for pair in self.bad_files],

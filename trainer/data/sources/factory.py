@@ -17,7 +17,7 @@ def open_source(source: str, scratch_directory: str, count: Count = ignore_count
     """Open a source.
 
     Args:
-        source: `digits`, `tfds:NAME`, a folder, a manifest, or a pattern of manifests, local or gs://. A folder called
+        source: `digits`, `tfds:NAME`, a folder, or a manifest, local or gs://. A folder called
             digits is written as `./digits`.
         scratch_directory: A folder for files that must be unpacked first; the caller removes it.
         count: Follows the listing.

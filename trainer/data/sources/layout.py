@@ -8,7 +8,6 @@ from localvertex_base.userinput.errors import UserError
 from trainer.data import images
 from trainer.data.sources.remarks import IRREGULAR, OTHER, OUTSIDE, Remarks, first_names
 from trainer.data.sources.source import Identity, SourceImage
-from trainer.data.sources.spool import Spool
 
 _SPLIT_FOLDERS = {
     "train": "train",
@@ -35,7 +34,7 @@ class Listing:
     """The files and folders of a source, without those of the system."""
 
     def __init__(self) -> None:
-        self.images = Spool()
+        self.images: list[tuple[str, str, Identity | None]] = []
         """Path below the source, where to read it, and its identity if the listing has it."""
         self.unreadable: list[tuple[str, str]] = []
         """Path below the source, and why it cannot be read."""
@@ -49,7 +48,7 @@ class Listing:
         """Add a file by its extension; the identity is None if it is determined when the file is read."""
         extension = os.path.splitext(name)[1].lower()
         if extension in images.EXTENSIONS:
-            self.images.append(name, location, identity)
+            self.images.append((name, location, identity))
         elif extension in images.NOT_READ:
             self.unreadable.append((name, images.not_read(images.NOT_READ[extension])))
         elif "/" in name:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import on_one_line
 from trainer.data.sources.remarks import Remarks
 from trainer.data.sources.source import SourceImage
 from trainer.data.splits import SPLITS
@@ -39,13 +40,9 @@ class TfdsSource:
         if "train" not in self._splits:
             found = ", ".join(sorted(self._builder.info.splits))
             raise UserError(f"tfds:{name} has no split train (it has {found}); give a dataset that has one")
+        self.num_images = sum(int(self._builder.info.splits[split].num_examples) for split in self._splits)
         if len(self.class_names) < 2:
             raise UserError(f"tfds:{name} has only one class, {self.class_names[0]!r}; expected two or more")
-
-    @property
-    def num_images(self) -> int:
-        """Number of images of all splits."""
-        return sum(int(self._builder.info.splits[split].num_examples) for split in self._splits)
 
     def images(self) -> Iterator[SourceImage]:
         """Yield all images, split by split, in the stored order."""
@@ -79,7 +76,7 @@ def _encode(image: Any) -> bytes:
 
         from trainer.data import images
 
-        return images.encode(np.asarray(Image.fromarray(np.squeeze(image)).convert("RGB")))
+        return images.encode_image(Image.fromarray(np.squeeze(image)).convert("RGB"))
     return bytes(image)
 
 
@@ -89,13 +86,13 @@ def _prepare_builder(name: str) -> Any:
     try:
         builder = tfds.builder(name, try_gcs=False)
     except Exception as error:
-        raise UserError(f"tfds:{name} is not a dataset of TensorFlow Datasets: {_first_line(error)}") from error
+        raise UserError(f"tfds:{name} is not a dataset of TensorFlow Datasets: {on_one_line(error, 200)}") from error
     try:
         builder.download_and_prepare()
     except Exception as error:
         raise UserError(
             f"tfds:{name} is not prepared under {os.path.dirname(str(builder.data_dir))} and cannot be downloaded"
-            f" ({_first_line(error)}); prepare it on a machine with network access (`tfds build {name}`) and set"
+            f" ({on_one_line(error, 200)}); prepare it on a machine with network access (`tfds build {name}`) and set"
             " TFDS_DATA_DIR"
         ) from error
     return builder
@@ -115,7 +112,3 @@ def _keys(name: str, info: Any) -> tuple[str, str]:
             f" (features: {', '.join(info.features)})"
         )
     return images[0], labels[0]
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

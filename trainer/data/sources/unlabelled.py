@@ -10,7 +10,6 @@ from trainer.data.sources import bucket, digits, folder, opening
 from trainer.data.sources.layout import Listing
 from trainer.data.sources.manifests import files
 from trainer.data.sources.manifests.source import ManifestSource
-from trainer.data.sources.remarks import Remarks
 from trainer.data.sources.source import Source, SourceImage
 from trainer.data.sources.tfds import TfdsSource
 
@@ -19,32 +18,22 @@ class _AllImages:
     """Every image of a listing, whatever its folder."""
 
     def __init__(self, listing: Listing) -> None:
-        self._listing = listing
         self.class_names: list[str] = []
-
-    @property
-    def remarks(self) -> Remarks:
-        return self._listing.remarks
-
-    @property
-    def unreadable(self) -> list[tuple[str, str]]:
-        return self._listing.unreadable
-
-    @property
-    def num_images(self) -> int:
-        return sum(1 for _ in self._listing.images)
+        self.remarks, self.unreadable = listing.remarks, listing.unreadable
+        self.num_images, self._listed = len(listing.images), listing.images
 
     def images(self) -> Iterator[SourceImage]:
-        for name, location, _ in self._listing.images:
-            read = functools.partial(opening.read, location)
-            yield SourceImage(name=name, label=0, split="", read=read, location=location)
+        for name, location, _ in self._listed:
+            yield SourceImage(
+                name=name, label=0, split="", read=functools.partial(opening.read, location), location=location
+            )
 
 
 def open_unlabelled(source: str, scratch_directory: str) -> Source:
     """Open a source whose images need no labels, classes or splits.
 
     Args:
-        source: `digits`, `tfds:NAME`, a folder, a manifest, or a pattern of manifests, local or gs://.
+        source: `digits`, `tfds:NAME`, a folder, or a manifest, local or gs://.
         scratch_directory: A folder for files that must be unpacked first; the caller removes it.
 
     Raises:
@@ -61,7 +50,7 @@ def open_unlabelled(source: str, scratch_directory: str) -> Source:
         return ManifestSource(source, files.find(source), is_labelled=False)
     listing = bucket.list_objects(source) if source.startswith("gs://") else folder.list_folder(source)
     found = _AllImages(listing)
-    if next(iter(found.images()), None) is None and not found.unreadable:
+    if not found.num_images and not found.unreadable:
         if manifests := files.find(source):
             return ManifestSource(source, manifests, is_labelled=False)
         remarks = "; ".join(listing.remarks.describe()) or "it has no files"

@@ -5,7 +5,7 @@ from random import Random
 
 from hypothesis import given, strategies as st
 
-from trainer.data.preparing.prefixes import Extent, bounds, layout
+from trainer.data.preparing.prefixes import bounds, layout
 
 TARGET = 100
 # Hashes of few bits meet in long prefixes; those of all bits are spread as in a real dataset.
@@ -20,9 +20,9 @@ SIZES = st.dictionaries(HASHES, st.integers(1, 90), max_size=40)
 def prefixes(sizes: dict[str, int]) -> list[str]:
     """The layout of records by hash."""
 
-    def extent(first: str, last: str) -> Extent:
+    def extent(first: str, last: str) -> tuple[int, int]:
         found = [size for content_hash, size in sizes.items() if first <= content_hash <= last]
-        return Extent(num_bytes=sum(found), num_hashes=min(2, len(found)))
+        return sum(found), min(2, len(found))
 
     return list(layout(extent, target_bytes=TARGET))
 

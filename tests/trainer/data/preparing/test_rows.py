@@ -41,9 +41,9 @@ def test_a_split_is_sorted_by_content_label_and_name() -> None:
         opened.set_splits(Splits(opened.contents))
         ((split, _),) = {(split, 0) for split, _ in opened.split_counts()} or {("", 0)}
         assert [r.name for r in opened.used_rows(split, "0" * 64, "f" * 64)] == ["b", "c", "d", "a"]
-        assert opened.extent(split, f"{2:064x}", f"{2:064x}").num_hashes == 1
-        assert opened.extent(split, f"{2:064x}", f"{3:064x}").num_hashes == 2
-        assert opened.extent(split, f"{4:064x}", "f" * 64).num_hashes == 0
+        assert opened.extent(split, f"{2:064x}", f"{2:064x}")[1] == 1
+        assert opened.extent(split, f"{2:064x}", f"{3:064x}")[1] == 2
+        assert opened.extent(split, f"{4:064x}", "f" * 64)[1] == 0
 
 
 def test_equal_images_are_one_content_with_the_strictest_of_their_splits() -> None:

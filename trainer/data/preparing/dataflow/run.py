@@ -139,7 +139,8 @@ class _Run:
         try:
             self._stop.release()
             while not job.is_over:
-                print(self._line(job, time.monotonic() - start), flush=True)
+                minutes, seconds = divmod(int(time.monotonic() - start), 60)
+                print(f"Dataflow job {job.id}: {job.state.lower()}, waited {minutes} min {seconds} s", flush=True)
                 time.sleep(self._settings.pause_seconds)
                 job = self._service.get(job.id)
         finally:
@@ -147,12 +148,6 @@ class _Run:
                 self._cancel(job)
         if job.state != "DONE" and not was_ending:
             raise TrainingError(self._why(job))
-
-    def _line(self, job: Job, seconds: float) -> str:
-        counted = self._service.counters(job.id) if job.state == "RUNNING" else {}
-        progress = "".join(f"; {value:,} {name}" for name, value in sorted(counted.items()))
-        waited = f"{int(seconds) // 60} min {int(seconds) % 60} s"
-        return f"Dataflow job {job.id}: {job.state.lower()}, waited {waited}{progress}"
 
     def _cancel(self, job: Job) -> None:
         location = f"--region={self._settings.region} --project={self._settings.project}"

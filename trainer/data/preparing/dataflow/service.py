@@ -56,7 +56,6 @@ class Service:
             client |= {"credentials": anonymous, "client_options": {"api_endpoint": address}}
         self._jobs = dataflow.JobsV1Beta3Client(**client)
         self._messages = dataflow.MessagesV1Beta3Client(**client)
-        self._metrics = dataflow.MetricsV1Beta3Client(**client)
 
     def active(self, name: str) -> Job | None:
         """Return the active job of this name, if any; the service allows only one."""
@@ -87,18 +86,6 @@ class Service:
         wanted = {"job_id": job_id, "minimum_importance": dataflow.JobMessageImportance.JOB_MESSAGE_ERROR}
         found = self._call(self._messages.list_job_messages, wanted)
         return [on_one_line(each.message_text, 500) for each in found]
-
-    def counters(self, job_id: str) -> dict[str, int]:
-        """Return the pipeline's counters by name; empty if the service has none, because they are only printed."""
-        from google.api_core.exceptions import GoogleAPICallError
-        from requests import RequestException
-
-        try:
-            found = self._metrics.get_job_metrics(request=self._place | {"job_id": job_id}, timeout=_CALL_SECONDS)
-        except (GoogleAPICallError, RequestException):
-            return {}
-        own = [each for each in found.metrics if each.name.origin == "user" and "tentative" not in each.name.context]
-        return {each.name.name: int(each.scalar) for each in own if isinstance(each.scalar, int | float)}
 
     def _call(self, method: Any, fields: dict[str, Any]) -> Any:
         from google.api_core import retry

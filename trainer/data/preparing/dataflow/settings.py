@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import quote
 
 _PATTERNS = {
     "project": (r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]", "the id of the pipeline's project"),
@@ -22,6 +23,8 @@ _PATTERNS = {
     ),
     "service_account": (r"|[a-zA-Z0-9._-]+@[a-zA-Z0-9.-]+", "the e-mail address of a service account"),
 }
+LOCAL, DATAFLOW = ENGINES = ("local", "dataflow")
+"""What reads the images: this machine, or the workers of a Dataflow job."""
 LIMITS = {"max_workers": (1, 4000), "disk_size_gb": (30, 65536)}
 """Lowest and highest value of each number."""
 _OF_THE_RUN = ("project", "region", "folder", "image")
@@ -93,6 +96,16 @@ class Settings:
             f"--dataflow_service_options=max_workflow_runtime_walltime_seconds={_LONGEST_SECONDS}",
             *(f"--{name}={value}" for name, value in given.items() if value),
         ]
+
+
+def check_engine(prepare_engine: str) -> None:
+    """Refuse an engine that does not exist.
+
+    Raises:
+        UserError: It is not one of ENGINES.
+    """
+    if prepare_engine not in ENGINES:
+        raise UserError(f"prepare_engine={quote(prepare_engine)} does not exist; use local or dataflow")
 
 
 def check(name: str, value: Any) -> None:

@@ -6,13 +6,11 @@ process a name several times. Items and results are files in a folder. A `Run` s
 
 import contextlib
 import functools
-import importlib.util
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from exact_resume.files import storage
-from localvertex_base.userinput.errors import UserError
 from trainer.data.preparing.engines import exchange
 
 T = TypeVar("T")
@@ -21,11 +19,6 @@ Run = Callable[[str], None]
 """A function that processes all items of a folder without a result, and returns when all have one."""
 WORK = "work"
 """Name of the folder that contains a folder per attempt."""
-TRIAL = (
-    "make venv-beam && .venv-beam/bin/python -m trainer.prepare SOURCE OUTPUT_DIRECTORY --engine=dataflow"
-    " --beam-runner=FnApiRunner"
-)
-"""The command that prepares a dataset on this machine in the environment with Apache Beam."""
 
 
 class Beam:
@@ -44,18 +37,6 @@ class Beam:
         """Whether the workers may be other machines."""
         self._run = run
         self._num_calls = 0
-
-    @staticmethod
-    def check() -> None:
-        """Check that Apache Beam is installed.
-
-        Raises:
-            UserError: Apache Beam is not installed.
-        """
-        if importlib.util.find_spec("apache_beam") is None:
-            raise UserError(
-                f"Apache Beam is not installed in this environment; use prepare_engine=local, or run {TRIAL}"
-            )
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Yield the result for each item, in the order of the items, after all work is done.
@@ -93,16 +74,8 @@ def build(pipeline: Any, folder: str) -> None:
         | "Names" >> apache_beam.Create(exchange.missing_results(folder))
         # Otherwise one worker would process all names that were created together.
         | "Distribute" >> apache_beam.Reshuffle()
-        | "Work" >> apache_beam.Map(functools.partial(_work, folder))
+        | "Work" >> apache_beam.Map(functools.partial(exchange.work, folder))
     )
-
-
-def _work(folder: str, name: str) -> None:
-    from apache_beam.metrics import Metrics
-
-    exchange.work(folder, name)
-    # Dataflow shows it while a job runs.
-    Metrics.counter("prepare", "work items done").inc()
 
 
 def _remove(folder: str) -> None:

@@ -7,7 +7,6 @@ the folder allows code in the workers.
 
 import contextlib
 import io
-import itertools
 import os
 import pickle
 import traceback
@@ -32,11 +31,9 @@ def put(folder: str, function: Callable[[Any], Any], items: Iterable[Any]) -> in
         storage.write_bytes(storage.join(folder, f"{number:06d}{_WORK}"), pickled)
 
     version = pickle.dumps(versions.own())
-    num_items, remaining = 0, enumerate(version + pickle.dumps((function, item)) for item in items)
+    pickled = enumerate(version + pickle.dumps((function, item)) for item in items)
     # Few at a time, because a work item may have some megabytes.
-    while some := list(itertools.islice(remaining, _NUM_THREADS)):
-        num_items += len([*in_order(put_one, some, num_threads=_NUM_THREADS)])
-    return num_items
+    return sum(1 for _ in in_order(put_one, pickled, num_threads=_NUM_THREADS, num_ahead=1))
 
 
 def work(folder: str, name: str) -> None:

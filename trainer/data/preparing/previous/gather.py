@@ -4,10 +4,9 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from exact_resume.files.overlap import begun, in_order
+from exact_resume.files.overlap import in_order
 from trainer.data.preparing import parts
 from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.parts import DamagedPart
@@ -18,8 +17,6 @@ from trainer.data.sources.source import Identity, SourceImage
 from trainer.files.progress import Progress
 
 _NUM_THREADS = 16
-_SLOW_SECONDS = 0.005
-"""From a look that takes longer on, several images are looked at together."""
 _GROUP = 16
 """Number of images whose identities are looked up together."""
 _BATCH_SIZE = 256
@@ -50,10 +47,13 @@ def gather(
         progress: Advances with the images.
     """
     previous_rows = PreviousRows(rows)
-    with begun(lambda: parts.names(parts_folder) if parts_folder else []) as find_parts:
-        if previous.entry:
-            previous_rows.add_previous(previous.rows(), began_ns=previous.entry.began_ns, is_trusted=is_trusted)
-        _add_parts(previous_rows, find_parts(), engine)
+    if previous.entry:
+        previous_rows.add_previous(previous.rows(), began_ns=previous.entry.began_ns, is_trusted=is_trusted)
+    for name in parts.names(parts_folder) if parts_folder else ():
+        # A killed attempt left a damaged one, or someone changed it: its images are read.
+        with contextlib.suppress(DamagedPart):
+            own, began_ns = engine.take_part(name)
+            previous_rows.add_part(own, began_ns=began_ns)
     if parts_folder or (previous.entry and is_trusted):
         previous_rows.sort()
         images = _unknown(images, previous_rows, progress)
@@ -63,15 +63,6 @@ def gather(
         progress.advance(len(some))
         num_read += len(some)
     return num_read
-
-
-def _add_parts(previous_rows: PreviousRows, names: Sequence[str], engine: Engine) -> None:
-    """Add the rows of parts."""
-    for name in names:
-        # A killed attempt left a damaged one, or someone changed it: its images are read.
-        with contextlib.suppress(DamagedPart):
-            own, began_ns = engine.take_part(name)
-            previous_rows.add_part(own, began_ns=began_ns)
 
 
 def _unknown(images: Iterable[SourceImage], previous_rows: PreviousRows, progress: Progress) -> Iterator[SourceImage]:
@@ -88,12 +79,6 @@ def _unknown(images: Iterable[SourceImage], previous_rows: PreviousRows, progres
 def _identify(images: Iterable[SourceImage]) -> Iterator[tuple[SourceImage, Identity]]:
     """Yield each image with its identity; empty if it cannot be looked at, which reading it finds again."""
     remaining = iter(images)
-    # Handing an image over to a thread takes longer than a look at a file.
-    for image in remaining:
-        begin = time.monotonic()
-        yield image, _identity(image)
-        if time.monotonic() - begin > _SLOW_SECONDS:
-            break
     groups = iter(lambda: list(itertools.islice(remaining, _GROUP)), [])
     # One request per image, where a manifest names objects.
     for group, identities in in_order(

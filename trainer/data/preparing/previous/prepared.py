@@ -1,7 +1,7 @@
 """The prepared images of all rows, wherever they are."""
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from trainer.data.preparing import shards
 from trainer.data.preparing.engines.engine import Engine
@@ -22,22 +22,13 @@ class Prepared:
 
     def images(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bytes]]:
         """Yield each row with its prepared image."""
-        return _merge(rows, self.previous.images, self.engine.images)
+        remaining = iter(rows)
+        while some := list(itertools.islice(remaining, _BATCH_SIZE)):
+            old = self.previous.images([row for row in some if row.origin])
+            new = self.engine.images([row for row in some if not row.origin])
+            for row in some:
+                yield (row, next(old)) if row.origin else next(new)
 
     def records(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bytes]]:
         """Yield each row with its record as it is to be stored."""
-        return _merge(rows, self.previous.records, lambda some: shards.serialize_rows(self.engine.images(some)))
-
-
-def _merge(
-    rows: Iterable[Row],
-    previous: Callable[[Sequence[Row]], Iterator[bytes]],
-    engine: Callable[[Sequence[Row]], Iterator[tuple[Row, bytes]]],
-) -> Iterator[tuple[Row, bytes]]:
-    """Yield each row with what has it: the previous dataset or the engine."""
-    remaining = iter(rows)
-    while some := list(itertools.islice(remaining, _BATCH_SIZE)):
-        old = previous([row for row in some if row.origin])
-        new = engine([row for row in some if not row.origin])
-        for row in some:
-            yield (row, next(old)) if row.origin else next(new)
+        return shards.serialize_rows(self.images(rows))

@@ -16,7 +16,7 @@ _SPLITS = "INSERT OR IGNORE INTO previous SELECT content_hash, split FROM listed
 _NUMBERED = f"""
 INSERT INTO known ({COLUMNS}, identity)
 SELECT name, label, split, reason, content_hash, stored_hash, num_stored_bytes,
-    CASE WHEN reason = '' THEN split || ':' || label ELSE '' END,
+    CASE WHEN reason = '' THEN split ELSE '' END,
     ROW_NUMBER() OVER (PARTITION BY reason = '', split ORDER BY content_hash, label, name) - 1, details, identity
 FROM listed
 """  # noqa: S608 - constants

@@ -1,6 +1,5 @@
 """Refuses unusable sources: too many bad images, a class or a split without images."""
 
-import dataclasses
 from collections.abc import Sequence
 
 from localvertex_base.userinput.errors import UserError
@@ -8,26 +7,28 @@ from trainer.data.preparing.rows import Rows
 from trainer.data.splits import SPLITS
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class BadLimit:
-    """How many images may be bad."""
+def refuse_bad(
+    source: str, max_fraction: float, first: Sequence[tuple[str, str]], *, num_bad: int, num_good: int
+) -> None:
+    """Refuse too many bad images.
 
-    source: str
-    max_fraction: float
+    Args:
+        source: As the user wrote it.
+        max_fraction: Fraction of images that may be bad.
+        first: Name and reason of the first bad images.
+        num_bad: Number of bad images.
+        num_good: Number of other images.
 
-    def check(self, first: Sequence[tuple[str, str]], num_bad: int, num_good: int) -> None:
-        """Refuse too many bad images.
-
-        Raises:
-            UserError: There are too many.
-        """
-        num_all = num_bad + num_good
-        if num_bad > self.max_fraction * num_all:
-            named = "; ".join(f"{name}: {reason}" for name, reason in first[:3])
-            raise UserError(
-                f"{num_bad} of {num_all} images of {self.source!r} are bad, more than max_bad_fraction="
-                f"{self.max_fraction:g} allows ({named}); repair or remove them, or raise max_bad_fraction"
-            )
+    Raises:
+        UserError: There are too many.
+    """
+    num_all = num_bad + num_good
+    if num_bad > max_fraction * num_all:
+        named = "; ".join(f"{name}: {reason}" for name, reason in first[:3])
+        raise UserError(
+            f"{num_bad} of {num_all} images of {source!r} are bad, more than max_bad_fraction={max_fraction:g} allows"
+            f" ({named}); repair or remove them, or raise max_bad_fraction"
+        )
 
 
 def refuse_untrainable(source: str, class_names: list[str], rows: Rows) -> None:

@@ -35,7 +35,7 @@ class Quality:
         self._rows = rows
         self._class_names = class_names
         self._image_size = image_size
-        self._finder = Finder(rows, class_names)
+        self._finder = Finder(class_names)
         self._counts: dict[str, int] = {}
         self._names: dict[str, list[str]] = {}
         self._near: NearDuplicates | None = None
@@ -59,8 +59,7 @@ class Quality:
         Raises:
             UserError: One of these kinds was found.
         """
-        self._near = self._finder.find()
-        self._finder.write(directory)
+        self._near = self._finder.find(directory)
         self._add_pairs(self._near)
         self._add_conflicts()
         self._add_classes()

@@ -14,7 +14,7 @@ from trainer.data.preparing.quality.channels import Channels
 
 _MAX_DISTANCE = 25
 """In ten thousandths: the frequencies of near-duplicates have a correlation of at least 0.9975."""
-NUM_BANDS = 4
+NUM_BANDS = 8
 BAND_BYTES = 2
 _MAX_COLOUR_DISTANCE = 12
 """Of 255, per channel: the same object in another colour is not a near-duplicate."""
@@ -27,7 +27,11 @@ _NUMBER = 2 * _HALF
 _LARGEST = 127
 _BANDS = np.array([[*range(16)], [*range(16, 32)], [*range(8, 24)], [*range(8), *range(24, 32)]])
 """Indices of the frequencies whose signs form a band: only even ones, so a mirror image has the same bands."""
+_TURNED_BANDS = np.array([[*range(16)], [*range(13, 29)], [*range(8, 24)], [*range(8), *range(21, 29)]])
+"""Of those in one of the eight orientations: without the last three, whose counterparts are not in the hash."""
 _BAND_END = NUM_BANDS * BAND_BYTES
+NUM_BYTES = _BAND_END + _NUMBER + 3
+"""Size of a signature."""
 
 _Integers = npt.NDArray[np.int64]
 
@@ -58,7 +62,8 @@ def signatures_of(images: Sequence[tuple[str, Channels]]) -> list[bytes]:
     # In this order, because the order of additions has an effect.
     total = deviations[:, 0] + deviations[:, 1] + deviations[:, 2]
     shares = (255 * deviations / total[:, np.newaxis]).astype(np.uint8)
-    bands = np.packbits((hashes[:, _BANDS] > 0).reshape(len(images), _BAND_END * 8), axis=1)
+    signs = np.concatenate([hashes[:, _BANDS], _in_one_orientation(hashes)[:, _TURNED_BANDS]], axis=1) > 0
+    bands = np.packbits(signs.reshape(len(images), _BAND_END * 8), axis=1)
     return [row.tobytes() for row in np.concatenate([bands, hashes.view(np.uint8), shares], axis=1)]
 
 
@@ -69,7 +74,9 @@ class Unpacked:
     frequencies: npt.NDArray[np.float64]
     """Whole numbers [N, 64], so sums of their products are exact."""
     lengths: npt.NDArray[np.float64]
-    """Euclidean norms of the frequencies [N]."""
+    """Euclidean norms [N] of the frequencies."""
+    turned_lengths: npt.NDArray[np.float64]
+    """Euclidean norms [N] of those whose counterparts in a turned image are in the hash, too."""
     colours: _Integers
     """Shares [N, 3] of the channels, from 0 to 255."""
 
@@ -81,6 +88,7 @@ def unpack(signatures: npt.NDArray[np.uint8]) -> Unpacked:
     return Unpacked(
         frequencies=frequencies,
         lengths=np.sqrt((frequencies * frequencies).sum(axis=1)),
+        turned_lengths=np.sqrt((frequencies * frequencies)[:, _turned()[0]].sum(axis=1)),
         colours=signatures[:, _BAND_END + _NUMBER :].astype(np.int64),
     )
 
@@ -94,17 +102,77 @@ def compare(signatures: Unpacked, one: _Integers, other: _Integers) -> tuple[_In
         other: Index [P] of the second.
 
     Returns:
-        Distances [P], 10,000 times (1 - correlation) of the images or of one and its mirror image, whichever is
-            smaller; and whether the pairs are near-duplicates [P].
+        Distances [P], 10,000 times (1 - correlation) of one image and the other in the orientation, of eight, that is
+            nearest; and whether the pairs are near-duplicates [P].
     """
-    even, odd = (
-        np.einsum("ij,ij->i", signatures.frequencies[one, half], signatures.frequencies[other, half])
-        for half in (slice(_HALF), slice(_HALF, _NUMBER))
+    first, second = signatures.frequencies[one], signatures.frequencies[other]
+    known, counterparts = _turned()
+    as_it_is = _best_flip(first * second, slice(None)) / np.maximum(
+        signatures.lengths[one] * signatures.lengths[other], 1
     )
-    correlation = (even + np.abs(odd)) / np.maximum(signatures.lengths[one] * signatures.lengths[other], 1)
-    distances = np.maximum(np.floor(10_000 * (1 - correlation)), 0).astype(np.int64)
+    turned = _best_flip(first[:, known] * second[:, counterparts], known) / np.maximum(
+        signatures.turned_lengths[one] * signatures.turned_lengths[other], 1
+    )
+    correlation = np.maximum(as_it_is, turned)
+    distances = distances_of(correlation)
     near_colours = (np.abs(signatures.colours[one] - signatures.colours[other]) <= _MAX_COLOUR_DISTANCE).all(axis=1)
     return distances, (distances <= _MAX_DISTANCE) & near_colours
+
+
+def distances_of(correlations: npt.NDArray[np.floating]) -> _Integers:
+    """Return the distances of frequencies with these correlations."""
+    return np.maximum(np.floor(10_000 * (1 - correlations)), 0).astype(np.int64)
+
+
+def directions(hashes: bytes) -> npt.NDArray[np.float32]:
+    """Return the frequencies [N, 64] of hashes that follow each other, of length 1: their products are correlations."""
+    roots = np.frombuffer(hashes, dtype=np.int8).reshape(-1, _NUMBER).astype(np.float32)
+    found = roots * np.abs(roots)
+    directions: npt.NDArray[np.float32] = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1)
+    return directions
+
+
+def _best_flip(products: npt.NDArray[np.float64], chosen: Any) -> npt.NDArray[np.float64]:
+    """Return the largest sum of products [P] over the four flips, which negate frequencies that are odd down or across.
+
+    Args:
+        products: Whole numbers [P, K], so sums are exact.
+        chosen: Indices [K] of their frequencies.
+    """
+    _, down, across = _frequencies()
+    vertical, horizontal = (1 - 2 * (each[chosen] % 2) for each in (down, across))
+    flips = np.stack([np.ones_like(vertical), vertical, horizontal, vertical * horizontal], axis=1)
+    found: npt.NDArray[np.float64] = (products @ flips).max(axis=1)
+    return found
+
+
+def _in_one_orientation(hashes: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+    """Return hashes [N, 64] as they are in one of the eight orientations, up to a mirror image.
+
+    That is the one in which more changes across than down, and the strongest frequency that is odd down is positive.
+    """
+    _, down, across = _frequencies()
+    known, counterparts = _turned()
+    squares = hashes[:, known].astype(np.int64) ** 2
+    # What changes across minus what changes down.
+    is_turned = squares @ np.sign(across - down)[known] < 0
+    turned = np.zeros_like(hashes)
+    turned[:, known] = hashes[:, counterparts]
+    found = np.where(is_turned[:, np.newaxis], turned, hashes)
+    odd = np.flatnonzero((down % 2 == 1) & (across % 2 == 0))
+    strongest = odd[np.abs(found[:, odd].astype(np.int64)).argmax(axis=1)]
+    signs = np.sign(np.take_along_axis(found, strongest[:, np.newaxis], axis=1))
+    return np.where(down % 2 == 1, found * signs, found)
+
+
+@functools.cache
+def _turned() -> tuple[Any, Any]:
+    """Return the indices of the frequencies whose counterparts in a turned image are in the hash, and of those."""
+    _, down, across = _frequencies()
+    index = {pair: number for number, pair in enumerate(zip(down, across, strict=True))}
+    pairs = [(number, index[right, under]) for (under, right), number in index.items() if (right, under) in index]
+    known, counterparts = np.array(pairs).T
+    return known, counterparts
 
 
 @functools.cache

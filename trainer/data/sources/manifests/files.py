@@ -1,8 +1,6 @@
-"""Which files of a source are manifests: one file, all that match a pattern, or those of a folder."""
+"""Which files of a source are manifests: one file, or those of a folder."""
 
 import errno
-import fnmatch
-import glob
 import io
 import os
 import re
@@ -27,8 +25,6 @@ _SHARD = re.compile(r"[^.]+-\d+-of-\d+")
 _SPLITS = {"training-": "train", "validation-": "validation", "test-": "test"}
 """Begin the names of the files that Vertex AI hands to jobs."""
 _GS = "gs://"
-_MAGIC = re.compile(r"[*?\[]")
-_EXPECTED = "expected .csv or .jsonl files in Vertex AI's import format"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,29 +80,19 @@ class ManifestFile:
 
 
 def is_named(source: str) -> bool:
-    """Return whether a source is a manifest or a pattern of manifests by its name."""
-    is_manifest = os.path.splitext(source)[1].lower() in _FORMATS
-    return is_manifest or (bool(_MAGIC.search(source)) and not _exists(source))
+    """Return whether a source is a manifest by its name."""
+    return os.path.splitext(source)[1].lower() in _FORMATS
 
 
 def find(source: str) -> list[ManifestFile]:
     """Return the manifests of a source, sorted by path; none if it is a folder with a sub-folder per class.
 
     Args:
-        source: A manifest, a pattern, or a folder, local or on gs://.
-
-    Raises:
-        UserError: Nothing matches the pattern.
+        source: A manifest or a folder, local or on gs://.
     """
-    if (magic := _MAGIC.search(source)) and not _exists(source):
-        fixed, matching = _match(source, source[: magic.start()])
-        if not (found := _files(fixed, filter(_is_manifest, matching))):
-            raise UserError(f"source {paths.display(source)} matches no manifest; {_EXPECTED}")
-        return found
     is_local = not source.startswith(_GS)
     path = os.path.abspath(os.path.expanduser(source)) if is_local else source.rstrip("/")
-    is_folder = is_local and os.path.isdir(path)
-    if os.path.splitext(path)[1].lower() in _FORMATS and not is_folder:
+    if is_named(path) and not (is_local and os.path.isdir(path)):
         return _files(path.rpartition("/")[0], [path])
     return _files(path, (_in_folder if is_local else _in_bucket)(path))
 
@@ -115,32 +101,10 @@ def _files(base: str, found: Iterable[str]) -> list[ManifestFile]:
     return [ManifestFile(path=path, name=printable(path[len(base) :].lstrip("/"))) for path in sorted(found)]
 
 
-def _is_manifest(path: str) -> bool:
-    name = os.path.basename(path)
-    known = os.path.splitext(name)[1].lower() in _FORMATS or _SHARD.fullmatch(name) is not None
-    return known and not is_system_name(name)
-
-
 def _is_found(name: str) -> bool:
     """Return whether a file of a folder is a manifest; those in .json are more often something else."""
-    return _is_manifest(name) and not name.lower().endswith(".json")
-
-
-def _exists(path: str) -> bool:
-    if not path.startswith(_GS):
-        return os.path.lexists(os.path.expanduser(path))
-    return bool(bucket.names(path.rstrip("/"))) or bucket.exists(path)
-
-
-def _match(pattern: str, beginning: str) -> tuple[str, list[str]]:
-    """Return the folder in which a pattern begins, and all paths that match; a * never stands for a slash."""
-    if not pattern.startswith(_GS):
-        fixed = os.path.abspath(os.path.dirname(os.path.expanduser(beginning)))
-        return fixed, [os.path.abspath(path) for path in glob.glob(os.path.expanduser(pattern))]
-    fixed = beginning.rpartition("/")[0]
-    parts = pattern[len(fixed) + 1 :].split("/")
-    names = [name for name in bucket.tree(fixed) if name.count("/") == len(parts) - 1]
-    return fixed, [f"{fixed}/{name}" for name in names if all(map(fnmatch.fnmatchcase, name.split("/"), parts))]
+    is_manifest = os.path.splitext(name)[1].lower() in (".csv", ".jsonl") or _SHARD.fullmatch(name) is not None
+    return is_manifest and not is_system_name(name)
 
 
 def _in_folder(path: str) -> list[str]:

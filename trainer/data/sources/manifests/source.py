@@ -1,7 +1,9 @@
 """The images that manifests name, as a source."""
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from localvertex_base.userinput import paths
@@ -11,7 +13,7 @@ from trainer.data.sources import opening
 from trainer.data.sources.manifests import addresses, lines
 from trainer.data.sources.manifests.entry import BadLine, OtherTask
 from trainer.data.sources.manifests.files import ManifestFile
-from trainer.data.sources.manifests.table import Line, ManifestTable
+from trainer.data.sources.manifests.table import Conflict, Line, unite
 from trainer.data.sources.remarks import Remarks, first_names
 from trainer.data.sources.source import Count, SourceImage, ignore_count
 
@@ -45,19 +47,16 @@ class ManifestSource:
         self.unreadable: list[tuple[str, str]] = []
         self._source = paths.display(source)
         self._files, self._is_labelled = files, is_labelled
-        self._table = ManifestTable()
-        for position in range(len(files)):
-            self._table.add(self._read(position, count))
-        self._unite()
-        counts = self._table.counts()
+        self._lines = self._unite(itertools.chain(*(self._read(position, count) for position in range(len(files)))))
+        counts = Counter((line.label, line.split) for line in self._lines)
         self._refuse_untrainable(counts)
         self.class_names = sorted({label for label, _ in counts})
-        self.num_images = sum(counts.values())
+        self.num_images = len(self._lines)
 
     def images(self) -> Iterator[SourceImage]:
         """Yield all images, in the order of the manifests."""
         labels = {name: label for label, name in enumerate(self.class_names)}
-        for line in self._table:
+        for line in self._lines:
             where = self._where(line)
             yield SourceImage(
                 name=line.name,
@@ -94,17 +93,20 @@ class ManifestSource:
                         location=location, name=name, label=entry.label, split=split, file=position, number=number
                     )
 
-    def _unite(self) -> None:
-        """Keep one line per image; refuse an image with two labels."""
-        if found := self._table.conflict():
-            later, first = found
+    def _unite(self, lines: Iterable[Line]) -> list[Line]:
+        """Return one line per image; refuse an image with two labels."""
+        try:
+            kept, repeated = unite(lines)
+        except Conflict as conflict:
+            later, first = conflict.args
             raise UserError(
                 f"{self._where(later)} gives {quote(later.name)} the label {quote(later.label)} after"
                 f" {quote(first.label)} in {self._where(first)}; multi-label classification is not supported: keep one"
                 " label per image"
-            )
-        for line in self._table.unite():
+            ) from None
+        for line in repeated:
             self.remarks.add(REPEATED, self._where(line))
+        return kept
 
     def _where(self, line: Line) -> str:
         return f"{self._files[line.file].name}:{line.number}"
@@ -129,8 +131,11 @@ class ManifestSource:
         if len(labels) < 2:
             bad = f", and {len(self.unreadable):,} lines were refused ({self._first_bad()})" if self.unreadable else ""
             raise UserError(f"only one label in {self._source}: {min(labels)!r}{bad}; expected two or more")
-        splits = {split for _, split in counts}
-        if splits != {""} and (missing := [name for name in ("train", "test") if name not in _complete(splits)]):
+        # prepare adds images without a split to train.
+        splits = {split or "train" for _, split in counts}
+        if any(split for _, split in counts) and (
+            missing := [name for name in ("train", "test") if name not in splits]
+        ):
             raise UserError(
                 f"{self._source} gives splits, but none of its lines is in {missing[0]}; add some, or remove ml_use"
             )
@@ -139,11 +144,6 @@ class ManifestSource:
             raise UserError(
                 f"label {quote(unseen[0])} of {self._source} has no images in train; add some or remove the label"
             )
-
-
-def _complete(splits: set[str]) -> set[str]:
-    """Return splits with train where some images have none: prepare adds those to train."""
-    return splits | {"train"} if "" in splits else splits
 
 
 def _of_line(where: str, look: Callable[[str], T], location: str) -> T:

@@ -77,7 +77,6 @@ def test_after_a_kill_the_job_goes_on_and_the_dataset_is_that_of_the_local_engin
             "output_directory": f"gs://birds/{engine}/dataset",
             "report_path": str(tmp_path / f"{engine}.html"),
             "pipeline_root": f"gs://birds/{engine}",
-            "prepare_engine": engine,
         }
 
     settings = GIVEN | {"folder": "gs://birds/dataflow"}

@@ -1,7 +1,5 @@
 """Work items in a folder: whatever a worker does twice, or with others at the same time, has one result."""
 
-import shutil
-import sys
 import threading
 from pathlib import Path
 
@@ -11,7 +9,8 @@ from localvertex_base.userinput.errors import UserError
 from tests.support import work_items
 from trainer.command_line import TrainingError
 from trainer.data.preparing import versions
-from trainer.data.preparing.engines import exchange, factory, fn_api
+from trainer.data.preparing.dataflow.settings import check_engine
+from trainer.data.preparing.engines import exchange
 from trainer.data.preparing.engines.beam import Beam
 
 FAILS = work_items.fail.__code__.co_firstlineno + 1
@@ -109,37 +108,6 @@ def test_an_error_before_the_result_is_forgotten(tmp_path: Path) -> None:
     assert list(exchange.results(folder)) == [9]
 
 
-@pytest.mark.parametrize(
-    ("engine", "runner", "message"),
-    [
-        ("spark", "", "prepare_engine='spark' does not exist; use local or dataflow"),
-        ("dataflow", "FlinkRunner", "beam_runner='FlinkRunner' is not supported; use FnApiRunner for this machine"),
-        ("dataflow", "DirectRunner", "because DirectRunner may download another runner"),
-        ("local", "FnApiRunner", "beam_runner=FnApiRunner has no effect with prepare_engine=local"),
-    ],
-)
-def test_other_engines_and_runners_are_refused(engine: str, runner: str, message: str) -> None:
-    with pytest.raises(UserError) as caught:
-        factory.check(engine, runner)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("runner", ["", "FnApiRunner"])
-def test_without_beam_one_line_has_the_command(monkeypatch: pytest.MonkeyPatch, runner: str) -> None:
-    monkeypatch.setitem(sys.modules, "apache_beam", None)
-    with pytest.raises(UserError) as caught:
-        factory.check("dataflow", runner)
-    assert str(caught.value) == (
-        "Apache Beam is not installed in this environment; use prepare_engine=local, or run make venv-beam && "
-        ".venv-beam/bin/python -m trainer.prepare SOURCE OUTPUT_DIRECTORY --engine=dataflow --beam-runner=FnApiRunner"
-    )
-    factory.check("local", "")
-
-
-def test_workers_that_only_end_are_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(sys, "executable", shutil.which("false"))
-    line = r"^1 work items have no result after 4 attempts on FnApiRunner \(without a log\); check .* memory$"
-    with pytest.raises(TrainingError, match=line):
-        list(Beam(str(tmp_path), fn_api.run).map(work_items.square, [1]))
-    assert list(tmp_path.rglob("*.*")) == []
+def test_another_engine_is_refused() -> None:
+    with pytest.raises(UserError, match=r"^prepare_engine='spark' does not exist; use local or dataflow$"):
+        check_engine("spark")

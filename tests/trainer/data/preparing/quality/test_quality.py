@@ -96,6 +96,15 @@ def test_planted_copies_are_found_and_nothing_else(tmp_path: Path, capsys: pytes
     assert [line.split(":")[1] for line in lines] == [" leaks", " near-duplicates"]
 
 
+@pytest.mark.parametrize("turn", Image.Transpose)
+def test_copies_in_each_of_the_eight_orientations_are_found(tmp_path: Path, turn: Image.Transpose) -> None:
+    source = folder(tmp_path / "source")
+    for number in range(4):
+        recoded(scene(number).transpose(turn)).convert("RGB").save(source / "b" / f"turned{number}.png")
+    found = run(source, tmp_path / "out")["near_duplicates"]
+    assert names_of(found["pairs"]) == {frozenset([f"a/{n}.png", f"b/turned{n}.png"]) for n in range(4)}
+
+
 def test_all_near_duplicates_are_a_file_with_equal_ones_under_the_first_of_them(tmp_path: Path) -> None:
     source = folder(tmp_path / "source")
     for name in ("=1", "2", "3"):
@@ -219,7 +228,7 @@ def test_strict_makes_errors_of_the_named_warnings_only(tmp_path: Path, capsys: 
         main(arguments)
     assert str(error.value) == (
         "flat: images of nearly one colour (standard deviations below 5 of 255): 1 (a/grey\ufffd.png);"
-        " look at them and remove those that show nothing; or prepare without --strict: the report then shows them"
+        " look at them and remove those that show nothing; or prepare without strict: the report then shows them"
     )
     assert capsys.readouterr().err == ""
     assert {path.name for path in tmp_path.iterdir()} == {"source", "one", "one.html"}

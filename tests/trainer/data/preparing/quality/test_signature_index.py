@@ -1,6 +1,5 @@
 """The index finds what a comparison of all pairs finds, and never compares all pairs."""
 
-import sqlite3
 from typing import Any
 
 import numpy as np
@@ -59,15 +58,7 @@ def planted(number: int) -> Signatures:
 
 def find(found: Signatures, counts: list[tuple[int, int, int]] | None = None) -> Matches:
     """Index signatures, one image of each in train and two in test if nothing else is given."""
-    database = sqlite3.connect("")
-    database.execute("CREATE TABLE signatures (id, signature, train, validation, test)")
-    given = counts or [(1, 0, 2)] * len(found)
-    rows = [
-        (number, signature.tobytes(), *of)
-        for number, (signature, of) in enumerate(zip(found, given, strict=True), start=1)
-    ]
-    database.executemany("INSERT INTO signatures VALUES (?, ?, ?, ?, ?)", rows)
-    return signature_index.find(database, 20)
+    return signature_index.find(found, np.array(counts or [(1, 0, 2)] * len(found)))
 
 
 def test_planted_pairs_are_found_and_no_others() -> None:
@@ -78,20 +69,21 @@ def test_planted_pairs_are_found_and_no_others() -> None:
     assert expected > 50
     index = find(found, [(1, 0, 0)] * len(found))
     assert index.is_complete
-    assert index.num_pairs == expected
+    num_pairs, pairs = index.rank(20)
+    assert num_pairs == expected
     flagged = np.zeros(len(found), dtype=np.uint8)
     flagged[one[alike]] = flagged[other[alike]] = 1
     assert index.near.tolist() == flagged.tolist()
-    assert len(index.pairs()) == 20
-    assert not any(is_across for _, _, is_across, _ in index.pairs())
+    assert len(pairs) == 20
+    assert not any(is_across for _, _, is_across, _ in pairs)
 
 
-def test_the_size_of_a_chunk_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_a_batch_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = find(planted(300))
     for size in (1, 7, 32, 33, 34, 299):
         monkeypatch.setattr(signature_index, "_BATCH_SIZE", size)
         part = find(planted(300))
-        assert (part.num_pairs, part.pairs()) == (whole.num_pairs, whole.pairs())
+        assert part.rank(20) == whole.rank(20)
         assert part.near.tolist() == whole.near.tolist()
 
 
@@ -101,16 +93,15 @@ def test_pairs_in_two_splits_come_first_and_then_the_nearest() -> None:
     values[:, 40] = 50
     values[1::2, 40] = (62, 66, 68)
     index = find(signatures_of(values), [(1, 0, 0), (1, 0, 0), (1, 0, 0), (0, 1, 0), (2, 0, 0), (0, 0, 1)])
-    pairs = index.pairs()
-    assert [pair[:3] for pair in pairs] == [(3, 4, True), (5, 6, True), (5, 5, False), (1, 2, False)]
+    num_pairs, pairs = index.rank(20)
+    assert [pair[:3] for pair in pairs] == [(2, 3, True), (4, 5, True), (4, 4, False), (0, 1, False)]
     assert 0 < pairs[0][3] < pairs[1][3]
-    assert index.num_pairs == 5
+    assert num_pairs == 5
 
 
 def test_20000_images_of_one_signature_are_one_entry(compared: list[int]) -> None:
     index = find(signatures_of(random_values(1)), [(10_000, 6_000, 4_000)])
-    assert index.num_pairs == 20_000 * 19_999 // 2
-    assert index.pairs() == [(1, 1, True, 0)]
+    assert index.rank(20) == (20_000 * 19_999 // 2, [(0, 0, True, 0)])
     assert compared == []
 
 
@@ -119,8 +110,8 @@ def test_many_signatures_in_one_band_are_compared_with_few_others_each(compared:
     # The last frequencies, which are in no band.
     found[:, 70:72] = np.stack(np.divmod(np.arange(2_000), 50), axis=1)
     index = find(found)
-    assert sum(compared) <= 4 * 32 * 2_000
+    assert sum(compared) <= signatures.NUM_BANDS * 32 * 2_000
     assert not index.is_complete
     # Each has others like it, although not all of them were compared.
     assert index.near.all()
-    assert len(index.pairs()) == 20
+    assert len(index.rank(20)[1]) == 20

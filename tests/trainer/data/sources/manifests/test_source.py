@@ -166,20 +166,6 @@ def test_memory_does_not_grow_with_the_length_of_lines(tmp_path: Path) -> None:
     assert peak < 2**20
 
 
-def test_memory_does_not_grow_with_the_number_of_lines(tmp_path: Path) -> None:
-    path = tmp_path / "m.csv"
-    # Each image twice, in two buckets of equal names.
-    content = "".join(f"gs://images-{i % 2}/{i // 2 % 2500}.jpg,label {i % 2}\n" for i in range(10_000))
-    path.write_text(content)
-    tracemalloc.start()
-    source = open_source(str(path), "")
-    num_images = sum(1 for _ in source.images())
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert num_images == source.num_images == 5000
-    assert peak < 2**20
-
-
 def test_images_of_a_folder_whose_name_is_not_utf_8_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9")
     os.mkdir(folder)

@@ -10,7 +10,8 @@ import pytest
 from PIL import Image
 
 from exact_resume.files import storage
-from trainer.data.changes import changes, last_time
+from trainer.data.changes import changes, report
+from trainer.data.preparing import image_list
 from trainer.prepare import prepare
 
 
@@ -68,6 +69,7 @@ def test_the_page_and_the_figures_compare_with_the_previous_dataset_and_change_n
 ) -> None:
     run(source, tmp_path / "two")
     metrics = run(source, tmp_path / "three", pipeline_root=str(tmp_path / "root"))
+    assert metrics["images_in_another_split"] == 0
     assert (metrics["images_added"], metrics["images_before"], metrics["images_now"]) == (1, 16, 17)
     assert "b/new.png" in (tmp_path / "three.changes.html").read_text()
     assert content(tmp_path / "two") == content(tmp_path / "three")
@@ -82,14 +84,13 @@ def test_a_previous_dataset_that_was_damaged_is_no_previous_dataset(
     assert capsys.readouterr().err.count("note: the previous dataset cannot be used") == 1
 
 
-@pytest.mark.parametrize("lost", ["images.jsonl.gz", "dataset.json"])
 def test_a_comparison_that_fails_is_noted_on_the_page(
-    tmp_path: Path, prepared: Path, lost: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, prepared: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     damaged = shutil.copytree(prepared, tmp_path / "one")
-    (damaged / lost).unlink()
+    (damaged / "images.jsonl.gz").unlink()
     metrics: dict[str, Any] = {}
-    last_time.page(str(tmp_path / "page.html"), metrics)(str(damaged), "gs://b/one", str(prepared))
+    report.write(str(tmp_path / "page.html"), metrics, str(damaged), "gs://b/one", str(prepared))
     assert metrics == {}
     assert "Not compared with the previous dataset gs://b/one: " in (tmp_path / "page.html").read_text()
     assert capsys.readouterr().err.count("note: not compared with the previous dataset gs://b/one") == 1
@@ -98,7 +99,7 @@ def test_a_comparison_that_fails_is_noted_on_the_page(
 def test_a_defect_of_the_comparison_does_not_fail_the_dataset(
     tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trainer.data.changes.shifts.MIN_IMAGES", None)
+    monkeypatch.setattr("trainer.data.changes.changes._STAGES", None)
     assert run(source, tmp_path / "two", pipeline_root=str(tmp_path / "root")) == {}
     assert "Traceback" in capsys.readouterr().err
     assert "TypeError" not in (tmp_path / "two.html").read_text()
@@ -118,10 +119,26 @@ def test_a_dataset_that_a_killed_attempt_published_is_compared_with_the_one_befo
     assert run(source, tmp_path / "two", pipeline_root=str(tmp_path / "root")) == metrics
 
 
+def test_images_that_were_exported_again_are_divided_anew_and_the_page_says_so(tmp_path: Path, source: Path) -> None:
+    for path in sorted(source.rglob("*.png")):
+        Image.open(path).save(path, compress_level=1)
+    metrics = run(source, tmp_path / "two", pipeline_root=str(tmp_path / "root"))
+    assert metrics["images_replaced"] == 16
+    before, now = (
+        {line["name"]: line["split"] for line in image_list.read(tmp_path / name)} for name in ("one", "two")
+    )
+    moved = {name for name, split in before.items() if now[name] != split}
+    assert metrics["images_in_another_split"] == len(moved) > 0
+    html = (tmp_path / "two.changes.html").read_text()
+    assert f"{len(moved)} images are in another split than before." in html
+    name = min(moved)
+    assert f'<td class="">{name}</td><td class="">{before[name]} → {now[name]}</td>' in html
+
+
 @pytest.mark.usefixtures("server")
 def test_datasets_in_a_bucket_are_compared(prepared: Path) -> None:
     for path in prepared.iterdir():
         storage.write_bytes(f"gs://b/one/{path.name}", path.read_bytes())
     found = changes.between("gs://b/one", str(prepared))
     assert found.metrics()["images_now"] == found.metrics()["images_before"] == 16
-    assert found.comparisons == []
+    assert not any(found.pairs.values())
