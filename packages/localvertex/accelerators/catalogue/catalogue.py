@@ -24,8 +24,6 @@ _TABLES = (
     "prediction_machine_types.csv",
     "prediction_gpu_counts.csv",
     "legacy_machine_types.csv",
-    "legacy_gpu_counts.csv",
-    "legacy_regions.csv",
     "legacy_scale_tiers.csv",
 )
 
@@ -50,10 +48,6 @@ class Catalogue:
     """As `counts`, for the replicas of a deployed model."""
     legacy_machines: dict[str, LegacyMachine] = field(default_factory=dict)
     """Machine names of AI Platform Training."""
-    legacy_counts: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
-    """The count table of AI Platform Training."""
-    legacy_regions: dict[tuple[str, str], str] = field(default_factory=dict)
-    """(region, accelerator_type) on AI Platform Training -> yes, uncertain or unknown."""
     legacy_tiers: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     """(scale tier, role) of AI Platform Training -> (replica count, machine name)."""
 
@@ -161,10 +155,6 @@ def _put_prediction_counts(catalogue: Catalogue, row: Row) -> None:
     catalogue.prediction_counts[row["machine_type"], row["accelerator_type"]] = _counts(row)
 
 
-def _put_legacy_counts(catalogue: Catalogue, row: Row) -> None:
-    catalogue.legacy_counts[row["machine_type"], row["accelerator_type"]] = _counts(row)
-
-
 def _put_region(catalogue: Catalogue, row: Row) -> None:
     entry = RegionEntry.from_row(row)
     catalogue.regions[entry.accelerator_type, entry.region] = entry
@@ -178,10 +168,6 @@ def _put_training_region(catalogue: Catalogue, row: Row) -> None:
 def _put_legacy_machine(catalogue: Catalogue, row: Row) -> None:
     entry = LegacyMachine.from_row(row)
     catalogue.legacy_machines[entry.name] = entry
-
-
-def _put_legacy_region(catalogue: Catalogue, row: Row) -> None:
-    catalogue.legacy_regions[row["region"], row["accelerator_type"]] = row["available"]
 
 
 def _put_legacy_tier(catalogue: Catalogue, row: Row) -> None:
@@ -206,8 +192,6 @@ _READERS: dict[str, Callable[[Catalogue, Row], None]] = {
     "prediction_machine_types.csv": _put_prediction_machine,
     "prediction_gpu_counts.csv": _put_prediction_counts,
     "legacy_machine_types.csv": _put_legacy_machine,
-    "legacy_gpu_counts.csv": _put_legacy_counts,
-    "legacy_regions.csv": _put_legacy_region,
     "legacy_scale_tiers.csv": _put_legacy_tier,
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 from accelerators.job.finding import Finding
 from accelerators.job.schema import ENUMS, MESSAGES, OUTPUT, REPEATED
 from accelerators.job.values import RuntimeValue
-from localvertex_base.userinput.spelling import did_you_mean, join_or, quote, snake
+from localvertex_base.userinput.spelling import camel, did_you_mean, join_or, quote, snake
 
 _MISSING = object()
 # Replaces a value of the wrong type, so that rules ignore it.
@@ -32,6 +32,8 @@ class Reading:
     compiled: bool = False
     """The numbers come from a compiled pipeline, which writes every 1 as 1.0."""
     findings: list[Finding] = field(default_factory=list)
+    messages: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MESSAGES)
+    """Message -> field -> type, as in `schema`."""
     spelling: dict[str, str] = field(default_factory=dict)
     """snake_case key -> the key as the file spells it, where that differs."""
 
@@ -58,19 +60,20 @@ class Reading:
         for key, inner in value.items():
             name = self._field(key, kind, path)
             # Users leave a field out with null or ""; the launcher of the components drops both.
-            if name is None or inner is None or MESSAGES[kind][name] == OUTPUT:
+            if name is None or inner is None or self.messages[kind][name] == OUTPUT:
                 continue
-            read = self._value(inner, MESSAGES[kind][name], f"{path}.{name}" if path else name)
+            read = self._value(inner, self.messages[kind][name], f"{path}.{name}" if path else name)
             if read is not _MISSING:
                 fields[name] = read
         return fields
 
     def _field(self, key: object, kind: str, path: str) -> str | None:
-        name = snake(key) if isinstance(key, str) else ""
+        known = self.messages[kind]
+        name = next((each for each in (key, snake(str(key)), camel(str(key))) if each in known), None)
         here = f"{path}.{key}" if path else str(key)
-        if name not in MESSAGES[kind]:
-            hint = did_you_mean(str(key), MESSAGES[kind])
-            expected = "" if hint else f"; expected {join_or(n for n, k in MESSAGES[kind].items() if k != OUTPUT)}"
+        if name is None:
+            hint = did_you_mean(str(key), known)
+            expected = "" if hint else f"; expected {join_or(n for n, k in known.items() if k != OUTPUT)}"
             self.error("unknown-field", _one_line(here), f"{kind} has no field {quote(key)}{hint}{expected}")
             return None
         if name != key:
@@ -83,14 +86,14 @@ class Reading:
             return value
         if kind.startswith(REPEATED):
             return self._list(value, kind[1:], path)
-        if kind in MESSAGES:
+        if kind in self.messages:
             return self.message(value, kind, path)
         if kind.startswith("enum:"):
             return self._enum(value, ENUMS[kind[5:]], path)
         return _SCALARS[kind](self, value, path)
 
     def _list(self, value: object, kind: str, path: str) -> Any:
-        if isinstance(value, Mapping) and value and kind in MESSAGES:
+        if isinstance(value, Mapping) and value and kind in self.messages:
             self._wrong(value, "a list; put a '- ' in front of its first line", path)
             value = [value]
         if not isinstance(value, (list, tuple)):
@@ -170,6 +173,7 @@ _SCALARS: dict[str, Callable[[Reading, object, str], Any]] = {
     "int64": Reading._int64,
     "duration": Reading._duration,
     "map": Reading._map,
+    "any": lambda _, value, __: value,
 }
 
 

@@ -17,7 +17,7 @@ from accelerators.job.schema import ENUMS, MESSAGES
 from accelerators.job.shape import Reading
 from accelerators.legacy.command_line import read_command
 from accelerators.legacy.convert import convert
-from accelerators.legacy.fields import ROLES, TRAINING_INPUT
+from accelerators.legacy.fields import MESSAGES as LEGACY, ROLES
 from accelerators.legacy.report import LegacyInputError, Report
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import read
@@ -118,7 +118,7 @@ def check_any(document: Any) -> None:
 
 def convert_any(document: Any) -> None:
     try:
-        yaml.safe_dump(convert(document, today=TODAY, as_settings=True).job)
+        yaml.safe_dump(convert(document, today=TODAY).job)
     except LegacyInputError as error:
         assert_problems(error)
 
@@ -143,7 +143,14 @@ def test_any_pipeline(value: Any) -> None:
         assert_findings(check_pipeline(spec, today=TODAY))
 
 
-LEGACY_NAMES = [*TRAINING_INPUT, *(f"{role}Config" for role in ROLES), "count", "type", "imageUri", "acceleratorConfig"]
+LEGACY_NAMES = [
+    *LEGACY["TrainingInput"],
+    *(f"{role}Config" for role in ROLES),
+    "count",
+    "type",
+    "imageUri",
+    "acceleratorConfig",
+]
 legacy_values = st.one_of(
     scalars,
     st.sampled_from(["CUSTOM", "BASIC", "standard_gpu", "cloud_tpu", "n1-standard-4", "nvidia-tesla-t4", "2.11", "5s"]),
@@ -156,7 +163,7 @@ legacy = st.recursive(
 
 
 @RELAXED
-@given(st.dictionaries(st.sampled_from(sorted(TRAINING_INPUT)), legacy, max_size=8))
+@given(st.dictionaries(st.sampled_from(sorted(LEGACY["TrainingInput"])), legacy, max_size=8))
 def test_any_config(training: dict[str, Any]) -> None:
     convert_any({"trainingInput": training})
 
