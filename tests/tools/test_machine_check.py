@@ -15,9 +15,7 @@ from pipelines.settings import Settings, read_settings
 def test_the_pipeline_of_this_project_passes(compiled_training: Path) -> None:
     """Compiled without an image, it has no errors, only the warnings that keep it local."""
     for kind in ("json", "yaml"):
-        seen = examine_file(
-            compiled_training.with_suffix(f".{kind}"), region="us-central1", catalogue=None, today=TODAY
-        )
+        seen = examine_file(compiled_training.with_suffix(f".{kind}"), region="us-central1", today=TODAY)
         assert {finding.rule for finding in seen.findings} == {"placeholder-image", "no-pipeline-root"}
         assert "machine_type='g2-standard-8'" in seen.notes[0]
 

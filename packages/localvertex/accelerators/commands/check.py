@@ -80,7 +80,7 @@ def _ignored_note(given: list[str]) -> set[str]:
 
 def _examine(path: str, region: str | None, ignored: set[str]) -> Examination | UserError:
     try:
-        seen = examine_file(path, region=region, catalogue=None, today=None)
+        seen = examine_file(path, region=region, today=None)
     except UserError as error:
         return error
     seen.findings = [finding for finding in seen.findings if finding.rule not in ignored]

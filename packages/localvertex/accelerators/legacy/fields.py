@@ -58,8 +58,7 @@ MESSAGES: dict[str, dict[str, str]] = {
 NOT_CONVERTED: dict[str, tuple[Kind, str]] = {
     "hyperparameters": (
         "decide",
-        "a study is not converted; use this job_spec as the trial_job_spec of a HyperparameterTuningJob, whose trials "
-         "read AIP_MODEL_DIR, AIP_CHECKPOINT_DIR and CLOUD_ML_TRIAL_ID instead of --job-dir and TF_CONFIG",
+        "not converted: use this job_spec as the trial_job_spec; trials read AIP_MODEL_DIR instead of --job-dir",
     ),
     "nasJobSpec": (
         "decide",

@@ -5,7 +5,7 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
-from accelerators.catalogue.catalogue import Catalogue
+from accelerators.catalogue.catalogue import Catalogue, load_catalogue
 from accelerators.catalogue.nearest import Demand
 from accelerators.job.finding import Finding, Severity
 from accelerators.job.values import is_known
@@ -59,7 +59,7 @@ class Job:
     """Purpose of the machines: `custom training` or `prediction`."""
     component: bool = False
     """Whether the launcher of a Google Cloud component creates the job; it drops empty pools."""
-    catalogue: Catalogue
+    catalogue: Catalogue = field(default_factory=load_catalogue)
     region: str = ""
     """Empty when not known."""
     today: date

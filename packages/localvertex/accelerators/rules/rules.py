@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from accelerators.catalogue.catalogue import Catalogue, load_catalogue
 from accelerators.job.finding import Finding
 from accelerators.job.shape import Reading
 from accelerators.rules.containers import check_containers, check_disks
@@ -84,7 +83,6 @@ def check_job(
     reading: Reading,
     *,
     region: str | None,
-    catalogue: Catalogue | None,
     today: date | None,
     component: bool = False,
 ) -> list[Finding]:
@@ -94,7 +92,6 @@ def check_job(
         job: The fields as given; `is_custom_job` decides which of the two messages they are.
         reading: How strictly to read; its findings come first.
         region: Region of the job; None or "" when it is not known.
-        catalogue: The tables to check against; None for `load_catalogue()`.
         today: The day for end-of-support dates; None for the real one.
         component: Whether the launcher of a Google Cloud component creates the job.
 
@@ -107,7 +104,6 @@ def check_job(
         fields.get("job_spec", {}) if whole else fields,
         reading,
         region=region,
-        catalogue=catalogue,
         today=today,
         component=component,
         prefix="job_spec." if whole else "",
@@ -120,7 +116,6 @@ def check_spec(
     reading: Reading,
     *,
     region: str | None,
-    catalogue: Catalogue | None,
     today: date | None,
     component: bool = False,
     prefix: str = "",
@@ -132,7 +127,6 @@ def check_spec(
         spec: The fields in snake_case with plain values.
         reading: The reading that returned them; its findings come first.
         region: Region of the job; None or "" when it is not known.
-        catalogue: The tables to check against; None for `load_catalogue()`.
         today: The day for end-of-support dates; None for the real one.
         component: Whether the launcher of a Google Cloud component creates the job.
         prefix: Path of the spec in the file, e.g. "job_spec.".
@@ -146,7 +140,6 @@ def check_spec(
         prefix=prefix,
         names=names,
         component=component,
-        catalogue=catalogue or load_catalogue(),
         region=region or "",
         today=today or date.today(),
         findings=reading.findings,

@@ -11,7 +11,7 @@ POOLS = [{"machine_spec": MACHINE, "replica_count": 1.0, "container_spec": IMAGE
 def test_pools_alone_in_a_file_are_read_like_those_of_a_custom_job_spec() -> None:
     """Floats and camelCase are accepted, as by the REST API and gcloud."""
     for document in (POOLS, {"worker_pool_specs": POOLS}):
-        assert examine(document, "pools.yaml", region=None, catalogue=None, today=None).findings == []
+        assert examine(document, "pools.yaml", region=None, today=None).findings == []
 
 
 def test_the_same_pools_for_a_component_have_warnings() -> None:

@@ -90,7 +90,7 @@ def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> Non
     path = tmp_path_factory.getbasetemp() / "bytes.yaml"
     path.write_bytes(data)
     try:
-        assert_findings(examine(read(path), "bytes", region=None, catalogue=None, today=TODAY).findings)
+        assert_findings(examine(read(path), "bytes", region=None, today=TODAY).findings)
     except UserError as error:
         assert_one_line(error)
 
@@ -111,7 +111,7 @@ def test_any_yaml_like_text(tmp_path_factory: pytest.TempPathFactory, text: str)
 
 def check_any(document: Any) -> None:
     try:
-        assert_findings(examine(document, "file", region="europe-west4", catalogue=None, today=TODAY).findings)
+        assert_findings(examine(document, "file", region="europe-west4", today=TODAY).findings)
     except UserError as error:
         assert_one_line(error)
 

@@ -150,7 +150,7 @@ class Checks:
     def _machine_check(self, job: dict[str, Any]) -> dict[str, Any]:
         """Return what `python -m accelerators check` finds for these values in this region."""
         try:
-            seen = examine_pipeline(job, region=self.location.region, catalogue=None, today=None)
+            seen = examine_pipeline(job, region=self.location.region, today=None)
         except UserError as error:
             return {"findings": [], "notes": [f"not checked: {error}"]}
         found = sorted(seen.findings, key=lambda each: each.severity)

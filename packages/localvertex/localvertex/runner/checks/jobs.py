@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from typing import Any
 
-from accelerators import load_catalogue
 from accelerators.job.finding import Finding
 from accelerators.job.shape import Reading
 from accelerators.job.values import RuntimeValue
@@ -86,7 +85,7 @@ def _of_custom_job(
         yield f"{step.path}: {error}"
         return
     reading = Reading(lenient=True, compiled=True)
-    check_job(job, reading, region=payload.region or region, catalogue=load_catalogue(), today=date.today())
+    check_job(job, reading, region=payload.region or region, today=date.today())
     yield from _errors(payload, reading.findings)
     spec = job.get("job_spec")
     pools = spec.get("worker_pool_specs") if isinstance(spec, dict) else None
@@ -119,8 +118,8 @@ def _of_tuning_job(payload: Payload, region: str) -> Iterator[str]:
         yield from _reason(payload, lambda: read_counts(job))
     reading = Reading(lenient=True, compiled=True)
     fields = reading.message(job.get(_TRIAL, {}), "CustomJobSpec", _TRIAL)
-    where, catalogue = payload.region or region, load_catalogue()
-    check_spec(fields, reading, region=where, catalogue=catalogue, today=date.today(), prefix=f"{_TRIAL}.")
+    where = payload.region or region
+    check_spec(fields, reading, region=where, today=date.today(), prefix=f"{_TRIAL}.")
     yield from _errors(payload, reading.findings)
 
 

@@ -107,7 +107,7 @@ def test_no_accelerator_is_an_empty_parameter(data: Path) -> None:
 
 
 def test_defaults_are_noted_even_without_findings(data: Path) -> None:
-    seen = examine_file(data / "pipelines" / "planned.json", region=None, catalogue=None, today=TODAY)
+    seen = examine_file(data / "pipelines" / "planned.json", region=None, today=TODAY)
     assert len(seen.notes) == 1
     assert "machine_type='n1-standard-4'" in seen.notes[0]
 
