@@ -134,7 +134,8 @@ class Checks:
             return found + ([each["message"] for each in error.details] or [str(error)]), []
 
     def _platform_notes(self) -> list[str]:
-        names = platforms.without_refusal(self.source.pipeline.platforms)
+        document = self.source.pipeline.platforms
+        names = [] if platforms.refusals(document) else platforms.harmless(document)
         return [_NO_FIELD.format(names=", ".join(names))] if names else []
 
     def _steps(self) -> list[str]:
