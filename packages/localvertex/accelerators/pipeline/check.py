@@ -14,7 +14,7 @@ from accelerators.pipeline.rules import check_images, check_launcher, check_loca
 from accelerators.rules import prediction
 from accelerators.rules.rules import check_job, check_spec
 from localvertex_base.compiled.reader import read_pipeline
-from localvertex_base.userinput.spelling import join_or, quote, snake
+from localvertex_base.userinput.spelling import quote, snake
 
 _PREDICTION = {
     "DeployModel": ("deployed_model.dedicated_resources", prediction.ONLINE),
@@ -139,10 +139,7 @@ def _check_job(payload: Payload, kind: str, seen: Examination, region: str, toda
 
 def _in_pipeline(finding: Finding, payload: Payload, reading: Reading) -> Finding:
     in_job = "location" if finding.path == "region" else finding.path
-    names = [repr(name) for name in payload.defaults(in_job)]
-    noted = f" (checked with the default of {join_or(names, 'and')})" if names else ""
-    path = reading.as_written(payload.path_in_file(in_job))
-    return replace(finding, path=path, message=finding.message + noted)
+    return replace(finding, path=reading.as_written(payload.path_in_file(in_job)))
 
 
 def _artifacts(payload: Payload) -> list[Finding]:
