@@ -12,7 +12,7 @@ from typing import Any
 from accelerators.catalogue.rows import Accelerator, LegacyMachine, MachineType, RegionEntry, Row
 from localvertex_base.userinput.errors import UserError
 
-CATALOGUE_VARIABLE = "ACCELERATORS_CATALOGUE"
+_VARIABLE = "ACCELERATORS_CATALOGUE"
 """Environment variable with a folder of the user's own tables; read when a catalogue is loaded."""
 
 _DATA = Path(__file__).with_name("data")
@@ -70,7 +70,7 @@ def load_catalogue() -> Catalogue:
     Raises:
         UserError: The folder or one of its tables cannot be used; the message names file and line.
     """
-    return _load(os.environ.get(CATALOGUE_VARIABLE, ""))
+    return _load(os.environ.get(_VARIABLE, ""))
 
 
 @lru_cache(maxsize=8)

@@ -17,7 +17,7 @@ from accelerators.legacy.reader import read_job
 from accelerators.legacy.report import LegacyInputError, Report
 from localvertex_base.userinput.spelling import did_you_mean, quote
 
-MACHINE_PLACEHOLDER = "MACHINE_TYPE"
+_MACHINE_PLACEHOLDER = "MACHINE_TYPE"
 _TIERS = ("BASIC", "STANDARD_1", "PREMIUM_1", "BASIC_GPU", "BASIC_TPU", "CUSTOM")
 _STRATEGIES = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT"}
 _UNFILLED = re.compile(r"\$\{?\w+\}?|\$\(|`|\{\w+\}|<[A-Za-z][\w -]*>")
@@ -123,9 +123,9 @@ class _Machines:
         """Return the machine_spec for a legacy or Compute Engine name and an acceleratorConfig."""
         kind, count = accelerator.get("type", "").upper().replace("-", "_"), accelerator.get("count", 0)
         if name == "cloud_tpu" or kind.startswith("TPU"):
-            message = f"{name}: TPU jobs are not converted; replace {MACHINE_PLACEHOLDER} with a TPU or GPU machine"
+            message = f"{name}: TPU jobs are not converted; replace {_MACHINE_PLACEHOLDER} with a TPU or GPU machine"
             self.report.add("decide", f"{role}Type", message)
-            return {"machine_type": MACHINE_PLACEHOLDER}
+            return {"machine_type": _MACHINE_PLACEHOLDER}
         if old := self.catalogue.legacy_machines.get(name):
             if accelerator:
                 message = f"{name} has its own GPUs or none; acceleratorConfig is left out"
@@ -177,7 +177,7 @@ def _pools(training: dict[str, Any], machines: _Machines, report: Report) -> lis
                 report.add("dropped", f"{role}Type", f"{role}Count is 0, so there was no such replica")
             pools.append({})
             continue
-        name = wanted.get(f"{role}Type") or MACHINE_PLACEHOLDER
+        name = wanted.get(f"{role}Type") or _MACHINE_PLACEHOLDER
         machine = machines.spec(name, config.get("acceleratorConfig", {}), role)
         pool: dict[str, Any] = {"machine_spec": machine, "replica_count": replicas}
         disk = config.get("diskConfig", {})
