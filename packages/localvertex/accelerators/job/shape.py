@@ -68,16 +68,16 @@ class Reading:
         return fields
 
     def _field(self, key: object, kind: str, path: str) -> str | None:
-        known = self.messages[kind]
-        name = next((each for each in (key, snake(str(key)), camel(str(key))) if each in known), None)
-        here = f"{path}.{key}" if path else str(key)
+        known, text = self.messages[kind], str(key)
+        name = next((each for each in (text, snake(text), camel(text)) if each in known), None)
+        here = f"{path}.{text}" if path else text
         if name is None:
-            hint = did_you_mean(str(key), known)
+            hint = did_you_mean(text, known)
             expected = "" if hint else f"; expected {join_or(n for n, k in known.items() if k != OUTPUT)}"
             self.error("unknown-field", _one_line(here), f"{kind} has no field {quote(key)}{hint}{expected}")
             return None
         if name != key:
-            self.spelling[name] = str(key)
+            self.spelling[name] = text
             self._launcher("camel-case", here, f"found {key}, expected {name}")
         return name
 

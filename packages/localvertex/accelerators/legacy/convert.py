@@ -168,7 +168,7 @@ class _Machines:
 def _pools(training: dict[str, Any], machines: _Machines, report: Report) -> list[dict[str, Any]]:
     """Return master, workers, parameter servers and evaluators as pools 0 to 3; {} is an unused pool before others."""
     wanted = _expand(training, machines.catalogue, report)
-    pools = []
+    pools: list[dict[str, Any]] = []
     for role in ROLES:
         replicas = 1 if role == "master" else wanted.get(f"{role}Count", 0)
         config = wanted.get(f"{role}Config", {})
