@@ -69,9 +69,11 @@ class Reading:
 
     def _field(self, key: object, kind: str, path: str) -> str | None:
         known, text = self.messages[kind], str(key)
-        name = next((each for each in (text, snake(text), camel(text)) if each in known), None)
+        name = text if text in known else snake(text)
+        # The fields of old jobs are in camelCase.
+        name = name if name in known else camel(text)
         here = f"{path}.{text}" if path else text
-        if name is None:
+        if name not in known:
             hint = did_you_mean(text, known)
             expected = "" if hint else f"; expected {join_or(n for n, k in known.items() if k != OUTPUT)}"
             self.error("unknown-field", _one_line(here), f"{kind} has no field {quote(key)}{hint}{expected}")
