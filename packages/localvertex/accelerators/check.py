@@ -19,10 +19,10 @@ def check_worker_pools(
     persistent_resource_id: str = "",
     today: date | None = None,
 ) -> list[Finding]:
-    """Check worker pools for a component, as strictly as its launcher reads them.
+    """Check worker pools for a component.
 
     Args:
-        worker_pool_specs: The pools in snake_case with whole numbers; anything else is a finding.
+        worker_pool_specs: The pools.
         region: Region of the job; without it regions are not checked.
         scheduling_strategy: STANDARD, SPOT or FLEX_START.
         timeout_seconds: Time limit of the job in seconds; None for the service's default of 7 days.
@@ -42,7 +42,7 @@ def check_worker_pools(
     fields: dict[str, Any] = {"worker_pool_specs": worker_pool_specs, "scheduling": scheduling}
     if persistent_resource_id:
         fields["persistent_resource_id"] = persistent_resource_id
-    reading = Reading(lenient=False)
+    reading = Reading()
     spec = reading.message(fields, "CustomJobSpec", "")
     return check_spec(spec, reading, region=region, today=today, component=True)
 
@@ -52,7 +52,6 @@ def check_custom_job(
     *,
     region: str | None = None,
     today: date | None = None,
-    lenient: bool = True,
 ) -> list[Finding]:
     """Check a CustomJob or a CustomJobSpec.
 
@@ -60,13 +59,11 @@ def check_custom_job(
         custom_job_or_spec: The fields; job_spec or display_name makes them a CustomJob.
         region: Region of the job; without it regions are not checked.
         today: The day for end-of-support dates; None for the real one.
-        lenient: True accepts camelCase, quoted and float numbers, as the REST API and gcloud do. False is as strict
-            as the launcher of the Google Cloud components.
 
     Returns:
         Errors and warnings in the order of the rules; an empty list when nothing is wrong.
     """
-    return check_job(custom_job_or_spec, Reading(lenient=lenient), region=region, today=today)
+    return check_job(custom_job_or_spec, Reading(), region=region, today=today)
 
 
 def custom_job_fields(custom_job: dict[str, Any]) -> dict[str, Any]:
@@ -74,7 +71,7 @@ def custom_job_fields(custom_job: dict[str, Any]) -> dict[str, Any]:
 
     The result is complete if `check_custom_job` finds no error; otherwise unreadable fields may be missing.
     """
-    return Reading(lenient=True).message(custom_job, "CustomJob", "")
+    return Reading().message(custom_job, "CustomJob", "")
 
 
 def check_deployment(
@@ -93,4 +90,4 @@ def check_deployment(
     Returns:
         Errors and warnings; an empty list when nothing is wrong.
     """
-    return prediction.check_resources(dedicated_resources, Reading(lenient=False), region=region, today=today)
+    return prediction.check_resources(dedicated_resources, Reading(), region=region, today=today)

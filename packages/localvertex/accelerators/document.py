@@ -63,7 +63,7 @@ def examine(document: Any, name: str, *, region: str | None, today: date | None)
     if {"root", "deployment_spec"} & keys or "pipeline_spec" in keys:
         return examine_pipeline(document, region=region, today=today)
     what, fields, kind, prefix = _kind(document, keys, name)
-    reading = Reading(lenient=True)
+    reading = Reading()
     if kind == "CustomJob":
         check_job(fields, reading, region=region, today=today)
     else:

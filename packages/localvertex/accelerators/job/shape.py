@@ -23,14 +23,8 @@ _MAX_SECONDS = 315_576_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How strictly a job is read, and what was found on the way."""
+    """A job as the REST API and gcloud read it: in camelCase too, with "1" and 1.0; and what was found on the way."""
 
-    lenient: bool
-    """True for files, which the REST API and gcloud read: they accept camelCase, "1" and 1.0. False for the payload of
-    a Google Cloud component: Vertex AI accepts them there too (kubeflow/pipelines#10883, #11504), but the open-source
-    launcher, which passes it through `aiplatform_v1.CustomJob` (GCPC 2.22), does not."""
-    compiled: bool = False
-    """The numbers come from a compiled pipeline, which writes every 1 as 1.0."""
     findings: list[Finding] = field(default_factory=list)
     messages: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MESSAGES)
     """Message -> field -> type, as in `schema`."""
@@ -40,12 +34,6 @@ class Reading:
     def error(self, rule: str, path: str, message: str) -> None:
         """Note one error."""
         self.findings.append(Finding(rule=rule, severity="error", path=path or "(top)", message=message))
-
-    def _launcher(self, rule: str, path: str, message: str) -> None:
-        """Note what only the launcher of the components refuses."""
-        if not self.lenient:
-            text = f"{message}; Vertex AI accepts it, the open-source launcher of the component refuses it"
-            self.findings.append(Finding(rule=rule, severity="warning", path=path, message=text))
 
     def as_written(self, path: str) -> str:
         """Return a path with its keys spelled as in the file."""
@@ -80,7 +68,6 @@ class Reading:
             return None
         if name != key:
             self.spelling[name] = text
-            self._launcher("camel-case", here, f"found {key}, expected {name}")
         return name
 
     def _value(self, value: object, kind: str, path: str) -> Any:
@@ -134,8 +121,6 @@ class Reading:
         return value if isinstance(value, bool) else self._wrong(value, "true or false", path)
 
     def _int32(self, value: object, path: str) -> Any:
-        if isinstance(value, str) and _INTEGER.fullmatch(value):
-            self._launcher("quoted-number", path, f"found {quote(value)}, expected a number without quotes")
         return self._whole(value, path, 2**31)
 
     def _int64(self, value: object, path: str) -> Any:
@@ -144,8 +129,6 @@ class Reading:
     def _whole(self, value: object, path: str, limit: int) -> Any:
         number = int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else value
         if isinstance(number, float) and math.isfinite(number) and number.is_integer():
-            if not self.compiled:
-                self._launcher("float-number", path, f"found {number}, expected {int(number)}")
             number = int(number)
         if isinstance(number, bool) or not isinstance(number, int) or not -limit <= number < limit:
             return self._wrong(value, "a whole number", path)

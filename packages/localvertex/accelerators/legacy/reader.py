@@ -41,7 +41,7 @@ def _read(document: Any, report: Report) -> dict[str, Any]:
         raise LegacyInputError(["this is already a Vertex AI job; run `python -m accelerators check` on it"])
     if misplaced := [str(key) for key in document if key in MESSAGES["TrainingInput"]]:
         raise LegacyInputError([f"{key} belongs under trainingInput: ({key})" for key in misplaced])
-    reading = Reading(lenient=True, messages=MESSAGES)
+    reading = Reading(messages=MESSAGES)
     job = reading.message(document, "Job", "")
     if reading.findings:
         raise LegacyInputError([f"{found.path}: {found.message}" for found in reading.findings])

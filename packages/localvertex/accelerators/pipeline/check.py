@@ -105,7 +105,7 @@ def _check_prediction(payload: Payload, kind: str, seen: Examination, region: st
     # Without a machine type, the service chooses the machines.
     if not machine.get("machine_type"):
         return
-    reading = Reading(lenient=False, compiled=True)
+    reading = Reading()
     # An unset number of a component is 0, and an unset name is empty.
     given = {name: value for name, value in mapping(resources).items() if value not in (0, "")}
     found = prediction.check_resources(
@@ -123,7 +123,7 @@ def _check_prediction(payload: Payload, kind: str, seen: Examination, region: st
 
 
 def _check_job(payload: Payload, kind: str, seen: Examination, region: str, today: date) -> None:
-    reading = Reading(lenient=False, compiled=True)
+    reading = Reading()
     region = payload.region or region
     if kind == "CustomJob":
         path = "job_spec"

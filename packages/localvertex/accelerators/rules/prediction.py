@@ -33,7 +33,7 @@ def check_resources(
 
     Args:
         resources: The fields as given.
-        reading: How strictly to read; its findings come first.
+        reading: The reading; its findings come first.
         kind: The message that they are.
         path: Path of the resources in the file; empty for none.
         region: Region of the endpoint or job; without it regions are not checked.

@@ -188,7 +188,7 @@ def test_any_command_line(words: list[str]) -> None:
 
 def normalised(job: dict[str, Any]) -> dict[str, Any]:
     """Return the job as `check` reads it, in the spelling of the API's Python types."""
-    reading = Reading(lenient=True)
+    reading = Reading()
     kind = "CustomJob" if "job_spec" in {snake(key) for key in job} else "CustomJobSpec"
     fields = reading.message(job, kind, "")
     return fields if kind == "CustomJob" else {"job_spec": fields}

@@ -32,7 +32,7 @@ EXPECTED = {
     "upload": [("flex-start-pools", "error"), ("flex-start-timeout", "error"), ("component-location", "error")],
     "planned": [PLACEHOLDER, NO_ROOT],
     "param": [("accelerator-count", "error")],
-    "camel": [("camel-case", "warning")] * 5,
+    "camel": [],
     "plain": [("accelerator-count", "error"), ("step-resources", "error"), ("step-resources", "error")],
 }
 
@@ -74,7 +74,8 @@ def test_a_finding_has_the_path_of_the_value(data: Path) -> None:
     assert finding.alternatives[0].startswith("n1-standard-8 with ")
     (finding,) = [f for f in check_pipeline(load(data, "nested"), today=TODAY) if f.severity == "error"]
     assert finding.path == "root.inputDefinitions.parameters.accelerator_count.defaultValue"
-    (finding,) = [f for f in check_pipeline(load(data, "camel"), today=TODAY) if f.path.endswith("imageUri")]
+    text = (data / "pipelines" / "camel.json").read_text("utf-8").replace('"imageUri": "', '"imageUri": "<image>')
+    (finding,) = check_pipeline(json.loads(text), today=TODAY)
     assert finding.path == f"{CONSTANT}[0].containerSpec.imageUri"
 
 
