@@ -22,7 +22,7 @@ class Pool:
     """Path in the file, e.g. "worker_pool_specs[0]"."""
     fields: dict[str, Any]
 
-    @property
+    @cached_property
     def machine(self) -> dict[str, Any]:
         """The machine_spec; empty when it is missing."""
         spec = self.fields.get("machine_spec")
@@ -33,7 +33,7 @@ class Pool:
         """The number of replicas as given; None when it is missing."""
         return self.fields.get("replica_count")
 
-    @property
+    @cached_property
     def accelerator(self) -> str:
         """The accelerator_type; empty when there is none or it is only known at run time."""
         name = self.machine.get("accelerator_type")
@@ -80,13 +80,13 @@ class Job:
         """The command that prints the machines for this purpose."""
         return f"python -m accelerators table{' --prediction' * (self.purpose == 'prediction')}"
 
-    @property
+    @cached_property
     def scheduling(self) -> dict[str, Any]:
         """The scheduling fields; empty when they are missing."""
         fields = self.spec.get("scheduling")
         return fields if isinstance(fields, dict) else {}
 
-    @property
+    @cached_property
     def scheduling_strategy(self) -> str:
         """The strategy under its current name; STANDARD when it is missing or only known at run time."""
         name = self.scheduling.get("strategy")
