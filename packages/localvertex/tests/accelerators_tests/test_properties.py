@@ -118,7 +118,7 @@ def check_any(document: Any) -> None:
 
 def convert_any(document: Any) -> None:
     try:
-        yaml.safe_dump(convert(document, today=TODAY).job)
+        yaml.dump(convert(document, today=TODAY).job, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper))
     except LegacyInputError as error:
         assert_problems(error)
 
