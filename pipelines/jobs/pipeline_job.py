@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from accelerators import Finding, load_catalogue
+from accelerators import Finding
 from accelerators.job.finding import sentences
 from accelerators.pipeline.check import examine_pipeline
 from accelerators.pipeline.graph import Graph
@@ -160,7 +160,7 @@ def check(job: dict[str, Any], location: Location) -> list[Finding]:
     Raises:
         UserError: The service would refuse the job; the message has the reasons and the nearest valid choices.
     """
-    examined = examine_pipeline(job, region=location.region, catalogue=load_catalogue(), today=None)
+    examined = examine_pipeline(job, region=location.region, today=None)
     # Locally no container image is used, and the server has its own pipeline root.
     rules = set() if location.is_local else _REFUSED_BY_VERTEX
     errors = [finding for finding in examined.findings if finding.severity == "error" or finding.rule in rules]

@@ -1,23 +1,18 @@
-"""The machine check and the converter know the pipeline of this project."""
+"""The machine check knows the pipeline of this project."""
 
 import json
 from pathlib import Path
 
-import yaml
-from accelerators_tests.conftest import DATA, TODAY
-from accelerators_tests.legacy.conftest import run
+from accelerators_tests.conftest import TODAY
 
 from accelerators import check_pipeline
 from accelerators.document import examine_file
-from pipelines.settings import Settings, read_settings
 
 
 def test_the_pipeline_of_this_project_passes(compiled_training: Path) -> None:
     """Compiled without an image, it has no errors, only the warnings that keep it local."""
     for kind in ("json", "yaml"):
-        seen = examine_file(
-            compiled_training.with_suffix(f".{kind}"), region="us-central1", catalogue=None, today=TODAY
-        )
+        seen = examine_file(compiled_training.with_suffix(f".{kind}"), region="us-central1", today=TODAY)
         assert {finding.rule for finding in seen.findings} == {"placeholder-image", "no-pipeline-root"}
         assert "machine_type='g2-standard-8'" in seen.notes[0]
 
@@ -30,10 +25,3 @@ def test_the_pipeline_of_this_project_is_checked_with_its_defaults(compiled_trai
         "accelerator-count",
         "root.inputDefinitions.parameters.accelerator_count.defaultValue",
     )
-
-
-def test_a_converted_job_is_a_settings_file(tmp_path: Path) -> None:
-    full = run(yaml.safe_load((DATA / "legacy" / "everything.yaml").read_text("utf-8")), as_settings=True)
-    (tmp_path / "project.yaml").write_text(yaml.safe_dump(full.settings))
-    settings = Settings(**read_settings(tmp_path / "project.yaml"))
-    assert settings.values | full.settings == settings.values

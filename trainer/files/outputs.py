@@ -36,7 +36,7 @@ def check_file(name: str, path: str) -> None:
 
 
 def write(path: storage.Path, text: str) -> None:
-    """Write a text to a file that the user named, which may also be a link, a pipe or /dev/stdout."""
+    """Write a text to a file that the user named, which may also be a link."""
     if storage.is_object_store(path):
         storage.write_text(path, text)
         return

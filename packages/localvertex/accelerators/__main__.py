@@ -1,4 +1,4 @@
-"""The command line: `python -m accelerators check | table | suggest | convert`."""
+"""The command line: `python -m accelerators check | table | convert`."""
 
 import importlib
 import sys
@@ -13,12 +13,11 @@ they are queued.
   check    find invalid machines, GPUs, counts, regions and scheduling in
            pipelines, worker pools and custom jobs
   table    print the machine types, the GPUs of each, and where they are offered
-  suggest  list the machines for a GPU, and what to try when it is out of stock
   convert  turn a config.yaml or gcloud command of AI Platform Training into a
            Vertex AI custom job
 """
 _EPILOGUE = "Details: python -m accelerators COMMAND --help, and docs/accelerators.md"
-_COMMANDS = ("check", "table", "suggest", "convert")
+_COMMANDS = ("check", "table", "convert")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,7 +44,7 @@ def _run(arguments: list[str]) -> int:
 
 def _top(arguments: list[str]) -> int:
     parser = cli.Parser("python -m accelerators", description=_DESCRIPTION, epilog=_EPILOGUE)
-    parser.add_argument("command", choices=_COMMANDS, metavar="COMMAND", help="check, table, suggest or convert")
+    parser.add_argument("command", choices=_COMMANDS, metavar="COMMAND", help="check, table or convert")
     parser.parse_args(arguments)
     return cli.WRONG_INPUT
 

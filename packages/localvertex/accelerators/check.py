@@ -3,7 +3,6 @@
 from datetime import date
 from typing import Any
 
-from accelerators.catalogue.catalogue import Catalogue
 from accelerators.job.finding import Finding
 from accelerators.job.shape import Reading
 from accelerators.rules import prediction
@@ -18,19 +17,17 @@ def check_worker_pools(
     timeout_seconds: int | None = None,
     restart_job_on_worker_restart: bool = False,
     persistent_resource_id: str = "",
-    catalogue: Catalogue | None = None,
     today: date | None = None,
 ) -> list[Finding]:
-    """Check worker pools for a component, as strictly as its launcher reads them.
+    """Check worker pools for a component.
 
     Args:
-        worker_pool_specs: The pools in snake_case with whole numbers; anything else is a finding.
+        worker_pool_specs: The pools.
         region: Region of the job; without it regions are not checked.
         scheduling_strategy: STANDARD, SPOT or FLEX_START.
         timeout_seconds: Time limit of the job in seconds; None for the service's default of 7 days.
         restart_job_on_worker_restart: Whether the service restarts all replicas when one is restarted.
         persistent_resource_id: The persistent resource that the job runs on; empty for none.
-        catalogue: The tables to check against; None for `load_catalogue()`.
         today: The day for end-of-support dates; None for the real one.
 
     Returns:
@@ -45,33 +42,28 @@ def check_worker_pools(
     fields: dict[str, Any] = {"worker_pool_specs": worker_pool_specs, "scheduling": scheduling}
     if persistent_resource_id:
         fields["persistent_resource_id"] = persistent_resource_id
-    reading = Reading(lenient=False)
+    reading = Reading()
     spec = reading.message(fields, "CustomJobSpec", "")
-    return check_spec(spec, reading, region=region, catalogue=catalogue, today=today, component=True)
+    return check_spec(spec, reading, region=region, today=today, component=True)
 
 
 def check_custom_job(
     custom_job_or_spec: dict[str, Any],
     *,
     region: str | None = None,
-    catalogue: Catalogue | None = None,
     today: date | None = None,
-    lenient: bool = True,
 ) -> list[Finding]:
     """Check a CustomJob or a CustomJobSpec.
 
     Args:
         custom_job_or_spec: The fields; job_spec or display_name makes them a CustomJob.
         region: Region of the job; without it regions are not checked.
-        catalogue: The tables to check against; None for `load_catalogue()`.
         today: The day for end-of-support dates; None for the real one.
-        lenient: True accepts camelCase, quoted and float numbers, as the REST API and gcloud do. False is as strict
-            as the launcher of the Google Cloud components.
 
     Returns:
         Errors and warnings in the order of the rules; an empty list when nothing is wrong.
     """
-    return check_job(custom_job_or_spec, Reading(lenient=lenient), region=region, catalogue=catalogue, today=today)
+    return check_job(custom_job_or_spec, Reading(), region=region, today=today)
 
 
 def custom_job_fields(custom_job: dict[str, Any]) -> dict[str, Any]:
@@ -79,14 +71,13 @@ def custom_job_fields(custom_job: dict[str, Any]) -> dict[str, Any]:
 
     The result is complete if `check_custom_job` finds no error; otherwise unreadable fields may be missing.
     """
-    return Reading(lenient=True).message(custom_job, "CustomJob", "")
+    return Reading().message(custom_job, "CustomJob", "")
 
 
 def check_deployment(
     dedicated_resources: dict[str, Any],
     *,
     region: str = "",
-    catalogue: Catalogue | None = None,
     today: date | None = None,
 ) -> list[Finding]:
     """Check the machines of a model that is deployed to an endpoint.
@@ -94,12 +85,9 @@ def check_deployment(
     Args:
         dedicated_resources: The field of a DeployedModel in snake_case.
         region: Region of the endpoint; without it regions are not checked.
-        catalogue: The tables to check against; None for `load_catalogue()`.
         today: The day for end-of-support dates; None for the real one.
 
     Returns:
         Errors and warnings; an empty list when nothing is wrong.
     """
-    return prediction.check_resources(
-        dedicated_resources, Reading(lenient=False), region=region, catalogue=catalogue, today=today
-    )
+    return prediction.check_resources(dedicated_resources, Reading(), region=region, today=today)

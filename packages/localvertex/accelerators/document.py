@@ -6,7 +6,6 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from accelerators.catalogue.catalogue import Catalogue
 from accelerators.job.finding import Finding
 from accelerators.job.shape import Reading
 from accelerators.pipeline.check import Examination, examine_pipeline
@@ -27,7 +26,6 @@ def check_file(
     path: str | Path,
     *,
     region: str | None = None,
-    catalogue: Catalogue | None = None,
     today: date | None = None,
 ) -> list[Finding]:
     """Check a file: a compiled pipeline, worker pools, a CustomJob or a CustomJobSpec, in JSON or YAML.
@@ -35,7 +33,6 @@ def check_file(
     Args:
         path: The file; "-" is standard input.
         region: Region of the job; for a pipeline, the region of the pipeline itself.
-        catalogue: The tables to check against; None for `load_catalogue()`.
         today: The day for end-of-support dates; None for the real one.
 
     Returns:
@@ -44,23 +41,19 @@ def check_file(
     Raises:
         UserError: The file cannot be read or is of another kind.
     """
-    return examine_file(path, region=region, catalogue=catalogue, today=today).findings
+    return examine_file(path, region=region, today=today).findings
 
 
-def examine_file(
-    path: str | Path, *, region: str | None, catalogue: Catalogue | None, today: date | None
-) -> Examination:
+def examine_file(path: str | Path, *, region: str | None, today: date | None) -> Examination:
     """Check a file of any known kind.
 
     Raises:
         UserError: The file cannot be read or is of no known kind.
     """
-    return examine(read(path), str(path), region=region, catalogue=catalogue, today=today)
+    return examine(read(path), str(path), region=region, today=today)
 
 
-def examine(
-    document: Any, name: str, *, region: str | None, catalogue: Catalogue | None, today: date | None
-) -> Examination:
+def examine(document: Any, name: str, *, region: str | None, today: date | None) -> Examination:
     """Check a document that was read from a file.
 
     Raises:
@@ -68,14 +61,14 @@ def examine(
     """
     keys = {snake(key) for key in document if isinstance(key, str)} if isinstance(document, Mapping) else set()
     if {"root", "deployment_spec"} & keys or "pipeline_spec" in keys:
-        return examine_pipeline(document, region=region, catalogue=catalogue, today=today)
+        return examine_pipeline(document, region=region, today=today)
     what, fields, kind, prefix = _kind(document, keys, name)
-    reading = Reading(lenient=True)
+    reading = Reading()
     if kind == "CustomJob":
-        check_job(fields, reading, region=region, catalogue=catalogue, today=today)
+        check_job(fields, reading, region=region, today=today)
     else:
         spec = reading.message(fields, kind, prefix.rstrip("."))
-        check_spec(spec, reading, region=region, catalogue=catalogue, today=today, prefix=prefix)
+        check_spec(spec, reading, region=region, today=today, prefix=prefix)
     bare_list = isinstance(document, list)
     findings = [_as_written(finding, reading, bare_list=bare_list) for finding in reading.findings]
     return Examination(findings=findings, what=what)

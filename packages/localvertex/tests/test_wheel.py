@@ -24,7 +24,7 @@ def test_an_installation_brings_the_tools_and_what_they_import(package: Path, tm
     kept = {each.name for each in (folder / page).rglob("*") if each.is_file()}
     assert "main.js" in kept
     assert {each for each in shipped - kept if not each.endswith(".d.ts")} == set()
-    program = "import accelerators.__main__ as a; a.main(['suggest', '--accelerator', 'NVIDIA_L4'])"
+    program = "import accelerators.__main__ as a; a.main(['table', '--accelerator', 'NVIDIA_L4'])"
     # Isolated: neither the repository nor the installed packages of this environment are importable, PyYAML excepted.
     yaml_folder = Path(yaml.__file__).parents[1]
     (folder / "yaml").symlink_to(yaml_folder / "yaml")

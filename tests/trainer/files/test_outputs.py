@@ -1,6 +1,5 @@
-"""Lines that users want in a file: on this machine, in a pipe or in a bucket."""
+"""Lines that users want in a file: on this machine or in a bucket."""
 
-import os
 import tracemalloc
 from pathlib import Path
 
@@ -23,20 +22,6 @@ def test_lines_for_a_user_are_never_in_memory_together(tmp_path: Path) -> None:
     assert (tmp_path / "lines").read_text() == "".join(f"{number:0200}\n" for number in range(20_000))
     outputs.write_lines(str(tmp_path / "lines"), iter(()))
     assert (tmp_path / "lines").read_bytes() == b""
-
-
-@pytest.mark.parametrize("lines", [[], ["a\n", "\udcff\n"]], ids=["none", "two"])
-def test_lines_for_a_user_may_go_to_a_pipe(tmp_path: Path, lines: list[str]) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        outputs.write_lines(str(pipe), lines)
-        assert os.read(reader, 100) == "".join(lines).encode(errors="replace")
-    finally:
-        os.close(reader)
-    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
-        outputs.write_lines("/dev/full", ["a\n"])
 
 
 @pytest.mark.parametrize("lines", [[], ["a\n", "ü\n"]], ids=["none", "two"])

@@ -7,27 +7,15 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 from accelerators.catalogue.rows import Accelerator, LegacyMachine, MachineType, RegionEntry, Row
 from localvertex_base.userinput.errors import UserError
 
-CATALOGUE_VARIABLE = "ACCELERATORS_CATALOGUE"
+_VARIABLE = "ACCELERATORS_CATALOGUE"
 """Environment variable with a folder of the user's own tables; read when a catalogue is loaded."""
 
 _DATA = Path(__file__).with_name("data")
-_TABLES = (
-    "accelerators.csv",
-    "vertex_machine_types.csv",
-    "vertex_gpu_counts.csv",
-    "vertex_regions.csv",
-    "vertex_training_regions.csv",
-    "prediction_machine_types.csv",
-    "prediction_gpu_counts.csv",
-    "legacy_machine_types.csv",
-    "legacy_gpu_counts.csv",
-    "legacy_regions.csv",
-    "legacy_scale_tiers.csv",
-)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,10 +38,6 @@ class Catalogue:
     """As `counts`, for the replicas of a deployed model."""
     legacy_machines: dict[str, LegacyMachine] = field(default_factory=dict)
     """Machine names of AI Platform Training."""
-    legacy_counts: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
-    """The count table of AI Platform Training."""
-    legacy_regions: dict[tuple[str, str], str] = field(default_factory=dict)
-    """(region, accelerator_type) on AI Platform Training -> yes, uncertain or unknown."""
     legacy_tiers: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     """(scale tier, role) of AI Platform Training -> (replica count, machine name)."""
 
@@ -72,60 +56,48 @@ class Catalogue:
             regions={key: entry.for_prediction() for key, entry in self.regions.items()},
         )
 
-    def machines_with(self, accelerator_type: str) -> list[str]:
-        """Return the machine types that support this accelerator, in the order of the table."""
-        return [machine for machine, accelerator in self.counts if accelerator == accelerator_type]
-
     def accelerators_of(self, machine_type: str) -> list[str]:
         """Return the accelerators that this machine type supports, in the order of the table."""
         return [accelerator for machine, accelerator in self.counts if machine == machine_type]
 
 
-def load_catalogue(override: Path | None = None) -> Catalogue:
+def load_catalogue() -> Catalogue:
     """Read the packaged tables, then the user's own rows over them.
 
-    Args:
-        override: Folder with tables of the same file names. A row with the same key replaces the packaged row, others
-            are added. None uses the folder in the environment variable ACCELERATORS_CATALOGUE, if it is set.
+    Own tables are in the folder in the environment variable ACCELERATORS_CATALOGUE and have the same file names. A row
+    with the same key replaces the packaged row, others are added.
 
     Raises:
         UserError: The folder or one of its tables cannot be used; the message names file and line.
     """
-    folder = override or os.environ.get(CATALOGUE_VARIABLE) or None
-    return _load(str(folder) if folder else None)
+    return _load(os.environ.get(_VARIABLE, ""))
 
 
 @lru_cache(maxsize=8)
-def _load(folder: str | None) -> Catalogue:
+def _load(folder: str) -> Catalogue:
     catalogue = Catalogue()
-    for table in _TABLES:
-        _read_into(catalogue, _DATA / table)
-    for path in _own_tables(folder) if folder else ():
-        _read_into(catalogue, path)
+    for path in [*(_DATA / name for name in _TABLES), *(_own_tables(folder) if folder else [])]:
+        field, reader, columns = _TABLES[path.name]
+        for line, row in _rows(path):
+            try:
+                key = tuple(row[column].strip() for column in columns)
+                getattr(catalogue, field)[key if len(key) > 1 else key[0]] = reader(row)
+            except KeyError as missing:
+                raise UserError(f"{path}:{line}: the column {missing} is missing") from None
+            except ValueError as error:
+                raise UserError(f"{path}:{line}: {error}") from None
     return catalogue
 
 
 def _own_tables(folder: str) -> list[Path]:
-    directory = Path(folder)
     if not os.path.isdir(folder):
         raise UserError(f"the catalogue folder {folder} is not a folder; give one with any of {', '.join(_TABLES)}")
-    names = sorted(path.name for path in directory.glob("*.csv"))
+    names = sorted(path.name for path in Path(folder).glob("*.csv"))
     unknown = [name for name in names if name not in _TABLES and name != "sources.csv"]
     if unknown or not names:
         found = f"contains {', '.join(unknown)}" if unknown else "contains no .csv file"
         raise UserError(f"the catalogue folder {folder} {found}; expected any of {', '.join(_TABLES)}")
-    return [directory / name for name in _TABLES if name in names]
-
-
-def _read_into(catalogue: Catalogue, path: Path) -> None:
-    put = _READERS[path.name]
-    for line, row in _rows(path):
-        try:
-            put(catalogue, row)
-        except KeyError as missing:
-            raise UserError(f"{path}:{line}: the column {missing} is missing") from None
-        except ValueError as error:
-            raise UserError(f"{path}:{line}: {error}") from None
+    return [Path(folder, name) for name in _TABLES if name in names]
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Row]]:
@@ -138,57 +110,6 @@ def _rows(path: Path) -> Iterator[tuple[int, Row]]:
         raise UserError(f"{path} cannot be read as CSV: {error}") from None
 
 
-def _put_accelerator(catalogue: Catalogue, row: Row) -> None:
-    entry = Accelerator.from_row(row)
-    catalogue.accelerators[entry.name] = entry
-
-
-def _put_machine(catalogue: Catalogue, row: Row) -> None:
-    entry = MachineType.from_row(row)
-    catalogue.machines[entry.name] = entry
-
-
-def _put_counts(catalogue: Catalogue, row: Row) -> None:
-    catalogue.counts[row["machine_type"], row["accelerator_type"]] = _counts(row)
-
-
-def _put_prediction_machine(catalogue: Catalogue, row: Row) -> None:
-    entry = MachineType.from_row(row)
-    catalogue.prediction_machines[entry.name] = entry
-
-
-def _put_prediction_counts(catalogue: Catalogue, row: Row) -> None:
-    catalogue.prediction_counts[row["machine_type"], row["accelerator_type"]] = _counts(row)
-
-
-def _put_legacy_counts(catalogue: Catalogue, row: Row) -> None:
-    catalogue.legacy_counts[row["machine_type"], row["accelerator_type"]] = _counts(row)
-
-
-def _put_region(catalogue: Catalogue, row: Row) -> None:
-    entry = RegionEntry.from_row(row)
-    catalogue.regions[entry.accelerator_type, entry.region] = entry
-
-
-def _put_training_region(catalogue: Catalogue, row: Row) -> None:
-    listed = row["custom_training_docs"] == "yes" and row["custom_training_gcloud_528"] == "yes"
-    catalogue.training_regions[row["region"]] = listed
-
-
-def _put_legacy_machine(catalogue: Catalogue, row: Row) -> None:
-    entry = LegacyMachine.from_row(row)
-    catalogue.legacy_machines[entry.name] = entry
-
-
-def _put_legacy_region(catalogue: Catalogue, row: Row) -> None:
-    catalogue.legacy_regions[row["region"], row["accelerator_type"]] = row["available"]
-
-
-def _put_legacy_tier(catalogue: Catalogue, row: Row) -> None:
-    replicas = int(row["replica_count"])
-    catalogue.legacy_tiers[row["scale_tier"], row["role"]] = (replicas, row["legacy_machine_name"])
-
-
 def _counts(row: Row) -> tuple[int, ...]:
     cell = row["valid_counts"]
     try:
@@ -197,19 +118,27 @@ def _counts(row: Row) -> tuple[int, ...]:
         raise ValueError(f"valid_counts is {cell!r}; expected whole numbers separated by ';', e.g. 1;2;4") from None
 
 
-_READERS: dict[str, Callable[[Catalogue, Row], None]] = {
-    "accelerators.csv": _put_accelerator,
-    "vertex_machine_types.csv": _put_machine,
-    "vertex_gpu_counts.csv": _put_counts,
-    "vertex_regions.csv": _put_region,
-    "vertex_training_regions.csv": _put_training_region,
-    "prediction_machine_types.csv": _put_prediction_machine,
-    "prediction_gpu_counts.csv": _put_prediction_counts,
-    "legacy_machine_types.csv": _put_legacy_machine,
-    "legacy_gpu_counts.csv": _put_legacy_counts,
-    "legacy_regions.csv": _put_legacy_region,
-    "legacy_scale_tiers.csv": _put_legacy_tier,
+def _is_listed(row: Row) -> bool:
+    return row["custom_training_docs"] == "yes" and row["custom_training_gcloud_528"] == "yes"
+
+
+def _tier(row: Row) -> tuple[int, str]:
+    return int(row["replica_count"]), row["legacy_machine_name"]
+
+
+_MACHINE, _PAIR = ("machine_type",), ("machine_type", "accelerator_type")
+_TABLES: dict[str, tuple[str, Callable[[Row], Any], tuple[str, ...]]] = {
+    "accelerators.csv": ("accelerators", Accelerator.from_row, ("accelerator_type",)),
+    "vertex_machine_types.csv": ("machines", MachineType.from_row, _MACHINE),
+    "vertex_gpu_counts.csv": ("counts", _counts, _PAIR),
+    "vertex_regions.csv": ("regions", RegionEntry.from_row, ("accelerator_type", "region")),
+    "vertex_training_regions.csv": ("training_regions", _is_listed, ("region",)),
+    "prediction_machine_types.csv": ("prediction_machines", MachineType.from_row, _MACHINE),
+    "prediction_gpu_counts.csv": ("prediction_counts", _counts, _PAIR),
+    "legacy_machine_types.csv": ("legacy_machines", LegacyMachine.from_row, ("name",)),
+    "legacy_scale_tiers.csv": ("legacy_tiers", _tier, ("scale_tier", "role")),
 }
+"""File -> the field of the catalogue that it fills, the reader of a row, and the columns of its key."""
 
 
 def has_ended(accelerator: Accelerator, today: date) -> bool:

@@ -50,7 +50,12 @@ class Demand:
 
 
 def combinations(catalogue: Catalogue, demand: Demand) -> tuple[str, ...]:
-    """Return up to three valid machines with accelerators, the nearest to the demand first."""
+    """Return up to three valid machines with accelerators as text, the nearest to the demand first."""
+    return tuple(f"{machine} with {count} x {accelerator}" for machine, accelerator, count in offers(catalogue, demand))
+
+
+def offers(catalogue: Catalogue, demand: Demand) -> list[_Offer]:
+    """Return up to three valid (machine, accelerator, count), the nearest to the demand first."""
     everything = _pool(catalogue, demand.region, demand.scheduling_strategy, demand.today)
     same_accelerator = [offer for offer in everything if offer[1] == demand.accelerator_type]
     same_machine = [offer for offer in everything if offer[0] == demand.machine_type]
@@ -58,15 +63,7 @@ def combinations(catalogue: Catalogue, demand: Demand) -> tuple[str, ...]:
     if not any(offer[0] == demand.machine_type for offer in best):
         # The machine may matter more to the user than the accelerator.
         best = [*best[: _SHOWN - 1], *_best(catalogue, demand, same_machine)][:_SHOWN]
-    return tuple(f"{machine} with {count} x {accelerator}" for machine, accelerator, count in best)
-
-
-def offers_like(catalogue: Catalogue, demand: Demand) -> list[str]:
-    """Return the accelerators that are offered in this number, those on the most similar machines first."""
-    everything = _pool(catalogue, demand.region, demand.scheduling_strategy, demand.today)
-    able = [offer for offer in everything if offer[2] == demand.accelerator_count]
-    able.sort(key=lambda offer: _machine_distance(catalogue, demand.machine_type, offer[0]))
-    return list(dict.fromkeys(accelerator for _, accelerator, _ in able))
+    return best
 
 
 def _best(catalogue: Catalogue, demand: Demand, offers: Iterable[_Offer]) -> list[_Offer]:

@@ -22,9 +22,6 @@ class Accelerator(NamedTuple):
     """"yes", "no" or "uncertain": whether FLEX_START covers it."""
     capacity: str
     """Availability according to the documentation, e.g. "shared reservation required"; usually empty."""
-    source: str
-    source_date: str
-    confidence: str
 
     @classmethod
     def from_row(cls, row: Row) -> "Accelerator":
@@ -42,9 +39,6 @@ class Accelerator(NamedTuple):
             # "yes (page says "A100" without size: medium)" counts as uncertain.
             flex_start="uncertain" if flex_start[0] == "yes" and len(flex_start) > 1 else flex_start[0] or "no",
             capacity=row["capacity"],
-            source=row["source"],
-            source_date=row["source_date"],
-            confidence=row["confidence"],
         )
 
     @property
@@ -62,9 +56,6 @@ class MachineType(NamedTuple):
     """vCPUs and memory in GB; None if no source was found."""
     kind: str
     """gpu-only and tpu-only need accelerators, gpu-optional may have them, cpu-only cannot."""
-    source: str
-    source_date: str
-    confidence: str
 
     @classmethod
     def from_row(cls, row: Row) -> "MachineType":
@@ -82,9 +73,6 @@ class MachineType(NamedTuple):
             vcpus=_number(row["vcpus"], "vcpus"),
             memory_gb=_number(row["memory_gb"], "memory_gb"),
             kind=kind,
-            source=row["source"],
-            source_date=row["source_date"],
-            confidence=row["confidence"],
         )
 
 
@@ -97,10 +85,8 @@ class RegionEntry(NamedTuple):
     """"yes", "no" (offered, but not for training) or "uncertain"."""
     default_quota: str
     """Default training quota as on the quota page, e.g. "8" or "Not available"; empty when unknown."""
-    source: str
     source_date: str
     confidence: str
-    note: str
     marker: str = ""
     """"†" where it is not offered for training, "*" where it is not offered for deployed models."""
 
@@ -119,10 +105,8 @@ class RegionEntry(NamedTuple):
             region=_parse_name(row["region"], "region"),
             training=row["training"],
             default_quota=row["default_training_quota"],
-            source=row["source"],
             source_date=row["source_date"],
             confidence=row["confidence"],
-            note=row["note"],
             marker=row.get("marker", ""),
         )
 
@@ -141,15 +125,12 @@ class LegacyMachine(NamedTuple):
     """A machine name of AI Platform Training."""
 
     name: str
-    category: str
-    """cpu, gpu or tpu."""
     accelerator_type: str
     accelerator_count: int
     """The GPUs inside the machine; empty and 0 if it has none."""
     machine_type: str
     """The Compute Engine type to use instead; empty if none is suggested."""
     confidence: str
-    note: str
 
     @classmethod
     def from_row(cls, row: Row) -> "LegacyMachine":
@@ -161,12 +142,10 @@ class LegacyMachine(NamedTuple):
         """
         return cls(
             name=_parse_name(row["name"], "name"),
-            category=row["category"],
             accelerator_type=row["accelerator_type"],
             accelerator_count=int(row["accelerator_count"] or 0),
             machine_type=row["suggested_gce_machine_type"],
             confidence=row["confidence"],
-            note=row["note"],
         )
 
 

@@ -5,8 +5,8 @@ import json
 import sys
 from dataclasses import asdict
 
-from accelerators.catalogue.catalogue import Catalogue
-from accelerators.commands.options import add_format, add_today, known_region, parser, tables
+from accelerators.catalogue.catalogue import load_catalogue
+from accelerators.commands.options import known_region
 from accelerators.document import examine_file
 from accelerators.job.finding import Finding
 from accelerators.pipeline.check import Examination
@@ -38,9 +38,8 @@ def run(arguments: list[str]) -> int:
     """
     options = _parser().parse_args(arguments)
     ignored = _ignored_note(options.ignore)
-    catalogue = tables(options)
-    known_region(catalogue, options.region)
-    results = [(path, _examine(path, options, catalogue, ignored)) for path in options.files]
+    known_region(load_catalogue(), options.region)
+    results = [(path, _examine(path, options.region, ignored)) for path in options.files]
     if options.format == "json":
         print(json.dumps({"files": [_as_json(path, result) for path, result in results]}, indent=2, ensure_ascii=False))
     else:
@@ -50,14 +49,13 @@ def run(arguments: list[str]) -> int:
 
 
 def _parser() -> cli.Parser:
-    made = parser("check", _DESCRIPTION, _EPILOGUE)
+    made = cli.Parser("python -m accelerators check", description=_DESCRIPTION, epilog=_EPILOGUE)
     made.add_argument("files", nargs="+", metavar="FILE", help="file to check; - for standard input")
     made.add_argument("--region", metavar="R", help="region of the job; without it, regions are not checked")
     made.add_argument("--strict", action="store_true", help="count warnings as errors")
     made.add_argument("--ignore", action="append", default=[], metavar="RULE", help="skip this rule (repeatable)")
     made.add_argument("--list-rules", action=_ListRules, help="print every rule and what it finds, then exit")
-    add_format(made)
-    add_today(made)
+    made.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
     return made
 
 
@@ -80,11 +78,9 @@ def _ignored_note(given: list[str]) -> set[str]:
     return rules
 
 
-def _examine(
-    path: str, options: argparse.Namespace, catalogue: Catalogue, ignored: set[str]
-) -> Examination | UserError:
+def _examine(path: str, region: str | None, ignored: set[str]) -> Examination | UserError:
     try:
-        seen = examine_file(path, region=options.region, catalogue=catalogue, today=options.today)
+        seen = examine_file(path, region=region, today=None)
     except UserError as error:
         return error
     seen.findings = [finding for finding in seen.findings if finding.rule not in ignored]

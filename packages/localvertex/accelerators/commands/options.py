@@ -1,43 +1,8 @@
-"""Options that several sub-commands share."""
+"""Values that several sub-commands take."""
 
-import argparse
-from datetime import date
-
-from accelerators.catalogue.catalogue import CATALOGUE_VARIABLE, Catalogue, load_catalogue
-from localvertex_base.userinput import cli
+from accelerators.catalogue.catalogue import Catalogue
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import closest, did_you_mean, join_or
-
-
-def parser(name: str, description: str, epilog: str) -> cli.Parser:
-    """Return a parser with the options of every sub-command."""
-    made = cli.Parser(f"python -m accelerators {name}", description=description, epilog=epilog)
-    made.add_argument(
-        "--catalogue",
-        type=cli.folder,
-        metavar="DIR",
-        help=f"folder with your own tables; rows replace or extend the packaged ones (or set {CATALOGUE_VARIABLE})",
-    )
-    return made
-
-
-def add_format(made: argparse.ArgumentParser) -> None:
-    """Add --format."""
-    made.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
-
-
-def add_today(made: argparse.ArgumentParser) -> None:
-    """Add --today."""
-    made.add_argument(
-        "--today", type=_day, metavar="YYYY-MM-DD", help="date for end-of-support checks (default: today)"
-    )
-
-
-def _day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a date; expected e.g. 2026-09-15") from None
 
 
 def known_region(catalogue: Catalogue, region: str | None, *, field: str = "--region") -> str:
@@ -75,8 +40,3 @@ def known_accelerator(catalogue: Catalogue, name: str) -> str:
     near = closest(name, catalogue.accelerators, 3)
     hint = f"did you mean {join_or(near)}?" if near else f"expected {join_or(catalogue.accelerators)}"
     raise UserError(f"--accelerator is {name!r}, which is unknown; {hint}")
-
-
-def tables(options: argparse.Namespace) -> Catalogue:
-    """Return the catalogue for --catalogue."""
-    return load_catalogue(options.catalogue)

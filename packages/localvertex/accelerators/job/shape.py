@@ -9,7 +9,7 @@ from typing import Any
 from accelerators.job.finding import Finding
 from accelerators.job.schema import ENUMS, MESSAGES, OUTPUT, REPEATED
 from accelerators.job.values import RuntimeValue
-from localvertex_base.userinput.spelling import did_you_mean, join_or, quote, snake
+from localvertex_base.userinput.spelling import camel, did_you_mean, join_or, quote, snake
 
 _MISSING = object()
 # Replaces a value of the wrong type, so that rules ignore it.
@@ -23,27 +23,17 @@ _MAX_SECONDS = 315_576_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How strictly a job is read, and what was found on the way."""
+    """A job as the REST API and gcloud read it: in camelCase too, with "1" and 1.0; and what was found on the way."""
 
-    lenient: bool
-    """True for files, which the REST API and gcloud read: they accept camelCase, "1" and 1.0. False for the payload of
-    a Google Cloud component: Vertex AI accepts them there too (kubeflow/pipelines#10883, #11504), but the open-source
-    launcher, which passes it through `aiplatform_v1.CustomJob` (GCPC 2.22), does not."""
-    compiled: bool = False
-    """The numbers come from a compiled pipeline, which writes every 1 as 1.0."""
     findings: list[Finding] = field(default_factory=list)
+    messages: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MESSAGES)
+    """Message -> field -> type, as in `schema`."""
     spelling: dict[str, str] = field(default_factory=dict)
     """snake_case key -> the key as the file spells it, where that differs."""
 
     def error(self, rule: str, path: str, message: str) -> None:
         """Note one error."""
         self.findings.append(Finding(rule=rule, severity="error", path=path or "(top)", message=message))
-
-    def _launcher(self, rule: str, path: str, message: str) -> None:
-        """Note what only the launcher of the components refuses."""
-        if not self.lenient:
-            text = f"{message}; Vertex AI accepts it, the open-source launcher of the component refuses it"
-            self.findings.append(Finding(rule=rule, severity="warning", path=path, message=text))
 
     def as_written(self, path: str) -> str:
         """Return a path with its keys spelled as in the file."""
@@ -58,24 +48,26 @@ class Reading:
         for key, inner in value.items():
             name = self._field(key, kind, path)
             # Users leave a field out with null or ""; the launcher of the components drops both.
-            if name is None or inner is None or MESSAGES[kind][name] == OUTPUT:
+            if name is None or inner is None or self.messages[kind][name] == OUTPUT:
                 continue
-            read = self._value(inner, MESSAGES[kind][name], f"{path}.{name}" if path else name)
+            read = self._value(inner, self.messages[kind][name], f"{path}.{name}" if path else name)
             if read is not _MISSING:
                 fields[name] = read
         return fields
 
     def _field(self, key: object, kind: str, path: str) -> str | None:
-        name = snake(key) if isinstance(key, str) else ""
-        here = f"{path}.{key}" if path else str(key)
-        if name not in MESSAGES[kind]:
-            hint = did_you_mean(str(key), MESSAGES[kind])
-            expected = "" if hint else f"; expected {join_or(n for n, k in MESSAGES[kind].items() if k != OUTPUT)}"
+        known, text = self.messages[kind], str(key)
+        name = text if text in known else snake(text)
+        # The fields of old jobs are in camelCase.
+        name = name if name in known else camel(text)
+        here = f"{path}.{text}" if path else text
+        if name not in known:
+            hint = did_you_mean(text, known)
+            expected = "" if hint else f"; expected {join_or(n for n, k in known.items() if k != OUTPUT)}"
             self.error("unknown-field", _one_line(here), f"{kind} has no field {quote(key)}{hint}{expected}")
             return None
         if name != key:
-            self.spelling[name] = str(key)
-            self._launcher("camel-case", here, f"found {key}, expected {name}")
+            self.spelling[name] = text
         return name
 
     def _value(self, value: object, kind: str, path: str) -> Any:
@@ -83,14 +75,14 @@ class Reading:
             return value
         if kind.startswith(REPEATED):
             return self._list(value, kind[1:], path)
-        if kind in MESSAGES:
+        if kind in self.messages:
             return self.message(value, kind, path)
         if kind.startswith("enum:"):
             return self._enum(value, ENUMS[kind[5:]], path)
         return _SCALARS[kind](self, value, path)
 
     def _list(self, value: object, kind: str, path: str) -> Any:
-        if isinstance(value, Mapping) and value and kind in MESSAGES:
+        if isinstance(value, Mapping) and value and kind in self.messages:
             self._wrong(value, "a list; put a '- ' in front of its first line", path)
             value = [value]
         if not isinstance(value, (list, tuple)):
@@ -129,8 +121,6 @@ class Reading:
         return value if isinstance(value, bool) else self._wrong(value, "true or false", path)
 
     def _int32(self, value: object, path: str) -> Any:
-        if isinstance(value, str) and _INTEGER.fullmatch(value):
-            self._launcher("quoted-number", path, f"found {quote(value)}, expected a number without quotes")
         return self._whole(value, path, 2**31)
 
     def _int64(self, value: object, path: str) -> Any:
@@ -139,8 +129,6 @@ class Reading:
     def _whole(self, value: object, path: str, limit: int) -> Any:
         number = int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else value
         if isinstance(number, float) and math.isfinite(number) and number.is_integer():
-            if not self.compiled:
-                self._launcher("float-number", path, f"found {number}, expected {int(number)}")
             number = int(number)
         if isinstance(number, bool) or not isinstance(number, int) or not -limit <= number < limit:
             return self._wrong(value, "a whole number", path)
@@ -170,6 +158,7 @@ _SCALARS: dict[str, Callable[[Reading, object, str], Any]] = {
     "int64": Reading._int64,
     "duration": Reading._duration,
     "map": Reading._map,
+    "any": lambda _, value, __: value,
 }
 
 

@@ -1,54 +1,53 @@
-"""The reader of pasted command lines: `gcloud ai-platform jobs submit training` or `gcloud ml-engine ...`."""
+"""The reader of command lines: `gcloud ai-platform jobs submit training` or `gcloud ml-engine ...`."""
 
-import re
+import argparse
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 from accelerators.legacy.report import LegacyInputError, Report
 from localvertex_base.userinput.spelling import closest, quote
 
-ROLE_FLAGS = {"master": "master", "worker": "worker", "parameter-server": "parameterServer"}
+_SERVICES = {"ai-platform", "ml-engine"}
+_ROLE_FLAGS = {"master": "master", "worker": "worker", "parameter-server": "parameterServer"}
 """Task type in the names of flags -> task type in the fields of a config."""
-_SERVICES = ("ai-platform", "ml-engine")
-_TRACKS = ("alpha", "beta")
-_COMMAND = ("jobs", "submit", "training")
-
-_VALUE_FLAGS = frozenset(
-    "--config --module-name --package-path --packages --staging-bucket --job-dir --region --scale-tier "
-    "--runtime-version --python-version --use-chief-in-tf-config --service-account --kms-key --kms-keyring "
-    "--kms-location --kms-project --labels --network --tpu-tf-version --worker-count --parameter-server-count".split()
-) | {f"--{role}-{part}" for role in ROLE_FLAGS for part in ("machine-type", "accelerator", "image-uri")}
-"""Flags of the command with a value (gcloud SDK 528, alpha and beta included)."""
-
-_SWITCHES = frozenset({"--enable-web-access", "--stream-logs", "--async"})
-"""Flags of the command without a value; --no-... disables them."""
-
-_GLOBAL_VALUES = frozenset(
-    "--project --account --billing-project --configuration --flags-file --flatten --format --access-token-file "
-    "--impersonate-service-account --trace-token --verbosity".split()
+_FIELDS = (
+    {
+        "--job-dir": "jobDir",
+        "--module-name": "pythonModule",
+        "--network": "network",
+        "--python-version": "pythonVersion",
+        "--region": "region",
+        "--runtime-version": "runtimeVersion",
+        "--scale-tier": "scaleTier",
+        "--service-account": "serviceAccount",
+        "--tpu-tf-version": "workerConfig.tpuTfVersion",
+    }
+    | {f"--{flag}-machine-type": f"{role}Type" for flag, role in _ROLE_FLAGS.items()}
+    | {f"--{flag}-count": f"{role}Count" for flag, role in _ROLE_FLAGS.items() if role != "master"}
+    | {f"--{flag}-image-uri": f"{role}Config.imageUri" for flag, role in _ROLE_FLAGS.items()}
+    | {f"--{flag}-accelerator": f"{role}Config.acceleratorConfig" for flag, role in _ROLE_FLAGS.items()}
 )
-_GLOBAL_SWITCHES = frozenset("--quiet -q --log-http --user-output-enabled --help -h".split())
-# Words that end a command in a shell; another command or a redirection follows.
-_SHELL_ENDS = frozenset({"|", "||", "&&", ";", "&", ">", ">>", "2>&1", "2>"})
-_SUBSTITUTION = re.compile(r"\$\([^()]*\)|`[^`\n]*`|<[A-Za-z][\w -]*>")
-"""A command's output or a guide's placeholder; its blanks do not separate words."""
-_BLANK = "\0"
-_DASHES = ("\u2013", "\u2014", "\u2212")
+"""Flag -> path of its field below trainingInput."""
+_OTHERS = (
+    "--config --kms-key --kms-keyring --kms-location --kms-project --labels --package-path --packages "
+    "--use-chief-in-tf-config"
+).split()
+_OF_GCLOUD = "--account --format --impersonate-service-account --project --staging-bucket --verbosity".split()
+_SWITCHES_OF_GCLOUD = "--async --log-http --no-async --no-stream-logs --quiet --stream-logs -q".split()
 
 
-@dataclass(kw_only=True)
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise LegacyInputError([f"{message} (a shell variable that is not set?)"])
+
+
+@dataclass(frozen=True, kw_only=True)
 class Command:
-    """A command line.
+    """A command line: the address of its config file, and its flags as the content of another one."""
 
-    Attributes:
-        job: The positional JOB; empty if it is missing.
-        flags: Flag -> value, which is "true" or "false" for switches.
-        user_args: The words after "--"; None without "--".
-    """
-
-    job: str = ""
-    flags: dict[str, str] = field(default_factory=dict)
-    user_args: list[str] | None = None
+    config: str
+    document: dict[str, Any]
 
 
 def read_command(words: list[str], report: Report) -> Command:
@@ -56,133 +55,95 @@ def read_command(words: list[str], report: Report) -> Command:
 
     Args:
         words: The words as a shell passes them, or a single word with the whole line as it was pasted.
-        report: Gets a remark for everything that is left out.
+        report: Gets a remark for every flag that is no property of the job.
 
     Raises:
         LegacyInputError: It is another command or has unknown flags.
     """
-    split = _without_prompt(_words(words, report))
-    named = split[:1] == ["gcloud"]
-    own, user_args = _split(split[named:])
-    command = Command(user_args=_without_ellipsis(user_args, report))
-    problems: list[str] = []
-    positional = _flags(own, command, problems, report)
-    _positional(positional, command, problems, named=named)
-    if problems:
-        raise LegacyInputError(problems)
-    return command
-
-
-def _words(words: list[str], report: Report) -> list[str]:
-    """Return the words of a command line, which may come as a single word.
-
-    Raises:
-        LegacyInputError: A quote is not closed.
-    """
-    if len(words) == 1 and any(letter.isspace() for letter in words[0]):
-        # Line continuations of a POSIX shell, cmd.exe and PowerShell.
-        line = words[0].replace("\\\n", " ").replace("^\n", " ").replace("`\n", " ").rstrip().rstrip("\\^`")
+    if len(words) == 1:
         try:
-            words = [word.replace(_BLANK, " ") for word in shlex.split(_SUBSTITUTION.sub(_in_one_word, line))]
+            words = shlex.split(words[0].replace("\\\n", " "))
         except ValueError as error:
             raise LegacyInputError([f"the command line cannot be split into words: {error}"]) from None
-        for index, word in enumerate(words):
-            if word in _SHELL_ENDS:
-                report.add("dropped", " ".join(words[index:])[:60], "not part of the gcloud command")
-                words = words[:index]
-                break
-    return [word for word in words if word not in ("\\", "\n", "^")]
+    end = words.index("--") if "--" in words else len(words)
+    found, unknown = _parser().parse_known_intermixed_args(words[:end])
+    job = _name(found.words, unknown)
+    flags = {name: value for name, value in vars(found).items() if value and name != "words"}
+    for name in [*_OF_GCLOUD, *_SWITCHES_OF_GCLOUD]:
+        if flags.pop(name, None):
+            report.add("dropped", name, "a setting of gcloud and not of the job")
+    training: dict[str, Any] = {}
+    for flag, path in _FIELDS.items():
+        if value := flags.get(flag):
+            block, _, name = path.rpartition(".")
+            (training.setdefault(block, {}) if block else training)[name] = (
+                _accelerator(flag, value) if name == "acceleratorConfig" else value
+            )
+    if packages := [*filter(None, [*flags.get("--packages", "").split(","), flags.get("--package-path")])]:
+        training["packageUris"] = packages
+    if "--kms-key" in flags:
+        training["encryptionConfig"] = {"kmsKeyName": _key(flags)}
+    if "--use-chief-in-tf-config" in flags:
+        training["useChiefInTfConfig"] = flags["--use-chief-in-tf-config"].casefold() in ("true", "yes")
+    if "--enable-web-access" in flags:
+        training["enableWebAccess"] = True
+    if end < len(words):
+        training["args"] = words[end + 1 :]
+    document = {"jobId": job, "labels": _pairs("--labels", flags.get("--labels", "")), "trainingInput": training}
+    return Command(config=flags.get("--config", ""), document=document)
 
 
-def _in_one_word(found: "re.Match[str]") -> str:
-    return re.sub(r"\s", _BLANK, found.group())
+def _parser() -> _Parser:
+    parser = _Parser(add_help=False, allow_abbrev=False)
+    parser.add_argument("words", nargs="*")
+    for flag in [*_FIELDS, *_OTHERS, *_OF_GCLOUD]:
+        parser.add_argument(flag, dest=flag)
+    for flag in ["--enable-web-access", *_SWITCHES_OF_GCLOUD]:
+        parser.add_argument(flag, dest=flag, action="store_true")
+    return parser
 
 
-def _without_prompt(words: list[str]) -> list[str]:
-    """Drop the words before gcloud: a prompt, the `!` of a notebook, `VARIABLE=value`."""
-    for index, word in enumerate(words):
-        if word.lstrip("!@$%").rpartition("/")[2] in ("gcloud", "gcloud.cmd"):
-            return ["gcloud", *words[index + 1 :]]
-        if word == "--" or word.startswith("--"):
-            break
-    return words
+def _name(words: list[str], unknown: list[str]) -> str:
+    """Return the name of the job.
 
-
-def _split(words: list[str]) -> tuple[list[str], list[str] | None]:
-    if "--" not in words:
-        return words, None
-    index = words.index("--")
-    return words[:index], words[index + 1 :]
-
-
-def _without_ellipsis(user_args: list[str] | None, report: Report) -> list[str] | None:
-    if user_args is None or "..." not in user_args:
-        return user_args
-    report.add("dropped", "-- ...", "an ellipsis from the documentation; write your own arguments there")
-    return [word for word in user_args if word != "..."]
-
-
-def _flags(words: list[str], command: Command, problems: list[str], report: Report) -> list[str]:
-    positional: list[str] = []
-    rest = iter(words)
-    waiting: str | None = None
-    for word in rest:
-        word = _plain_dashes(word, report)
-        if waiting is not None:
-            if word.startswith("--"):
-                problems.append(f"{waiting} has no value (a shell variable that is not set?); give it one")
-            else:
-                command.flags[waiting] = word
-                waiting = None
-                continue
-        waiting = None
-        if not word.startswith("-"):
-            positional.append(word)
-            continue
-        name, equals, value = word.partition("=")
-        if name in _VALUE_FLAGS | _GLOBAL_VALUES:
-            if equals:
-                command.flags[name] = value
-            else:
-                waiting = name
-        else:
-            _switch(name, command, problems)
-    if waiting is not None:
-        problems.append(f"{waiting} has no value (a shell variable that is not set?); give it one")
-    return positional
-
-
-def _plain_dashes(word: str, report: Report) -> str:
-    if not word.startswith(_DASHES):
-        return word
-    report.add("changed", word, "a typographic dash, as on web pages; read as --")
-    return "--" + word.lstrip("".join(_DASHES) + "-")
-
-
-def _switch(name: str, command: Command, problems: list[str]) -> None:
-    positive = "--" + name.removeprefix("--no-") if name.startswith("--no-") else name
-    if positive in _SWITCHES:
-        command.flags[positive] = "false" if positive != name else "true"
-    elif positive not in _GLOBAL_SWITCHES:
-        near = closest(name, _VALUE_FLAGS | _SWITCHES)
+    Raises:
+        LegacyInputError: It is another command, or has more words or flags than it can.
+    """
+    end = words.index("training") + 1 if "training" in words else 0
+    if words[end - 3 : end] != ["jobs", "submit", "training"] or not _SERVICES & set(words[:end]):
+        found = quote(" ".join(words[:4]))
+        raise LegacyInputError([f"the command is {found}; expected `gcloud ai-platform jobs submit training`"])
+    problems = []
+    for flag in unknown:
+        near = closest(flag, [*_FIELDS, *_OTHERS])
         hint = f"did you mean {near[0]}?" if near else "arguments of your own program go after ' -- '"
-        problems.append(f"{quote(name)} is not a flag of `gcloud ai-platform jobs submit training`; {hint}")
+        problems.append(f"{quote(flag)} is not a flag of `gcloud ai-platform jobs submit training`; {hint}")
+    if words[end + 1 :]:
+        extra = quote(" ".join(words[end + 1 :]))
+        problems.append(f"unexpected {extra} after the job's name; arguments of your own program go after ' -- '")
+    if problems:
+        raise LegacyInputError(problems)
+    return "".join(words[end:])
 
 
-def _positional(words: list[str], command: Command, problems: list[str], *, named: bool) -> None:
-    left = [word for word in words if word]
-    if left and left[0] in _TRACKS:
-        left = left[1:]
-    if named or (left and left[0] in _SERVICES):
-        if not left or left[0] not in _SERVICES or tuple(left[1:4]) != _COMMAND:
-            found = " ".join(left[:4])
-            problems.append(f"the command is {quote(found)}; expected `gcloud ai-platform jobs submit training`")
-            return
-        left = left[4:]
-    if left:
-        command.job = left[0]
-    if len(left) > 1:
-        extra = quote(" ".join(left[1:]))
-        problems.append(
-            f"unexpected {extra} after the job's name {quote(left[0])}; arguments of your own program go after ' -- '"
-        )
+def _accelerator(flag: str, text: str) -> dict[str, str]:
+    pairs = _pairs(flag, text)
+    if set(pairs) != {"count", "type"}:
+        raise LegacyInputError([f"{flag} is {quote(text)}; expected e.g. count=4,type=nvidia-tesla-t4"])
+    return pairs
+
+
+def _pairs(flag: str, text: str) -> dict[str, str]:
+    parts = [part for part in text.split(",") if part]
+    if not all("=" in part for part in parts):
+        raise LegacyInputError([f"{flag} is {quote(text)}; expected NAME=VALUE pairs separated by commas"])
+    return dict(part.partition("=")[::2] for part in parts)
+
+
+def _key(flags: dict[str, str]) -> str:
+    if "/" in flags["--kms-key"]:
+        return flags["--kms-key"]
+    parts = [flags.get(f"--kms-{part}", "") for part in ("project", "location", "keyring", "key")]
+    if not all(parts):
+        raise LegacyInputError(["--kms-key needs --kms-project, --kms-location and --kms-keyring; give the full key"])
+    return "projects/{}/locations/{}/keyRings/{}/cryptoKeys/{}".format(*parts)

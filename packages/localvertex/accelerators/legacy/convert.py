@@ -1,20 +1,27 @@
-"""The conversion of a legacy job, from config.yaml, command line or both, and the check of the result."""
+"""The conversion of a job of AI Platform Training to a CustomJob of Vertex AI, and the check of the result."""
 
-from dataclasses import dataclass, field
+import json
+import re
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from accelerators.catalogue.catalogue import Catalogue, load_catalogue
-from accelerators.check import check_custom_job, check_worker_pools
-from accelerators.document import examine
+from accelerators.catalogue import nearest
+from accelerators.catalogue.catalogue import Catalogue, has_ended, load_catalogue
+from accelerators.check import check_custom_job
 from accelerators.job.finding import Finding
 from accelerators.legacy.command_line import Command
-from accelerators.legacy.config_file import read_config
-from accelerators.legacy.job import is_filled_in, vertex_job
-from accelerators.legacy.machines import MachineConverter
-from accelerators.legacy.merge import merge
+from accelerators.legacy.fields import ROLES
+from accelerators.legacy.program import program_of
+from accelerators.legacy.reader import read_job
 from accelerators.legacy.report import LegacyInputError, Report
-from accelerators.legacy.settings import pipeline_settings, worker_pools
+from localvertex_base.userinput.spelling import did_you_mean, quote
+
+_MACHINE_PLACEHOLDER = "MACHINE_TYPE"
+_TIERS = ("BASIC", "STANDARD_1", "PREMIUM_1", "BASIC_GPU", "BASIC_TPU", "CUSTOM")
+_STRATEGIES = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT"}
+_UNFILLED = re.compile(r"\$\{?\w+\}?|\$\(|`|\{\w+\}|<[A-Za-z][\w -]*>")
+"""Variables and commands of a shell, a template's braces, a placeholder of a guide."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,18 +29,16 @@ class Conversion:
     """A converted job.
 
     Attributes:
-        job: The fields of a CustomJob or HyperparameterTuningJob.
-        settings: The machines as settings for this project's compile.py, if these were requested.
+        job: The fields of a CustomJob.
         region: Region of the job; empty if the input has none.
         report: Changed and dropped fields, and decisions left to the user.
         findings: The findings of `check` for the job.
     """
 
     job: dict[str, Any]
-    settings: dict[str, Any] | None = None
-    region: str = ""
-    report: Report = field(default_factory=Report)
-    findings: list[Finding] = field(default_factory=list)
+    region: str
+    report: Report
+    findings: list[Finding]
 
     @property
     def needs_decision(self) -> bool:
@@ -47,8 +52,6 @@ def convert(
     *,
     report: Report | None = None,
     replace_retired: bool = False,
-    as_settings: bool = False,
-    catalogue: Catalogue | None = None,
     today: date | None = None,
 ) -> Conversion:
     """Convert a job of AI Platform Training.
@@ -58,67 +61,181 @@ def convert(
         command: Its command line; None without one.
         report: A report with earlier remarks, e.g. from `read_command`; None for a new one.
         replace_retired: Whether to replace retired GPUs instead of proposing replacements.
-        as_settings: Whether to return settings for this project's compile.py, too.
-        catalogue: The tables; None for `load_catalogue()`.
         today: The day for end-of-support dates; None for the real one.
 
     Raises:
         LegacyInputError: The input has mistakes; it names them all.
     """
-    notes = report or Report()
-    job = _merge(document, command, notes)
-    training = job.get("trainingInput", {})
-    region = _region(training, notes)
-    tables, day = catalogue or load_catalogue(), today or date.today()
-    converter = MachineConverter(
-        catalogue=tables,
+    notes = Report() if report is None else report
+    old = read_job(document, command, notes)
+    training = old["trainingInput"]
+    region = training.get("region", "")
+    machines = _Machines(
+        catalogue=load_catalogue(),
         report=notes,
         replace_retired=replace_retired,
-        region=region if region in tables.training_regions else "",
-        today=day,
-    )
-    made = vertex_job(job, converter, notes)
-    # The report already has a region that is a variable.
-    checked_region = region if is_filled_in(region) else ""
-    if not as_settings:
-        findings = _check_job(made, checked_region, tables, day)
-        return Conversion(job=made, region=region, report=notes, findings=findings)
-    settings = pipeline_settings(made, notes, training)
-    findings = _check_settings(settings, checked_region, tables, day)
-    return Conversion(job=made, settings=settings, region=region, report=notes, findings=findings)
-
-
-def _merge(document: Any, command: Command | None, report: Report) -> dict[str, Any]:
-    """Return the Job of the file and the command line."""
-    if document is None and command is None:
-        raise LegacyInputError(["nothing to convert: give a config.yaml, a command line after ' -- ', or both"])
-    job = read_config(document, report) if document is not None else {}
-    return job if command is None else merge(job, command, report)
-
-
-def _region(training: dict[str, Any], report: Report) -> str:
-    region = str(training.get("region") or "")
-    if region and is_filled_in(region):
-        message = f"not a field of the job; submit the job or the pipeline to {region} (with gcloud: --region={region})"
-        report.add("changed", "region", message)
-    return region
-
-
-def _check_job(job: dict[str, Any], region: str, catalogue: Catalogue, today: date) -> list[Finding]:
-    if "trial_job_spec" in job:
-        return examine(job, "the job", region=region, catalogue=catalogue, today=today).findings
-    return check_custom_job(job, region=region, catalogue=catalogue, today=today)
-
-
-def _check_settings(settings: dict[str, Any], region: str, catalogue: Catalogue, today: date) -> list[Finding]:
-    findings = check_worker_pools(
-        worker_pools(settings),
         region=region,
-        scheduling_strategy=settings["scheduling_strategy"],
-        timeout_seconds=settings.get("timeout_seconds"),
-        restart_job_on_worker_restart=settings["replica_count"] > 1,  # as the pipeline sets it
-        catalogue=catalogue,
-        today=today,
+        today=today or date.today(),
     )
-    # The pipeline has its own container image.
-    return [finding for finding in findings if finding.rule != "placeholder-image"]
+    spec: dict[str, Any] = {"worker_pool_specs": _pools(training, machines, notes)}
+    if scheduling := _scheduling(training.get("scheduling", {}), notes):
+        spec["scheduling"] = scheduling
+    for name, new in (
+        ("serviceAccount", "service_account"),
+        ("network", "network"),
+        ("enableWebAccess", "enable_web_access"),
+    ):
+        if training.get(name):
+            spec[new] = training[name]
+    if folder := training.get("jobDir"):
+        spec["base_output_directory"] = {"output_uri_prefix": folder}
+        if not folder.startswith(("gs://", "$")):
+            message = f"{quote(folder)} is not in Cloud Storage; the service refuses it, so give a gs:// address"
+            notes.add("decide", "jobDir", message)
+    if not old.get("jobId"):
+        notes.add("doubtful", "jobId", "missing; replace JOB_NAME with a name")
+    job: dict[str, Any] = {"display_name": old.get("jobId") or "JOB_NAME"}
+    if old.get("labels"):
+        job["labels"] = old["labels"]
+    if "encryptionConfig" in training:
+        job["encryption_spec"] = {"kms_key_name": training["encryptionConfig"].get("kmsKeyName", "")}
+    job["job_spec"] = spec
+    if region:
+        notes.add("changed", "region", f"not a field of the job; submit it to {region}")
+    if unfilled := dict.fromkeys(_UNFILLED.findall(json.dumps([job, region], ensure_ascii=False))):
+        message = f"{', '.join(unfilled)}: variables and placeholders are kept and not expanded; write the values"
+        notes.add("decide", "variables", message)
+    findings = check_custom_job(job, region=region, today=today)
+    return Conversion(job=job, region=region, report=notes, findings=findings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Machines:
+    """The conversion of the machines of one job, which adds its remarks to the report."""
+
+    catalogue: Catalogue
+    report: Report
+    replace_retired: bool
+    region: str
+    today: date
+
+    def spec(self, name: str, accelerator: dict[str, Any], role: str) -> dict[str, Any]:
+        """Return the machine_spec for a legacy or Compute Engine name and an acceleratorConfig."""
+        kind, count = accelerator.get("type", "").upper().replace("-", "_"), accelerator.get("count", 0)
+        if name == "cloud_tpu" or kind.startswith("TPU"):
+            message = f"{name}: TPU jobs are not converted; replace {_MACHINE_PLACEHOLDER} with a TPU or GPU machine"
+            self.report.add("decide", f"{role}Type", message)
+            return {"machine_type": _MACHINE_PLACEHOLDER}
+        if old := self.catalogue.legacy_machines.get(name):
+            if accelerator:
+                message = f"{name} has its own GPUs or none; acceleratorConfig is left out"
+                self.report.add("decide", f"{role}Config.acceleratorConfig", message)
+            doubt = "" if old.confidence == "high" else "; no Google table lists it, so compare the sizes"
+            if name == "complex_model_s":
+                doubt = "; its equivalent n1-highcpu-8 is not offered for training"
+            name, kind, count = old.machine_type, old.accelerator_type, old.accelerator_count
+            gpus = f" with {count} x {kind}" if kind else ""
+            self.report.add(
+                "doubtful" if doubt else "changed", f"{role}Type", f"{old.name} becomes {name}{gpus}{doubt}"
+            )
+        entry = self.catalogue.accelerators.get(kind)
+        if entry is not None and has_ended(entry, self.today):
+            name, kind, count = self._current(name, kind, count, role)
+        given = {"machine_type": name, "accelerator_type": kind, "accelerator_count": count}
+        return {field: value for field, value in given.items() if value}
+
+    def _current(self, name: str, kind: str, count: int, role: str) -> tuple[str, str, int]:
+        """Return machine, GPU and count instead of a retired GPU, if the user wants that."""
+        demand = nearest.Demand(
+            machine_type=name,
+            accelerator_type=kind,
+            accelerator_count=count,
+            region=self.region if self.region in self.catalogue.training_regions else "",
+            today=self.today,
+        )
+        new = nearest.offers(self.catalogue, demand)[0]
+        ended = f"{kind} reached its end of support on {self.catalogue.accelerators[kind].end_of_support}"
+        proposed = f"{new[0]} with {new[2]} x {new[1]}"
+        if not self.replace_retired:
+            message = f"{ended}; proposed: {proposed} (pass --replace-retired to apply it)"
+            self.report.add("decide", f"{role} accelerator", message)
+            return name, kind, count
+        message = f"{ended}: {demand} becomes {proposed} (--replace-retired); compare their prices"
+        self.report.add("changed", f"{role} accelerator", message)
+        return new
+
+
+def _pools(training: dict[str, Any], machines: _Machines, report: Report) -> list[dict[str, Any]]:
+    """Return master, workers, parameter servers and evaluators as pools 0 to 3; {} is an unused pool before others."""
+    wanted = _expand(training, machines.catalogue, report)
+    pools: list[dict[str, Any]] = []
+    for role in ROLES:
+        replicas = 1 if role == "master" else wanted.get(f"{role}Count", 0)
+        config = wanted.get(f"{role}Config", {})
+        if not replicas:
+            if config or wanted.get(f"{role}Type"):
+                report.add("dropped", f"{role}Type", f"{role}Count is 0, so there was no such replica")
+            pools.append({})
+            continue
+        name = wanted.get(f"{role}Type") or _MACHINE_PLACEHOLDER
+        machine = machines.spec(name, config.get("acceleratorConfig", {}), role)
+        pool: dict[str, Any] = {"machine_spec": machine, "replica_count": replicas}
+        disk = config.get("diskConfig", {})
+        if disk:
+            given = {"boot_disk_type": disk.get("bootDiskType"), "boot_disk_size_gb": disk.get("bootDiskSizeGb")}
+            pool["disk_spec"] = {field: value for field, value in given.items() if value}
+        pools.append(pool | program_of(wanted, config, report))
+    while not pools[-1]:
+        pools.pop()
+    if len(pools) > 1 and not training.get("useChiefInTfConfig"):
+        message = "the first replica was called master and is called chief now; change code that looks for master"
+        report.add("doubtful", "TF_CONFIG", message)
+    return pools
+
+
+def _expand(training: dict[str, Any], catalogue: Catalogue, report: Report) -> dict[str, Any]:
+    """Return the training input with its scale tier expanded to machines.
+
+    Raises:
+        LegacyInputError: There is no such scale tier.
+    """
+    tier = training.get("scaleTier", "").upper().replace("-", "_")
+    if not tier:
+        tier = "CUSTOM" if training.get("masterType") else "BASIC"
+        report.add("doubtful", "scaleTier", f"missing; treated as {tier}")
+    if tier not in _TIERS:
+        hint = did_you_mean(tier, _TIERS) or f"; expected one of {', '.join(_TIERS)}"
+        raise LegacyInputError([f"scaleTier is {quote(training['scaleTier'])}{hint}"])
+    if tier == "CUSTOM":
+        return training
+    if training.get("masterType"):
+        report.add(
+            "decide", "scaleTier", f"{tier}, but masterType is set, which only CUSTOM allowed; treated as CUSTOM"
+        )
+        return training
+    report.add("changed", "scaleTier", f"{tier} is expanded to machines, because Vertex AI has no scale tiers")
+    wanted = dict(training)
+    for role in ROLES:
+        for name in (f"{role}Type", f"{role}Count"):
+            if wanted.pop(name, None):
+                report.add("dropped", name, f"only used with the scale tier CUSTOM, and this is {tier}")
+        replicas, machine = catalogue.legacy_tiers.get((tier, role), (0, ""))
+        if machine:
+            wanted |= {f"{role}Type": machine, f"{role}Count": replicas}
+    return wanted | ({"masterType": "cloud_tpu"} if tier == "BASIC_TPU" else {})
+
+
+def _scheduling(old: dict[str, Any], report: Report) -> dict[str, Any]:
+    new: dict[str, Any] = {}
+    if old.get("maxRunningTime"):
+        new["timeout"] = old["maxRunningTime"]
+    if old.get("strategy"):
+        name = old["strategy"].upper().replace("-", "_")
+        new["strategy"] = _STRATEGIES.get(name, name)
+        report.add("changed", "scheduling.strategy", f"{name} is called {new['strategy']} now")
+    if "resilientToWorkerRestart" in old:
+        # Despite its name: both references say that the whole job is restarted when a worker is.
+        new["restart_job_on_worker_restart"] = old["resilientToWorkerRestart"]
+        message = "called restart_job_on_worker_restart now; true restarts the whole job when a worker restarts"
+        report.add("changed", "scheduling.resilientToWorkerRestart", message)
+    return new

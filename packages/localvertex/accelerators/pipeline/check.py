@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from accelerators.catalogue.catalogue import Catalogue, load_catalogue
 from accelerators.job.finding import Finding
 from accelerators.job.shape import Reading
 from accelerators.job.values import RuntimeValue
@@ -15,7 +14,7 @@ from accelerators.pipeline.rules import check_images, check_launcher, check_loca
 from accelerators.rules import prediction
 from accelerators.rules.rules import check_job, check_spec
 from localvertex_base.compiled.reader import read_pipeline
-from localvertex_base.userinput.spelling import join_or, quote, snake
+from localvertex_base.userinput.spelling import quote, snake
 
 _PREDICTION = {
     "DeployModel": ("deployed_model.dedicated_resources", prediction.ONLINE),
@@ -44,7 +43,6 @@ def check_pipeline(
     pipeline_spec: dict[str, Any],
     *,
     region: str | None = None,
-    catalogue: Catalogue | None = None,
     today: date | None = None,
 ) -> list[Finding]:
     """Check a compiled kfp pipeline.
@@ -52,7 +50,6 @@ def check_pipeline(
     Args:
         pipeline_spec: The parsed spec, or a PipelineJob that holds one in pipelineSpec.
         region: Where the pipeline is to run; jobs without a location run there.
-        catalogue: The tables to check against; None for `load_catalogue()`.
         today: The day for end-of-support dates; None for the real one.
 
     Returns:
@@ -61,19 +58,17 @@ def check_pipeline(
     Raises:
         UserError: Its dags unfold to too many tasks, or a component contains itself.
     """
-    return examine_pipeline(pipeline_spec, region=region, catalogue=catalogue, today=today).findings
+    return examine_pipeline(pipeline_spec, region=region, today=today).findings
 
 
-def examine_pipeline(
-    document: dict[str, Any], *, region: str | None, catalogue: Catalogue | None, today: date | None
-) -> Examination:
+def examine_pipeline(document: dict[str, Any], *, region: str | None, today: date | None) -> Examination:
     """Check a pipeline spec or PipelineJob, and note what was checked with defaults."""
     pipeline, config = read_pipeline(document), mapping(document.get("runtimeConfig"))
     steps = list(Graph(pipeline=pipeline, parameters=mapping(config.get("parameterValues"))).steps())
     seen = Examination(what="compiled pipeline")
-    tables, day = catalogue or load_catalogue(), today or date.today()
+    day = today or date.today()
     for step in steps:
-        _check_step(step, seen, region or "", tables, day)
+        _check_step(step, seen, region or "", day)
     seen.findings += check_locations(steps, region or "")
     seen.findings += check_images(steps)
     seen.findings += check_root(pipeline.default_root, config)
@@ -82,9 +77,9 @@ def examine_pipeline(
     return seen
 
 
-def _check_step(step: Step, seen: Examination, region: str, catalogue: Catalogue, today: date) -> None:
+def _check_step(step: Step, seen: Examination, region: str, today: date) -> None:
     if not step.is_google_cloud:
-        seen.findings += check_plain_step(step, region, catalogue, today)
+        seen.findings += check_plain_step(step, region, today)
         return
     kind = step.argument("--type")
     trains = kind in ("CustomJob", *_TUNING)
@@ -96,14 +91,12 @@ def _check_step(step: Step, seen: Examination, region: str, catalogue: Catalogue
         message = f"the payload of step {step.name!r} is not understood; its machines were not checked"
         seen.findings.append(Finding(rule="not-checked", severity="warning", path=step.path, message=message))
     elif trains:
-        _check_job(payload, kind, seen, region, catalogue, today)
+        _check_job(payload, kind, seen, region, today)
     else:
-        _check_prediction(payload, kind, seen, region, catalogue, today)
+        _check_prediction(payload, kind, seen, region, today)
 
 
-def _check_prediction(
-    payload: Payload, kind: str, seen: Examination, region: str, catalogue: Catalogue, today: date
-) -> None:
+def _check_prediction(payload: Payload, kind: str, seen: Examination, region: str, today: date) -> None:
     path, message = _PREDICTION[kind]
     resources: Any = payload.job
     for name in path.split("."):
@@ -112,7 +105,7 @@ def _check_prediction(
     # Without a machine type, the service chooses the machines.
     if not machine.get("machine_type"):
         return
-    reading = Reading(lenient=False, compiled=True)
+    reading = Reading()
     # An unset number of a component is 0, and an unset name is empty.
     given = {name: value for name, value in mapping(resources).items() if value not in (0, "")}
     found = prediction.check_resources(
@@ -121,7 +114,6 @@ def _check_prediction(
         kind=message,
         path=path,
         region=payload.region or region,
-        catalogue=catalogue,
         today=today,
     )
     seen.findings += [_in_pipeline(finding, payload, reading) for finding in found]
@@ -130,16 +122,16 @@ def _check_prediction(
     _note_defaults(payload, seen)
 
 
-def _check_job(payload: Payload, kind: str, seen: Examination, region: str, catalogue: Catalogue, today: date) -> None:
-    reading = Reading(lenient=False, compiled=True)
+def _check_job(payload: Payload, kind: str, seen: Examination, region: str, today: date) -> None:
+    reading = Reading()
     region = payload.region or region
     if kind == "CustomJob":
         path = "job_spec"
-        check_job(payload.job, reading, region=region, catalogue=catalogue, today=today, component=True)
+        check_job(payload.job, reading, region=region, today=today, component=True)
     else:
         path = "trial_job_spec"
         fields = reading.message(payload.job.get(path, {}), "CustomJobSpec", path)
-        check_spec(fields, reading, region=region, catalogue=catalogue, today=today, component=True, prefix=f"{path}.")
+        check_spec(fields, reading, region=region, today=today, component=True, prefix=f"{path}.")
     seen.findings += [_in_pipeline(finding, payload, reading) for finding in reading.findings]
     seen.findings += _artifacts(payload)
     _remarks(payload, path, seen)
@@ -147,10 +139,7 @@ def _check_job(payload: Payload, kind: str, seen: Examination, region: str, cata
 
 def _in_pipeline(finding: Finding, payload: Payload, reading: Reading) -> Finding:
     in_job = "location" if finding.path == "region" else finding.path
-    names = [repr(name) for name in payload.defaults(in_job)]
-    noted = f" (checked with the default of {join_or(names, 'and')})" if names else ""
-    path = reading.as_written(payload.path_in_file(in_job))
-    return replace(finding, path=path, message=finding.message + noted)
+    return replace(finding, path=reading.as_written(payload.path_in_file(in_job)))
 
 
 def _artifacts(payload: Payload) -> list[Finding]:

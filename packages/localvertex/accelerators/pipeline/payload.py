@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from accelerators.job.values import RuntimeValue
@@ -38,24 +37,6 @@ class Payload:
             if head in self.origins:
                 return self.origins[head].path + path[len(head) :]
         return f"{self.step.container.path}.args(--payload).{path}"
-
-    def defaults(self, path: str) -> list[str]:
-        """Return the pipeline parameters whose defaults determine the value at a path of the job and its siblings."""
-        beside, _, _ = path.rpartition(".")
-        names = dict.fromkeys(self._defaults_below.get(beside or path, ()))
-        for head in _upwards(path):
-            held = self.origins.get(head)
-            names |= dict.fromkeys(held.default_of if held else ())
-        return list(names)
-
-    @cached_property
-    def _defaults_below(self) -> dict[str, dict[str, None]]:
-        """Every path of the job -> the parameters with defaults at or below it."""
-        below: dict[str, dict[str, None]] = {}
-        for path, held in self.origins.items():
-            for head in _upwards(path) if held.default_of else ():
-                below.setdefault(head, {}).update(dict.fromkeys(held.default_of))
-        return below
 
     def artifacts(self) -> list[str]:
         """Return the paths of the job at which there is an artifact."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from accelerators.catalogue.catalogue import Catalogue, load_catalogue
+from accelerators.catalogue.catalogue import load_catalogue
 from accelerators.job.finding import Finding
 from accelerators.job.values import RuntimeValue, is_placeholder
 from accelerators.pipeline.graph import Step, mapping
@@ -147,12 +147,12 @@ def check_resources(name: str, resources: dict[str, Any], *, region: str) -> lis
         given=frozenset(),
         is_cached=False,
     )
-    return check_plain_step(step, region, load_catalogue(), date.today())
+    return check_plain_step(step, region, date.today())
 
 
-def check_plain_step(step: Step, region: str, catalogue: Catalogue, today: date) -> list[Finding]:
+def check_plain_step(step: Step, region: str, today: date) -> list[Finding]:
     """Check accelerators and limits of a step that runs in its own container."""
-    return _over_limits(step) + _step_accelerator(step, region, catalogue, today)
+    return _over_limits(step) + _step_accelerator(step, region, today)
 
 
 def _over_limits(step: Step) -> list[Finding]:
@@ -167,7 +167,7 @@ def _over_limits(step: Step) -> list[Finding]:
     return findings
 
 
-def _step_accelerator(step: Step, region: str, catalogue: Catalogue, today: date) -> list[Finding]:
+def _step_accelerator(step: Step, region: str, today: date) -> list[Finding]:
     requested = mapping(step.container.resources.get("accelerator"))
     path = f"{step.container.path}.resources.accelerator"
     kind = step.fill(requested.get("resourceType") or requested.get("type"))
@@ -182,12 +182,10 @@ def _step_accelerator(step: Step, region: str, catalogue: Catalogue, today: date
     number = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 6 else None
     machine = {"accelerator_type": kind} | ({} if number is None else {"accelerator_count": number})
     spec = {"worker_pool_specs": [{"machine_spec": machine}]}
-    job = Job(spec=spec, catalogue=catalogue, region=region, today=today)
+    job = Job(spec=spec, region=region, today=today)
     check_accelerator(job, job.pools[0], path)
     check_region(job)
-    valid = sorted(
-        {one for machine_type in catalogue.machines_with(kind) for one in catalogue.counts[machine_type, kind]}
-    )
+    valid = sorted({one for (_, name), counts in load_catalogue().counts.items() if name == kind for one in counts})
     if valid and number is not None and number not in valid:
         message = (
             f"{number} x {kind} on step {step.name!r}; no machine has that many, valid counts are {join_or(valid)}"

@@ -5,7 +5,7 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
-from accelerators.catalogue.catalogue import Catalogue
+from accelerators.catalogue.catalogue import Catalogue, load_catalogue
 from accelerators.catalogue.nearest import Demand
 from accelerators.job.finding import Finding, Severity
 from accelerators.job.values import is_known
@@ -22,7 +22,7 @@ class Pool:
     """Path in the file, e.g. "worker_pool_specs[0]"."""
     fields: dict[str, Any]
 
-    @property
+    @cached_property
     def machine(self) -> dict[str, Any]:
         """The machine_spec; empty when it is missing."""
         spec = self.fields.get("machine_spec")
@@ -33,7 +33,7 @@ class Pool:
         """The number of replicas as given; None when it is missing."""
         return self.fields.get("replica_count")
 
-    @property
+    @cached_property
     def accelerator(self) -> str:
         """The accelerator_type; empty when there is none or it is only known at run time."""
         name = self.machine.get("accelerator_type")
@@ -59,7 +59,7 @@ class Job:
     """Purpose of the machines: `custom training` or `prediction`."""
     component: bool = False
     """Whether the launcher of a Google Cloud component creates the job; it drops empty pools."""
-    catalogue: Catalogue
+    catalogue: Catalogue = field(default_factory=load_catalogue)
     region: str = ""
     """Empty when not known."""
     today: date
@@ -80,13 +80,13 @@ class Job:
         """The command that prints the machines for this purpose."""
         return f"python -m accelerators table{' --prediction' * (self.purpose == 'prediction')}"
 
-    @property
+    @cached_property
     def scheduling(self) -> dict[str, Any]:
         """The scheduling fields; empty when they are missing."""
         fields = self.spec.get("scheduling")
         return fields if isinstance(fields, dict) else {}
 
-    @property
+    @cached_property
     def scheduling_strategy(self) -> str:
         """The strategy under its current name; STANDARD when it is missing or only known at run time."""
         name = self.scheduling.get("strategy")

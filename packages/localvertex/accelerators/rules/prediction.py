@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from accelerators.catalogue.catalogue import Catalogue, load_catalogue
+from accelerators.catalogue.catalogue import load_catalogue
 from accelerators.job.finding import Finding
 from accelerators.job.shape import Reading
 from accelerators.rules.job import Job
@@ -27,18 +27,16 @@ def check_resources(
     kind: str = ONLINE,
     path: str = "",
     region: str = "",
-    catalogue: Catalogue | None = None,
     today: date | None = None,
 ) -> list[Finding]:
     """Check the dedicated resources of a deployed model or of a batch prediction.
 
     Args:
         resources: The fields as given.
-        reading: How strictly to read; its findings come first.
+        reading: The reading; its findings come first.
         kind: The message that they are.
         path: Path of the resources in the file; empty for none.
         region: Region of the endpoint or job; without it regions are not checked.
-        catalogue: The tables to check against; None for `load_catalogue()`.
         today: The day for end-of-support dates; None for the real one.
 
     Returns:
@@ -48,7 +46,7 @@ def check_resources(
     job = Job(
         spec={"worker_pool_specs": [{"machine_spec": fields.get("machine_spec", {})}]},
         purpose="prediction",
-        catalogue=(catalogue or load_catalogue()).for_prediction,
+        catalogue=load_catalogue().for_prediction,
         region=region,
         today=today or date.today(),
     )

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from accelerators.catalogue.catalogue import Catalogue, load_catalogue
 from accelerators.job.finding import Finding
 from accelerators.job.shape import Reading
 from accelerators.rules.containers import check_containers, check_disks
@@ -26,7 +25,6 @@ RULES: dict[str, str] = {
     "accelerator-type": "an unknown accelerator, or one that is not for training",
     "arm-image": "a machine with Arm CPUs, whose image has to be built for them",
     "artifact-in-worker-pools": "an artifact inside worker pools, which accept only parameters",
-    "camel-case": "camelCase in the payload of a component, whose open-source launcher rejects it",
     "capacity": "an accelerator that is hard to get without Spot, FLEX_START or a reservation",
     "component-location": "a component such as ModelUploadOp that falls back to its own default region",
     "container-choice": "both or neither of container_spec and python_package_spec",
@@ -41,7 +39,6 @@ RULES: dict[str, str] = {
     "flex-start-pools": "FLEX_START with different machines in the pools",
     "flex-start-reservation": "FLEX_START together with a reservation",
     "flex-start-timeout": "FLEX_START for more than 7 days",
-    "float-number": "1.0 instead of 1 in the payload of a component, whose open-source launcher rejects it",
     "launcher-accelerator": "a GPU set on a component's task, which reaches only its launcher",
     "launcher-environment": "environment variables set on a component's task, which reach only its launcher",
     "launcher-resources": "CPU or memory limits set on a component's task, which reach only its launcher",
@@ -55,7 +52,6 @@ RULES: dict[str, str] = {
     "pool-gap": "an empty pool before one that is used",
     "pool-missing": "no first worker pool",
     "pool-zero-replicas": "a primary pool with a replica_count other than 1",
-    "quoted-number": "a number in quotes in the payload of a component, whose open-source launcher rejects it",
     "reduction-server": "a Reduction Server in the wrong pool, with GPUs, or without GPU workers",
     "region": "a region without custom training",
     "region-doubtful": "a region on which Google's pages disagree",
@@ -84,7 +80,6 @@ def check_job(
     reading: Reading,
     *,
     region: str | None,
-    catalogue: Catalogue | None,
     today: date | None,
     component: bool = False,
 ) -> list[Finding]:
@@ -92,9 +87,8 @@ def check_job(
 
     Args:
         job: The fields as given; `is_custom_job` decides which of the two messages they are.
-        reading: How strictly to read; its findings come first.
+        reading: The reading; its findings come first.
         region: Region of the job; None or "" when it is not known.
-        catalogue: The tables to check against; None for `load_catalogue()`.
         today: The day for end-of-support dates; None for the real one.
         component: Whether the launcher of a Google Cloud component creates the job.
 
@@ -107,7 +101,6 @@ def check_job(
         fields.get("job_spec", {}) if whole else fields,
         reading,
         region=region,
-        catalogue=catalogue,
         today=today,
         component=component,
         prefix="job_spec." if whole else "",
@@ -120,7 +113,6 @@ def check_spec(
     reading: Reading,
     *,
     region: str | None,
-    catalogue: Catalogue | None,
     today: date | None,
     component: bool = False,
     prefix: str = "",
@@ -132,7 +124,6 @@ def check_spec(
         spec: The fields in snake_case with plain values.
         reading: The reading that returned them; its findings come first.
         region: Region of the job; None or "" when it is not known.
-        catalogue: The tables to check against; None for `load_catalogue()`.
         today: The day for end-of-support dates; None for the real one.
         component: Whether the launcher of a Google Cloud component creates the job.
         prefix: Path of the spec in the file, e.g. "job_spec.".
@@ -146,7 +137,6 @@ def check_spec(
         prefix=prefix,
         names=names,
         component=component,
-        catalogue=catalogue or load_catalogue(),
         region=region or "",
         today=today or date.today(),
         findings=reading.findings,

@@ -2,7 +2,6 @@
 
 import os
 import re
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,25 +93,11 @@ class Attempt:
 
         Raises:
             Cancelled: The run was stopped.
-            TaskFailed: It cannot be started, or took longer than its timeout.
+            TaskFailed: It cannot be started.
         """
         processes = self.context.processes
-        process = processes.start(command, cwd=self.folder, env=env, log=self.log, clean_up=clean_up)
-        seconds, is_late = self.container.timeout_seconds, threading.Event()
-
-        def stop() -> None:
-            is_late.set()
-            process.stop()
-
-        timer = threading.Timer(seconds or 0.0, stop)
-        timer.daemon = True
-        if seconds is not None:
-            timer.start()
-        code = processes.wait(process)
-        timer.cancel()
+        code = processes.wait(processes.start(command, cwd=self.folder, env=env, log=self.log, clean_up=clean_up))
         processes.check_stopped()
-        if is_late.is_set():
-            raise TaskFailed(f"took longer than its timeout of {seconds:g} s", exit_code=code)
         return code
 
     def environment(self, bin_folder: Path) -> dict[str, str]:

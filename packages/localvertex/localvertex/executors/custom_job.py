@@ -63,7 +63,6 @@ def read(payload: dict[str, Any], attempt: Attempt, location: str) -> CustomJob:
         launcher_job(payload, attempt.container),
         region=location,
         warn=attempt.context.warnings.add,
-        through_launcher=True,
         command_prefixes=attempt.context.command_prefixes,
         has_images=bool(attempt.context.containers.options.engine),
     )

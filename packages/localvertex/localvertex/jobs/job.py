@@ -149,27 +149,22 @@ def read_job(
     *,
     region: str,
     warn: Callable[[str], None],
-    through_launcher: bool = False,
     command_prefixes: Mapping[str, tuple[str, ...]] | None = None,
     has_images: bool = False,
 ) -> CustomJob:
     """Check a CustomJob message and build the job.
 
-    The service reads leniently: camelCase, "1" for 1. The launcher of Google's components is strict. Where only the
-    launcher refuses the message, this warns.
-
     Args:
         message: Fields in camelCase or snake_case.
         region: The region in which it would run.
         warn: Called with each difference from the service, and with each remark of the machine check.
-        through_launcher: Whether Google's launcher sends the message, and not the user's own program.
         command_prefixes: Command prefix to use instead of a container image, by image URI.
         has_images: Whether a container engine runs the images, so that a command may be missing.
 
     Raises:
         TaskFailed: The service would refuse the message; the error names every reason.
     """
-    findings = check_custom_job(message, region=region, lenient=not through_launcher)
+    findings = check_custom_job(message, region=region)
     if errors := [_sentence(finding) for finding in findings if finding.severity == "error"]:
         text = f"Vertex AI would refuse this job: {'; '.join(errors)}"
         raise TaskFailed(text, exit_code=_EXIT_USER_ERROR, is_retryable=False)

@@ -30,7 +30,6 @@ from localvertex.store.executor_files import artifact_parent
 from localvertex.store.run_folder import check_run_id, new_run_id
 from localvertex.store.runs import find_readable
 from localvertex.store.task import Values
-from localvertex_base.compiled import platforms
 from localvertex_base.compiled.load import PipelineFile, load
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import complete, convert_all
@@ -75,7 +74,7 @@ def open_pipeline(
     reasons = refusals(file.pipeline, allow_cloud_launchers=allow_cloud_launchers, containers=containers)
     if reasons:
         raise Refused(reasons)
-    return replace(file, pipeline=platforms.with_timeouts(file.pipeline))
+    return file
 
 
 def prepare(

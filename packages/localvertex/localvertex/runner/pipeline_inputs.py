@@ -39,7 +39,8 @@ def buckets_of(options: Options, earlier: dict[str, Any]) -> Buckets:
 def notes_of(file: PipelineFile, inputs: Values, buckets: Buckets) -> list[str]:
     """Return what differs from the service and is known before the run, one warning each."""
     rounded = [doubles.rounding_warning(f"parameter {name!r}", value) for name, value in inputs.parameters.items()]
-    settings = [*platforms.harmless(file.pipeline.platforms), *file.pipeline.job.without_effect]
+    settings = [f"{path} has no effect locally" for path in platforms.harmless(file.pipeline.platforms)]
+    settings += file.pipeline.job.without_effect
     settings += [
         f"{task.path}: the retries of a nested pipeline have no effect here; call set_retry on its steps"
         for task in tasks_of_file(file)

@@ -1,7 +1,6 @@
 """From a decoded compiled file to `spec.Pipeline`: the pipeline and its components."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from localvertex_base.compiled.executors import read_executor, read_schema
@@ -49,8 +48,8 @@ def read_pipeline(document: Mapping[str, Any], platforms: dict[str, Any] | None 
     fields.take("sdkVersion", str, "")
     info.finish("PipelineInfo")
     fields.finish("PipelineSpec")
-    components = complete({**pipeline.components, "": pipeline.root}, fields.problems)
-    return replace(pipeline, root=components.pop(""), components=components)
+    complete({**pipeline.components, "": pipeline.root}, fields.problems)
+    return pipeline
 
 
 def _spec_fields(document: Mapping[str, Any]) -> Fields:

@@ -152,8 +152,6 @@ class Container:
     env: dict[str, str] = field(default_factory=dict)
     resources: dict[str, Any] = field(default_factory=dict)
     has_lifecycle: bool = False
-    timeout_seconds: float | None = None
-    """`activeDeadlineSeconds` of the platform document."""
     replacement: tuple[str, ...] = ()
     """Command prefix that replaces the image (`--image`)."""
     path: str = ""

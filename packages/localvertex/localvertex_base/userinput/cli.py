@@ -17,17 +17,9 @@ WRONG_INPUT = 2
 """The user's input is wrong; retrying cannot help."""
 STOPPED = 130
 """Stopped by Ctrl-C."""
-_DEFAULT_COLUMNS = 80
 _LONGEST_MESSAGE = 1000
 """Characters; a value that users gave may have any number."""
 EXIT_CODES = "exit codes: 0 success, 1 the run failed, 2 invalid input, 130 stopped by Ctrl-C"
-
-
-class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps line breaks in texts. It finds the width itself, because argparse imports shutil for that (1.4 ms)."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=_columns() - 2)
 
 
 class Parser(argparse.ArgumentParser):
@@ -35,7 +27,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, prog: str | None = None, **options: Any) -> None:
         """Take what `argparse.ArgumentParser` takes; line breaks in texts are kept."""
-        super().__init__(prog, formatter_class=_Formatter, allow_abbrev=False, **options)
+        super().__init__(prog, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong with the arguments and exit with code 2."""
@@ -83,13 +75,3 @@ def one_line(message: str) -> str:
     text = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in message)
     half = _LONGEST_MESSAGE // 2
     return text if len(text) <= _LONGEST_MESSAGE else f"{text[:half]} ... {text[-half:]}"
-
-
-def _columns() -> int:
-    given = os.environ.get("COLUMNS", "")
-    if given.isdecimal() and int(given):
-        return int(given)
-    try:
-        return os.get_terminal_size(1).columns or _DEFAULT_COLUMNS
-    except OSError:
-        return _DEFAULT_COLUMNS

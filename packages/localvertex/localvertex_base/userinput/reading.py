@@ -2,9 +2,7 @@
 
 import math
 import os
-import stat
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import UnionType
@@ -19,8 +17,6 @@ MAX_BYTES = 20 * 2**20
 _MAX_YAML_BYTES = 5 * 2**20
 """YAML takes about a second per MiB to read."""
 _MAX_VALUES = 2_000_000
-_WRITER_SECONDS = 1.0
-"""Time for the writer of a pipe to open it."""
 _MAX_DEPTH = 100
 """Levels of nesting; compiled pipelines have about 15."""
 _JSON_SCALARS = (str, int, float, bool, type(None))
@@ -67,13 +63,12 @@ def read_bytes(path: str | Path) -> bytes:
         else:
             # Opening a pipe without a writer would never return.
             with open(path, "rb", opener=_without_waiting) as file:
-                data = _first_byte(file.fileno(), name) + file.read(MAX_BYTES + 1)
+                os.set_blocking(file.fileno(), True)
+                data = file.read(MAX_BYTES + 1)
     except IsADirectoryError:
         raise UserError(f"{name} is a folder; give a file") from None
     except OSError as error:
         raise UserError(f"{name} cannot be read: {(error.strerror or 'unknown error').lower()}") from None
-    except UserError:
-        raise
     except ValueError as error:  # a path with a null byte
         raise UserError(f"{name} is not a path: {error}") from None
     if len(data) > MAX_BYTES:
@@ -85,25 +80,6 @@ def read_bytes(path: str | Path) -> bytes:
 
 def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
-def _first_byte(fd: int, name: str) -> bytes:
-    """Return the first byte of a pipe if it is there already; nothing of any other file.
-
-    Raises:
-        UserError: Nothing writes to the pipe, so that reading it would never end.
-    """
-    content, deadline = b"", time.monotonic() + _WRITER_SECONDS
-    while stat.S_ISFIFO(os.fstat(fd).st_mode) and not content:
-        try:
-            content = os.read(fd, 1)
-        except BlockingIOError:
-            break  # Its writer has not written yet.
-        if not content and time.monotonic() > deadline:
-            raise UserError(f"{name} is a pipe without a writer; give a file")
-        time.sleep(0 if content else 0.01)
-    os.set_blocking(fd, True)
-    return content
 
 
 def parse_all(data: bytes, name: str, *, only_json_values: bool = False, may_be_yaml: bool = False) -> list[Any]:

@@ -1,25 +1,19 @@
 """Refuses keys that a file gives twice, of which JSON and YAML readers silently keep the last."""
 
 import json
-import re
+from collections import Counter
 from typing import Any, NoReturn
 
 from localvertex_base.userinput.spelling import quote
 
 _MERGE = "tag:yaml.org,2002:merge"
-_STRING_OR_BRACE = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?|[{}]', re.DOTALL)
 
 
 class RepeatedKey(Exception):
-    """A mapping has one key twice; the message names it and its lines."""
+    """A mapping has one key twice; the message names it."""
 
-    def __init__(self, key: str, first: int, second: int) -> None:
-        lines = f"line {first}" if first == second else f"lines {first} and {second}"
-        super().__init__(f"the key {quote(key)} twice in one mapping, in {lines}")
-
-
-class _Repeated(Exception):
-    """Somewhere in a JSON text a key is repeated; the decoder does not report where."""
+    def __init__(self, key: str, lines: str = "") -> None:
+        super().__init__(f"the key {quote(key)} twice in one mapping{lines}")
 
 
 def load_json(data: str | bytes) -> Any:
@@ -30,11 +24,7 @@ def load_json(data: str | bytes) -> Any:
         ValueError: It is not JSON; NaN and Infinity are not.
         RecursionError: It is nested too deeply.
     """
-    try:
-        return json.loads(data, object_pairs_hook=_object, parse_constant=_no_number)
-    except _Repeated:
-        text = data if isinstance(data, str) else data.decode(json.detect_encoding(data), "surrogatepass")
-        raise _first_repeated(text) from None
+    return json.loads(data, object_pairs_hook=_object, parse_constant=_no_number)
 
 
 def _no_number(constant: str) -> NoReturn:
@@ -44,27 +34,8 @@ def _no_number(constant: str) -> NoReturn:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        raise _Repeated
+        raise RepeatedKey(Counter(key for key, _ in pairs).most_common(1)[0][0])
     return made
-
-
-def _first_repeated(text: str) -> RepeatedKey:
-    """Return the first repeated key of a text that has one."""
-    open_objects: list[dict[str, int]] = []
-    line, read_to = 1, 0
-    for token in _STRING_OR_BRACE.finditer(text):
-        line += text.count("\n", read_to, token.start())
-        read_to = token.start()
-        if token[0] == "{":
-            open_objects.append({})
-        elif token[0] == "}":
-            open_objects.pop()
-        elif token[2]:
-            key = json.loads(token[1], strict=False)
-            if key in open_objects[-1]:
-                return RepeatedKey(key, open_objects[-1][key], line)
-            open_objects[-1][key] = line
-    raise AssertionError("unreachable: the decoder has seen a repeated key")
 
 
 class UniqueKeys:
@@ -96,5 +67,5 @@ def _refuse_repeated(node: Any) -> None:
             continue
         line = key.start_mark.line + 1
         if (key.tag, key.value) in lines:
-            raise RepeatedKey(key.value, lines[key.tag, key.value], line)
+            raise RepeatedKey(key.value, f", in lines {lines[key.tag, key.value]} and {line}")
         lines[key.tag, key.value] = line

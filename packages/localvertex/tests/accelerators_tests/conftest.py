@@ -92,12 +92,6 @@ def seed_machines() -> dict[str, tuple[str, int]]:
     return {name: (f"NVIDIA_TESLA_{gpu}", numbers[number]) for name, number, gpu in found}
 
 
-@pytest.fixture(scope="session")
-def seed_regions() -> list[str]:
-    """The regions with GPUs of the Indonesian guide."""
-    return re.findall(r"• ([a-z]+-[a-z]+\d)\n", seed(INDONESIAN))
-
-
 @pytest.fixture(autouse=True)
 def _no_catalogue_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ACCELERATORS_CATALOGUE", raising=False)

@@ -1,5 +1,6 @@
 """The count tables of the guides, read from their own rows: expected values of the tests of accelerators."""
 
+import functools
 import itertools
 import re
 from collections.abc import Sequence
@@ -31,6 +32,7 @@ def seed(name: str) -> str:
     return (SEEDS / name).read_text("utf-8")
 
 
+@functools.cache
 def limit_counts(machine: str, accelerator: str) -> Counts:
     """Return the counts whose vCPU and memory limits cover an N1 machine."""
     family, vcpus = machine.split("-")[1], int(machine.split("-")[2])

@@ -45,7 +45,7 @@ def run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def test_commands(folder: Path, page: str) -> None:
     """Every command runs; its exit code is 0, or 1 for findings and open decisions."""
     scripts = [block for block in blocks(page, "") if not block.startswith("$ ")]
-    assert len(scripts) >= 4
+    assert len(scripts) >= 3
     for script in scripts:
         done = run(script, folder)
         assert done.returncode in (0, 1), (script, done.stderr)
@@ -70,4 +70,4 @@ def test_python_example(folder: Path) -> None:
 def test_own_tables_change_the_verdict(folder: Path) -> None:
     (script,) = [block for block in blocks("accelerators.md", "") if "my-tables" in block]
     done = run(script, folder)
-    assert done.stdout.count("0 errors") == 2
+    assert done.stdout.count("0 errors") == 1

@@ -1,6 +1,5 @@
-"""The kind of a file decides how strictly it is read."""
+"""Pools alone in a file."""
 
-from accelerators import check_worker_pools
 from accelerators.document import examine
 
 MACHINE = {"machineType": "n1-standard-8", "acceleratorType": "NVIDIA_TESLA_T4", "accelerator_count": 1.0}
@@ -11,9 +10,4 @@ POOLS = [{"machine_spec": MACHINE, "replica_count": 1.0, "container_spec": IMAGE
 def test_pools_alone_in_a_file_are_read_like_those_of_a_custom_job_spec() -> None:
     """Floats and camelCase are accepted, as by the REST API and gcloud."""
     for document in (POOLS, {"worker_pool_specs": POOLS}):
-        assert examine(document, "pools.yaml", region=None, catalogue=None, today=None).findings == []
-
-
-def test_the_same_pools_for_a_component_have_warnings() -> None:
-    warnings = {finding.rule for finding in check_worker_pools(POOLS) if finding.severity == "warning"}
-    assert {"camel-case", "float-number"} <= warnings
+        assert examine(document, "pools.yaml", region=None, today=None).findings == []

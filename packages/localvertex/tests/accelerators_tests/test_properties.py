@@ -17,7 +17,7 @@ from accelerators.job.schema import ENUMS, MESSAGES
 from accelerators.job.shape import Reading
 from accelerators.legacy.command_line import read_command
 from accelerators.legacy.convert import convert
-from accelerators.legacy.fields import ROLES, TRAINING_INPUT
+from accelerators.legacy.fields import MESSAGES as LEGACY, ROLES
 from accelerators.legacy.report import LegacyInputError, Report
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import read
@@ -90,7 +90,7 @@ def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> Non
     path = tmp_path_factory.getbasetemp() / "bytes.yaml"
     path.write_bytes(data)
     try:
-        assert_findings(examine(read(path), "bytes", region=None, catalogue=None, today=TODAY).findings)
+        assert_findings(examine(read(path), "bytes", region=None, today=TODAY).findings)
     except UserError as error:
         assert_one_line(error)
 
@@ -111,14 +111,14 @@ def test_any_yaml_like_text(tmp_path_factory: pytest.TempPathFactory, text: str)
 
 def check_any(document: Any) -> None:
     try:
-        assert_findings(examine(document, "file", region="europe-west4", catalogue=None, today=TODAY).findings)
+        assert_findings(examine(document, "file", region="europe-west4", today=TODAY).findings)
     except UserError as error:
         assert_one_line(error)
 
 
 def convert_any(document: Any) -> None:
     try:
-        yaml.safe_dump(convert(document, today=TODAY, as_settings=True).job)
+        yaml.dump(convert(document, today=TODAY).job, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper))
     except LegacyInputError as error:
         assert_problems(error)
 
@@ -143,7 +143,14 @@ def test_any_pipeline(value: Any) -> None:
         assert_findings(check_pipeline(spec, today=TODAY))
 
 
-LEGACY_NAMES = [*TRAINING_INPUT, *(f"{role}Config" for role in ROLES), "count", "type", "imageUri", "acceleratorConfig"]
+LEGACY_NAMES = [
+    *LEGACY["TrainingInput"],
+    *(f"{role}Config" for role in ROLES),
+    "count",
+    "type",
+    "imageUri",
+    "acceleratorConfig",
+]
 legacy_values = st.one_of(
     scalars,
     st.sampled_from(["CUSTOM", "BASIC", "standard_gpu", "cloud_tpu", "n1-standard-4", "nvidia-tesla-t4", "2.11", "5s"]),
@@ -156,7 +163,7 @@ legacy = st.recursive(
 
 
 @RELAXED
-@given(st.dictionaries(st.sampled_from(sorted(TRAINING_INPUT)), legacy, max_size=8))
+@given(st.dictionaries(st.sampled_from(sorted(LEGACY["TrainingInput"])), legacy, max_size=8))
 def test_any_config(training: dict[str, Any]) -> None:
     convert_any({"trainingInput": training})
 
@@ -181,7 +188,7 @@ def test_any_command_line(words: list[str]) -> None:
 
 def normalised(job: dict[str, Any]) -> dict[str, Any]:
     """Return the job as `check` reads it, in the spelling of the API's Python types."""
-    reading = Reading(lenient=True)
+    reading = Reading()
     kind = "CustomJob" if "job_spec" in {snake(key) for key in job} else "CustomJobSpec"
     fields = reading.message(job, kind, "")
     return fields if kind == "CustomJob" else {"job_spec": fields}

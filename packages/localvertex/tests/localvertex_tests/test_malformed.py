@@ -55,7 +55,7 @@ TEXTS = {
     "list.json": ("[1, 2]", "expected an object, found list"),
     "number.json": ("42", "expected an object, found int"),
     "null.json": ("null", "expected an object, found NoneType"),
-    "twice.json": ('{"root": 1, "root": 2}', "has the key 'root' twice in one mapping, in line 1; keep one"),
+    "twice.json": ('{"root": 1, "root": 2}', "has the key 'root' twice in one mapping; keep one"),
     "nan.json": ('{"root": NaN}', "NaN is not a number in JSON"),
     "infinity.json": ('{"root": -Infinity}', "-Infinity is not a number"),
     "overflow.json": ('{"root": 1e999}', "contains the number inf"),

@@ -105,7 +105,7 @@ def _check_machines(wanted: Resource, region: str) -> list[str]:
     if not machine.get("machineType"):
         raise invalid("deployedModel.dedicatedResources.machineSpec.machineType is missing")
     _check_replicas(wanted["dedicatedResources"])
-    findings = check_resources(wanted["dedicatedResources"], Reading(lenient=True), region=region)
+    findings = check_resources(wanted["dedicatedResources"], Reading(), region=region)
     if errors := [each for each in findings if each.severity == "error"]:
         raise invalid(f"deployedModel.dedicatedResources: {sentences(errors)}")
     return [sentences([each]) for each in findings]

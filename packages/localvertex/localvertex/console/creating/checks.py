@@ -88,7 +88,8 @@ class Checks:
             return found + ([each["message"] for each in error.details] or [str(error)]), []
 
     def _platform_notes(self) -> list[str]:
-        names = platforms.without_refusal(self.source.pipeline.platforms)
+        document = self.source.pipeline.platforms
+        names = [] if platforms.refusals(document) else platforms.harmless(document)
         return [_NO_FIELD.format(names=", ".join(names))] if names else []
 
     def _steps(self) -> list[str]:
@@ -104,7 +105,7 @@ class Checks:
     def _machine_check(self, job: dict[str, Any]) -> dict[str, Any]:
         """Return what `python -m accelerators check` finds for these values in this region."""
         try:
-            seen = examine_pipeline(job, region=self.location.region, catalogue=None, today=None)
+            seen = examine_pipeline(job, region=self.location.region, today=None)
         except UserError as error:
             return {"findings": [], "notes": [f"not checked: {error}"]}
         found = sorted(seen.findings, key=lambda each: each.severity)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from typing import Any
 
-from accelerators import load_catalogue
 from accelerators.job.finding import Finding
 from accelerators.job.shape import Reading
 from accelerators.job.values import RuntimeValue
@@ -85,8 +84,8 @@ def _of_custom_job(
     except TaskFailed as error:
         yield f"{step.path}: {error}"
         return
-    reading = Reading(lenient=True, compiled=True)
-    check_job(job, reading, region=payload.region or region, catalogue=load_catalogue(), today=date.today())
+    reading = Reading()
+    check_job(job, reading, region=payload.region or region, today=date.today())
     yield from _errors(payload, reading.findings)
     spec = job.get("job_spec")
     pools = spec.get("worker_pool_specs") if isinstance(spec, dict) else None
@@ -117,10 +116,10 @@ def _of_tuning_job(payload: Payload, region: str) -> Iterator[str]:
         yield from _reason(payload, lambda: read_study(job.get(_STUDY, {})))
     if not any(isinstance(job.get(name), RuntimeValue) for name in COUNTS):
         yield from _reason(payload, lambda: read_counts(job))
-    reading = Reading(lenient=True, compiled=True)
+    reading = Reading()
     fields = reading.message(job.get(_TRIAL, {}), "CustomJobSpec", _TRIAL)
-    where, catalogue = payload.region or region, load_catalogue()
-    check_spec(fields, reading, region=where, catalogue=catalogue, today=date.today(), prefix=f"{_TRIAL}.")
+    where = payload.region or region
+    check_spec(fields, reading, region=where, today=date.today(), prefix=f"{_TRIAL}.")
     yield from _errors(payload, reading.findings)
 
 
@@ -131,7 +130,7 @@ def _of_prediction(payload: Payload, path: str, kind: str, region: str) -> Itera
     given = without_empty(resources) if isinstance(resources, dict) else {}
     # Without a machine type, the service chooses the machines.
     if given.get("machine_spec", {}).get("machine_type"):
-        reading, where = Reading(lenient=True, compiled=True), payload.region or region
+        reading, where = Reading(), payload.region or region
         values = {name: restore_integers(value) for name, value in given.items()}
         findings = prediction.check_resources(values, reading, kind=kind, path=path, region=where)
         yield from _errors(payload, findings)

@@ -33,7 +33,7 @@ def run(document: Any = None, line: str | None = None, **options: Any) -> Conver
 
 def machines(conversion: Conversion) -> list[tuple[Any, ...]]:
     """Return (machine_type, accelerator_type, accelerator_count, replica_count) of each pool; () if it is unused."""
-    spec = conversion.job.get("job_spec") or conversion.job["trial_job_spec"]
+    spec = conversion.job["job_spec"]
     names = ("machine_type", "accelerator_type", "accelerator_count")
     return [
         (*(pool["machine_spec"].get(name) for name in names), pool["replica_count"]) if pool else ()

@@ -23,13 +23,9 @@ def test_misspelt_keys_are_errors_with_the_right_one(data: Path) -> None:
     [
         ({"masterTyp": "standard"}, "did you mean masterType?"),
         ({"workerCount": "two"}, "expected a whole number"),
-        ({"workerCount": 2.0}, "expected a whole number"),
-        ({"workerCount": -1}, "expected a whole number"),
-        ({"args": "--a"}, "text per line"),
-        ({"masterConfig": "x"}, "expected the fields"),
-        ({"masterType": "standard", "master_type": "large_model"}, "given twice"),
-        ({"hyperparameters": {"params": {}}}, "expected a list"),
-        ([], "expected the fields"),
+        ({"args": "--a"}, "expected a list"),
+        ({"masterConfig": "x"}, "expected a mapping with the fields"),
+        ([], "expected a mapping with the fields"),
     ],
 )
 def test_wrong_configs(training: Any, problem: str) -> None:
@@ -49,36 +45,12 @@ def test_keys_on_the_wrong_level() -> None:
         run({"jobSpec": {"workerPoolSpecs": []}})
 
 
-@pytest.mark.parametrize(
-    ("document", "path"),
-    [
-        ({"trainingInput": {"maxRunningTime": "3600s"}}, "trainingInput.scheduling.maxRunningTime"),
-        ({"trainingInput": {"labels": {"a": "b"}}}, "at the top level, next to trainingInput: (labels)"),
-        (
-            {"trainingInput": {"scheduling": {"labels": {"a": "b"}}}},
-            "at the top level, next to trainingInput: (labels)",
-        ),
-        ({"trainingInput": {"masterConfig": {"worker_config": {}}}}, "trainingInput.workerConfig"),
-        (
-            {"trainingInput": {"workerConfig": {"bootDiskType": "pd-ssd"}}},
-            "trainingInput.workerConfig.diskConfig.bootDiskType",
-        ),
-        (
-            {"trainingInput": {"hyperparameters": {"params": [{"goal": "MAXIMIZE"}]}}},
-            "trainingInput.hyperparameters.goal",
-        ),
-        ({"trainingInput": {"hyperparameters": {"minValue": 1}}}, "trainingInput.hyperparameters.params[].minValue"),
-        ({"maxWaitTime": "5s"}, "trainingInput.scheduling.maxWaitTime"),
-    ],
-)
-def test_a_key_in_the_wrong_block_is_reported_with_the_right_one(document: dict[str, Any], path: str) -> None:
-    with pytest.raises(LegacyInputError) as error:
-        run(document)
-    (problem,) = error.value.problems
-    assert "it belongs" in problem
-    assert path in problem
+def test_versions_without_quotes_are_refused() -> None:
+    """YAML reads 1.10 and 1.1 as the same number."""
+    with pytest.raises(LegacyInputError, match=r"write it in quotes: '2\.1'"):
+        run({"trainingInput": {"runtimeVersion": 2.1, "pythonModule": "a.b", "packageUris": ["gs://b/p.tar.gz"]}})
 
 
-def test_versions_without_quotes_are_doubtful() -> None:
-    done = run({"trainingInput": {"runtimeVersion": 2.1, "pythonModule": "a.b", "packageUris": ["gs://b/p.tar.gz"]}})
-    assert "1.10 and 1.1 as the same number" in remarks(done, "doubtful", "trainingInput.runtimeVersion")[0]
+def test_a_key_in_snake_case_is_read_with_a_remark() -> None:
+    done = run({"trainingInput": {"scaleTier": "CUSTOM", "master_type": "standard"}})
+    assert "the service ignored it" in remarks(done, "doubtful", "masterType")[0]

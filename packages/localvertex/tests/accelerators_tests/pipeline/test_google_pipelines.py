@@ -42,7 +42,7 @@ def test_all_of_them_are_here() -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_pipeline_of_google_has_these_findings(path: Path) -> None:
     name = path.relative_to(FOLDER).as_posix()
-    seen = examine_file(path, region="us-central1", catalogue=None, today=TODAY)
+    seen = examine_file(path, region="us-central1", today=TODAY)
     # Their machines come from a step that reads the override of the worker pools.
     has_override = "tabnet" in name or "wide_and_deep" in name
     expected = {"training-cached": CACHED.get(name, 0), "no-pipeline-root": 1, "not-checked": 0}

@@ -34,7 +34,6 @@ _SECOND = (
 _KUBERNETES = """
 Settings of a step in the platform document (`deploymentSpec.executors`, `KubernetesExecutorConfig` of kfp-kubernetes):
 
-- `activeDeadlineSeconds` is honoured: the step is stopped after this time.
 - These have no effect, with a warning: {no_effect}.
 - All others are refused, for example volumes and secrets.
 """

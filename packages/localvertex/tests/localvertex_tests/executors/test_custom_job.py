@@ -289,13 +289,10 @@ def test_a_job_of_several_machines_survives_faults_and_the_page_shows_its_goodpu
     assert "custom-training-job: Goodput" in capsys.readouterr().out
 
 
-def test_a_payload_that_only_the_launcher_refuses_runs_with_a_warning(execute: Execute, tmp_path: Path) -> None:
+def test_a_payload_in_camel_case_runs(execute: Execute) -> None:
     camel = pool("print(1)") | {"diskSpec": {"bootDiskSizeGb": "100"}}
     record = execute(job, {"pools": [camel]})
     assert record["state"] == "SUCCEEDED", record["error"]
-    warned = [text for text in record["warnings"] if "the open-source launcher of the component refuses it" in text]
-    assert [text for text in warned if "diskSpec" in text]
-    assert [text for text in warned if "without quotes" in text]
 
 
 def test_the_image_of_a_worker_pool_is_mapped_to_a_local_command(

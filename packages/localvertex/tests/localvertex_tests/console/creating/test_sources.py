@@ -83,7 +83,7 @@ def test_a_file_in_utf_16_is_read_and_other_bytes_are_refused(creating: Creating
 
 
 def test_what_differs_from_the_service_is_said(creating: Creating) -> None:
-    content = (COMPILED / "kubernetes_timeout.yaml").read_text()
+    content = (COMPILED / "kubernetes_settings.yaml").read_text()
     (note,) = checked(creating, content=content, name="p.yaml")["notes"]
     assert "activeDeadlineSeconds" in note
     form = checked(creating, content=content, name="p.yaml", parameters={})

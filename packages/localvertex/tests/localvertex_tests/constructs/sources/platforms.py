@@ -3,7 +3,7 @@
 from typing import Any
 
 from kfp import dsl
-from localvertex_tests.constructs.construct import NOT_RUN, construct
+from localvertex_tests.constructs.construct import construct
 
 from vertex_testing.runs import STEP
 
@@ -11,13 +11,6 @@ from vertex_testing.runs import STEP
 @dsl.component(**STEP)
 def echo(text: str) -> str:
     return text
-
-
-@dsl.component(**STEP)
-def sleep() -> None:
-    import time
-
-    time.sleep(600)
 
 
 def _settings(label: str, settings: dict[str, Any], **config: Any) -> Any:
@@ -31,21 +24,14 @@ def _settings(label: str, settings: dict[str, Any], **config: Any) -> Any:
 
 
 @construct(
-    state="FAILED",
-    error="1 s",
-    states={"sleep": "FAILED"},
-    edit=_settings("exec-sleep", {"activeDeadlineSeconds": "1"}),
-    kfp_local=NOT_RUN,
-)
-@dsl.pipeline(name="kubernetes-timeout")
-def kubernetes_timeout() -> None:
-    sleep()
-
-
-@construct(
     outputs={"Output": "a"},
-    warnings=("nodeSelector has no effect locally", "imagePullPolicy has no effect locally"),
-    edit=_settings("exec-echo", {"nodeSelector": {"labels": {"kind": "gpu"}}, "imagePullPolicy": "Always"}),
+    warnings=tuple(
+        f"{name} has no effect locally" for name in ("activeDeadlineSeconds", "nodeSelector", "imagePullPolicy")
+    ),
+    edit=_settings(
+        "exec-echo",
+        {"activeDeadlineSeconds": "1", "nodeSelector": {"labels": {"kind": "gpu"}}, "imagePullPolicy": "Always"},
+    ),
 )
 @dsl.pipeline(name="kubernetes-settings")
 def kubernetes_settings() -> str:
@@ -89,7 +75,7 @@ def time_to_live() -> str:
     return echo(text="a").output
 
 
-@construct(refused="pipelineConfig.activeDeadlineSeconds: settings of a Kubernetes cluster", kfp_local={"Output": "a"})
+@construct(outputs={"Output": "a"}, warnings=("pipelineConfig.activeDeadlineSeconds has no effect locally",))
 @dsl.pipeline(name="deadline-of-the-pipeline", pipeline_config=dsl.PipelineConfig(active_deadline_seconds=600))
 def deadline_of_the_pipeline() -> str:
     return echo(text="a").output
