@@ -1,13 +1,12 @@
 """The workers meet before they train: each shows the chief what it will compute, and all leave if anything differs.
 
 The chief listens at its own address of TF_CONFIG, which TensorFlow takes over afterwards. A worker sends one line of
-JSON (its task and its fields), again and again. It gets a line with those who are missing, and in the end the
-difference or none.
+JSON (its task and its fields). It gets lines with those who are missing, and in the end the difference or none.
 """
 
 import contextlib
 import json
-import math
+import selectors
 import socket
 import time
 from collections.abc import Mapping, Sequence
@@ -19,12 +18,9 @@ from exact_resume.workers.deadline import POLL_SECONDS, Deadline
 
 _MAX_BYTES = 2**20
 _MAX_NAMED = 3
-_ANSWER_SECONDS = 1.0
-_SILENT_SECONDS = 5.0
-"""A worker that has not been heard for so long is missing again."""
+_PAUSE_SECONDS = 0.5
+"""Between two attempts to reach the chief."""
 _CLOSING_SECONDS = 5.0
-_FROM_ANOTHER_PROGRAM = (OSError, ValueError, LookupError, TypeError, RecursionError)
-"""Errors of a connection that is lost, or whose other side is no worker, for example TensorFlow."""
 _LOOPBACK = ("127.0.0.1", "localhost")
 
 
@@ -72,46 +68,90 @@ def _some(tasks: Sequence[str]) -> str:
 
 def _receive_all(own: dict[str, Any], tasks: Mapping[str, str], deadline: Deadline) -> str:
     """Wait for all workers as the chief; return the difference, which they get, too."""
-    fields_of, others = {own["task"]: own["fields"]}, {*tasks} - {own["task"]}
-    heard_at, last_joined_at = dict[str, float](), 0.0
-
-    def missing() -> list[str]:
-        # All are heard again after the last one has joined, so that none of them has died in the meantime.
-        since = max(last_joined_at, time.monotonic() - _SILENT_SECONDS)
-        return [f"{task} ({address})" for task, address in tasks.items() if heard_at.get(task, 0.0) <= since]
-
-    with _listen(tasks[own["task"]], deadline) as listener:
-        listener.settimeout(POLL_SECONDS)
+    with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
+        listener = stack.enter_context(_listen(tasks[own["task"]], deadline))
+        selector.register(listener, selectors.EVENT_READ)
+        texts: dict[socket.socket, bytes] = {}
+        stack.callback(_close, texts)
+        sent: list[str] | None = None
         while True:
-            heard_at[own["task"]] = math.inf
-            if not (waits_for := missing()):
+            fields_of = {own["task"]: own["fields"], **dict(filter(None, map(_parse, texts.values())))}
+            missing = [f"{task} ({tasks[task]})" for task in tasks if task not in fields_of]
+            if missing != sent:
+                _send(texts, {"missing": missing})
+                sent = missing
+            if not missing:
                 break
-            deadline.check(waits_for)
-            if (shown := _answer(listener, {"missing": waits_for})) and shown[0] in others:
-                task, now = shown[0], time.monotonic()
-                if now - heard_at.get(task, 0.0) > _SILENT_SECONDS:
-                    last_joined_at = now
-                fields_of[task], heard_at[task] = shown[1], now
-        verdict, until = difference(fields_of), time.monotonic() + _CLOSING_SECONDS
-        while others and time.monotonic() < until:
-            if shown := _answer(listener, {"verdict": verdict}):
-                others.discard(shown[0])
+            deadline.check(missing)
+            for key, _ in selector.select(POLL_SECONDS):
+                _receive(key.fileobj, listener, selector, texts)
+        verdict = difference(fields_of)
+        _send(texts, {"verdict": verdict})
+        _wait_until_closed(texts)
     return verdict
 
 
-def _answer(listener: socket.socket, message: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """Answer the next worker; return its task and fields, None if none comes, or another program."""
-    with contextlib.suppress(*_FROM_ANOTHER_PROGRAM):
+def _close(guests: Mapping[socket.socket, bytes]) -> None:
+    for guest in guests:
+        guest.close()
+
+
+def _receive(ready: Any, listener: socket.socket, selector: selectors.BaseSelector, texts: dict[Any, bytes]) -> None:
+    """Let a guest in, or read what it has sent."""
+    if ready is listener:
         guest, _ = listener.accept()
-        with guest:
-            guest.settimeout(_ANSWER_SECONDS)
-            shown = json.loads(guest.makefile("rb").readline(_MAX_BYTES))
-            found = str(shown["task"]), dict(shown["fields"])
-            guest.sendall(json.dumps(message).encode() + b"\n")
-            # The worker closes first: the side that closes first keeps the port busy for a minute.
-            guest.recv(1)
-            return found
+        guest.setblocking(False)
+        selector.register(guest, selectors.EVENT_READ)
+        texts[guest] = b""
+    elif not _read_into(texts, ready):
+        selector.unregister(ready)
+        ready.close()
+
+
+def _read_into(texts: dict[socket.socket, bytes], guest: Any) -> bool:
+    """Read what a guest has sent; return whether it is still there, and forget it if it is not."""
+    try:
+        piece = guest.recv(65536)
+    except BlockingIOError:
+        return True
+    except OSError:
+        piece = b""
+    if not piece or len(texts[guest]) + len(piece) > _MAX_BYTES:
+        del texts[guest]
+        return False
+    texts[guest] += piece
+    return True
+
+
+def _parse(text: bytes) -> tuple[str, dict[str, Any]] | None:
+    """Return task and fields of a worker; None if the line is not complete, or from another program."""
+    line, end, _ = text.partition(b"\n")
+    try:
+        shown = json.loads(line) if end else None
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(shown, dict) and isinstance(shown.get("task"), str) and isinstance(shown.get("fields"), dict):
+        return shown["task"], shown["fields"]
     return None
+
+
+def _send(guests: Mapping[socket.socket, bytes], message: dict[str, Any]) -> None:
+    for guest, text in guests.items():
+        # One that has gone is noticed when it is read.
+        if _parse(text):
+            with contextlib.suppress(OSError):
+                guest.sendall(json.dumps(message).encode() + b"\n")
+
+
+def _wait_until_closed(guests: Mapping[socket.socket, bytes]) -> None:
+    """Let the workers close first: the side that closes first keeps the port busy for a minute."""
+    deadline = time.monotonic() + _CLOSING_SECONDS
+    for guest, text in guests.items():
+        with guest, contextlib.suppress(OSError):
+            while _parse(text) and (left := deadline - time.monotonic()) > 0:
+                guest.settimeout(left)
+                if not guest.recv(65536):
+                    break
 
 
 def _listen(address: str, deadline: Deadline) -> socket.socket:
@@ -126,20 +166,41 @@ def _listen(address: str, deadline: Deadline) -> socket.socket:
 
 
 def _show(own: dict[str, Any], tasks: Mapping[str, str], deadline: Deadline) -> str:
-    """Show the fields to the chief until it returns its verdict."""
+    """Show the fields to the chief; return its verdict."""
     chief, address = next(iter(tasks.items()))
     host, _, port = address.rpartition(":")
-    missing = [f"{chief} ({address})"]
     while True:
-        deadline.check(missing)
-        missing = [f"{chief} ({address})"]
         with (
-            contextlib.suppress(*_FROM_ANOTHER_PROGRAM),
-            socket.create_connection((host, int(port)), timeout=_ANSWER_SECONDS) as connection,
+            contextlib.suppress(OSError),
+            socket.create_connection((host, int(port)), timeout=POLL_SECONDS) as connection,
         ):
             connection.sendall(json.dumps(own).encode() + b"\n")
-            message = json.loads(connection.makefile("rb").readline(_MAX_BYTES))
-            if "verdict" in message:
-                return str(message["verdict"])
-            missing = [str(each) for each in message["missing"]]
-        time.sleep(POLL_SECONDS)
+            if (verdict := _await_verdict(connection, f"{chief} ({address})", deadline)) is not None:
+                return verdict
+        until = time.monotonic() + _PAUSE_SECONDS
+        while time.monotonic() < until:
+            deadline.check([f"{chief} ({address})"])
+            time.sleep(POLL_SECONDS)
+
+
+def _await_verdict(chief: socket.socket, name: str, deadline: Deadline) -> str | None:
+    """Return the verdict; None if the chief is lost, or if another program answers, such as TensorFlow."""
+    text, missing = b"", [name]
+    while len(text) <= _MAX_BYTES:
+        deadline.check(missing)
+        try:
+            if not (piece := chief.recv(65536)):
+                return None
+        except TimeoutError:
+            continue
+        text += piece
+        while b"\n" in text:
+            line, _, text = text.partition(b"\n")
+            try:
+                message = json.loads(line)
+                if "verdict" in message:
+                    return str(message["verdict"])
+                missing = [str(each) for each in message["missing"]] or [name]
+            except (ValueError, KeyError, TypeError):
+                return None
+    return None
