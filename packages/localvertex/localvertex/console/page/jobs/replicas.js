@@ -5,7 +5,6 @@ import {
   Asking,
   Confirm,
   clock,
-  count,
   duration,
   Facts,
   html,
@@ -108,9 +107,9 @@ export function Replicas({ job, steps, target, logOf }) {
   </div>`;
 }
 
-/** Seconds that the timeline covers; the sum over a tuning job's trials may be more. @param {any} job */
+/** Seconds that the timeline covers. @param {any} job */
 function length({ goodput, timeline }) {
-  if (goodput.total_seconds && !goodput.num_trials) return goodput.total_seconds;
+  if (goodput.total_seconds) return goodput.total_seconds;
   const ends = Object.values(timeline).map((segments) => segments.at(-1)?.[2] ?? 0);
   return Math.max(0.001, ...ends);
 }
@@ -143,8 +142,7 @@ function factsOf({ status, goodput }) {
     ["Steps that count", String(goodput.num_steps ?? "–")],
     ["Steps lost", String(goodput.num_lost_steps ?? "–")],
     ["Restarts", `${status.num_restarts}${status.num_preemptions ? `, ${status.num_preemptions} by preemption` : ""}`],
-    ["Trials", goodput.num_trials && count(goodput.num_trials)],
-    [goodput.num_trials ? "Time of all trials" : "Job time", duration(goodput.total_seconds)],
+    ["Job time", duration(goodput.total_seconds)],
     ["Time left", status.is_running && duration(left)],
     [
       "Best time between checkpoints",
@@ -196,7 +194,7 @@ function spoken(name, segments, faults) {
 }
 
 /**
- * The kinds that occur, with the seconds of the primary replica, or of all trials of a tuning job.
+ * The kinds that occur, with the seconds of the primary replica.
  * @param {{timeline: Record<string, Segment[]>, seconds: Record<string, number>, total: number}} props
  */
 function Legend({ timeline, seconds, total }) {
