@@ -1,7 +1,7 @@
 """Sets up a custom job and runs it."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,6 @@ from localvertex.errors import TaskFailed
 from localvertex.jobs import images
 from localvertex.jobs.environment import reserve_addresses, service_environment
 from localvertex.jobs.faults import faults
-from localvertex.jobs.faults.faults import Fault
 from localvertex.jobs.faults.ledger import FaultLedger
 from localvertex.jobs.faults.options import CustomJobOptions
 from localvertex.jobs.goodput.event_files import EventFiles
@@ -41,7 +40,6 @@ def run_job(
     cancel: threading.Event | None = None,
     options: CustomJobOptions | None = None,
     ledger: FaultLedger | None = None,
-    gpus: Sequence[str] | None = None,
 ) -> Outcome:
     """Run a job to its end.
 
@@ -57,7 +55,6 @@ def run_job(
         cancel: Cancels the job once another thread sets it.
         options: Restart rule and faults.
         ledger: Notes which faults happen.
-        gpus: The GPUs of this machine for the job; None: all that are visible.
 
     Raises:
         TaskFailed: The job could not be started.
@@ -66,7 +63,9 @@ def run_job(
     job = replace(job, base_output_directory=workspace.to_local_path(job.base_output_directory))
     containers = containers or Choice()
     images.check(job, containers)
-    planned = _collect_faults(job, options, warn)
+    faults.check_for(job, options.faults)
+    if not job.scheduling.is_spot and any(fault.action is faults.Action.PREEMPT for fault in options.faults):
+        warn(faults.NOT_SPOT)
     _make_output_directory(job.base_output_directory)
     workspace.folder.mkdir(parents=True, exist_ok=True)
     if any(pool.is_reduction_server for pool in job.pools):
@@ -79,14 +78,14 @@ def run_job(
         commands = ReplicaCommands(job, workspace, processes, credentials, containers, servers)
         if commands.announcement:
             warn(commands.announcement)
-        replicas = _replicas_of(job, workspace, processes, commands, servers, warn, gpus)
-        ledger.plan(planned)
+        replicas = _replicas_of(job, workspace, processes, commands, servers, warn)
+        ledger.plan(options.faults)
         try:
             outcome = JobRun(
                 job,
                 replicas,
                 events=EventFiles.of_job(job.base_output_directory, [each.name for each in replicas]),
-                faults=planned,
+                faults=options.faults,
                 ledger=ledger,
                 restarts=Restarts(scheduling=job.scheduling, rule=options.restart_rule),
                 folder=workspace.folder,
@@ -107,11 +106,10 @@ def _replicas_of(
     commands: ReplicaCommands,
     servers: ExitStack,
     warn: Callable[[str], None],
-    visible: Sequence[str] | None,
 ) -> list[ReplicaProcess]:
     """Build the replicas that run here, without starting them; their metadata servers close with `servers`."""
     job_id = uuid4().hex
-    gpus = gpu_environments(job, warn, visible)
+    gpus = gpu_environments(job, warn)
     replicas = []
     # Released before the first process starts, so that it can bind its port.
     with reserve_addresses(job) as addresses:
@@ -133,23 +131,6 @@ def _replicas_of(
                 )
             )
     return replicas
-
-
-def _collect_faults(job: CustomJob, options: CustomJobOptions, warn: Callable[[str], None]) -> tuple[Fault, ...]:
-    """Collect the faults of this job; random ones are reported, so that each can be repeated on its own.
-
-    Raises:
-        TaskFailed: A fault cannot happen in this job.
-    """
-    planned = options.faults
-    if options.random_faults_seed is not None:
-        chosen = faults.random_faults(job, options.random_faults_seed)
-        warn(f"random faults with seed {options.random_faults_seed}: {', '.join(map(str, chosen))}")
-        planned += chosen
-    faults.check_for(job, planned)
-    if not job.scheduling.is_spot and any(fault.action is faults.Action.PREEMPT for fault in planned):
-        warn(faults.NOT_SPOT)
-    return planned
 
 
 def _make_output_directory(uri: str) -> None:
