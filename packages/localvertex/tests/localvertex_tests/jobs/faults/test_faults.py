@@ -127,7 +127,6 @@ def test_a_killed_replica_restarts_all_and_training_ends_with_the_same_result(
     assert goodput["num_lost_steps"] == 2
     assert 0 < goodput["fraction"] < 1
     assert sum(goodput["seconds"].values()) == pytest.approx(goodput["total_seconds"], abs=0.1)
-    assert goodput["best_seconds_between_saves"] > 0
     assert list(goodput["timeline"]) == ["workerpool0-0", "workerpool1-0"]
 
 
