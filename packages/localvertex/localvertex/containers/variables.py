@@ -10,10 +10,13 @@ from localvertex.containers.call import ContainerCommand
 OUTPUT_FOLDERS = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}
 """Sub-folders of base_output_directory (CustomJobSpec reference)."""
 
+TRIAL_ID, METRIC_FILE = "CLOUD_ML_TRIAL_ID", "CLOUD_ML_HP_METRIC_FILE"
+"""The variables that Google's cloudml-hypertune reads (hypertune.py of 0.1.0.dev6)."""
+
 JOB_ID = "CLOUD_ML_JOB_ID"
 """The job's id (google-cloud-aiplatform, training_utils), the same for all replicas and restarts."""
 
-_SERVICE_ONLY = ("TF_CONFIG", "CLUSTER_SPEC", JOB_ID, *OUTPUT_FOLDERS)
+_SERVICE_ONLY = ("TF_CONFIG", "CLUSTER_SPEC", JOB_ID, TRIAL_ID, METRIC_FILE, *OUTPUT_FOLDERS)
 """Set by the service or not at all, so these are dropped from the user's own environment."""
 
 _KEPT = frozenset(

@@ -10,6 +10,10 @@ from localvertex.executors.google_cloud.endpoint_create import EndpointCreateExe
 from localvertex.executors.google_cloud.model_delete import ModelDeleteExecutor
 from localvertex.executors.google_cloud.model_deploy import ModelDeployExecutor, ModelUndeployExecutor
 from localvertex.executors.google_cloud.model_get import ModelGetExecutor
+from localvertex.executors.google_cloud.tuning_job import TuningJobExecutor
+from localvertex.executors.google_cloud.tuning_trials import TuningTrialsExecutor
+from localvertex.executors.google_cloud.vertex_dataset import VertexDatasetExecutor
+from localvertex.executors.google_cloud.wait_resources import WaitResourcesExecutor
 from localvertex.executors.importer import ImporterExecutor
 from localvertex.executors.model_upload import ModelUploadExecutor
 from localvertex.executors.notification_email import NotificationEmailExecutor
@@ -44,6 +48,8 @@ class Executor(Protocol):
 _EXECUTORS: tuple[Executor, ...] = (
     ImporterExecutor(),
     CustomJobExecutor(),
+    TuningJobExecutor(),
+    TuningTrialsExecutor(),
     ModelUploadExecutor(),
     ModelGetExecutor(),
     ModelDeleteExecutor(),
@@ -52,6 +58,8 @@ _EXECUTORS: tuple[Executor, ...] = (
     ModelDeployExecutor(),
     ModelUndeployExecutor(),
     BatchPredictExecutor(),
+    VertexDatasetExecutor(),
+    WaitResourcesExecutor(),
     NotificationEmailExecutor(),
     PythonStepExecutor(),
     ContainerCommandExecutor(),
@@ -64,8 +72,8 @@ def find_executor(executor: Container | Importer) -> Executor | None:
 
 
 def has_replicas(executor: Container | Importer) -> bool:
-    """Return whether the step is a custom job; only its replicas get the run's faults."""
-    return isinstance(find_executor(executor), CustomJobExecutor)
+    """Return whether the step is a custom job or a tuning job; only their replicas get the run's faults."""
+    return isinstance(find_executor(executor), CustomJobExecutor | TuningJobExecutor)
 
 
 def runs_given_command(executor: Container | Importer) -> bool:

@@ -15,6 +15,7 @@ from localvertex.executors.launcher import (
     write_resource,
 )
 from localvertex.jobs import CustomJob, JobState, Outcome, Workspace, read_job, run_job
+from localvertex.jobs.tuning.trial_run import TrialRun
 from localvertex.processes import logs
 from localvertex_base.compiled.spec import Container
 
@@ -40,18 +41,11 @@ class CustomJobExecutor(LauncherExecutor):
         options = launcher_options(attempt.arguments())
         payload = launcher_payload(options["payload"], attempt)
         project, location = target(options, attempt)
-        custom_job = read_job(
-            launcher_job(payload, attempt.container),
-            region=location,
-            warn=warnings.add,
-            through_launcher=True,
-            command_prefixes=attempt.context.command_prefixes,
-            has_images=bool(attempt.context.containers.options.engine),
-        )
+        custom_job = read(payload, attempt, location)
         name = f"projects/{project}/locations/{location}/customJobs/{attempt.scope.task['pipeline_task_uuid']}"
         write_resource(attempt, options, "CustomJob", name, location)
         logs.add(attempt.log, f"custom job {custom_job.display_name!r} as {name}")
-        outcome = _run(custom_job, attempt, project)
+        outcome = run(custom_job, attempt, project)
         if outcome.state is JobState.CANCELLED:
             raise Cancelled
         if outcome.state is JobState.FAILED:
@@ -59,13 +53,30 @@ class CustomJobExecutor(LauncherExecutor):
         attempt.report_exit(0)
 
 
-def _run(job: CustomJob, attempt: Attempt, project: str) -> Outcome:
-    """Run a job in the folder of the task, and report its events under the task's name."""
+def read(payload: dict[str, Any], attempt: Attempt, location: str) -> CustomJob:
+    """Check a CustomJob message of a launcher, and build the job.
+
+    Raises:
+        TaskFailed: It cannot run.
+    """
+    return read_job(
+        launcher_job(payload, attempt.container),
+        region=location,
+        warn=attempt.context.warnings.add,
+        through_launcher=True,
+        command_prefixes=attempt.context.command_prefixes,
+        has_images=bool(attempt.context.containers.options.engine),
+    )
+
+
+def run(job: CustomJob, attempt: Attempt, project: str, trial: TrialRun | None = None) -> Outcome:
+    """Run a job in the folder of the task or trial, and report its events under the task's name."""
     context, name = attempt.context, attempt.scope.task["pipeline_task_name"]
+    folder = trial.folder if trial else attempt.folder
     return run_job(
         job,
         workspace=Workspace(
-            folder=attempt.folder,
+            folder=folder,
             private_dir=context.private_dir,
             project=project,
             buckets=context.buckets.root,
@@ -74,12 +85,13 @@ def _run(job: CustomJob, attempt: Attempt, project: str) -> Outcome:
         processes=context.processes,
         credentials=context.credentials,
         containers=context.containers,
-        observe=attempt.report_custom_job,
+        observe=trial.observe if trial else attempt.report_custom_job,
         warn=context.warnings.add,
-        report=lambda text: context.report(f"{name}: {text}"),
-        cancel=context.processes.stopped,
+        report=lambda text: context.report(f"{name}: {f'trial {trial.id}: ' if trial else ''}{text}"),
+        cancel=trial.cancel if trial else context.processes.stopped,
         options=context.custom_jobs,
         ledger=context.fault_ledger,
+        gpus=trial.gpus if trial else None,
     )
 
 

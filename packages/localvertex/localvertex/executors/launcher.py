@@ -20,6 +20,7 @@ _OPTIONS = (
     "executor_input",
     "parent_model_name",
     "model_name",
+    "dataset_resource_name",
 )
 """Options of the launchers that run here; the first letters of each are enough."""
 

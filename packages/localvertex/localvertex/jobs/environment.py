@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
-from localvertex.containers.variables import JOB_ID, OUTPUT_FOLDERS
+from localvertex.containers.variables import JOB_ID, METRIC_FILE, OUTPUT_FOLDERS, TRIAL_ID
 from localvertex.jobs.job import ROLES, CustomJob, Replica
 
 _PORTS = range(20_000, 32_000)
@@ -49,6 +49,8 @@ def service_environment(
     base = job.base_output_directory.rstrip("/")
     if base:
         env |= {name: f"{base}/{folder}/" for name, folder in OUTPUT_FOLDERS.items()}
+    if job.trial:
+        env |= {TRIAL_ID: job.trial.id, METRIC_FILE: str(job.trial.metric_file)}
     return env
 
 
@@ -60,7 +62,7 @@ def _cluster_spec(job: CustomJob, replica: Replica, addresses: dict[str, str]) -
     return {
         "cluster": cluster,
         "environment": "cloud",
-        "task": {"type": f"workerpool{replica.pool.number}", "index": replica.index},
+        "task": {"type": f"workerpool{replica.pool.number}", "index": replica.index, **_trial_of(job)},
         "job": json.dumps(job.spec),
     }
 
@@ -76,9 +78,14 @@ def _tf_config(job: CustomJob, replica: Replica, addresses: dict[str, str], job_
     return {
         "cluster": cluster,
         "environment": "cloud",
-        "task": {"type": ROLES[replica.pool.number], "index": replica.index, "cloud": job_id},
+        "task": {"type": ROLES[replica.pool.number], "index": replica.index, "cloud": job_id, **_trial_of(job)},
         "job": json.dumps(job.spec),
     }
+
+
+def _trial_of(job: CustomJob) -> dict[str, str]:
+    """Return the `trial` field of a task, which is set for hyperparameter tuning only."""
+    return {"trial": job.trial.id} if job.trial else {}
 
 
 def metadata_environment(address: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from accelerators import Finding, check_custom_job, custom_job_fields
@@ -96,6 +97,15 @@ class Scheduling:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TrialVariables:
+    """Variables of the replicas of a tuning job's trial, besides those that any custom job has."""
+
+    id: str
+    metric_file: Path
+    """Where they report their metrics."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class CustomJob:
     """A CustomJob message that has been checked."""
 
@@ -105,6 +115,8 @@ class CustomJob:
     base_output_directory: str = ""
     spec: dict[str, Any] = field(default_factory=dict)
     """The CustomJobSpec in the API's snake_case, as replicas receive it."""
+    trial: TrialVariables | None = None
+    """Set for the trial of a hyperparameter tuning job."""
 
     @property
     def replicas(self) -> tuple[Replica, ...]:

@@ -1,6 +1,6 @@
 """A custom job as its caller sees it: where and how it runs, its progress, how it ended."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,10 @@ class ReplicaStatus(Progress):
     """The lifetime of each of its processes."""
     event_log: EventLog | None = None
     """Where the events of this job begin; None where they cannot be read."""
+
+    def rename(self, name: str) -> "ReplicaStatus":
+        """Return the same status under another name."""
+        return replace(self, name=name)
 
 
 @dataclass(frozen=True, kw_only=True)

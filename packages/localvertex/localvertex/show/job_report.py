@@ -40,6 +40,7 @@ def _section(title: str, folder: str, job: dict[str, Any]) -> dict[str, Any]:
             }
             for replica in job["replicas"]
         ],
+        "time_of": "all trials" if "num_trials" in goodput else "the primary replica",
         "marks": [[time, text, round(time / total * 100, 2)] for time, text in goodput["marks"]],
         "legend": [
             {"kind": kind, "meaning": meaning, "seconds": seconds.get(kind, 0.0)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localvertex.store import executor_files, record, run_folder
+from localvertex.store import datasets, executor_files, record, run_folder
 from localvertex.store.models.reading import SOURCE
 from localvertex.store.runs import Found
 from localvertex_base.userinput.errors import UserError
@@ -48,6 +48,7 @@ def plan(work_dir: Path, wanted: Iterable[Found], every: Iterable[Found]) -> Rem
     kept = {each.run_dir: "it is running" for each in wanted if record.is_running(each.run_dir)}
     removed = [each.run_dir for each in wanted if each.run_dir not in kept]
     texts = dict(_texts_of_registry(work_dir))
+    texts[datasets.FILE] = datasets.text_of(work_dir)
     texts |= {f"run {each.run_dir.name}": _text_of(each.run_dir) for each in every}
     while True:
         staying = {name: text for name, text in texts.items() if name not in {f"run {each.name}" for each in removed}}

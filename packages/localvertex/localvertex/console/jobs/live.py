@@ -10,7 +10,7 @@ from typing import Any
 from localvertex.console.jobs.curves import Curve
 from localvertex.console.runs import shape
 from localvertex.jobs.goodput.event_files import EventFiles, EventLog
-from localvertex.jobs.goodput.goodput import goodput
+from localvertex.jobs.goodput.goodput import add_up, goodput
 from localvertex.jobs.goodput.timeline import Mark, Span
 from localvertex.jobs.status import FINAL_STATES, JobState
 
@@ -77,13 +77,16 @@ class LiveJob:
         """Return the message about the job; times are seconds from its start, which is `start` of the status."""
         marks: list[Mark] = [(when, text) for when, text in status.get("marks", [])]
         spans = {each["name"]: [Span(**span) for span in each.get("spans", [])] for each in status["replicas"]}
-        # The primary replica is the first that started.
+        # The primary replica is the first that started; of the trials of a tuning job any is.
         spans = {name: found for name, found in sorted(spans.items(), key=_start) if found}
         end = now if is_running else self._last(spans, marks)
         found: dict[str, Any] = dict(status.get("goodput") or {})
-        if spans and not found:
+        if spans and (not found or "num_trials" in found):
             restarts = status.get("num_restarts", 0)
-            found = goodput(spans, self._events, num_failures=restarts, marks=marks, end=end)
+            every = goodput(spans, self._events, num_failures=restarts, marks=marks, end=end)
+            trials = self._trials(spans, end)
+            # All trials share the axis of the timeline. The record has the sum of the trials that have ended.
+            found = add_up([found, *trials] if found else trials) | {"timeline": every["timeline"]} if trials else every
         timeline, shown_marks = found.pop("timeline", {}), found.pop("marks", [])
         state = status["state"] if is_running or status["state"] in FINAL_STATES else JobState.FAILED
         start = min((each[0].start for each in spans.values()), default=None)
@@ -96,6 +99,14 @@ class LiveJob:
             "goodput": found,
             "marks": shown_marks,
         }
+
+    def _trials(self, spans: dict[str, list[Span]], end: float) -> list[dict[str, Any]]:
+        """Return the goodput so far of each running trial of a tuning job; nothing for other jobs."""
+        trials: dict[str, dict[str, list[Span]]] = {}
+        for name, own in spans.items():
+            if "/" in name:
+                trials.setdefault(name.rpartition("/")[0], {})[name] = own
+        return [goodput(each, self._events, num_failures=0, marks=[], end=end) for each in trials.values()]
 
     def _last(self, spans: dict[str, list[Span]], marks: list[Mark]) -> float:
         """Return the last time at which a job that has no end was seen."""

@@ -30,7 +30,7 @@ _REPLICA = {
 
 _GOODPUT = {
     "total_seconds": NUMBER,
-    **dict.fromkeys(("num_steps", "num_lost_steps", "num_failures"), int),
+    **dict.fromkeys(("num_steps", "num_lost_steps", "num_failures", "num_trials"), int),
     "seconds": {str: NUMBER},
     "timeline": {str: [(str, NUMBER, NUMBER)]},
     "marks": _MARKS,

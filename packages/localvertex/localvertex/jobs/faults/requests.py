@@ -98,10 +98,14 @@ def write(folder: Path, status: Mapping[str, Any], content: Mapping[str, Any]) -
         raise FaultRefused(f"the job has no {request.replica[:100]}; it has {names}", is_wrong=True)
     if not replicas[request.replica]["is_running"]:
         raise FaultRefused(f"{request.replica} has no running process at the moment")
+    # The replicas of a trial are in its own folder.
+    trial, _, own_name = request.replica.rpartition("/")
     job_id = replicas[request.replica].get("job_id")
-    if not job_id:
+    place = (folder / trial).resolve()
+    # Replicas of a job of the API can write its status.
+    if not job_id or place != folder.resolve() / trial or not place.is_relative_to(folder.resolve()):
         raise FaultRefused(f"{request.replica} was not started by this version of localvertex")
-    _append(folder / FILE, json.dumps({"job": job_id, **content}).encode())
+    _append(folder / trial / FILE, json.dumps({"job": job_id, **content, "replica": own_name}).encode())
 
 
 def _append(path: Path, line: bytes) -> None:

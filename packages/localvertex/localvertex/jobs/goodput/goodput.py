@@ -46,6 +46,29 @@ def goodput(
     }
 
 
+def add_up(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Add up the goodput of the trials of a tuning job, or of sums of trials; empty without a trial.
+
+    The seconds are a sum over all trials, which have no common timeline.
+    """
+    if not parts:
+        return {}
+    names = ("total_seconds", "num_steps", "num_lost_steps", "num_failures")
+    # A user may have edited the sum in a record.
+    sums = {name: round(sum(each.get(name, 0) for each in parts), 3) for name in names}
+    every = [each.get("seconds", {}) for each in parts]
+    seconds = {str(kind): round(sum(each.get(kind, 0.0) for each in every), 3) for kind in SegmentKind}
+    has_steps = any(each.get("fraction") is not None for each in parts) and sums["total_seconds"] > 0
+    return {
+        "num_trials": sum(each.get("num_trials", 1) for each in parts),
+        "fraction": round(seconds[SegmentKind.PRODUCTIVE] / sums["total_seconds"], 4) if has_steps else None,
+        "seconds": {kind: value for kind, value in seconds.items() if any(kind in each for each in every)},
+        **sums,
+        "timeline": {},
+        "marks": [],
+    }
+
+
 def _drawn_segments(line: Timeline, start: float, total: float) -> list[list[Any]]:
     """Return kind, start and end of each segment that is long enough to draw."""
     return [

@@ -1,9 +1,9 @@
-"""Custom jobs, deployments and batch predictions, checked as far as they are known.
+"""Custom and tuning jobs, deployments and batch predictions, checked as far as they are known.
 
 Values that depend on the run itself are checked when the job starts.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from typing import Any
 
@@ -14,18 +14,22 @@ from accelerators.job.values import RuntimeValue
 from accelerators.pipeline.graph import Graph, Step
 from accelerators.pipeline.payload import Payload, build
 from accelerators.rules import prediction
-from accelerators.rules.rules import check_job
+from accelerators.rules.rules import check_job, check_spec
 from localvertex.errors import TaskFailed
 from localvertex.executors.custom_job import CustomJobExecutor, launcher_job
 from localvertex.executors.google_cloud.batch_predict import BatchPredictExecutor
 from localvertex.executors.google_cloud.model_deploy import ModelDeployExecutor
+from localvertex.executors.google_cloud.tuning_job import TuningJobExecutor
 from localvertex.executors.launcher import without_empty
 from localvertex.jobs.job import missing_command
+from localvertex.jobs.tuning.job import COUNTS, read_counts
+from localvertex.jobs.tuning.study import read_study
 from localvertex_base.compiled.spec import Pipeline
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import restore_integers
 
 _POOLS = "job_spec.worker_pool_specs"
+_STUDY, _TRIAL = "study_spec", "trial_job_spec"
 
 
 def refusals(
@@ -45,9 +49,9 @@ def refusals(
         command_prefixes: Command prefix to use instead of a container image, by image.
         has_images: Whether containers run in their own images.
     """
-    custom_job, deployment = CustomJobExecutor().accepts, ModelDeployExecutor().accepts
-    batch = BatchPredictExecutor().accepts
-    checked = (custom_job, deployment, batch)
+    custom_job, tuning_job = CustomJobExecutor().accepts, TuningJobExecutor().accepts
+    deployment, batch = ModelDeployExecutor().accepts, BatchPredictExecutor().accepts
+    checked = (custom_job, tuning_job, deployment, batch)
     if not any(accepts(each) for each in pipeline.executors.values() for accepts in checked):
         return []
     given = {name: value for name, value in values.items() if value is not None}
@@ -57,6 +61,8 @@ def refusals(
         for step in Graph(pipeline=pipeline, parameters=given, unfolds_loops=False).steps():
             if custom_job(step.container):
                 found += _of_custom_job(step, region, command_prefixes, has_images)
+            elif tuning_job(step.container) and (payload := build(step)):
+                found += _of_tuning_job(payload, region)
             elif deployment(step.container) and (payload := build(step)):
                 found += _of_prediction(payload, "deployed_model.dedicated_resources", prediction.ONLINE, region)
             elif batch(step.container) and (payload := build(step)):
@@ -105,6 +111,19 @@ def _is_known(pool: Any) -> bool:
     return not any(isinstance(container.get(name), RuntimeValue) for name in ("command", "image_uri"))
 
 
+def _of_tuning_job(payload: Payload, region: str) -> Iterator[str]:
+    job = {name: restore_integers(value) for name, value in without_empty(payload.job).items()}
+    if not _has_runtime_value(job.get(_STUDY)):
+        yield from _reason(payload, lambda: read_study(job.get(_STUDY, {})))
+    if not any(isinstance(job.get(name), RuntimeValue) for name in COUNTS):
+        yield from _reason(payload, lambda: read_counts(job))
+    reading = Reading(lenient=True, compiled=True)
+    fields = reading.message(job.get(_TRIAL, {}), "CustomJobSpec", _TRIAL)
+    where, catalogue = payload.region or region, load_catalogue()
+    check_spec(fields, reading, region=where, catalogue=catalogue, today=date.today(), prefix=f"{_TRIAL}.")
+    yield from _errors(payload, reading.findings)
+
+
 def _of_prediction(payload: Payload, path: str, kind: str, region: str) -> Iterator[str]:
     resources: Any = payload.job
     for name in path.split("."):
@@ -116,6 +135,23 @@ def _of_prediction(payload: Payload, path: str, kind: str, region: str) -> Itera
         values = {name: restore_integers(value) for name, value in given.items()}
         findings = prediction.check_resources(values, reading, kind=kind, path=path, region=where)
         yield from _errors(payload, findings)
+
+
+def _reason(payload: Payload, read: Callable[[], object]) -> Iterator[str]:
+    """Yield why a part of the job cannot be read, with its path in the file."""
+    try:
+        read()
+    except UserError as error:
+        path, separator, text = str(error).partition(": ")
+        yield f"{_path(payload, path)}{separator}{text}"
+
+
+def _has_runtime_value(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_runtime_value, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_runtime_value, value))
+    return isinstance(value, RuntimeValue)
 
 
 def _errors(payload: Payload, findings: Iterable[Finding]) -> Iterator[str]:

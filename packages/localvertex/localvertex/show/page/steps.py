@@ -17,7 +17,7 @@ _MAX_ROWS = 500
 """Of the whole page."""
 
 _MAX_LOGS = 100
-"""Of one step: a custom job has one per replica."""
+"""Of one step: a tuning job has one per replica of each trial."""
 
 _MAX_ITEM = 60
 """Characters of an item in the line of its row."""

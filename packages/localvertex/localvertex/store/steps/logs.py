@@ -1,13 +1,18 @@
-"""The logs of a step, and of its custom job's replicas."""
+"""The logs of a step, of its custom job's replicas, and of the trials of a tuning job."""
 
 from pathlib import Path
 
 from localvertex.store import executor_files
 
+TRIALS = "trials"
+"""The folder of a tuning job with one folder per trial."""
+
 
 def of_replicas(folder: Path) -> list[Path]:
-    """Return the logs of a custom job's replicas."""
-    return [log for log in sorted(folder.glob("workerpool*.log")) if log.is_file()]
+    """Return the logs of a custom job's replicas, and the trials' logs by number."""
+    trials = [each for each in (folder / TRIALS).glob("*") if each.name.isdecimal()]
+    folders = [folder, *sorted(trials, key=lambda each: int(each.name))]
+    return [log for each in folders for log in sorted(each.glob("workerpool*.log")) if log.is_file()]
 
 
 def of_step(folder: Path) -> list[Path]:

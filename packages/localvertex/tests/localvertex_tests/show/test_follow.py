@@ -1,5 +1,6 @@
 """`logs --follow` beside a run in a process of its own: what is added is printed at once, all of it, once."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from kfp import dsl
+from localvertex_tests.support.tuning import KIND, pool, tune
 
 from vertex_testing.runs import STEP, Command, Compile
 
@@ -112,3 +114,42 @@ def test_a_task_that_never_comes_is_an_error_at_the_end_of_the_run(
     text, _ = following.communicate(timeout=60)
     assert following.returncode == 2
     assert text.startswith("error: the run has no task 'deploy'")
+
+
+TRIAL = """
+print("trial", trial, flush=True)
+wait_for(folder / "go")
+report("accuracy", 1, 1)
+print("end", trial)
+"""
+
+
+def test_the_logs_of_trials_are_followed_and_printed(
+    start: Start, compiled: Compile, command: Command, tmp_path: Path
+) -> None:
+    values = {"pools": [pool(TRIAL, tmp_path)], "parameters": [KIND]}
+    given = [word for name, value in values.items() for word in ("-p", f"{name}={json.dumps(value)}")]
+    run = start("run", compiled(tune), "--run-id", "live", *given)
+    trials = tmp_path / "runs" / "live" / "hyperparameter-tuning-job" / "trials"
+    for number in (1, 2):
+        wait_for(trials / str(number) / "workerpool0-0.log")
+    following = start("logs", "live", "hyperparameter-tuning-job", "--follow")
+    output = following.stdout
+    assert output is not None
+    lines: list[str] = []
+    while not {"trial 1\n", "trial 2\n"} <= set(lines):
+        lines.append(output.readline())
+        assert lines[-1], "it ended while the trials were running"
+    assert following.poll() is None
+    (tmp_path / "go").touch()
+    text = "".join(lines) + output.read()
+    assert following.wait(60) == 0
+    assert run.wait(60) == 0
+    for number in (1, 2):
+        assert f"==> hyperparameter-tuning-job (trials/{number}/workerpool0-0.log) <==\n" in text
+        assert (text.count(f"trial {number}\n"), text.count(f"end {number}\n")) == (1, 1)
+    printed = command("logs", "live").stdout
+    assert printed.startswith("==> hyperparameter-tuning-job (log.txt) <==\n")
+    for number in (1, 2):
+        title = f"==> hyperparameter-tuning-job (trials/{number}/workerpool0-0.log) <==\n"
+        assert f"{title}trial {number}\nend {number}\n" in printed

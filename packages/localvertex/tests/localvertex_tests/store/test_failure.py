@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from localvertex.store.steps import failure
+from localvertex.store.steps import failure, logs as step_logs
 from localvertex.store.task import State, Task
 from localvertex_base.compiled.spec import Component, Dag, TaskSpec
 
@@ -79,3 +79,18 @@ def test_what_kfp_reports_of_every_step_is_left_out_of_the_log_that_explains_a_f
     wrong = "[KFP Executor 2026-11-22 19:22:20,297 ERROR]: no such function"
     log.write_text("\n".join([wrong, *routine]))
     assert failure.log_of(content, tmp_path) == (log, [wrong])
+
+
+def test_the_log_of_a_tuning_job_is_that_of_the_trial_that_its_error_names(tmp_path: Path) -> None:
+    error = "1 failed trials: trial 10: workerpool0-0: exit code 2: no images; its logs are in trials/10"
+    content = {"tasks": [{"path": "tune", "log": "tune/log.txt", "error": error}], "failed_task": "tune"}
+    for number in (1, 2, 10):
+        (tmp_path / "tune" / "trials" / str(number)).mkdir(parents=True)
+        (tmp_path / "tune" / "trials" / str(number) / "workerpool0-0.log").write_text(f"trial {number}\n")
+    (tmp_path / "tune" / "log.txt").write_text("tuning job\n")
+    (tmp_path / "tune" / "debug.log").write_text("of the program itself\n")
+    tenth = tmp_path / "tune" / "trials" / "10" / "workerpool0-0.log"
+    assert failure.log_of(content, tmp_path) == (tenth, ["trial 10"])
+    content["tasks"][0]["error"] = "there is no model"
+    assert failure.log_of(content, tmp_path) == (tmp_path / "tune" / "log.txt", ["tuning job"])
+    assert step_logs.of_replicas(tmp_path / "tune")[-1] == tenth

@@ -45,6 +45,7 @@ export function Curves({ steps, start, names }) {
   const name = drawn.includes(chosen) ? chosen : drawn[0];
   const curve = steps.get(name);
   const shown = useMemo(() => (curve ? figures(curve, start) : []), [curve, start]);
+  // When a tuning job has ended, it has no replicas.
   if (!names.length) return null;
   if (!curve) return html`<p class="muted">No replica has logged training steps yet.</p>`;
   const resumes = curve.resumes.map(([time]) => time - start);

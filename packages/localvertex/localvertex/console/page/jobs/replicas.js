@@ -5,6 +5,7 @@ import {
   Asking,
   Confirm,
   clock,
+  count,
   duration,
   Facts,
   html,
@@ -107,9 +108,9 @@ export function Replicas({ job, steps, target, logOf }) {
   </div>`;
 }
 
-/** Seconds that the timeline covers. @param {any} job */
+/** Seconds that the timeline covers; the sum over a tuning job's trials may be more. @param {any} job */
 function length({ goodput, timeline }) {
-  if (goodput.total_seconds) return goodput.total_seconds;
+  if (goodput.total_seconds && !goodput.num_trials) return goodput.total_seconds;
   const ends = Object.values(timeline).map((segments) => segments.at(-1)?.[2] ?? 0);
   return Math.max(0.001, ...ends);
 }
@@ -141,7 +142,8 @@ function factsOf({ status, goodput }) {
     ["Steps that count", String(goodput.num_steps ?? "–")],
     ["Steps lost", String(goodput.num_lost_steps ?? "–")],
     ["Restarts", `${status.num_restarts}${status.num_preemptions ? `, ${status.num_preemptions} by preemption` : ""}`],
-    ["Job time", duration(goodput.total_seconds)],
+    ["Trials", goodput.num_trials && count(goodput.num_trials)],
+    [goodput.num_trials ? "Time of all trials" : "Job time", duration(goodput.total_seconds)],
     ["Time left", status.is_running && duration(left)],
   ];
 }
@@ -189,7 +191,7 @@ function spoken(name, segments, faults) {
 }
 
 /**
- * The kinds that occur, with the seconds of the primary replica.
+ * The kinds that occur, with the seconds of the primary replica, or of all trials of a tuning job.
  * @param {{timeline: Record<string, Segment[]>, seconds: Record<string, number>, total: number}} props
  */
 function Legend({ timeline, seconds, total }) {

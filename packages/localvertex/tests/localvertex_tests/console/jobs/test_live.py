@@ -161,13 +161,13 @@ def test_a_job_that_has_ended_shows_the_goodput_of_its_record(log: Path, at: Any
     assert entry["goodput"] == goodput, "the record is not changed"
 
 
-def test_replicas_that_log_no_steps_have_timelines_but_no_goodput(log: Path, at: Any) -> None:
+def test_trials_that_log_no_steps_have_timelines_but_no_goodput(log: Path, at: Any) -> None:
     at(8.0)
-    names = (PRIMARY, "workerpool1-0")
-    both = [replica(name, log, (float(n), None, None), event_log=None) for n, name in enumerate(names, start=1)]
-    found = job_of(LiveJob().poll(status(*both), is_running=True))
-    assert (found["goodput"]["fraction"], found["goodput"]["total_seconds"]) == (None, 7.0)
-    assert found["timeline"]["workerpool1-0"][0][:2] == ["running", 1.0]
+    trials = [replica(f"trials/{n}/{PRIMARY}", log, (float(n), None, None), event_log=None) for n in (2, 1)]
+    found = job_of(LiveJob().poll(status(*trials), is_running=True))
+    goodput = found["goodput"]
+    assert (goodput["num_trials"], goodput["fraction"], goodput["total_seconds"]) == (2, None, 13.0)
+    assert found["timeline"][f"trials/2/{PRIMARY}"][0][:2] == ["running", 1.0]
 
 
 def test_without_a_job_there_is_nothing() -> None:

@@ -147,12 +147,23 @@ def test_a_link_or_a_pipe_in_place_of_the_file_leads_nowhere(asked: Requests, tm
     assert asked.new(1.0) == []
 
 
-def test_a_replica_that_names_another_folder_leads_nowhere(tmp_path: Path) -> None:
+def test_a_linked_folder_of_a_trial_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "job" / "trials").mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "job" / "trials" / "1").symlink_to(tmp_path / "other")
+    status = {"replicas": [RUNNING | {"name": "trials/1/workerpool0-0"}]}
+    with pytest.raises(FaultRefused):
+        requests.write(tmp_path / "job", status, KILL | {"replica": "trials/1/workerpool0-0"})
+    assert not any((tmp_path / "other").iterdir())
+
+
+def test_a_replica_that_names_another_folder_is_refused(tmp_path: Path) -> None:
     for each in ("job", "other"):
         (tmp_path / each).mkdir()
     for name in (f"{tmp_path}/other/workerpool0-0", "../other/workerpool0-0"):
         status = {"replicas": [RUNNING | {"name": name}]}
-        requests.write(tmp_path / "job", status, KILL | {"replica": name})
+        with pytest.raises(FaultRefused, match="was not started by this version"):
+            requests.write(tmp_path / "job", status, KILL | {"replica": name})
     assert [*(tmp_path / "other").iterdir()] == []
 
 

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
 from kfp import dsl
+from localvertex_tests.support.tuning import KIND, NAME, pool, tune
 
-from vertex_testing.runs import STEP, Command, Compile
+from localvertex.jobs import CustomJobOptions
+from localvertex.jobs.faults.faults import parse
+from vertex_testing.runs import STEP, Command, Compile, Execute, FindTask
 
 FAULT = "SIGKILL workerpool0-0 at 1s"
 
@@ -74,3 +77,21 @@ def test_faults_that_the_job_cannot_have_are_not_skipped_either(
         refused = command("run", file, *given, "--fault", fault)
         assert refused.returncode == 1, refused.stdout
         assert error in refused.stdout + refused.stderr
+
+
+TRIALS = """
+report("accuracy", 1, 1)
+time.sleep(600 if (folder / f"start-{trial}").read_text().count(chr(10)) == 2 else 0)
+"""
+
+
+def test_the_trials_of_a_tuning_job_get_the_faults_too(
+    execute: Execute, task: FindTask, tmp_path: Path, work_dir: Path
+) -> None:
+    given = {"pools": [pool(TRIALS, tmp_path)], "parameters": [KIND], "base": f"{tmp_path}/out"}
+    assert execute(tune, given, run_id="first")["state"] == "SUCCEEDED"
+    again = execute(tune, given, run_id="second", custom_jobs=CustomJobOptions(faults=(parse(FAULT),)))
+    assert (again["state"], again["unused_faults"]) == ("SUCCEEDED", [])
+    assert task(again, NAME)["cache_hit"] is False
+    logs = [path.read_text() for path in (work_dir / "second" / NAME / "trials").glob("*/log.txt")]
+    assert sum(f"fault: {FAULT}" in text for text in logs) == 2

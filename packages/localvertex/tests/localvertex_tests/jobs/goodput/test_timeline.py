@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from localvertex.jobs.goodput.goodput import add_up
 from localvertex.jobs.goodput.thinning import thin_out
 from localvertex.jobs.goodput.timeline import SegmentKind, Span, Timeline, coarsen, timeline
 
@@ -138,3 +139,18 @@ def test_thinned_events_have_the_same_times_and_steps() -> None:
     assert len(thin_out(thin_out(thin_out(events)))) < 70
     assert seconds(thin) == pytest.approx(seconds(whole))
     assert (thin.num_steps, thin.num_lost_steps) == (400, 0)
+
+
+def test_the_goodput_of_trials_is_weighted_by_their_time() -> None:
+    """A user may have edited the sum in a record: what is missing counts as 0."""
+    short = {"fraction": 1.0, "seconds": {"productive": 2.0}, "total_seconds": 2.0, "num_steps": 4, "num_failures": 1}
+    long = {"fraction": 0.0, "seconds": {"productive": 0.0, "lost": 6.0}, "total_seconds": 6.0, "num_lost_steps": 3}
+    unknown = {"fraction": None, "seconds": {"running": 8.0}, "total_seconds": 8.0}
+    found = add_up([short, long])
+    assert (found["fraction"], found["seconds"]) == (0.25, {"productive": 2.0, "lost": 6.0})
+    assert (found["num_trials"], found["num_steps"], found["num_lost_steps"], found["num_failures"]) == (2, 4, 3, 1)
+    assert add_up([found, unknown])["num_trials"] == 3
+    assert add_up([found, unknown])["fraction"] == 0.125
+    assert add_up([unknown])["fraction"] is None
+    assert add_up([{"num_trials": 2}, {}])["num_trials"] == 3
+    assert add_up([]) == {}

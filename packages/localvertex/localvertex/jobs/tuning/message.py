@@ -1,0 +1,94 @@
+"""Fields of a message, read as Google's client library does: snake_case names, enums by name or number."""
+
+import math
+from enum import IntEnum
+from typing import Any, TypeVar
+
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import did_you_mean, join_or, quote
+
+Enumeration = TypeVar("Enumeration", bound=IntEnum)
+
+
+class Message:
+    """An object of a message; `path` names it in errors."""
+
+    def __init__(self, value: Any, path: str, names: tuple[str, ...]) -> None:
+        """Check that the value is an object with no other fields.
+
+        Raises:
+            UserError: It is not.
+        """
+        if not isinstance(value, dict):
+            raise UserError(f"{path}: expected an object, found {quote(value)}")
+        for name in value:
+            if name not in names:
+                raise UserError(f"{path}: unknown field {quote(name)}{did_you_mean(str(name), names)}")
+        self.path, self._fields = path, value
+
+    def has(self, name: str) -> bool:
+        """Return whether the field is present."""
+        return name in self._fields
+
+    def name_of(self, field: str) -> str:
+        """Return the path of a field."""
+        return f"{self.path}.{field}"
+
+    def value(self, field: str, default: Any) -> Any:
+        """Return a field as it is."""
+        return self._fields.get(field, default)
+
+    def identifier(self, field: str) -> str:
+        """Return a name without spaces."""
+        value = self._fields.get(field)
+        if not isinstance(value, str) or not value or any(each.isspace() for each in value):
+            raise UserError(f"{self.name_of(field)}: expected a name without spaces, found {quote(value)}")
+        return value
+
+    def number(self, field: str) -> float:
+        """Return a finite number; 0 if the field is missing, as in the API."""
+        return parse_number(self._fields.get(field, 0), self.name_of(field))
+
+    def int64(self, field: str) -> int:
+        """Return an integer that may be text, 0 by default."""
+        return parse_int64(self._fields.get(field, 0), self.name_of(field))
+
+    def enumeration(self, field: str, kind: type[Enumeration]) -> Enumeration:
+        """Return a member of an enumeration; member 0 by default."""
+        value = self._fields.get(field, 0)
+        found = [each for each in kind if value == each.name or (value == each.value and not isinstance(value, bool))]
+        if not found:
+            names = join_or(each.name for each in kind)
+            raise UserError(f"{self.name_of(field)}: expected {names}, found {quote(value)}")
+        return found[0]
+
+    def items(self, field: str) -> list[Any]:
+        """Return a list, an empty one by default."""
+        value = self._fields.get(field, [])
+        if not isinstance(value, list):
+            raise UserError(f"{self.name_of(field)}: expected a list, found {quote(value)}")
+        return value
+
+
+def parse_int64(value: Any, path: str) -> int:
+    """Return an integer; `serialize_parameters` of Google's components writes 64-bit integers as text.
+
+    Raises:
+        UserError: It is not one.
+    """
+    if isinstance(value, str) and value.removeprefix("-").isdecimal():
+        return int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise UserError(f"{path}: expected an integer, found {quote(value)}")
+    return value
+
+
+def parse_number(value: Any, path: str) -> float:
+    """Return a finite number.
+
+    Raises:
+        UserError: It is not one.
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise UserError(f"{path}: expected a number, found {quote(value)}")
+    return value

@@ -1,0 +1,187 @@
+"""The parameters of a study: the kind of their values, and the parameters that they activate."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Any
+
+from localvertex.jobs.tuning.message import Message, parse_int64, parse_number
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import join_or, quote
+
+Value = str | int | float
+
+_MAX_DISCRETE_VALUES = 1000
+
+_SAME = 1e-10
+"""Values of a DISCRETE parameter closer than this count as equal."""
+
+
+class ValueKind(StrEnum):
+    """The kind of a parameter's values; each value names the field with its feasible space."""
+
+    DOUBLE = "double_value_spec"
+    INTEGER = "integer_value_spec"
+    CATEGORICAL = "categorical_value_spec"
+    DISCRETE = "discrete_value_spec"
+
+
+_CONDITIONS = {
+    "parent_int_values": ValueKind.INTEGER,
+    "parent_categorical_values": ValueKind.CATEGORICAL,
+    "parent_discrete_values": ValueKind.DISCRETE,
+}
+"""The field with the parent's values, by the parent's kind."""
+
+
+class Scale(IntEnum):
+    """How values are distributed over the feasible space."""
+
+    SCALE_TYPE_UNSPECIFIED = 0
+    UNIT_LINEAR_SCALE = 1
+    UNIT_LOG_SCALE = 2
+    UNIT_REVERSE_LOG_SCALE = 3
+
+    @property
+    def is_logarithmic(self) -> bool:
+        """Whether the feasible space must be positive."""
+        return self in (Scale.UNIT_LOG_SCALE, Scale.UNIT_REVERSE_LOG_SCALE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditional:
+    """A parameter that is active for some values of its parent."""
+
+    parent_values: tuple[Value, ...]
+    parameter: "Parameter"
+
+    def holds(self, value: Value) -> bool:
+        """Return whether the parameter is active when its parent has this value."""
+        return any(_is_same(value, each) for each in self.parent_values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A parameter to tune."""
+
+    name: str
+    kind: ValueKind
+    path: str
+    """Where it is in the message."""
+    minimum: float = 0
+    maximum: float = 0
+    """Inclusive limits of a DOUBLE or an INTEGER."""
+    values: tuple[Value, ...] = ()
+    """The values of a CATEGORICAL or a DISCRETE."""
+    scale: Scale = Scale.SCALE_TYPE_UNSPECIFIED
+    conditionals: tuple[Conditional, ...] = ()
+
+    def active_parameters(self, value: Value) -> tuple["Parameter", ...]:
+        """Return the parameters that are active for this value."""
+        return tuple(each.parameter for each in self.conditionals if each.holds(value))
+
+    def allows(self, value: Value) -> bool:
+        """Return whether a value is in the feasible space."""
+        if self.kind is ValueKind.INTEGER:
+            return isinstance(value, int) and self.minimum <= value <= self.maximum
+        return any(_is_same(value, each) for each in self.values)
+
+    def walk(self) -> Iterator["Parameter"]:
+        """Yield this parameter and all that it may activate."""
+        yield self
+        for each in self.conditionals:
+            yield from each.parameter.walk()
+
+
+def read_parameter(value: Any, path: str) -> Parameter:
+    """Read a ParameterSpec.
+
+    Raises:
+        UserError: It breaks a rule of the API; the error names the field.
+    """
+    message = Message(value, path, ("parameter_id", "scale_type", "conditional_parameter_specs", *ValueKind))
+    name = message.identifier("parameter_id")
+    kinds = [kind for kind in ValueKind if message.has(kind)]
+    if len(kinds) != 1:
+        raise UserError(
+            f"{path} ({name}): expected one of {join_or(ValueKind)}, found {join_or(kinds, 'and') or 'none'}"
+        )
+    kind, scale = kinds[0], message.enumeration("scale_type", Scale)
+    space_path = f"{message.name_of(kind)} ({name})"
+    is_range = kind in (ValueKind.DOUBLE, ValueKind.INTEGER)
+    fields = ("min_value", "max_value") if is_range else ("values",)
+    space = Message(message.value(kind, {}), space_path, (*fields, "default_value"))
+    if space.has("default_value"):
+        raise UserError(f"{space_path}.default_value: hyperparameter tuning jobs do not support it; remove it")
+    parameter = Parameter(name=name, kind=kind, path=path, scale=scale, **_feasible_space(space, kind))
+    if kind is ValueKind.CATEGORICAL and scale is not Scale.SCALE_TYPE_UNSPECIFIED:
+        raise UserError(f"{message.name_of('scale_type')} ({name}): leave it unset for a categorical parameter")
+    if scale.is_logarithmic and (low := min([parameter.minimum] if is_range else map(float, parameter.values))) <= 0:
+        raise UserError(f"{space_path}: {scale.name} needs values above 0, found {low:g}")
+    return _with_conditionals(parameter, message)
+
+
+def _feasible_space(space: Message, kind: ValueKind) -> dict[str, Any]:
+    if kind in (ValueKind.DOUBLE, ValueKind.INTEGER):
+        read = space.number if kind is ValueKind.DOUBLE else space.int64
+        minimum, maximum = read("min_value"), read("max_value")
+        if minimum > maximum:
+            raise UserError(f"{space.path}: min_value {minimum:g} is above max_value {maximum:g}")
+        return {"minimum": minimum, "maximum": maximum}
+    values = _values(space.items("values"), kind, space.name_of("values"))
+    if not values:
+        raise UserError(f"{space.path}: the list of values is empty")
+    if kind is ValueKind.DISCRETE and len(values) > _MAX_DISCRETE_VALUES:
+        raise UserError(f"{space.path}: at most {_MAX_DISCRETE_VALUES} values are possible, found {len(values)}")
+    for position, value in enumerate(values):
+        if any(_is_same(value, each) for each in values[:position]):
+            raise UserError(f"{space.path}: the value {quote(value)} is repeated")
+    return {"values": values}
+
+
+def _values(values: list[Any], kind: ValueKind, path: str) -> tuple[Value, ...]:
+    if kind is not ValueKind.CATEGORICAL:
+        checked = parse_int64 if kind is ValueKind.INTEGER else parse_number
+        return tuple(checked(each, path) for each in values)
+    for each in values:
+        if not isinstance(each, str):
+            raise UserError(f"{path}: expected a string, found {quote(each)}")
+    return tuple(values)
+
+
+def _with_conditionals(parameter: Parameter, message: Message) -> Parameter:
+    found = []
+    for index, value in enumerate(message.items("conditional_parameter_specs")):
+        path = f"{message.name_of('conditional_parameter_specs')}[{index}]"
+        condition = Message(value, path, ("parameter_spec", *_CONDITIONS))
+        given = [name for name in _CONDITIONS if condition.has(name)]
+        if len(given) != 1 or _CONDITIONS[given[0]] is not parameter.kind:
+            expected = [name for name, kind in _CONDITIONS.items() if kind is parameter.kind]
+            wanted = f"expected {join_or(expected)}" if expected else "a DOUBLE parameter cannot have conditions"
+            raise UserError(f"{path}: {wanted}, found {join_or(given, 'and') or 'none'}")
+        parents = Message(condition.value(given[0], {}), condition.name_of(given[0]), ("values",))
+        values = _values(parents.items("values"), parameter.kind, parents.name_of("values"))
+        for each in values:
+            if not parameter.allows(each):
+                raise UserError(f"{parents.path}: {quote(each)} is not a value of {parameter.name!r}")
+        child = read_parameter(condition.value("parameter_spec", {}), condition.name_of("parameter_spec"))
+        found.append(Conditional(parent_values=values, parameter=child))
+    _check_disjoint(parameter, found)
+    return Parameter(**{**vars(parameter), "conditionals": tuple(found)})
+
+
+def _check_disjoint(parent: Parameter, conditionals: list[Conditional]) -> None:
+    """Refuse equal names of parameters that are active for the same value of their parent."""
+    for position, each in enumerate(conditionals):
+        for other in conditionals[:position]:
+            if each.parameter.name == other.parameter.name and any(map(other.holds, each.parent_values)):
+                raise UserError(
+                    f"{each.parameter.path}: {each.parameter.name!r} is defined twice for the same value of "
+                    f"{parent.name!r}"
+                )
+
+
+def _is_same(value: Value, other: Value) -> bool:
+    if isinstance(value, str) or isinstance(other, str):
+        return value == other
+    return abs(value - other) < _SAME

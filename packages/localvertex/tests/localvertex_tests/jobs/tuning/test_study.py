@@ -1,0 +1,172 @@
+"""A study is read as the API describes it; what breaks a rule is refused by the name of its field."""
+
+import math
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from localvertex.jobs.tuning.study import Study, read_study
+from localvertex.jobs.tuning.suggestions import Point, argument, suggestions
+from localvertex_base.userinput.errors import UserError
+
+KIND = {"parameter_id": "kind", "categorical_value_spec": {"values": ["a", "b"]}}
+SIZE = {"parameter_id": "size", "discrete_value_spec": {"values": [16, 32.0, 0.5]}}
+UNITS = {"parameter_id": "units", "integer_value_spec": {"min_value": 1, "max_value": 3}}
+RATE = {"parameter_id": "rate", "double_value_spec": {"min_value": 0.001, "max_value": 10.0}}
+
+
+def study(*parameters: dict[str, Any], **fields: Any) -> Study:
+    return read_study({"metrics": [{"metric_id": "loss", "goal": "MINIMIZE"}], "parameters": [*parameters], **fields})
+
+
+def points(*parameters: dict[str, Any], algorithm: str = "GRID_SEARCH", number: int = 100) -> list[Point]:
+    return list(islice(suggestions(study(*parameters, algorithm=algorithm)), number))
+
+
+def with_condition(parent: dict[str, Any], kind: str, values: list, child: dict[str, Any]) -> dict[str, Any]:
+    condition = {kind: {"values": values}, "parameter_spec": child}
+    return parent | {"conditional_parameter_specs": [*parent.get("conditional_parameter_specs", []), condition]}
+
+
+def test_a_grid_contains_every_point_once_in_order() -> None:
+    assert points(KIND, UNITS) == [{"kind": kind, "units": units} for kind in "ab" for units in (1, 2, 3)]
+    assert points(SIZE) == [{"size": 16}, {"size": 32.0}, {"size": 0.5}]
+
+
+def test_a_conditional_parameter_is_there_for_the_values_of_its_parent_only() -> None:
+    deep = with_condition(UNITS, "parent_int_values", [2], SIZE)
+    top = with_condition(KIND, "parent_categorical_values", ["b"], deep)
+    sizes = [{"kind": "b", "units": 2, "size": size} for size in (16, 32.0, 0.5)]
+    assert points(top) == [{"kind": "a"}, {"kind": "b", "units": 1}, *sizes, {"kind": "b", "units": 3}]
+    drawn = points(top, algorithm="RANDOM_SEARCH", number=200)
+    assert {frozenset(each) for each in drawn} == {
+        frozenset({"kind"}),
+        frozenset({"kind", "units"}),
+        frozenset({"kind", "units", "size"}),
+    }
+    assert all(("units" in each) == (each["kind"] == "b") for each in drawn)
+    assert all(("size" in each) == (each.get("units") == 2) for each in drawn)
+
+
+def test_a_grid_of_a_billion_points_is_not_built() -> None:
+    wide = {"parameter_id": "wide", "integer_value_spec": {"max_value": 10**9}}
+    assert points(wide, number=3) == [{"wide": 0}, {"wide": 1}, {"wide": 2}]
+
+
+@pytest.mark.parametrize(
+    ("scale", "low", "high"),
+    [
+        ("UNIT_LINEAR_SCALE", 4.0, 6.0),
+        ("UNIT_LOG_SCALE", 0.05, 0.2),
+        ("UNIT_REVERSE_LOG_SCALE", 9.8, 9.95),
+        ("SCALE_TYPE_UNSPECIFIED", 4.0, 6.0),
+    ],
+)
+def test_random_values_are_spread_over_the_scale(scale: str, low: float, high: float) -> None:
+    drawn = points(RATE | {"scale_type": scale}, algorithm="RANDOM_SEARCH", number=2000)
+    values = sorted(float(each["rate"]) for each in drawn)
+    assert 0.001 <= values[0] <= values[-1] <= 10.0
+    # The middle of the scale: for the logarithmic ones, 0.1 or 10.001 - 0.1.
+    assert low < values[1000] < high
+
+
+def test_random_integers_reach_both_ends_on_every_scale() -> None:
+    for scale in ("UNIT_LINEAR_SCALE", "UNIT_LOG_SCALE", "UNIT_REVERSE_LOG_SCALE"):
+        drawn = points(UNITS | {"scale_type": scale}, algorithm="RANDOM_SEARCH", number=300)
+        assert {each["units"] for each in drawn} == {1, 2, 3}
+        assert all(type(each["units"]) is int for each in drawn)
+
+
+def test_whole_numbers_are_written_without_a_point() -> None:
+    values = {16: "16", 32.0: "32", 0.5: "0.5", "a b": "a b", 1e-7: "1e-07", 1e300: "1e+300"}
+    assert {value: argument(value) for value in values} == values
+
+
+def test_the_message_of_the_client_library_is_read() -> None:
+    from google.cloud.aiplatform import hyperparameter_tuning as hpt
+    from google_cloud_pipeline_components.v1 import hyperparameter_tuning_job
+
+    leaves = hpt.DiscreteParameterSpec([2, 4], scale="linear", parent_values=[2])
+    depth = hpt.IntegerParameterSpec(1, 2, "linear", {"leaves": leaves}, parent_values=["tree"])
+    specs = {
+        "model": hpt.CategoricalParameterSpec(["tree", "net"], conditional_parameter_spec={"depth": depth}),
+        "rate": hpt.DoubleParameterSpec(min=0.1, max=1, scale="log"),
+        "size": hpt.DiscreteParameterSpec([16, 32], scale="reverse_log"),
+    }
+    found = read_study(
+        {
+            "metrics": hyperparameter_tuning_job.serialize_metrics({"loss": "minimize", "accuracy": "maximize"}),
+            "parameters": hyperparameter_tuning_job.serialize_parameters(specs),
+        }
+    )
+    assert [(each.name, each.goal.name) for each in found.metrics] == [("loss", "MINIMIZE"), ("accuracy", "MAXIMIZE")]
+    assert [each.name for top in found.parameters for each in top.walk()] == [
+        "model",
+        "depth",
+        "leaves",
+        "rate",
+        "size",
+    ]
+
+
+INVALID: list[tuple[dict[str, Any], str]] = [
+    ({"parameter_id": "x"}, "parameters[0] (x): expected one of double_value_spec, "),
+    (KIND | UNITS | {"parameter_id": "x"}, "found integer_value_spec and categorical_value_spec"),
+    (UNITS | {"scaleType": 1}, "unknown field 'scaleType'; did you mean scale_type?"),
+    (UNITS | {"scale_type": "LOG"}, "parameters[0].scale_type: expected SCALE_TYPE_UNSPECIFIED, "),
+    (UNITS | {"parameter_id": "two words"}, "parameter_id: expected a name without spaces"),
+    ({"parameter_id": "x", "integer_value_spec": {"min_value": 1.5}}, "min_value: expected an integer, found 1.5"),
+    ({"parameter_id": "x", "double_value_spec": {"min_value": "0.1"}}, "min_value: expected a number, found '0.1'"),
+    ({"parameter_id": "x", "double_value_spec": {"max_value": math.inf}}, "max_value: expected a number, found inf"),
+    ({"parameter_id": "x", "double_value_spec": {"min_value": 2}}, "min_value 2 is above max_value 0"),
+    ({"parameter_id": "x", "integer_value_spec": {"default_value": 2}}, "default_value: hyperparameter tuning jobs"),
+    ({"parameter_id": "x", "categorical_value_spec": {}}, "categorical_value_spec (x): the list of values is empty"),
+    ({"parameter_id": "x", "categorical_value_spec": {"values": [1]}}, "values: expected a string, found 1"),
+    ({"parameter_id": "x", "discrete_value_spec": {"values": [1, 1.0]}}, "the value 1.0 is repeated"),
+    ({"parameter_id": "x", "discrete_value_spec": {"values": [*range(1001)]}}, "at most 1000 values are possible"),
+    (KIND | {"scale_type": 1}, "scale_type (kind): leave it unset for a categorical parameter"),
+    (
+        {"parameter_id": "x", "integer_value_spec": {"max_value": 2}, "scale_type": 2},
+        "UNIT_LOG_SCALE needs values above 0, found 0",
+    ),
+    (with_condition(KIND, "parent_int_values", [1], UNITS), "expected parent_categorical_values, found parent_int"),
+    (with_condition(KIND, "parent_categorical_values", ["c"], UNITS), "'c' is not a value of 'kind'"),
+    (with_condition(UNITS, "parent_int_values", [4], KIND), "4 is not a value of 'units'"),
+    (with_condition(KIND, "parent_categorical_values", ["a"], KIND), "'kind' is defined twice in the study"),
+    (
+        with_condition(
+            with_condition(KIND, "parent_categorical_values", ["a"], UNITS), "parent_categorical_values", ["a"], UNITS
+        ),
+        "'units' is defined twice for the same value of 'kind'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("parameter", "message"), INVALID)
+def test_a_parameter_that_breaks_a_rule_is_refused(parameter: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        study(parameter)
+    assert str(caught.value).startswith("study_spec.parameters[0]")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"parameters": [UNITS, UNITS]}, "study_spec.parameters: 'units' is repeated"),
+        ({"parameters": []}, "study_spec.parameters: the list is empty"),
+        ({"parameters": "x"}, "study_spec.parameters: expected a list, found 'x'"),
+        ({"metrics": []}, "study_spec.metrics: the list is empty"),
+        ({"metrics": [{"metric_id": "x", "goal": "UP"}]}, "study_spec.metrics[0].goal: expected GOAL_TYPE_UNSPECIFIED"),
+        ({"metrics": [{"metric_id": "x", "safety_config": {}}]}, "safe search does not run locally"),
+        ({"algorithm": "GRID_SEARCH", "parameters": [RATE]}, "GRID_SEARCH takes no double_value_spec (rate)"),
+        ({"algorithm": 1}, "study_spec.algorithm: expected ALGORITHM_UNSPECIFIED, GRID_SEARCH or RANDOM_SEARCH"),
+        ({"median_automated_stopping_spec": {}}, "study_spec: unknown field 'median_automated_stopping_spec'"),
+    ],
+)
+def test_a_study_that_breaks_a_rule_is_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        read_study({"metrics": [{"metric_id": "loss"}], "parameters": [UNITS], **fields})
+    assert message in str(caught.value)
