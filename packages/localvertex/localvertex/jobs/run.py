@@ -1,7 +1,7 @@
 """Sets up a custom job and runs it."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +40,7 @@ def run_job(
     cancel: threading.Event | None = None,
     options: CustomJobOptions | None = None,
     ledger: FaultLedger | None = None,
+    gpus: Sequence[str] | None = None,
 ) -> Outcome:
     """Run a job to its end.
 
@@ -55,6 +56,7 @@ def run_job(
         cancel: Cancels the job once another thread sets it.
         options: Restart rule and faults.
         ledger: Notes which faults happen.
+        gpus: The GPUs of this machine for the job; None: all that are visible.
 
     Raises:
         TaskFailed: The job could not be started.
@@ -78,7 +80,7 @@ def run_job(
         commands = ReplicaCommands(job, workspace, processes, credentials, containers, servers)
         if commands.announcement:
             warn(commands.announcement)
-        replicas = _replicas_of(job, workspace, processes, commands, servers, warn)
+        replicas = _replicas_of(job, workspace, processes, commands, servers, warn, gpus)
         ledger.plan(options.faults)
         try:
             outcome = JobRun(
@@ -106,10 +108,11 @@ def _replicas_of(
     commands: ReplicaCommands,
     servers: ExitStack,
     warn: Callable[[str], None],
+    visible: Sequence[str] | None,
 ) -> list[ReplicaProcess]:
     """Build the replicas that run here, without starting them; their metadata servers close with `servers`."""
     job_id = uuid4().hex
-    gpus = gpu_environments(job, warn)
+    gpus = gpu_environments(job, warn, visible)
     replicas = []
     # Released before the first process starts, so that it can bind its port.
     with reserve_addresses(job) as addresses:
