@@ -6,11 +6,13 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.processes import sinks
 from localvertex.processes.sinks import Sink
+from localvertex_base import linux
 
 _SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 
@@ -57,6 +59,16 @@ class Process(ABC):
             self._lifeline.close()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """A running command at one moment."""
+
+    is_frozen: bool
+    """Whether one of its processes is stopped, as by SIGSTOP."""
+    processor_seconds: float
+    """Since its start."""
+
+
 class Executed(Process):
     """A command under a new supervisor."""
 
@@ -93,6 +105,11 @@ class Executed(Process):
             raise TaskFailed(f"cannot start {command[0]}: {error}", is_retryable=False) from None
         finally:
             other_end.close()
+
+    def usage(self) -> Usage | None:
+        """Return what the command and all that it started do; None if it is not known."""
+        found = linux.usage(self._process.pid)
+        return Usage(is_frozen=found[0], processor_seconds=found[1]) if found else None
 
     def _exit_code(self) -> int:
         """Wait for the supervisor, which exits with the command's code."""
@@ -136,7 +153,7 @@ class Processes:
 
     def start(
         self, command: list[str], *, cwd: Path, env: dict[str, str], log: Path, clean_up: list[str] | None = None
-    ) -> Process:
+    ) -> Executed:
         """Start a command that `stop` will end; `clean_up` is a command that runs when it has ended in any way.
 
         Raises:

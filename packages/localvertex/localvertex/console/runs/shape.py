@@ -42,6 +42,7 @@ _CUSTOM_JOB = {
     "replicas!": [_REPLICA],
     "num_restarts": _INTEGER,
     "num_preemptions": _INTEGER,
+    "stalled": str,
     "marks": _MARKS,
     "goodput?": _GOODPUT,
 }
