@@ -202,10 +202,6 @@ def _add_custom_jobs(jobs: "argparse._ArgumentGroup") -> None:
         help="a fault and its time, for example 'SIGKILL workerpool1-0 at step 30', "
         "'SIGTERM workerpool0-0 at 20s grace 30s' or 'preempt all every 45s'; repeatable",
     )
-    jobs.add_argument("--faults", choices=["random"], help="inject one to three faults at random times")
-    jobs.add_argument(
-        "--seed", metavar="N", type=int, help="seed of the random faults (0); the same seed gives the same faults"
-    )
     jobs.add_argument(
         "--restart-rule",
         choices=["service", "lenient"],

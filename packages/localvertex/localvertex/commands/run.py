@@ -65,12 +65,9 @@ def container_options(options: argparse.Namespace) -> ContainerOptions:
 
 def custom_job_options(options: argparse.Namespace) -> jobs.CustomJobOptions:
     """Read the faults and the restart rule of custom jobs."""
-    if options.seed is not None and not options.faults:
-        raise UserError(f"--seed {options.seed} needs --faults random")
     return jobs.CustomJobOptions(
         restart_rule=jobs.RestartRule(options.restart_rule),
         faults=tuple(faults.parse(text) for text in options.fault),
-        random_faults_seed=(options.seed or 0) if options.faults else None,
     )
 
 
@@ -94,7 +91,7 @@ def _resume_run(options: argparse.Namespace, run_options: Options) -> dict[str, 
     found = find_readable(options.work_dir, options.resume)
     if found.content["state"] == State.SUCCEEDED:
         print(f"{found.run_dir.name} has already succeeded; nothing was run")
-        return found.content | {"unused_faults": run_options.custom_jobs.new_ledger().unused}
+        return found.content | {"unused_faults": jobs.FaultLedger(run_options.custom_jobs.faults).unused}
     return runs.resume(options.resume, options=run_options, display=_display())
 
 

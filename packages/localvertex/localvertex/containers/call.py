@@ -30,9 +30,6 @@ class ContainerCommand:
     writable: tuple[Path, ...] = ()
     gcs_root: Path | None = None
     """The folder of the buckets, mounted at /gcs."""
-    cpus: float = 0.0
-    """0: no limit."""
-    memory_bytes: int = 0
     gpus: str = ""
     """Indices of the GPUs, separated by commas."""
     host_name: str = ""

@@ -21,8 +21,6 @@ from localvertex_base.userinput.errors import UserError
 
 _MAX_ANSWER_SECONDS = 30
 
-_MIN_CPUS = 0.01
-
 _DESCRIPTIONS = ("CLUSTER_SPEC", "TF_CONFIG")
 """Variables with the spec of a job as JSON, in JSON."""
 
@@ -47,7 +45,10 @@ class Engine:
     def announcement(self) -> str:
         """Return how container commands run."""
         network = "with network" if self._has_network else "without network (--allow-network)"
-        return f"container commands run in their images with {self._name}, {network} and without your credentials"
+        return (
+            f"container commands run in their images with {self._name}, {network}, without your credentials and "
+            "without the CPU and memory limits of the spec"
+        )
 
     def shows(self, path: str | Path) -> bool:
         """Return true: the content of an image is not known here."""
@@ -64,7 +65,6 @@ class Engine:
             "--name",
             name,
             *self._identity(),
-            *_limits(call),
             *self._gpus(call),
         ]
         words += ["--network", ("host" if call.host_name else "bridge") if self._has_network else "none"]
@@ -129,13 +129,6 @@ def _secrets(env: Mapping[str, str]) -> set[str]:
     found = {name for name in env if is_masked(name)}
     written = [json.dumps(json.dumps(env[name])[1:-1])[1:-1] for name in found if env[name]]
     return found | {name for name in _DESCRIPTIONS if any(text in env.get(name, "") for text in written)}
-
-
-def _limits(call: ContainerCommand) -> list[str]:
-    """Return the limits of the spec; an engine refuses more processors than the machine has."""
-    available = float(os.cpu_count() or 1)
-    cpus = ["--cpus", f"{max(_MIN_CPUS, min(call.cpus, available)):g}"] if call.cpus else []
-    return cpus + (["--memory", f"{call.memory_bytes}b"] if call.memory_bytes else [])
 
 
 def _mounts(call: ContainerCommand) -> list[str]:

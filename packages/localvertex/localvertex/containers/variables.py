@@ -16,7 +16,10 @@ TRIAL_ID, METRIC_FILE = "CLOUD_ML_TRIAL_ID", "CLOUD_ML_HP_METRIC_FILE"
 JOB_ID = "CLOUD_ML_JOB_ID"
 """The job's id (google-cloud-aiplatform, training_utils), the same for all replicas and restarts."""
 
-_SERVICE_ONLY = ("TF_CONFIG", "CLUSTER_SPEC", JOB_ID, TRIAL_ID, METRIC_FILE, *OUTPUT_FOLDERS)
+TORCH = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+"""What `torch.distributed` reads by default."""
+
+_SERVICE_ONLY = ("TF_CONFIG", "CLUSTER_SPEC", JOB_ID, TRIAL_ID, METRIC_FILE, *TORCH, *OUTPUT_FOLDERS)
 """Set by the service or not at all, so these are dropped from the user's own environment."""
 
 _KEPT = frozenset(

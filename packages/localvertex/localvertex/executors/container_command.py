@@ -1,6 +1,5 @@
 """Container components: run their command in its image or a sandbox, or a local command given by `--image`."""
 
-import re
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,19 +14,6 @@ from localvertex.executors.python_step import bin_folder
 from localvertex.processes import logs
 from localvertex_base.compiled.launchers import launcher_of
 from localvertex_base.compiled.spec import Container, Importer
-
-_UNITS = {
-    "K": 10**3,
-    "M": 10**6,
-    "G": 10**9,
-    "T": 10**12,
-    "Ki": 2**10,
-    "Mi": 2**20,
-    "Gi": 2**30,
-    "Ti": 2**40,
-    "m": 1e-3,
-}
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)([KMGT]i?|m|)")
 
 
 class ContainerCommandExecutor:
@@ -73,8 +59,7 @@ def _run(attempt: Attempt, words: list[str], arguments: list[str], env: dict[str
             raise TaskFailed("the command is empty after its placeholders were resolved", is_retryable=False)
     inputs = artifact_paths(attempt.executor_input, work_dir=context.work_dir)
     inputs += mentioned_paths([*words, *arguments], work_dir=context.work_dir)
-    resources = attempt.container.resources
-    accelerators = int(resources.get("accelerator", {}).get("count", 0) or 0)
+    accelerators = int(attempt.container.resources.get("accelerator", {}).get("count", 0) or 0)
     call = ContainerCommand(
         image=attempt.container.image,
         command=words,
@@ -88,8 +73,6 @@ def _run(attempt: Attempt, words: list[str], arguments: list[str], env: dict[str
         readable=(context.run_dir, *context.given_paths, *inputs, *context.credentials.step_file.readable),
         gcs_root=context.buckets.root,
         known_links=leftovers.links_out(context.buckets.root),
-        cpus=_quantity(attempt, resources, "resourceCpuLimit", "cpuLimit"),
-        memory_bytes=int(_quantity(attempt, resources, "resourceMemoryLimit", "memoryLimit", 10**9)),
         gpus=",".join(visible_gpus()[:accelerators]) if accelerators else "",
     )
     prepared = containers.prepared(call)
@@ -98,19 +81,3 @@ def _run(attempt: Attempt, words: list[str], arguments: list[str], env: dict[str
     finally:
         if containers.confines:
             leftovers.check(call, Path(attempt.executor_input["outputs"]["outputFile"]))
-
-
-def _quantity(attempt: Attempt, resources: dict[str, object], name: str, number: str, unit: int = 1) -> float:
-    """Return a limit of the spec: a text such as `500m` or `8Gi`, or a number of `unit`; 0 for none.
-
-    Raises:
-        TaskFailed: It is not a quantity.
-    """
-    if name not in resources:
-        value = resources.get(number, 0)
-        return float(value) * unit if isinstance(value, int | float) else 0.0
-    text = attempt.resolve(str(resources[name]))
-    match = _QUANTITY.fullmatch(text)
-    if match is None:
-        raise TaskFailed(f"{name} {text!r}: expected a number with a unit, such as 500m or 8Gi", is_retryable=False)
-    return float(match[1]) * _UNITS.get(match[2], 1)

@@ -11,11 +11,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
-from localvertex.containers.variables import JOB_ID, METRIC_FILE, OUTPUT_FOLDERS, TRIAL_ID
-from localvertex.jobs.job import ROLES, CustomJob, Replica
+from localvertex.containers.variables import JOB_ID, METRIC_FILE, OUTPUT_FOLDERS, TORCH, TRIAL_ID
+from localvertex.jobs.job import PRIMARY, ROLES, CustomJob, Replica
 
 _PORTS = range(20_000, 32_000)
 """Below the ephemeral ports, so that the system assigns none of these to another program."""
+
+_TORCH_IMAGES = ("-docker.pkg.dev/vertex-ai/training/pytorch-",)
+"""Parts of the names of images whose replicas get the variables of `torch.distributed`; empty: none (decision 0114)."""
 
 
 @contextmanager
@@ -46,6 +49,7 @@ def service_environment(
     config = _tf_config(job, replica, addresses, job_id)
     if config:
         env |= {"TF_CONFIG": json.dumps(config)}
+    env |= _torch_variables(job, replica, addresses)
     base = job.base_output_directory.rstrip("/")
     if base:
         env |= {name: f"{base}/{folder}/" for name, folder in OUTPUT_FOLDERS.items()}
@@ -86,6 +90,16 @@ def _tf_config(job: CustomJob, replica: Replica, addresses: dict[str, str], job_
 def _trial_of(job: CustomJob) -> dict[str, str]:
     """Return the `trial` field of a task, which is set for hyperparameter tuning only."""
     return {"trial": job.trial.id} if job.trial else {}
+
+
+def _torch_variables(job: CustomJob, replica: Replica, addresses: dict[str, str]) -> dict[str, str]:
+    """Return the variables of `torch.distributed`, which count machines; empty for a job of one replica."""
+    ranks = [each.name for each in job.replicas if ROLES[each.pool.number] in ("chief", "worker")]
+    is_torch = any(part in replica.pool.image_uri for part in _TORCH_IMAGES)
+    if not is_torch or replica.name not in ranks or len(ranks) == 1:
+        return {}
+    host, _, port = addresses[PRIMARY].rpartition(":")
+    return dict(zip(TORCH, (str(ranks.index(replica.name)), str(len(ranks)), host, port), strict=True))
 
 
 def metadata_environment(address: str) -> dict[str, str]:

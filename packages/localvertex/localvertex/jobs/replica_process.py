@@ -12,7 +12,7 @@ from localvertex.jobs.job import Replica
 from localvertex.jobs.status import ReplicaStatus
 from localvertex.processes import logs
 from localvertex.processes.network.metadata_server import MetadataServer
-from localvertex.processes.processes import Process, Processes
+from localvertex.processes.processes import Process, Processes, Usage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +104,10 @@ class ReplicaProcess:
 
         # A daemon thread, because the supervisor ends the process, and with it this wait.
         threading.Thread(target=wait, name=self.name, daemon=True).start()
+
+    def usage(self) -> Usage | None:
+        """Return what its process does; None if it is not known."""
+        return self._process.usage() if self._process is not None and self.is_running else None
 
     def note_end(self, code: int) -> None:
         """Note that its process has ended."""

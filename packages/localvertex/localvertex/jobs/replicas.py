@@ -25,6 +25,7 @@ from localvertex.jobs.goodput.timeline import Mark
 from localvertex.jobs.job import CustomJob
 from localvertex.jobs.replica_process import Exit, ReplicaProcess
 from localvertex.jobs.restart_rules import Decision, Restarts, Verdict
+from localvertex.jobs.stalls import StallWatch
 from localvertex.jobs.status import JobState, JobStatus, Outcome
 from localvertex.processes import logs
 from localvertex.processes.network.loopback import LoopbackPorts
@@ -71,6 +72,7 @@ class JobRun:
         self._ports = LoopbackPorts(ports, self._announce)
         self._exits: SimpleQueue[Exit] = SimpleQueue()
         self._has_trained, self._observed_at = False, -math.inf
+        self._stalls = StallWatch(replicas, events)
         self._state = JobState.PENDING
         self._num_restarts = 0
         self._marks: list[Mark] = []
@@ -109,6 +111,7 @@ class JobRun:
             num_restarts=self._num_restarts,
             num_preemptions=self._restarts.num_preemptions,
             marks=tuple(self._marks),
+            stalled=self._stalls.sentence if self._state is JobState.RUNNING else "",
             goodput=self._goodput,
         )
 
@@ -131,12 +134,16 @@ class JobRun:
         try:
             ended = self._exits.get(timeout=_POLL_SECONDS)
         except Empty:
-            num_marks = len(self._marks)
+            num_marks, stalled = len(self._marks), self._stalls.sentence
             self._has_trained |= self._events.poll()
+            self._stalls.check()
+            if self._stalls.sentence and not stalled:
+                self._announce(self._stalls.sentence)
             self._injector.carry_out()
             self._ports.confine()
             is_due = time.monotonic() - self._observed_at >= _PROGRESS_SECONDS
-            if len(self._marks) > num_marks or (self._has_trained and is_due):
+            is_new = len(self._marks) > num_marks or self._stalls.sentence != stalled
+            if is_new or (self._has_trained and is_due):
                 self._has_trained, self._observed_at = False, time.monotonic()
                 self._observe(self._status)
         else:
@@ -164,6 +171,7 @@ class JobRun:
 
     def _handle_end(self, ended: Exit) -> None:
         ended.replica.note_end(ended.code)
+        self._stalls.sentence = ""
         self._log(f"{ended.replica.name}: exit code {ended.code}")
 
     def _follow_up(self, replica: ReplicaProcess, decision: Decision, *, reason: str) -> None:

@@ -13,7 +13,6 @@ from localvertex.errors import TaskFailed
 from localvertex.jobs import images
 from localvertex.jobs.environment import reserve_addresses, service_environment
 from localvertex.jobs.faults import faults
-from localvertex.jobs.faults.faults import Fault
 from localvertex.jobs.faults.ledger import FaultLedger
 from localvertex.jobs.faults.options import CustomJobOptions
 from localvertex.jobs.goodput.event_files import EventFiles
@@ -66,7 +65,9 @@ def run_job(
     job = replace(job, base_output_directory=workspace.to_local_path(job.base_output_directory))
     containers = containers or Choice()
     images.check(job, containers)
-    planned = _collect_faults(job, options, warn)
+    faults.check_for(job, options.faults)
+    if not job.scheduling.is_spot and any(fault.action is faults.Action.PREEMPT for fault in options.faults):
+        warn(faults.NOT_SPOT)
     _make_output_directory(job.base_output_directory)
     workspace.folder.mkdir(parents=True, exist_ok=True)
     if any(pool.is_reduction_server for pool in job.pools):
@@ -80,13 +81,13 @@ def run_job(
         if commands.announcement:
             warn(commands.announcement)
         replicas = _replicas_of(job, workspace, processes, commands, servers, warn, gpus)
-        ledger.plan(planned)
+        ledger.plan(options.faults)
         try:
             outcome = JobRun(
                 job,
                 replicas,
                 events=EventFiles.of_job(job.base_output_directory, [each.name for each in replicas]),
-                faults=planned,
+                faults=options.faults,
                 ledger=ledger,
                 restarts=Restarts(scheduling=job.scheduling, rule=options.restart_rule),
                 folder=workspace.folder,
@@ -133,23 +134,6 @@ def _replicas_of(
                 )
             )
     return replicas
-
-
-def _collect_faults(job: CustomJob, options: CustomJobOptions, warn: Callable[[str], None]) -> tuple[Fault, ...]:
-    """Collect the faults of this job; random ones are reported, so that each can be repeated on its own.
-
-    Raises:
-        TaskFailed: A fault cannot happen in this job.
-    """
-    planned = options.faults
-    if options.random_faults_seed is not None:
-        chosen = faults.random_faults(job, options.random_faults_seed)
-        warn(f"random faults with seed {options.random_faults_seed}: {', '.join(map(str, chosen))}")
-        planned += chosen
-    faults.check_for(job, planned)
-    if not job.scheduling.is_spot and any(fault.action is faults.Action.PREEMPT for fault in planned):
-        warn(faults.NOT_SPOT)
-    return planned
 
 
 def _make_output_directory(uri: str) -> None:

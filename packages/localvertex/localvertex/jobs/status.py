@@ -82,6 +82,8 @@ class JobStatus:
     num_preemptions: int = 0
     marks: tuple[Mark, ...] = ()
     """Incidents: faults, exit codes, restarts."""
+    stalled: str = ""
+    """Why the job makes no progress, as a sentence; empty while it does."""
     goodput: dict[str, Any] = field(default_factory=dict)
     """How the time was spent; empty until the job has ended."""
 

@@ -24,7 +24,7 @@ class StatusFile:
     def write(self, status: JobStatus) -> None:
         """Note the present status; a full disk does not end the job."""
         processes = [(each.is_running, each.num_starts, each.exit_code) for each in status.replicas]
-        key = status.state, processes, len(status.marks), bool(status.goodput)
+        key = status.state, processes, len(status.marks), status.stalled, bool(status.goodput)
         if key != self._written:
             with suppress(OSError):
                 atomic_write.write_text(self._path, json.dumps(self._without_secrets(status.as_json())))

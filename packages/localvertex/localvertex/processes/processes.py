@@ -5,11 +5,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.processes import sinks
 from localvertex.processes.sinks import Sink
+from localvertex_base import linux
 
 _SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 
@@ -18,6 +20,16 @@ _STOP = 0
 
 MAX_ARGUMENT_BYTES = 131_072
 """Linux refuses longer single arguments (MAX_ARG_STRLEN, 32 pages)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """A running command at one moment."""
+
+    is_frozen: bool
+    """Whether one of its processes is stopped, as by SIGSTOP."""
+    processor_seconds: float
+    """Since its start."""
 
 
 class Process:
@@ -56,6 +68,11 @@ class Process:
             raise TaskFailed(f"cannot start {command[0]}: {error}", is_retryable=False) from None
         finally:
             other_end.close()
+
+    def usage(self) -> Usage | None:
+        """Return what the command and all that it started do; None if it is not known."""
+        found = linux.usage(self._process.pid)
+        return Usage(is_frozen=found[0], processor_seconds=found[1]) if found else None
 
     def wait(self) -> int:
         """Wait for the end and return the command's exit code, 128 + signal when a signal ended it."""

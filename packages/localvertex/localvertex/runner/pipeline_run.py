@@ -11,6 +11,7 @@ from localvertex.containers.mounts import given_paths
 from localvertex.credentials import step_file
 from localvertex.credentials.isolation import NoCredentials, UserCredentials
 from localvertex.executors.context import Context, Warnings
+from localvertex.jobs import FaultLedger
 from localvertex.processes.processes import Processes
 from localvertex.runner import repeated_options
 from localvertex.runner.checks import cloud_launchers, container_commands
@@ -106,7 +107,7 @@ class PipelineRun:
             report=self._display.on_report,
             use_cache=options.use_cache,
             custom_jobs=options.custom_jobs,
-            fault_ledger=options.custom_jobs.new_ledger(),
+            fault_ledger=FaultLedger(options.custom_jobs.faults),
             output_directory=job["pipeline_root"] if job["pipeline_root"] != str(self.work_dir) else "",
             buckets=self._buckets,
             command_prefixes=options.command_prefixes,

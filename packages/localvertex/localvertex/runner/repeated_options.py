@@ -59,7 +59,7 @@ def merge_options(options: Options, given: Sequence[str]) -> tuple[Options, list
         ValueError: A word has no value of its type.
     """
     allowed, missing = words(options), []
-    jobs = replace(options.custom_jobs, faults=(), random_faults_seed=None)
+    jobs = replace(options.custom_jobs, faults=())
     options = replace(options, custom_jobs=jobs)
     for word in given:
         name, _, value = word.partition("=")

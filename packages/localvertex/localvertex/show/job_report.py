@@ -79,17 +79,7 @@ def sentences(job: dict[str, Any]) -> list[str]:
     if goodput["num_lost_steps"]:
         texts.append(f"{_count(goodput['num_lost_steps'], 'step')} had to be repeated.")
     if job["num_restarts"]:
-        texts.append(
-            f"{_count(job['num_restarts'], 'restart')}, {job['num_preemptions']} of them after a preemption: "
-            f"one failure per {goodput['mean_seconds_between_failures']:.1f} s."
-        )
-    if goodput["best_seconds_between_saves"] is not None:
-        between = goodput["mean_seconds_between_saves"]
-        now = f" The job saved one every {between:.2g} s." if between else ""
-        texts.append(
-            f"At this failure rate, and {1000 * goodput['mean_save_seconds']:.3g} ms per save, a checkpoint every "
-            f"{goodput['best_seconds_between_saves']:.2g} s loses the least time (Young and Daly).{now}"
-        )
+        texts.append(f"{_count(job['num_restarts'], 'restart')}, {job['num_preemptions']} of them after a preemption.")
     return texts
 
 

@@ -13,7 +13,7 @@ from localvertex.api.steps.reach import Reach
 from localvertex.containers.serving.machine import Machine
 from localvertex.credentials.isolation import IsolatedCredentials, NoCredentials
 from localvertex.errors import TaskFailed
-from localvertex.jobs import CustomJob, JobState, JobStatus, Outcome, Workspace, run_job
+from localvertex.jobs import CustomJob, FaultLedger, JobState, JobStatus, Outcome, Workspace, run_job
 from localvertex.jobs.status_file import StatusFile
 from localvertex.processes.processes import Processes
 from localvertex.runner.engine import Options
@@ -118,7 +118,7 @@ class JobThreads:
         def warn(text: str) -> None:
             self.warn(number, text)
 
-        ledger = self._options.custom_jobs.new_ledger()
+        ledger = FaultLedger(self._options.custom_jobs.faults)
         processes = Processes(grace_seconds=_GRACE_SECONDS, hold=hold.fileno())
         with closing(NoCredentials()) as credentials, self._endpoint(processes, credentials, warn):
             status_file = StatusFile(workspace.folder, credentials.secrets.remove)

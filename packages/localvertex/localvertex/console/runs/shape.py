@@ -34,7 +34,7 @@ _GOODPUT = {
     "seconds": {str: NUMBER},
     "timeline": {str: [(str, NUMBER, NUMBER)]},
     "marks": _MARKS,
-    **dict.fromkeys(("fraction", "best_seconds_between_saves", "mean_seconds_between_saves"), OPTIONAL_NUMBER),
+    "fraction": OPTIONAL_NUMBER,
 }
 
 _CUSTOM_JOB = {

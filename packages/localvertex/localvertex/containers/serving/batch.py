@@ -10,7 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from localvertex.containers.serving.instances import BadLine, InstanceConfig, Line
+from localvertex.containers.serving import instances
+from localvertex.containers.serving.instances import BadLine, Line
 from localvertex.containers.serving.process import Answer, NotServing
 
 BATCH_SIZE = 64
@@ -43,7 +44,8 @@ class Predictor(Protocol):
 class BatchJob:
     """Request of a batch prediction for each line."""
 
-    instances: InstanceConfig
+    key_field: str = ""
+    """Moved from each line to its output; empty: each line is an instance as it is."""
     parameters: Any = None
     batch_size: int = BATCH_SIZE
 
@@ -79,7 +81,7 @@ def predict(
         staged = {name: folder / f".{name}{ending}" for name in (RESULTS, ERRORS)}
         with source.open("rb") as lines, staged[RESULTS].open("w") as results, staged[ERRORS].open("w") as errors:
             output = _Output(results=results, errors=errors, counts=counts)
-            for batch in _batches(_read(lines, job.instances, output), job.batch_size):
+            for batch in _batches(_read(lines, job.key_field, output), job.batch_size):
                 check_stopped()
                 _predict_batch(batch, job, model, output)
         for name, path in staged.items():
@@ -105,13 +107,13 @@ class _Output:
         self.counts.first_error = self.counts.first_error or message
 
 
-def _read(lines: IO[bytes], config: InstanceConfig, output: _Output) -> Iterator[Line]:
+def _read(lines: IO[bytes], key_field: str, output: _Output) -> Iterator[Line]:
     """Yield the lines that are instances; the others are errors."""
     for text in lines:
         if not text.strip():
             continue
         try:
-            yield config.read(text)
+            yield instances.read(text, key_field)
         except BadLine as error:
             output.fail(error.output, _INVALID, str(error))
 

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 from localvertex.containers.serving import batch
 from localvertex.containers.serving.batch import BatchJob, Counts
 from localvertex.containers.serving.container import ServingContainer
-from localvertex.containers.serving.instances import InstanceConfig
 from localvertex.containers.serving.machine import Machine
 from localvertex.containers.serving.process import NotServing, Serving, ServingProcess
 from localvertex.errors import TaskFailed
@@ -90,9 +89,12 @@ def _job_of(message: Message) -> BatchJob:
         raise UserError("generate_explanation: explanations do not run locally; leave it out")
     if not message.get("dedicated_resources", {}).get("machine_spec", {}).get("machine_type"):
         raise UserError("machine_type is missing; the service needs one for a model with a container")
+    config = message.get("instance_config", {})
+    if unknown := config.keys() - {"key_field"}:
+        raise UserError(f"{min(unknown)}: of the options for instances only key_field runs locally; leave it out")
     size = int(message.get("manual_batch_tuning_parameters", {}).get("batch_size", 0) or batch.BATCH_SIZE)
     return BatchJob(
-        instances=InstanceConfig.of_message(message.get("instance_config", {})),
+        key_field=str(config.get("key_field", "")),
         parameters=message.get("model_parameters"),
         batch_size=size,
     )

@@ -1,6 +1,5 @@
 """Faults as users write them: what goes wrong in a job, and when (docs/faults.md)."""
 
-import random
 import re
 from dataclasses import dataclass
 from enum import StrEnum
@@ -116,23 +115,6 @@ def parse(text: str) -> Fault:
         )
     except UserError as error:
         raise UserError(f"--fault {error}") from None
-
-
-def random_faults(job: CustomJob, seed: int) -> tuple[Fault, ...]:
-    """Choose one to three faults, the same for the same seed and the same replicas."""
-    source = random.Random(f"{seed} {' '.join(replica.name for replica in job.replicas)}")  # noqa: S311 - no secret
-    actions = [Action.SIGKILL, Action.SIGTERM, Action.PREEMPT]
-    if job.scheduling.restart_job_on_worker_restart:
-        # The peers notice a frozen replica only where all restart together.
-        actions.append(Action.SIGSTOP)
-    faults = []
-    for _ in range(source.randint(1, 3)):
-        action = source.choice(actions)
-        target = ALL if action is Action.PREEMPT else source.choice(job.replicas).name
-        grace = float(source.randint(0, 5)) if action in DEFAULT_GRACE_SECONDS else 0.0
-        percent = float(source.randint(5, 90))
-        faults.append(Fault(action=action, target=target, at_percent=percent, grace_seconds=grace))
-    return tuple(sorted(faults, key=lambda fault: fault.at_percent or 0))
 
 
 def check_for(job: CustomJob, faults: tuple[Fault, ...]) -> None:

@@ -8,21 +8,19 @@ from localvertex.jobs.faults.faults import Fault
 _NO_JOB = "no custom job was started"
 _JOB_ENDED = "the custom job ended before it was due"
 _NO_PROCESS = "no process was running there when it was due"
-_RANDOM = "random faults"
 
 
 class FaultLedger:
     """Collects what became of the faults; any thread may call it."""
 
-    def __init__(self, given: Iterable[Fault] = (), *, has_random: bool = False) -> None:
+    def __init__(self, given: Iterable[Fault] = ()) -> None:
         self._lock = threading.Lock()
         self._injected: set[str] = set()
-        self._unused = {_name(fault): _NO_JOB for fault in given} | ({_RANDOM: _NO_JOB} if has_random else {})
+        self._unused = {_name(fault): _NO_JOB for fault in given}
 
     def plan(self, faults: Iterable[Fault]) -> None:
         """Note that a custom job with these faults has started."""
         with self._lock:
-            self._unused.pop(_RANDOM, None)
             for name in map(_name, faults):
                 if name not in self._injected and self._unused.get(name) != _NO_PROCESS:
                     self._unused[name] = _JOB_ENDED

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from localvertex.jobs.faults.faults import Fault
-from localvertex.jobs.faults.ledger import FaultLedger
 from localvertex.jobs.restart_rules import RestartRule
 
 
@@ -13,14 +12,3 @@ class CustomJobOptions:
 
     restart_rule: RestartRule = RestartRule.SERVICE
     faults: tuple[Fault, ...] = ()
-    random_faults_seed: int | None = None
-    """Adds random faults, the same for the same seed and replicas."""
-
-    @property
-    def has_faults(self) -> bool:
-        """Return whether the run has faults for its jobs."""
-        return bool(self.faults) or self.random_faults_seed is not None
-
-    def new_ledger(self) -> FaultLedger:
-        """Return a ledger in which no fault of these options has happened yet."""
-        return FaultLedger(self.faults, has_random=self.random_faults_seed is not None)

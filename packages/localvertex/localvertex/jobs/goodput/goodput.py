@@ -1,12 +1,9 @@
 """Goodput: the share of a job's time spent on steps that count, and how the rest was spent."""
 
-import math
 from collections.abc import Mapping, Sequence
-from statistics import fmean
 from typing import Any
 
 from localvertex.jobs.goodput.event_files import EventFiles
-from localvertex.jobs.goodput.progress import Event, finite
 from localvertex.jobs.goodput.timeline import Mark, SegmentKind, Span, Timeline, coarsen, timeline
 
 _NUM_DRAWN = 1000
@@ -44,7 +41,6 @@ def goodput(
         "num_steps": own.num_steps,
         "num_lost_steps": own.num_lost_steps,
         "num_failures": num_failures,
-        **checkpoint_advice(events.of(primary), num_failures=num_failures, total_seconds=total),
         "timeline": {name: _drawn_segments(each, start, total) for name, each in timelines.items()},
         "marks": [[round(max(time - start, 0.0), 3), text] for time, text in marks],
     }
@@ -68,29 +64,8 @@ def add_up(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "fraction": round(seconds[SegmentKind.PRODUCTIVE] / sums["total_seconds"], 4) if has_steps else None,
         "seconds": {kind: value for kind, value in seconds.items() if any(kind in each for each in every)},
         **sums,
-        **checkpoint_advice([], num_failures=sums["num_failures"], total_seconds=sums["total_seconds"]),
         "timeline": {},
         "marks": [],
-    }
-
-
-def checkpoint_advice(events: list[Event], *, num_failures: int, total_seconds: float) -> dict[str, float | None]:
-    """Compute how often the job saved, and the best interval for the failures it had.
-
-    The best interval is Young's first-order optimum, which Daly refined: sqrt(2 x cost of a save x mean time between
-    failures). A value is None when it cannot be known: without a failure there is no rate, without a save no cost.
-    """
-    saves = [event for event in events if event["event"] == "save"]
-    costs = [cost for event in saves if (cost := finite(event, "seconds")) is not None]
-    between_failures = total_seconds / num_failures if num_failures else None
-    cost = fmean(costs) if costs else None
-    best = math.sqrt(2 * cost * between_failures) if cost and between_failures else None
-    span = saves[-1]["time"] - saves[0]["time"] if saves else 0.0
-    return {
-        "mean_seconds_between_failures": _round(between_failures),
-        "mean_save_seconds": _round(cost),
-        "mean_seconds_between_saves": _round(span / (len(saves) - 1) if len(saves) > 1 else None),
-        "best_seconds_between_saves": _round(best),
     }
 
 
@@ -100,8 +75,3 @@ def _drawn_segments(line: Timeline, start: float, total: float) -> list[list[Any
         [str(each.kind), round(each.start - start, 3), round(each.end - start, 3)]
         for each in coarsen(line.segments, total / _NUM_DRAWN)
     ]
-
-
-def _round(value: float | None) -> float | None:
-    """Round to a tenth of a millisecond, because saves of small models take less than a millisecond."""
-    return None if value is None else round(value, 4)

@@ -95,7 +95,6 @@ def test_a_fault_for_a_replica_that_the_job_lacks_fails_the_job(
     [
         (["--fault", "explode"], "--fault 'explode': expected"),
         (["--image", "python:3.11"], "expected IMAGE=COMMAND"),
-        (["--seed", "3"], "--seed 3 needs --faults random"),
         (["--gcs-root", "missing"], "--gcs-root missing: expected an existing folder"),
     ],
 )

@@ -32,8 +32,6 @@ def call(tmp_path: Path, **changes: Any) -> ContainerCommand:
         "readable": (tmp_path / "runs" / "r", tmp_path / "data, more"),
         "writable": (tmp_path / "runs" / "out",),
         "gcs_root": tmp_path / "buckets",
-        "cpus": 0.5,
-        "memory_bytes": 2**30,
         "gpus": "0,2",
     }
     return ContainerCommand(**fields | changes)
@@ -56,7 +54,7 @@ def test_the_command_line_of_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         *(str(tmp_path / "engine" / "docker"), "run", "--rm", "--name", name),
         *("--user", f"{os.getuid()}:{os.getgid()}", "--cap-drop", "ALL"),
         *("--security-opt", "no-new-privileges", "--security-opt", "label=disable", "--init"),
-        *("--cpus", "0.5", "--memory", f"{2**30}b", "--gpus", '"device=0,2"', "--network", "none"),
+        *("--gpus", '"device=0,2"', "--network", "none"),
         *("--mount", f"type=bind,source={run / 'r'},target={run / 'r'},readonly"),
         *("--mount", f'type=bind,"source={tmp_path}/data, more","target={tmp_path}/data, more",readonly'),
         *("--mount", f"type=bind,source={run / 'r' / 'step'},target={run / 'r' / 'step'}"),
@@ -106,16 +104,11 @@ def test_the_network_is_none_unless_it_is_allowed(
     assert ("--add-host" in words) == (expected == "bridge")
 
 
-def test_more_processors_than_the_machine_has_are_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = prepared("docker", tmp_path, monkeypatch, cpus=4096.0).command
-    assert float(words[words.index("--cpus") + 1]) == os.cpu_count()
-
-
 def test_no_option_and_no_entry_point_when_the_spec_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    changes = {"command": [], "arguments": [], "cpus": 0.0, "memory_bytes": 0, "gpus": "", "gcs_root": None}
+    changes = {"command": [], "arguments": [], "gpus": "", "gcs_root": None}
     words = prepared("docker", tmp_path, monkeypatch, **changes).command
     assert words[-1] == "gcr.io/x/tool:1"
-    assert not {"--cpus", "--memory", "--gpus", "--entrypoint"} & {*words}
+    assert not {"--gpus", "--entrypoint"} & {*words}
 
 
 def test_an_engine_that_does_not_answer_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,8 +159,7 @@ def test_steps_and_replicas_run_in_their_images(
         (each for each in calls if each[0] == "run"),
         key=lambda each: ("--hostname" in each, "--entrypoint" not in each),
     )
-    assert step[step.index("--cpus") + 1] == "0.5"
-    assert step[step.index("--memory") + 1] == f"{2**30}b"
+    assert not {"--cpus", "--memory"} & {*step}
     assert f"type=bind,source={data},target={data},readonly" in step
     assert bare[-1] == "gcr.io/x/nameless"
     assert replica[replica.index("--hostname") + 1] == "workerpool0-0"

@@ -16,7 +16,8 @@ Seen = Callable[..., dict[str, dict[str, Any]]]
 SHOW = """
 import json, os, sys
 task = json.loads(os.environ["CLUSTER_SPEC"])["task"]
-names = ("TF_CONFIG", "CLUSTER_SPEC", "AIP_CHECKPOINT_DIR", "AIP_MODEL_DIR", "CLOUD_ML_PROJECT_ID", "CLOUD_ML_JOB_ID")
+names = ("TF_CONFIG", "CLUSTER_SPEC", "AIP_CHECKPOINT_DIR", "AIP_MODEL_DIR", "CLOUD_ML_PROJECT_ID", "CLOUD_ML_JOB_ID",
+         "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 path = f"{sys.argv[1]}/{task['type']}-{task['index']}"
 with open(path, "w") as file:
     json.dump({name: os.environ.get(name) for name in names}, file)
@@ -38,11 +39,14 @@ while len(list(pathlib.Path(sys.argv[1]).glob("workerpool*.json"))) < NUM_REPLIC
 def environments(message: Callable[..., dict[str, Any]], run: Callable[..., jobs.Outcome], tmp_path: Path) -> Seen:
     """Run pools of these sizes and return the variables that each replica saw."""
 
-    def run_(*sizes: int) -> dict[str, dict[str, Any]]:
+    def run_(*sizes: int, image: str = "gcr.io/x/y:1") -> dict[str, dict[str, Any]]:
         for left in tmp_path.glob("workerpool*.json"):
             left.unlink()
         program = WAIT.replace("NUM_REPLICAS", str(sum(sizes)))
-        outcome = run(message(*[(program, size) if size else None for size in sizes]))
+        made = message(*[(program, size) if size else None for size in sizes])
+        for pool in filter(None, made["job_spec"]["worker_pool_specs"]):
+            pool["container_spec"]["image_uri"] = image
+        outcome = run(made)
         assert outcome.state is jobs.JobState.SUCCEEDED, outcome.error
         return {path.stem: json.loads(path.read_text()) for path in tmp_path.glob("workerpool*.json")}
 
@@ -111,3 +115,23 @@ def test_ports_are_reserved_until_the_replicas_start_and_free_afterwards(
     for port in ports:
         with socket.socket() as other:
             other.bind(("127.0.0.1", port))
+
+
+def test_replicas_with_googles_pytorch_image_get_the_variables_of_torch_distributed(
+    environments: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANK", "7")
+    image = "us-docker.pkg.dev/vertex-ai/training/pytorch-gpu.2-4.py310:latest"
+    names = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+    seen = environments(1, 2, 0, 1, image=image)
+    chief = json.loads(seen["workerpool0-0"]["CLUSTER_SPEC"])["cluster"]["workerpool0"][0].split(":")
+    found = {name: [each[variable] for variable in names] for name, each in seen.items()}
+    assert found == {
+        "workerpool0-0": ["0", "3", *chief],
+        "workerpool1-0": ["1", "3", *chief],
+        "workerpool1-1": ["2", "3", *chief],
+        "workerpool3-0": [None] * 4,
+    }
+    # A job of one replica does not have them (GiGL#9), and other images are the user's own.
+    for others in (environments(1, image=image), environments(1, 1)):
+        assert all(each[variable] is None for each in others.values() for variable in names)

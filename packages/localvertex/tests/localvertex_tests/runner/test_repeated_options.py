@@ -46,9 +46,7 @@ def test_further_rights_are_named_unless_the_process_has_them(given: dict[str, A
 
 
 def test_faults_do_not_happen_again() -> None:
-    options = Options(
-        custom_jobs=CustomJobOptions(faults=(faults.parse("SIGKILL workerpool0-0 at step 3"),), random_faults_seed=3)
-    )
+    options = Options(custom_jobs=CustomJobOptions(faults=(faults.parse("SIGKILL workerpool0-0 at step 3"),)))
     assert merge_options(options, [])[0].custom_jobs == CustomJobOptions()
 
 

@@ -140,7 +140,6 @@ function Name({ replica, logOf }) {
 /** @param {any} job */
 function factsOf({ status, goodput }) {
   const left = status.replicas.map((/** @type {any} */ each) => each.seconds_left).find(Boolean);
-  const best = goodput.best_seconds_between_saves;
   return [
     ["State", html`<${State} state=${status.state} />`],
     [status.is_running ? "Goodput so far" : "Goodput", goodput.fraction == null ? "–" : percent(goodput.fraction)],
@@ -150,10 +149,6 @@ function factsOf({ status, goodput }) {
     ["Trials", goodput.num_trials && count(goodput.num_trials)],
     [goodput.num_trials ? "Time of all trials" : "Job time", duration(goodput.total_seconds)],
     ["Time left", status.is_running && duration(left)],
-    [
-      "Best time between checkpoints",
-      best && `${duration(best)} (now ${duration(goodput.mean_seconds_between_saves)})`,
-    ],
   ];
 }
 

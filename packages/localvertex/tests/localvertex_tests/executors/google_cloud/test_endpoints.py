@@ -214,12 +214,12 @@ def test_a_batch_prediction_writes_predictions_and_errors(
     (bucket / "in" / "1.jsonl").write_text(f'{text}{{"name": \n"text"\n{{"x": 1}}\n')
     (bucket / "in" / "2.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows[3:]))
     parameters = {"folder": model_folder, "sources": ["gs://bucket/in/*.jsonl"], "prefix": "gs://bucket/out"}
-    parameters |= {"key": "name", "excluded": ["note"]}
+    parameters |= {"key": "name"}
     record = execute(batch, parameters, gcs_root=tmp_path / "buckets")
     assert record["state"] == "SUCCEEDED", record["error"]
     found = lines_of(bucket / "out", "prediction.results")
     assert [each["key"] for each in found] == [f"n{index}" for index in range(5)]
-    assert [each["prediction"]["instance"] for each in found] == [{"x": index} for index in range(5)]
+    assert [each["prediction"]["instance"] for each in found] == [{"x": index, "note": "long"} for index in range(5)]
     errors = lines_of(bucket / "out", "prediction.errors_stats")
     assert [each["error"]["code"] for each in errors] == [3, 3, 3]
     assert [each["error"]["message"][:15] for each in errors] == [
@@ -258,7 +258,8 @@ def test_an_instance_that_the_container_refuses_does_not_spoil_the_others(
         ('"bad"\n', {}, "none of 1 lines has a prediction"),
         ('"crash"\n', {}, "no answer from the serving container"),
         ("1\n", {"sources": ["none.jsonl"]}, "there is no such file"),
-        ("1\n", {"kind": "csv"}, "expected object or array"),
+        ("1\n", {"kind": "array"}, "instance_type: of the options for instances only key_field runs locally"),
+        ("1\n", {"excluded": ["note"]}, "excluded_fields: of the options for instances only key_field runs locally"),
         ("1\n", {"prefix": ""}, "only files are written locally"),
         ("1\n", {"prefix": "/dev/null"}, "cannot be created: Not a directory"),
     ],

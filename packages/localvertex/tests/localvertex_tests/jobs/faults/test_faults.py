@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from localvertex import jobs
 from localvertex.errors import TaskFailed
 from localvertex.jobs import JobState, Outcome, Workspace
 from localvertex.jobs.faults import injector
-from localvertex.jobs.faults.faults import Action, parse, random_faults
+from localvertex.jobs.faults.faults import parse
 from localvertex_base.userinput.errors import UserError
 
 TRAINER = Path(__file__).parents[1].joinpath("trainer.py").read_text()
@@ -128,7 +127,6 @@ def test_a_killed_replica_restarts_all_and_training_ends_with_the_same_result(
     assert goodput["num_lost_steps"] == 2
     assert 0 < goodput["fraction"] < 1
     assert sum(goodput["seconds"].values()) == pytest.approx(goodput["total_seconds"], abs=0.1)
-    assert goodput["best_seconds_between_saves"] > 0
     assert list(goodput["timeline"]) == ["workerpool0-0", "workerpool1-0"]
 
 
@@ -184,18 +182,6 @@ def test_a_maintenance_notice_reaches_the_program_before_its_machine_is_lost(
     assert "steps" in names(events)[noticed:]
     # Steps saved at the notice are not trained again.
     assert next(event["step"] for event in events if event["event"] == "restore") > 8
-    assert outcome.status.num_restarts == 1
-
-
-def test_random_faults_are_the_same_for_the_same_seed_and_training_survives_them(
-    training: Messages, trains: Trains, message: Messages
-) -> None:
-    job = jobs.read_job(message(("x", 1), ("x", 2)), region="us-central1", warn=print)
-    assert random_faults(job, 7) == random_faults(job, 7)
-    assert len({random_faults(job, seed) for seed in range(20)}) > 10
-    assert all(fault.action is not Action.SIGSTOP for seed in range(50) for fault in random_faults(job, seed))
-    # This seed preempts all at 35 %.
-    outcome, _ = trains(training(11, num_workers=2, spot=True), random_faults_seed=7)
     assert outcome.status.num_restarts == 1
 
 

@@ -82,12 +82,6 @@ def test_a_fault_that_happened_in_one_of_two_jobs_is_not_reported(run: Any, tmp_
     assert run(TRAIN_ONCE, *words) == []
 
 
-def test_random_faults_without_a_job(run: Any) -> None:
-    assert run("", "--faults", "random", "-p", "fails=true", state="FAILED") == [
-        f"random faults did not happen: {NO_JOB}"
-    ]
-
-
 def test_a_fault_for_another_replica_is_an_error_and_did_not_happen(run: Any) -> None:
     text = "SIGKILL workerpool1-0 at 1s"
     assert run("", "--fault", text, state="FAILED") == [f"fault {text} did not happen: {NO_JOB}"]

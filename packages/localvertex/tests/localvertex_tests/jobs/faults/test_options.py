@@ -25,7 +25,6 @@ def greets() -> None:
     [
         (["--fault", "SIGKILL everything"], "--fault 'SIGKILL everything': expected ACTION REPLICA WHEN"),
         (["--fault", "SIGSTOP workerpool1-0 at 5s grace 3s"], "SIGSTOP has no grace time; leave it out"),
-        (["--seed", "7"], "--seed 7 needs --faults random"),
     ],
 )
 def test_wrong_options_leave_nothing_behind(
@@ -39,5 +38,5 @@ def test_wrong_options_leave_nothing_behind(
 
 
 def test_faults_do_nothing_in_a_pipeline_without_custom_jobs(compiled: Callable[..., Path], command: Command) -> None:
-    done = command("run", compiled(greets), "--faults", "random", "--fault", "SIGKILL all at 1s")
+    done = command("run", compiled(greets), "--fault", "SIGKILL all at 1s")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -64,18 +64,17 @@ def test_a_run_with_faults_starts_the_job(
     assert (tmp_path / "starts").read_text() == "xxx"
 
 
-def test_random_faults_and_faults_that_the_job_cannot_have_are_not_skipped_either(
+def test_faults_that_the_job_cannot_have_are_not_skipped_either(
     compiled: Compile, command: Command, pools: list[Any]
 ) -> None:
     file = compiled(trained_twice)
     given = ["-p", f"pools={json.dumps(pools)}", "--grace", "0"]
     assert command("run", file, *given).returncode == 0
-    # Random faults are due after a percentage of the steps, which this job does not log.
-    for words, error in (
-        (["--faults", "random"], "base_output_directory"),
-        (["--fault", "SIGKILL workerpool3-0 at 1s"], "the job has no workerpool3-0"),
+    for fault, error in (
+        ("SIGKILL workerpool0-0 at 50%", "base_output_directory"),
+        ("SIGKILL workerpool3-0 at 1s", "the job has no workerpool3-0"),
     ):
-        refused = command("run", file, *given, *words)
+        refused = command("run", file, *given, "--fault", fault)
         assert refused.returncode == 1, refused.stdout
         assert error in refused.stdout + refused.stderr
 

@@ -1,12 +1,11 @@
 """How time was spent, computed from lifetimes and events that are written out here."""
 
 import itertools
-import math
 from typing import Any
 
 import pytest
 
-from localvertex.jobs.goodput.goodput import add_up, checkpoint_advice
+from localvertex.jobs.goodput.goodput import add_up
 from localvertex.jobs.goodput.thinning import thin_out
 from localvertex.jobs.goodput.timeline import SegmentKind, Span, Timeline, coarsen, timeline
 
@@ -140,16 +139,6 @@ def test_thinned_events_have_the_same_times_and_steps() -> None:
     assert len(thin_out(thin_out(thin_out(events)))) < 70
     assert seconds(thin) == pytest.approx(seconds(whole))
     assert (thin.num_steps, thin.num_lost_steps) == (400, 0)
-
-
-def test_the_best_interval_between_saves_is_youngs() -> None:
-    saves = [event("save", 10.0 * n, 0.1) for n in range(1, 6)]
-    found = checkpoint_advice(saves, num_failures=2, total_seconds=14_400)
-    assert found["mean_seconds_between_failures"] == 7200
-    assert found["mean_seconds_between_saves"] == 10
-    assert found["best_seconds_between_saves"] == pytest.approx(math.sqrt(2 * 0.1 * 7200), abs=1e-3)
-    assert checkpoint_advice(saves, num_failures=0, total_seconds=60)["best_seconds_between_saves"] is None
-    assert checkpoint_advice([], num_failures=2, total_seconds=60)["best_seconds_between_saves"] is None
 
 
 def test_the_goodput_of_trials_is_weighted_by_their_time() -> None:

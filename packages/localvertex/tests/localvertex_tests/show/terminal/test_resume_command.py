@@ -117,7 +117,7 @@ def test_the_command_names_the_python_or_the_script_that_the_shell_finds(words: 
 
 def test_every_option_that_is_not_a_default_is_repeated_but_what_the_run_keeps_is_not(tmp_path: Path) -> None:
     fixed = ["file.json", "-p", "a=1", "--parameter-file", "f", "--input-artifact", "a=b", "--project", "p"]
-    fixed += ["--region", "r", "--run-id", "i", "--faults", "random", "--seed", "3", "--fault", FAULT]
+    fixed += ["--region", "r", "--run-id", "i", "--fault", FAULT]
     kept = ["--fail-fast", "--image=a:1=docker run --rm a:1", "--engine=docker", "--allow-network", "--max-backoff=1.5"]
     kept += [f"--gcs-root={tmp_path}", "--with-credentials", "--image=b=-x '$y'", "--restart-rule=lenient"]
     options = _parser().parse_args(["run", *fixed, *kept, "--work-dir", "somewhere"])

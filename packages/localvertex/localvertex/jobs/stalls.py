@@ -1,0 +1,81 @@
+"""Notices that a job makes no progress, and why: from the event logs of its replicas and from their processes."""
+
+import math
+import time
+from collections.abc import Sequence
+
+from localvertex.jobs.goodput.event_files import EventFiles
+from localvertex.jobs.replica_process import ReplicaProcess
+from localvertex_base.userinput.spelling import join_or
+
+_SECONDS = 120.0
+"""Without an event, and with a replica that is frozen or with none that computes."""
+
+_BUSY_SECONDS = 600.0
+"""With a replica that computes, or on a system that does not show it: no event is written within an evaluation."""
+
+_CHECK_SECONDS = 5.0
+
+_BUSY_SHARE = 0.1
+"""Of one core. A process that only waits for its peers uses less."""
+
+_MAX_NAMES = 3
+
+
+class StallWatch:
+    """Follows one job; a start or end of a process counts as progress, and so does each event."""
+
+    def __init__(self, replicas: Sequence[ReplicaProcess], events: EventFiles) -> None:
+        self._replicas, self._events = replicas, events
+        self._latest: object = None
+        self._since = self._next_check = 0.0
+        self._seconds: dict[str, float] = {}
+        """Processor time of each replica at the last check."""
+        self.sentence = ""
+        """Why the job makes no progress; empty while it does."""
+
+    def check(self) -> None:
+        """Look at the events, and every few seconds at the processes."""
+        now = time.monotonic()
+        latest = [(each.num_starts, each.is_running, *self._events.of(each.name)[-1:]) for each in self._replicas]
+        if latest != self._latest:
+            self._latest, self._since, self._seconds, self.sentence = latest, now, {}, ""
+        if now >= self._next_check:
+            self._next_check = now + _CHECK_SECONDS
+            self.sentence = self._sentence(now - self._since)
+
+    def _sentence(self, seconds: float) -> str:
+        running = {each.name: each.usage() for each in self._replicas if each.is_running}
+        frozen = [name for name, usage in running.items() if usage and usage.is_frozen]
+        busy = [
+            name
+            for name, usage in running.items()
+            if usage and usage.processor_seconds - self._seconds.get(name, -math.inf) > _BUSY_SHARE * _CHECK_SECONDS
+        ]
+        self._seconds = {name: usage.processor_seconds for name, usage in running.items() if usage}
+        # A program that logs no steps may wait for whatever it wants.
+        has_trained = any(self._events.progress(each.name).step for each in self._replicas)
+        is_certain = bool(frozen) or (has_trained and not busy and all(running.values()))
+        if seconds < (_SECONDS if is_certain else _BUSY_SECONDS) or not (frozen or has_trained):
+            return ""
+        ended = [each.name for each in self._replicas if not each.is_running]
+        if frozen:
+            others = [name for name in running if name not in frozen]
+            whom = "it" if len(frozen) == 1 else "them"
+            parts = [
+                _phrase(frozen, "is frozen", "are frozen"),
+                _phrase(others, f"waits for {whom}", f"wait for {whom}"),
+            ]
+        else:
+            idle = [name for name in self._seconds if name not in busy]
+            parts = [_phrase(busy, "is busy", "are busy"), _phrase(idle, "is idle", "are idle")]
+        reasons = "; ".join(filter(None, [*parts, _phrase(ended, "has ended", "have ended")]))
+        return f"no step for {seconds // 60:.0f} min{f': {reasons}' if reasons else ''}"
+
+
+def _phrase(names: list[str], one: str, several: str) -> str:
+    """Return names and verb, `a and b wait`; empty without a name."""
+    if not names:
+        return ""
+    more = [f"{len(names) - _MAX_NAMES} others"] if len(names) > _MAX_NAMES else []
+    return f"{join_or([*names[:_MAX_NAMES], *more], 'and')} {one if len(names) == 1 else several}"

@@ -1,0 +1,117 @@
+"""A job that makes no progress says so, with the reason, once; one that only computes does not."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from localvertex.jobs import JobState, JobStatus, Outcome, stalls, status_file
+
+Messages = Callable[..., dict[str, Any]]
+Run = Callable[..., Outcome]
+
+TRAIN = """
+import json, os, pathlib, signal, sys, time
+folder = pathlib.Path(sys.argv[1])
+log = pathlib.Path(os.environ["AIP_CHECKPOINT_DIR"]) / "events" / "workerpool0-0.jsonl"
+
+def step(number):
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("a") as file:
+        file.write(json.dumps({"time": time.time(), "event": "steps", "first_step": number, "last_step": number,
+                               "num_steps": 2, "seconds": 0.01}) + chr(10))
+
+def wait_for(name):
+    while not (folder / name).exists():
+        time.sleep(0.02)
+"""
+
+CHIEF = TRAIN + "step(1); wait_for('resumed'); step(2); time.sleep(0.5)"
+WORKER = (
+    TRAIN
+    + "(folder / f'{os.getpid()}.pid').touch(); os.kill(os.getpid(), signal.SIGSTOP); (folder / 'resumed').touch()"
+)
+
+
+@pytest.fixture
+def fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let two minutes pass in less than a second."""
+    monkeypatch.setattr(stalls, "time", SimpleNamespace(monotonic=lambda: 200 * time.monotonic()))
+
+
+def quick(monkeypatch: pytest.MonkeyPatch, *, seconds: float, busy_seconds: float) -> None:
+    """Shorten the limits, but not the time."""
+    for name, value in (("_SECONDS", seconds), ("_BUSY_SECONDS", busy_seconds), ("_CHECK_SECONDS", 0.2)):
+        monkeypatch.setattr(stalls, name, value)
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_frozen_replica_is_named_once_and_so_are_those_that_wait_for_it(
+    message: Messages, run: Run, tmp_path: Path, log: Callable[..., str]
+) -> None:
+    seen: list[JobStatus] = []
+    lines: list[str] = []
+
+    def observe(status: JobStatus) -> None:
+        seen.append(status)
+        if "is frozen" in status.stalled:
+            (path,) = tmp_path.glob("*.pid")
+            with suppress(ProcessLookupError):  # resumed at the previous call, it may have ended since
+                os.kill(int(path.stem), signal.SIGCONT)
+
+    outcome = run(message((CHIEF, 1), (WORKER, 1)), observe=observe, report=lines.append)
+    assert outcome.state is JobState.SUCCEEDED, outcome.error
+    sentence = "no step for 2 min: workerpool1-0 is frozen; workerpool0-0 waits for it"
+    stalled = [each.stalled for each in seen]
+    assert sentence in stalled
+    assert stalled[0] == stalled[-1] == outcome.status.as_json()["stalled"] == ""
+    assert [line for line in lines if line.startswith("no step")] == [sentence]
+    assert log().count("no step for ") == 1
+    assert [text for _, text in outcome.status.marks if text.startswith("no step")] == [sentence]
+
+
+def test_a_job_whose_replicas_all_wait_is_stalled_and_one_that_computes_is_not(
+    message: Messages, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick(monkeypatch, seconds=1.0, busy_seconds=60.0)
+    waits = TRAIN + "step(1); time.sleep(3)"
+    computes = TRAIN + "step(1); end = time.time() + 3\nwhile time.time() < end: sum(range(1000))"
+    lines: list[str] = []
+    run(message((waits, 1)), report=lines.append)
+    assert lines == ["no step for 0 min: workerpool0-0 is idle"]
+    lines.clear()
+    run(message((computes, 1)), report=lines.append)
+    assert lines == []
+    quick(monkeypatch, seconds=1.0, busy_seconds=1.0)
+    run(message((computes, 1)), report=lines.append)
+    assert lines == ["no step for 0 min: workerpool0-0 is busy"]
+
+
+def test_a_program_that_logs_no_steps_may_wait(message: Messages, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick(monkeypatch, seconds=0.5, busy_seconds=0.5)
+    lines: list[str] = []
+    assert run(message(("import time; time.sleep(2)", 1)), report=lines.append).state is JobState.SUCCEEDED
+    assert lines == []
+
+
+def test_where_processes_cannot_be_seen_no_reason_is_given(
+    message: Messages, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCALVERTEX_PORTABLE", "1")
+    quick(monkeypatch, seconds=0.2, busy_seconds=1.0)
+    lines: list[str] = []
+    run(message((TRAIN + "step(1); time.sleep(3)", 1)), report=lines.append)
+    assert [line for line in lines if line.startswith("no step")] == ["no step for 0 min"]
+
+
+def test_the_status_file_of_a_job_of_the_api_has_it(tmp_path: Path) -> None:
+    file = status_file.StatusFile(tmp_path, lambda value: value)
+    file.write(JobStatus(state=JobState.RUNNING))
+    file.write(JobStatus(state=JobState.RUNNING, stalled="no step for 2 min"))
+    assert status_file.read(tmp_path)["stalled"] == "no step for 2 min"
