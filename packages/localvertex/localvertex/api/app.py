@@ -24,13 +24,13 @@ from localvertex.api.rest.guard import Guard
 from localvertex.api.rest.json_response import JsonResponse, response_of
 from localvertex.api.rest.known_methods import KnownMethod
 
-Method = Callable[[Call], dict[str, Any] | Response]
+Method = Callable[[Call], dict[str, Any]]
 Endpoint = Callable[[Request], Awaitable[Response]]
 Beside = Callable[[Starlette], AbstractAsyncContextManager[None]]
 
 _PARENT = "/projects/{project:part}/locations/{region:part}"
 
-_WAITING, _MAX_WAITING = ("deployModel", "predict", "rawPredict"), 40
+_WAITING, _MAX_WAITING = ("deployModel", "predict"), 40
 """Methods that wait for models, for minutes if need be; all other methods are answered meanwhile."""
 
 _API, _OPERATIONS_API = "/{api:api}", "/{api:ui}"

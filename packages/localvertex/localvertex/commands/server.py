@@ -27,8 +27,6 @@ serving {work_dir} at {url}
   in a program: localvertex.client.init({work_dir!r})
   in a browser: {page}"""
 
-_OPEN_TO_ALL = "warning: --no-token: every user of this machine can call this server and run code as you"
-
 
 def serve(
     options: Options,
@@ -36,7 +34,6 @@ def serve(
     port: int | None,
     grpc_port: int | None,
     time_factor: float,
-    needs_token: bool = True,
     when_started: Callable[[str], object] = lambda _: None,
 ) -> None:
     """Serve until SIGINT or SIGTERM, and stop what runs before returning.
@@ -46,7 +43,6 @@ def serve(
         port: The port; 0 for a free one, None for the default or a free one.
         grpc_port: The port for gRPC; 0 for a free one, None for the one after `port` or a free one.
         time_factor: Speed-up of the schedule clock.
-        needs_token: Whether each call needs the token of the work folder.
         when_started: Called with the address of the server.
 
     Raises:
@@ -66,7 +62,7 @@ def serve(
         log(f"warning: other users of this machine can open {work_dir}; to prevent it: chmod 700 {work_dir}")
     if foreign := run_folder.of_other_user(work_dir):
         log(f"warning: {foreign} belongs to another user, who can run code as you; use a work folder of your own")
-    token = token_file.prepare(work_dir, log) if needs_token else ""
+    token = token_file.prepare(work_dir, log)
     access = Access(token, steps=steps)
     with _listen(port) as listener:
         rpc = RpcServer(work_dir / "api" / "grpc", log, seconds=REQUEST_SECONDS, allows=access.allows)
@@ -90,8 +86,6 @@ def serve(
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             clients = runner.run(rpc.bind(grpc_port, rest_port=port or 0))
             log(f"{started}\n{clients}")
-            if not needs_token:
-                log(_OPEN_TO_ALL)
             when_started(url)
             runner.run(_HttpServer(config, service).serve(sockets=[listener]))
 

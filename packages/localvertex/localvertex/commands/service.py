@@ -10,7 +10,6 @@ from starlette.routing import Route
 from localvertex.api.custom_jobs.custom_jobs import CustomJobs
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.metadata.metadata import Metadata
-from localvertex.api.pipeline_jobs.batches import PipelineJobBatches
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.api.rest.operations import Operations
 from localvertex.api.rest.storage.storage import Storage
@@ -110,14 +109,8 @@ class Service:
     def collections(self) -> dict[str, Methods]:
         """For each collection its methods: HTTP method, path after the collection's, implementation."""
         cancel = "/{id:id}:cancel"
-        batches = PipelineJobBatches(self._store, self.operations, self.pipeline_jobs)
         return {
-            "pipelineJobs": _standard(self.pipeline_jobs)
-            | {
-                "cancel": ("POST", cancel, self.pipeline_jobs.cancel),
-                "batchCancel": ("POST", ":batchCancel", batches.cancel),
-                "batchDelete": ("POST", ":batchDelete", batches.delete),
-            },
+            "pipelineJobs": _standard(self.pipeline_jobs) | {"cancel": ("POST", cancel, self.pipeline_jobs.cancel)},
             "customJobs": _standard(self.custom_jobs) | {"cancel": ("POST", cancel, self.custom_jobs.cancel)},
             **self.metadata.collections,
             "schedules": _standard(self.schedules)

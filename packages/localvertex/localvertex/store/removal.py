@@ -1,7 +1,6 @@
 """Which runs can be removed, and what of them: never what something refers to or what localvertex did not make."""
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +14,6 @@ from localvertex_base.userinput.errors import UserError
 _OWN_FILES = ("run.*", "journal*", "pipeline.json", "pipeline.yaml", ".*.partial", record.LOCK)
 """Files that localvertex writes into the folder of a run, besides the folders of tasks."""
 
-_PREPARED = "prepared"
-_PREPARED_NAME = re.compile(r"[0-9a-f]{32}")
-_PREPARED_FILE = re.compile(
-    r"latest\.json|\.latest\.json\.[0-9a-f]{8}\.partial|parts/\.?[0-9a-f]{64}\.(rows|bytes)(\.[0-9a-f]{8}\.partial)?"
-)
-"""Files that preparing steps write there: the address of the newest dataset, and finished work of killed attempts."""
 _TEXTS = (".json", ".jsonl", ".yaml")
 
 
@@ -82,34 +75,6 @@ def remove(run_dir: Path) -> list[str]:
     except OSError as error:
         raise UserError(f"cannot remove {error.filename or run_dir}: {error.strerror}") from None
     return others
-
-
-def prepared_folders(work_dir: Path) -> list[Path]:
-    """Return the folders with prepared images, with which later runs read only new images."""
-    found = sorted((work_dir / _PREPARED).glob("*"))
-    return [path for path in found if _PREPARED_NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()]
-
-
-def remove_prepared(folder: Path) -> list[str]:
-    """Remove what preparing steps wrote into a folder of `prepared_folders`, and the folder.
-
-    Returns:
-        The names of what stays in it, because they did not make it.
-
-    Raises:
-        UserError: Something cannot be removed.
-    """
-    parts = folder / "parts"
-    try:
-        for each in [*folder.iterdir(), *(parts.iterdir() if parts.is_dir() and not parts.is_symlink() else ())]:
-            if _PREPARED_FILE.fullmatch(each.relative_to(folder).as_posix()):
-                each.unlink()
-        for each in (parts, folder, folder.parent):
-            if each.is_dir() and not each.is_symlink() and not any(each.iterdir()):
-                each.rmdir()
-    except OSError as error:
-        raise UserError(f"cannot remove {error.filename or folder}: {error.strerror}") from None
-    return sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
 
 
 def _own_entries(run_dir: Path) -> list[Path]:

@@ -75,44 +75,9 @@ def test_a_run_from_start_to_end(compiled: Compile, command: Command, command_pr
     assert "removed" in command("clean", "first", "--yes").stdout
     assert not (tmp_path / "runs" / "first").exists()
     assert (tmp_path / "runs" / "second").exists()
-    assert command("clean", "--cache", "--yes").returncode == 0
-    assert sorted(os.listdir(tmp_path / "runs")) == []
+    assert command("clean", "--yes").returncode == 0
+    assert sorted(os.listdir(tmp_path / "runs")) == [".localvertex"]
     assert command("list").stdout == "no runs in 'runs'\n"
-
-
-def test_what_preparing_steps_keep_is_removed_when_asked_for_and_nothing_else(command: Command, tmp_path: Path) -> None:
-    prepared = tmp_path / "runs" / "prepared"
-    state, other, mixed = prepared / ("0a" * 16), prepared / "mine", prepared / ("0b" * 16)
-    for path in (
-        *(
-            state / name
-            for name in ("latest.json", f"parts/{'1' * 64}.rows", f"parts/.{'1' * 64}.bytes.01234567.partial")
-        ),
-        *(other / "latest.json", mixed / "latest.json", mixed / "notes.txt", mixed / "parts" / "photo.png"),
-    ):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("[]")
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "latest.json").write_text("mine")
-    (prepared / ("0c" * 16)).symlink_to(elsewhere)
-    assert command("clean", "--yes").stdout == "nothing to remove\n"
-    assert command("clean", "--prepared").returncode == 2
-    listed = command("clean", "--prepared", "--dry-run").stdout.splitlines()
-    assert listed == [f"would remove runs/prepared/{path.name}" for path in (state, mixed)] + ["nothing was removed"]
-    assert (state / "latest.json").exists()
-    done = command("clean", "--prepared", "--yes")
-    assert done.returncode == 0
-    assert done.stdout.splitlines() == [
-        f"removed runs/prepared/{state.name}",
-        f"removed what prepare wrote in runs/prepared/{mixed.name}, but not notes.txt, parts in it",
-    ]
-    assert sorted(str(path.relative_to(prepared)) for path in prepared.rglob("*") if path.is_file()) == [
-        f"{mixed.name}/notes.txt",
-        f"{mixed.name}/parts/photo.png",
-        "mine/latest.json",
-    ]
-    assert (elsewhere / "latest.json").read_text() == "mine"
 
 
 def test_a_failed_run_shows_the_end_of_the_log_and_its_path(

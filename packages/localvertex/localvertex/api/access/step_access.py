@@ -13,7 +13,7 @@ COLLECTIONS = ("models", "endpoints", "operations")
 
 _PATHS = re.compile(rf"/(?:v1|v1beta1|ui)/projects/[^/]+/locations/[^/]+/(?:{'|'.join(COLLECTIONS)})(?:[/:].*)?", re.S)
 
-_PREDICTIONS = re.compile(r"/v1/projects/[^/]+/locations/[^/]+/endpoints/[^/]+:(?:predict|rawPredict)")
+_PREDICTIONS = re.compile(r"/v1/projects/[^/]+/locations/[^/]+/endpoints/[^/]+:predict")
 
 _NUM_BYTES = 32
 """Of random data in a token."""

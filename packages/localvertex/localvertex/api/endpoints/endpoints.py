@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 from localvertex.api.endpoints import traffic
-from localvertex.api.endpoints.deployed_model import apply_change, new_deployed_model
+from localvertex.api.endpoints.deployed_model import new_deployed_model
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.rest import messages
@@ -152,24 +152,6 @@ class Endpoints:
         self._deployments.stop(name, removed)
         response = {"@type": f"{TYPES}.{call.version}.UndeployModelResponse"}
         return self._operations.finished_operation(call, "UndeployModelOperationMetadata", response)
-
-    def mutate_deployed_model(self, call: Call) -> Resource:
-        """Change the replicas of a deployed model, which has one local process regardless of their number."""
-        body = messages.normalise(call.version, "MutateDeployedModelRequest", call.body)
-        wanted = body.get("deployedModel", {})
-        mask = body.get("updateMask") or call.query.get("updateMask", "")
-
-        def change(endpoint: Resource) -> None:
-            current = _deployed(endpoint, wanted.get("id", ""))
-            changed = apply_change(current, wanted, mask)
-            endpoint["deployedModels"] = [
-                changed if each["id"] == changed["id"] else each for each in endpoint["deployedModels"]
-            ]
-
-        endpoint = self._change(_name(call), change)
-        response: Resource = {"@type": f"{TYPES}.{call.version}.MutateDeployedModelResponse"}
-        response |= {"deployedModel": _deployed(endpoint, wanted["id"])}
-        return self._operations.finished_operation(call, "MutateDeployedModelOperationMetadata", response)
 
     def delete(self, call: Call) -> Resource:
         """Delete an endpoint without deployed models; a damaged one, too."""

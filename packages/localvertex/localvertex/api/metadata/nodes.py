@@ -17,7 +17,6 @@ from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
 from localvertex.api.rest.store import ID, Damaged, Store
 from localvertex.store import record
-from localvertex_base.userinput.spelling import camel
 
 ARTIFACTS, EXECUTIONS, EVENTS = "_artifacts", "_executions", "_events"
 """Fields of the records: names of artifacts and executions of a context, events of an execution."""
@@ -131,23 +130,21 @@ class Nodes:
         with self.lock:
             if self.read(place, kind, node_id) is not None:
                 raise ApiError(Status.ALREADY_EXISTS, f"{place.child(kind.collection, node_id)} already exists")
-            return self._add(place, kind, node_id, body)
+            given = {key: body[key] for key in (*kind.fields, "schemaTitle", "schemaVersion") if key in body}
+            node = new_node(place, kind, node_id, given)
+            self.write(place, kind, node)
+        return resource_of(node)
 
     def patch(self, call: Call, kind: NodeKind) -> dict[str, Any]:
-        """Change the fields that the mask names, without a mask those that the request contains."""
+        """Change the fields that the request contains; the SDK sends the whole resource, and no mask."""
         place = self.place_of(call)
         body = messages.parse(call.version, kind.message, call.body)
-        names = _masked_fields(call.query.get("updateMask", ""), kind, body)
+        if call.query.get("updateMask", "") not in ("", "*"):
+            raise invalid("updateMask: leave it out; all fields in the request are changed")
         with self.lock:
-            node = self.read(place, kind, call.resource_id)
-            if node is None:
-                if call.query.get("allowMissing") != "true":
-                    raise not_found(place.child(kind.collection, call.resource_id))
-                return self._add(place, kind, call.resource_id, body)
+            node = self.find(place, kind, call.resource_id)
             _check_etag(kind, node, body.get("etag", ""))
-            node = {key: value for key, value in node.items() if key not in names}
-            node |= {name: body[name] for name in names if name in body}
-            node = touch(node)
+            node = touch(node | {name: body[name] for name in kind.fields if name in body})
             self.write(place, kind, node)
         return resource_of(node)
 
@@ -173,12 +170,6 @@ class Nodes:
                     if without != each:
                         self.write(place, other, without)
             self._store.remove(place.records(kind.collection), call.resource_id)
-
-    def _add(self, place: MetadataStore, kind: NodeKind, node_id: str, body: dict[str, Any]) -> dict[str, Any]:
-        given = {key: body[key] for key in (*kind.fields, "schemaTitle", "schemaVersion") if key in body}
-        node = new_node(place, kind, node_id, given)
-        self.write(place, kind, node)
-        return resource_of(node)
 
 
 def new_node(place: MetadataStore, kind: NodeKind, node_id: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -209,22 +200,6 @@ def _check_etag(kind: NodeKind, node: dict[str, Any], etag: str) -> None:
     if etag and etag != present:
         text = f"Specified {kind.message} `etag`: `{etag[:40]}` does not match server `etag`: `{present}`"
         raise ApiError(Status.ABORTED, text)
-
-
-def _masked_fields(mask: str, kind: NodeKind, body: dict[str, Any]) -> list[str]:
-    """Return the fields to change.
-
-    Raises:
-        ApiError: The mask names a field that cannot be changed.
-    """
-    if not mask or mask == "*":
-        # As AIP-134 requires for an omitted mask; the SDK sends the whole resource.
-        return [name for name in kind.fields if name in body]
-    names = [camel(each.strip()) for each in mask.split(",")]
-    wrong = [name for name in names if name not in kind.fields]
-    if wrong:
-        raise invalid(f"updateMask {mask[:200]!r}: expected some of {', '.join(kind.fields)}")
-    return names
 
 
 def _without(node: dict[str, Any], name: str) -> dict[str, Any]:

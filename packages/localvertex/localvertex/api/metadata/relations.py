@@ -35,9 +35,10 @@ class Relations:
 
     def add_children(self, call: Call) -> dict[str, Any]:
         """Make contexts the children of a context; those that are already are skipped."""
-        place, parent, names = self._children(call, "AddContextChildrenRequest")
+        body = messages.normalise(call.version, "AddContextChildrenRequest", call.body)
+        place, names = self._nodes.place_of(call), body.get("childContexts", [])
         with self._nodes.lock:
-            self._nodes.find(place, CONTEXT, call.resource_id)
+            parent = self._nodes.find(place, CONTEXT, call.resource_id)["name"]
             children = [self._nodes.find(place, CONTEXT, place.id_of(each, CONTEXT.collection)) for each in names]
             above = self._ancestors(place, parent)
             changed = []
@@ -52,17 +53,6 @@ class Relations:
                 self._nodes.write(place, CONTEXT, child)
         return {}
 
-    def remove_children(self, call: Call) -> dict[str, Any]:
-        """Remove contexts from the children of a context."""
-        place, parent, names = self._children(call, "RemoveContextChildrenRequest")
-        with self._nodes.lock:
-            self._nodes.find(place, CONTEXT, call.resource_id)
-            children = [self._nodes.find(place, CONTEXT, place.id_of(each, CONTEXT.collection)) for each in names]
-            for child in children:
-                parents = [each for each in child.get("parentContexts", []) if each != parent]
-                self._nodes.write(place, CONTEXT, child | {"parentContexts": parents})
-        return {}
-
     def add_events(self, call: Call) -> dict[str, Any]:
         """Connect an execution with artifacts; an event that exists already is skipped."""
         body = messages.normalise(call.version, "AddExecutionEventsRequest", call.body)
@@ -73,11 +63,6 @@ class Relations:
             events = with_events(execution.get(EVENTS, []), body.get("events", []))
             self._nodes.write(place, EXECUTION, execution | {EVENTS: events})
         return {}
-
-    def _children(self, call: Call, message: str) -> tuple[MetadataStore, str, list[str]]:
-        body = messages.normalise(call.version, message, call.body)
-        place = self._nodes.place_of(call)
-        return place, place.child(CONTEXT.collection, call.resource_id), body.get("childContexts", [])
 
     def _check_nodes(self, place: MetadataStore, kind: NodeKind, names: list[str]) -> list[str]:
         """Check that nodes exist, and return their names.

@@ -7,7 +7,6 @@ from uuid import uuid4
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call, Location
 from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
-from localvertex.api.rest.listing import page
 from localvertex.api.rest.operations import TYPES, Operations
 from localvertex.api.rest.store import ID, Damaged, Store
 from localvertex.store import record
@@ -79,19 +78,10 @@ class MetadataStores:
         try:
             found = self._store.read(_records(place.location), place.store_id)
         except Damaged as error:
-            return _damaged_resource(place, str(error))
+            raise error.api_error(place.name) from None
         if found is None:
             raise not_found(place.name)
         return found
-
-    def list_all(self, call: Call) -> dict[str, Any]:
-        """List the metadata stores of a location."""
-        found, damaged = self._store.survey(_records(call.location))
-        found += [
-            _damaged_resource(MetadataStore(location=call.location, store_id=each), text)
-            for each, text in damaged.items()
-        ]
-        return page(call, COLLECTION, found, fields=messages.field_names(call.version, "MetadataStore"))
 
     def exists(self, place: MetadataStore) -> bool:
         """Return whether a metadata store exists; the contents of one whose record is damaged are still used."""
@@ -135,7 +125,3 @@ def exists(store: Store, place: MetadataStore) -> bool:
 def _records(location: Location) -> str:
     """Return the collection of the `Store` that contains a location's metadata stores."""
     return f"metadata/{location.project}/{location.region}/{COLLECTION}"
-
-
-def _damaged_resource(place: MetadataStore, reason: str) -> dict[str, Any]:
-    return {"name": place.name, "description": f"its record is damaged ({reason})"}

@@ -29,7 +29,7 @@ _VERSION_FIELDS = ("versionDescription", "labels")
 _ALL_VERSIONS = "-"
 """In place of a version: the model itself."""
 
-_FILTER_FIELDS = {"model", "baseModelName"}
+_FILTER_FIELDS = {"model"}
 """Fields that exist in filters only."""
 
 _DEPLOYABLE = {"supportedDeploymentResourcesTypes": ["DEDICATED_RESOURCES"]}
@@ -225,9 +225,7 @@ def _check_mask(named: list[str], *, is_version: bool) -> None:
 
 def _searchable(model: dict[str, Any]) -> dict[str, Any]:
     """Return the resource with the fields that exist in filters only."""
-    source = model.get("baseModelSource", {}).get("modelGardenSource", {}).get("publicModelName", "")
-    ids = {"model": model["name"].partition("@")[0], "baseModelName": source}
-    return model | {name: text.rpartition("/")[2] for name, text in ids.items() if text}
+    return model | {"model": model["name"].rpartition("/")[2].partition("@")[0]}
 
 
 def _view(call: Call, versions: ModelVersions, number: str, *, is_version: bool = False) -> dict[str, Any]:

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from starlette.responses import Response
-
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.endpoints.endpoints import Endpoints
 from localvertex.api.endpoints.predictions import Predictions
@@ -15,7 +13,7 @@ from localvertex.api.rest.call import Call
 from localvertex.api.rest.operations import Operations
 from localvertex.api.rest.store import Store
 
-Method = Callable[[Call], dict[str, Any] | Response]
+Method = Callable[[Call], dict[str, Any]]
 
 Methods = Mapping[str, tuple[str, str, Method]]
 """Of a collection: HTTP method, path after the collection's, implementation."""
@@ -47,7 +45,7 @@ class StepApi:
     @property
     def collections(self) -> dict[str, Methods]:
         """The methods of each collection."""
-        models, operations, endpoints, predictions = self.models, self.operations, self.endpoints, self._predictions
+        models, endpoints = self.models, self.endpoints
         evaluations, of_model = self._evaluations, "/{model:version}/evaluations"
         return {
             "models": {
@@ -71,17 +69,9 @@ class StepApi:
                 "delete": ("DELETE", "/{id:id}", endpoints.delete),
                 "deployModel": ("POST", "/{id:id}:deployModel", endpoints.deploy),
                 "undeployModel": ("POST", "/{id:id}:undeployModel", endpoints.undeploy),
-                "mutateDeployedModel": ("POST", "/{id:id}:mutateDeployedModel", endpoints.mutate_deployed_model),
-                "predict": ("POST", "/{id:id}:predict", predictions.predict),
-                "rawPredict": ("POST", "/{id:id}:rawPredict", predictions.raw_predict),
+                "predict": ("POST", "/{id:id}:predict", self._predictions.predict),
             },
-            "operations": {
-                "get": ("GET", "/{id:id}", operations.get),
-                "list": ("GET", "", operations.list_all),
-                "cancel": ("POST", "/{id:id}:cancel", operations.cancel),
-                "delete": ("DELETE", "/{id:id}", operations.delete),
-                "wait": ("POST", "/{id:id}:wait", operations.wait),
-            },
+            "operations": {"get": ("GET", "/{id:id}", self.operations.get)},
         }
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.api.endpoints.deployments import Deployments
-from localvertex.api.endpoints.predictions import check_size, request_of
+from localvertex.api.endpoints.predictions import request_of
 from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.models.registered import Registered
 from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
@@ -83,7 +83,6 @@ class ModelCatalogue:
         """Return what the version predicts for `image` (base64), or for `instances` as they are."""
         versions, number = self._find(call)
         request = request_of(_instances(call.body))
-        check_size(request)
         began = time.monotonic()
         deployed = Origins(self._store).endpoints.get((versions.folder.name, number), [])
         answer = self.trial.predict(versions.folder.name, number, request, deployed)

@@ -24,8 +24,6 @@ _ENDPOINT = "projects/local-project/locations/us-central1/endpoints/_try"
 _MAX_WAITING = 4
 """Requests that may wait for models at once."""
 
-_JSON = "application/json"
-
 Resource = dict[str, Any]
 
 
@@ -73,7 +71,7 @@ class ModelTrial:
             if deployed:
                 return self._predict_deployed(max(deployed, key=lambda each: each["traffic"]), request)
             tried = self._choose(model_id, number)
-            answer = ask(lambda: self._process_of(tried), request, _JSON, tried.deployed["id"])
+            answer = ask(lambda: self._process_of(tried), request, tried.deployed["id"])
         return {"predictions": predictions_of(answer)["predictions"], "endpoint": ""}
 
     def _predict_deployed(self, place: Resource, request: bytes) -> Resource:
@@ -86,7 +84,7 @@ class ModelTrial:
         deployed = next((each for each in endpoint["deployedModels"] if each["id"] == place["deployed_model"]), None)
         if deployed is None:
             raise not_found(f"deployed model {place['deployed_model']} of {place['name']}")
-        answer = ask(lambda: self._deployments.process_of(place["name"], deployed), request, _JSON, deployed["id"])
+        answer = ask(lambda: self._deployments.process_of(place["name"], deployed), request, deployed["id"])
         return {"predictions": predictions_of(answer)["predictions"], "endpoint": place["name"]}
 
     def state(self, model_id: str, number: str) -> Resource:

@@ -98,7 +98,6 @@ def _metadata() -> dict[str, Any]:
     event = {"artifact": f"{store}/artifacts/x", "type": "INPUT", "labels": {"a": "b"}}
     return {
         "metadataStores": {"description": "d"},
-        "metadataStores/default/metadataSchemas": {"schema": "title: t", "schemaType": "ARTIFACT_TYPE"},
         "metadataStores/default/contexts": node,
         "metadataStores/default/executions": node | {"state": "RUNNING"},
         "metadataStores/default/artifacts": node | {"state": "LIVE", "uri": "gs://b"},
@@ -150,7 +149,7 @@ class Fuzzer:
         if chance.random() < 0.5:
             method, base = chance.choice(METHODS), path.removesuffix(":upload")
             verbs = ["", "", ":cancel", ":pause", ":resume", ":listVersions", ":mergeVersionAliases", ":deleteVersion"]
-            verbs += [":queryContextLineageSubgraph", ":queryArtifactLineageSubgraph", ":addContextChildren"]
+            verbs += [":queryContextLineageSubgraph", ":addContextChildren"]
             path = f"{base}/{chance.choice(self.ids)}{chance.choice(verbs)}" if chance.random() < 0.7 else base
         if chance.random() < 0.1:
             method, path = "GET", f"/runs/{chance.choice(self.ids)}/{chance.choice(self.ids)}"

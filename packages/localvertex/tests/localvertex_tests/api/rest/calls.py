@@ -17,27 +17,18 @@ _START, _END = "<!-- calls: written by tests/localvertex_tests/api/rest/calls.py
 
 _NO_LRO = "done when the request returns"
 
-_LOCATION = "only `projects/*/locations/*/operations`, where this server has all operations"
-
 DIFFERS = {
     "PipelineService.CreatePipelineJob": "runs on this machine",
-    "PipelineService.BatchCancelPipelineJobs": "the operation is done before the jobs have stopped",
     "PipelineService.DeletePipelineJob": _NO_LRO,
-    "PipelineService.BatchDeletePipelineJobs": _NO_LRO,
     "PipelineService.GetPipelineJob": "the default service account has the id of the project, not its number",
     "EndpointService.CreateEndpoint": _NO_LRO,
     "EndpointService.DeleteEndpoint": _NO_LRO,
     "EndpointService.DeployModel": f"one process of this machine; {_NO_LRO}",
-    "EndpointService.MutateDeployedModel": f"changes the record; {_NO_LRO}",
     "EndpointService.UndeployModel": _NO_LRO,
     "PredictionService.Predict": "of endpoints only, not of Google's own models",
-    "PredictionService.RawPredict": "of endpoints only; JSON, or an `HttpBody` message with any content",
     "JobService.CreateCustomJob": "runs on this machine",
     "JobService.DeleteCustomJob": _NO_LRO,
     "MetadataService.CreateMetadataStore": _NO_LRO,
-    "MetadataService.CreateMetadataSchema": "schemas are stored, and not applied to metadata",
-    "MetadataService.GetMetadataSchema": "the schemas of Google have a title only",
-    "MetadataService.ListMetadataSchemas": "the schemas of Google have a title only",
     "MetadataService.DeleteArtifact": _NO_LRO,
     "MetadataService.DeleteContext": _NO_LRO,
     "MetadataService.DeleteExecution": _NO_LRO,
@@ -52,11 +43,7 @@ DIFFERS = {
     "TensorboardService.DeleteTensorboardExperiment": _NO_LRO,
     "TensorboardService.DeleteTensorboardRun": _NO_LRO,
     "TensorboardService.DeleteTensorboardTimeSeries": _NO_LRO,
-    "Operations.CancelOperation": "does nothing, because every operation is done",
-    "Operations.WaitOperation": "returns at once, because every operation is done",
-    "Operations.GetOperation": _LOCATION,
-    "Operations.ListOperations": _LOCATION,
-    "Operations.DeleteOperation": _LOCATION,
+    "Operations.GetOperation": "only `projects/*/locations/*/operations`, where this server has all operations",
 }
 """How methods differ from the service's; other served methods work as there."""
 

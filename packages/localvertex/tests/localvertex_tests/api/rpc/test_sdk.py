@@ -52,8 +52,6 @@ def test_the_sdk_works_with_its_default_transport(
         "operations": {
             "done": [True, True],
             "metadata": "google.cloud.aiplatform.v1beta1.DeleteOperationMetadata",
-            "listed": True,
-            "deleted": True,
         },
     }
     rest = {
