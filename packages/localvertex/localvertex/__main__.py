@@ -240,12 +240,6 @@ def _add_server(serve: argparse.ArgumentParser) -> None:
     _add_work_dir(serve)
     _add_gcs_root(serve)
     serve.add_argument(
-        "--grpc-port",
-        metavar="P",
-        type=int,
-        help="port for gRPC, 0 for any free port (default: the one after --port, or any free port if it is in use)",
-    )
-    serve.add_argument(
         "--time-factor",
         metavar="N",
         type=float,

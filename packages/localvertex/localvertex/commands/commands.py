@@ -144,7 +144,6 @@ def _serve(options: argparse.Namespace, when_started: Callable[[str], object]) -
         raise UserError(f"--time-factor {options.time_factor}: expected more than 0 and at most {_MAX_TIME_FACTOR:g}")
     serve(
         port=options.port,
-        grpc_port=options.grpc_port,
         time_factor=options.time_factor,
         when_started=when_started,
         options=Options(

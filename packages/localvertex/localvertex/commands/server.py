@@ -32,7 +32,6 @@ def serve(
     options: Options,
     *,
     port: int | None,
-    grpc_port: int | None,
     time_factor: float,
     when_started: Callable[[str], object] = lambda _: None,
 ) -> None:
@@ -41,7 +40,6 @@ def serve(
     Args:
         options: How to run the jobs that it receives, in which work folder.
         port: The port; 0 for a free one, None for the default or a free one.
-        grpc_port: The port for gRPC; 0 for a free one, None for the one after `port` or a free one.
         time_factor: Speed-up of the schedule clock.
         when_started: Called with the address of the server.
 
@@ -77,14 +75,15 @@ def serve(
             # By default a header of any local client decides which connection a request is from.
             proxy_headers=False,
         )
-        url = f"http://{HOST}:{listener.getsockname()[1]}"
+        number = listener.getsockname()[1]
+        url = f"http://{HOST}:{number}"
         token_file.publish(work_dir, url)
         steps.listens_at(url)
         started = _STARTED.format(
             work_dir=str(options.work_dir), url=url, page=session.printed_address(url, token, options.work_dir)
         )
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-            clients = runner.run(rpc.bind(grpc_port, rest_port=port or 0))
+            clients = runner.run(rpc.bind(number))
             log(f"{started}\n{clients}")
             when_started(url)
             runner.run(_HttpServer(config, service).serve(sockets=[listener]))

@@ -11,7 +11,6 @@ from localvertex.api.custom_jobs.custom_jobs import CustomJobs
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.metadata.metadata import Metadata
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
-from localvertex.api.rest.operations import Operations
 from localvertex.api.rest.storage.storage import Storage
 from localvertex.api.rest.store import Store
 from localvertex.api.schedules.clock import Clock
@@ -45,18 +44,15 @@ class Service:
     ) -> None:
         options = options or Options()
         self._store = Store(work_dir, log)
-        self.operations = Operations(self._store)
-        self.metadata = Metadata(self._store, self.operations)
-        self.pipeline_jobs = PipelineJobs(self._store, self.operations, log, options, self.metadata.runs)
-        self.custom_jobs = CustomJobs(self._store, self.operations, log, options)
+        self.metadata = Metadata(self._store)
+        self.pipeline_jobs = PipelineJobs(self._store, log, options, self.metadata.runs)
+        self.custom_jobs = CustomJobs(self._store, log, options)
         self._credentials = NoCredentials()
         self._processes = Processes(grace_seconds=_GRACE_SECONDS, secrets=self._credentials.secrets.spellings)
         deployments = self._deployments(options, log)
-        self.schedules = Schedules(
-            self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log
-        )
+        self.schedules = Schedules(self._store, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log)
         self.console = Console(self._store, self.pipeline_jobs, self.custom_jobs, self.schedules, deployments)
-        self.step_api = StepApi(self._store, self.operations, deployments, self.console.models.trial.stop)
+        self.step_api = StepApi(self._store, deployments, self.console.models.trial.stop)
         self.storage = Storage(self.custom_jobs.buckets, self._store.folder / "uploads")
         self._held = ExitStack()
 
@@ -119,7 +115,7 @@ class Service:
                 "pause": ("POST", "/{id:id}:pause", self.schedules.pause),
                 "resume": ("POST", "/{id:id}:resume", self.schedules.resume),
             },
-            "tensorboards": tensorboards.methods(self._store, self.operations),
+            "tensorboards": tensorboards.methods(self._store),
             **self.step_api.collections,
         }
 

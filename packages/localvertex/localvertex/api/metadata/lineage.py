@@ -26,13 +26,13 @@ class Lineage:
 
     def of_execution(self, call: Call) -> Subgraph:
         """Return the inputs and outputs of an execution."""
-        place = self._nodes.place_of(call)
+        place = MetadataStore.of_call(call)
         execution = self._nodes.find(place, EXECUTION, call.resource_id)
         return self._subgraph(place, [execution], {each["artifact"] for each in execution.get(EVENTS, [])})
 
     def of_context(self, call: Call) -> Subgraph:
         """Return the artifacts and executions of a context, with the events between them."""
-        place = self._nodes.place_of(call)
+        place = MetadataStore.of_call(call)
         context = self._nodes.find(place, CONTEXT, call.resource_id)
         executions = self._nodes.by_names(place, EXECUTION, self._nodes.members(place, context, EXECUTIONS))
         return self._subgraph(place, executions, set(self._nodes.members(place, context, ARTIFACTS)))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from localvertex.api.metadata.stores import MetadataStore, MetadataStores
+from localvertex.api.metadata.stores import MetadataStore
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
@@ -57,15 +57,11 @@ KINDS = (CONTEXT, EXECUTION, ARTIFACT)
 class Nodes:
     """The records of all nodes. Hold `lock` from a read to the write that depends on it."""
 
-    def __init__(self, store: Store, stores: MetadataStores) -> None:
-        self._store, self._stores = store, stores
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self.lock = store.lock
         for kind in KINDS:
             store.expect(kind.collection, _check)
-
-    def place_of(self, call: Call) -> MetadataStore:
-        """Return the metadata store of a request, see `MetadataStores.place_of`."""
-        return self._stores.place_of(call)
 
     def read(self, place: MetadataStore, kind: NodeKind, node_id: str) -> dict[str, Any] | None:
         """Return a record, None when it does not exist.
@@ -122,8 +118,8 @@ class Nodes:
 
     def create(self, call: Call, kind: NodeKind) -> dict[str, Any]:
         """Create a node."""
-        place = self.place_of(call)
-        body = messages.parse(call.version, kind.message, call.body)
+        place = MetadataStore.of_call(call)
+        body = messages.parse(kind.message, call.body)
         node_id = call.query.get(kind.id_field, "") or str(uuid4())
         if not ID.fullmatch(node_id):
             raise invalid(f"{kind.id_field} {node_id[:140]!r}: expected up to 128 letters, digits, '-' and '_'")
@@ -137,8 +133,8 @@ class Nodes:
 
     def patch(self, call: Call, kind: NodeKind) -> dict[str, Any]:
         """Change the fields that the request contains; the SDK sends the whole resource, and no mask."""
-        place = self.place_of(call)
-        body = messages.parse(call.version, kind.message, call.body)
+        place = MetadataStore.of_call(call)
+        body = messages.parse(kind.message, call.body)
         if call.query.get("updateMask", "") not in ("", "*"):
             raise invalid("updateMask: leave it out; all fields in the request are changed")
         with self.lock:
@@ -150,11 +146,11 @@ class Nodes:
 
     def get(self, call: Call, kind: NodeKind) -> dict[str, Any]:
         """Return a node."""
-        return resource_of(self.find(self.place_of(call), kind, call.resource_id))
+        return resource_of(self.find(MetadataStore.of_call(call), kind, call.resource_id))
 
     def delete(self, call: Call, kind: NodeKind) -> None:
         """Delete a node with all relations to it, so that a later one of the same name does not get them."""
-        place = self.place_of(call)
+        place = MetadataStore.of_call(call)
         name = place.child(kind.collection, call.resource_id)
         with self.lock:
             try:

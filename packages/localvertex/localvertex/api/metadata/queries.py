@@ -5,6 +5,7 @@ from collections import defaultdict
 from typing import Any
 
 from localvertex.api.metadata.nodes import ARTIFACT, ARTIFACTS, CONTEXT, EXECUTIONS, NodeKind, Nodes, resource_of
+from localvertex.api.metadata.stores import MetadataStore
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.listing import page
@@ -14,7 +15,7 @@ _IN_CONTEXT = re.compile(r"""in_?[cC]ontext\(\s*["']([^"']*)["']\s*\)""")
 
 def list_nodes(nodes: Nodes, call: Call, kind: NodeKind) -> dict[str, Any]:
     """Build a page of the nodes of a kind, with a stand-in for each damaged one."""
-    place = nodes.place_of(call)
+    place = MetadataStore.of_call(call)
     related = defaultdict(list)
     if kind is not CONTEXT:
         field = ARTIFACTS if kind is ARTIFACT else EXECUTIONS
@@ -26,7 +27,7 @@ def list_nodes(nodes: Nodes, call: Call, kind: NodeKind) -> dict[str, Any]:
     for node_id, reason in damaged.items():
         stand_in = {"name": place.child(kind.collection, node_id), "displayName": node_id}
         found.append(stand_in | {"description": f"its record is damaged ({reason}); delete it"})
-    fields = messages.field_names(call.version, kind.message) - {"metadata"} | {"inContext"}
+    fields = messages.field_names(kind.message) - {"metadata"} | {"inContext"}
     return page(
         call, kind.collection, found, fields=fields, searchable=lambda each: each | {"inContext": related[each["name"]]}
     )

@@ -20,8 +20,8 @@ class Relations:
 
     def add_artifacts_and_executions(self, call: Call) -> dict[str, Any]:
         """Put artifacts and executions into a context; those that are in it already stay."""
-        body = messages.normalise(call.version, "AddContextArtifactsAndExecutionsRequest", call.body)
-        place = self._nodes.place_of(call)
+        body = messages.normalise("AddContextArtifactsAndExecutionsRequest", call.body)
+        place = MetadataStore.of_call(call)
         with self._nodes.lock:
             context = self._nodes.find(place, CONTEXT, call.resource_id)
             artifacts = self._check_nodes(place, ARTIFACT, body.get("artifacts", []))
@@ -35,8 +35,8 @@ class Relations:
 
     def add_children(self, call: Call) -> dict[str, Any]:
         """Make contexts the children of a context; those that are already are skipped."""
-        body = messages.normalise(call.version, "AddContextChildrenRequest", call.body)
-        place, names = self._nodes.place_of(call), body.get("childContexts", [])
+        body = messages.normalise("AddContextChildrenRequest", call.body)
+        place, names = MetadataStore.of_call(call), body.get("childContexts", [])
         with self._nodes.lock:
             parent = self._nodes.find(place, CONTEXT, call.resource_id)["name"]
             children = [self._nodes.find(place, CONTEXT, place.id_of(each, CONTEXT.collection)) for each in names]
@@ -55,8 +55,8 @@ class Relations:
 
     def add_events(self, call: Call) -> dict[str, Any]:
         """Connect an execution with artifacts; an event that exists already is skipped."""
-        body = messages.normalise(call.version, "AddExecutionEventsRequest", call.body)
-        place = self._nodes.place_of(call)
+        body = messages.normalise("AddExecutionEventsRequest", call.body)
+        place = MetadataStore.of_call(call)
         with self._nodes.lock:
             execution = self._nodes.find(place, EXECUTION, call.resource_id)
             self._check_nodes(place, ARTIFACT, [each.get("artifact", "") for each in body.get("events", [])])

@@ -10,7 +10,6 @@ from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.models.evaluations import Evaluations
 from localvertex.api.models.models import Models, OnDelete
 from localvertex.api.rest.call import Call
-from localvertex.api.rest.operations import Operations
 from localvertex.api.rest.store import Store
 
 Method = Callable[[Call], dict[str, Any]]
@@ -20,11 +19,10 @@ Methods = Mapping[str, tuple[str, str, Method]]
 
 
 class StepApi:
-    """The models and endpoints of a work folder, and the operations.
+    """The models and endpoints of a work folder.
 
     Args:
         store: The records of the API.
-        operations: Where finished operations are kept.
         deployments: The processes of deployed models, which end with the collections.
         on_delete: Called with a model and the deleted version, empty when all were.
     """
@@ -32,14 +30,13 @@ class StepApi:
     def __init__(
         self,
         store: Store,
-        operations: Operations,
         deployments: Deployments,
         on_delete: OnDelete = lambda _model_id, _number: None,
     ) -> None:
-        self.operations, self._deployments = operations, deployments
-        self.models, self._evaluations = Models(store, operations, on_delete), Evaluations(store)
+        self._deployments = deployments
+        self.models, self._evaluations = Models(store, on_delete), Evaluations(store)
         records = EndpointRecords(store.folder.parent)
-        self.endpoints = Endpoints(records, operations, deployments)
+        self.endpoints = Endpoints(records, deployments)
         self._predictions = Predictions(records, deployments)
 
     @property
@@ -71,7 +68,6 @@ class StepApi:
                 "undeployModel": ("POST", "/{id:id}:undeployModel", endpoints.undeploy),
                 "predict": ("POST", "/{id:id}:predict", self._predictions.predict),
             },
-            "operations": {"get": ("GET", "/{id:id}", self.operations.get)},
         }
 
     def close(self) -> None:

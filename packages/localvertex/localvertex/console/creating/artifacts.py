@@ -45,22 +45,19 @@ class Inputs:
         """The ids of those that the metadata store has."""
         return {name: each for name, each in self.ids.items() if name not in self.new}
 
-    def requests(self, titles: Mapping[str, str], *, has_store: bool) -> list[dict[str, Any]]:
+    def requests(self, titles: Mapping[str, str]) -> list[dict[str, Any]]:
         """Return path and body of Vertex AI's create requests for the new ones.
 
         Args:
             titles: The schema titles by the name of the input.
-            has_store: Whether the default metadata store exists.
         """
-        created = [
+        return [
             {
                 "path": f"metadataStores/default/artifacts?artifactId={self.ids[name]}",
                 "body": {"displayName": name, "uri": each["uri"], "schemaTitle": titles[name]},
             }
             for name, each in self.new.items()
         ]
-        first = {"path": "metadataStores?metadataStoreId=default", "body": {}}
-        return [first, *created] if created and not has_store else created
 
 
 def read(pipeline: Pipeline, texts: Mapping[str, Any], find: Find, parent: str) -> tuple[Inputs, Details]:

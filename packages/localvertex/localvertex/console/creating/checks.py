@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from accelerators.pipeline.check import examine_pipeline
-from localvertex.api.metadata.stores import MetadataStore, exists
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.api.rest.call import Location
 from localvertex.api.rest.errors import ApiError, Status
@@ -89,7 +88,7 @@ class Checks:
         answer = found | {"machine_check": self._machine_check(job)} | self._equivalents(filled)
         if body.get("is_start"):
             answer |= {"location": self.location.name, "request": self._job(filled, inputs.ids)}
-            answer |= {"before": inputs.requests(self._schema_titles(), has_store=self._has_store())}
+            answer |= {"before": inputs.requests(self._schema_titles())}
         return answer
 
     def _read_form(self, body: Mapping[str, Any]) -> tuple[_Filled, form.Details]:
@@ -105,9 +104,6 @@ class Checks:
     def _job(self, filled: _Filled, ids: Mapping[str, str]) -> dict[str, Any]:
         return request.pipeline_job(self.source, filled.values, ids, filled.settings)
 
-    def _has_store(self) -> bool:
-        return exists(self.store, MetadataStore(location=self.location))
-
     def _schema_titles(self) -> dict[str, str]:
         return {name: each.schema_title for name, each in self.source.pipeline.root.input_artifacts.items()}
 
@@ -119,7 +115,6 @@ class Checks:
             files={name: (titles[name], uri) for name, uri in filled.inputs.uris.items()},
             settings=filled.settings,
             ids=filled.inputs.known,
-            has_store=self._has_store(),
             region=self.location.region,
             work_dir=self.store.folder.parent,
         )

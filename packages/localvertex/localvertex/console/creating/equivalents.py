@@ -36,8 +36,6 @@ class Equivalents:
     """Schema and path of the input artifacts."""
     ids: Mapping[str, str]
     """Ids of those that the metadata store has."""
-    has_store: bool
-    """Whether the default metadata store exists."""
     settings: Settings
     region: str
     work_dir: Path
@@ -82,8 +80,6 @@ class Equivalents:
             return "the SDK reads files with one document only; this one has platform settings in a second one"
         if self.source.pipeline.schema_version == "2.0.0" and self.source.pipeline.root.input_parameters:
             return "the SDK sends parameters of schema version 2.0.0 in a form that the API no longer takes"
-        if self.files.keys() - self.ids.keys() and not self.has_store:
-            return "the SDK cannot create the metadata store for the input artifact; the first run here creates it"
         if self.source.is_job and "runtimeConfig" not in self.source.documents[0]:
             return "the SDK reads a PipelineJob only with runtimeConfig"
         return ""

@@ -84,7 +84,6 @@ def messages(light_pipeline: dict[str, Any]) -> dict[str, Any]:
             **times,
         },
         "models:upload": {"model": model, "parentModel": "", "modelId": ""},
-        "operations": {},
         **_metadata(),
     }
 
@@ -97,7 +96,6 @@ def _metadata() -> dict[str, Any]:
     members = {"artifacts": [f"{store}/artifacts/x"], "executions": [f"{store}/executions/x"]}
     event = {"artifact": f"{store}/artifacts/x", "type": "INPUT", "labels": {"a": "b"}}
     return {
-        "metadataStores": {"description": "d"},
         "metadataStores/default/contexts": node,
         "metadataStores/default/executions": node | {"state": "RUNNING"},
         "metadataStores/default/artifacts": node | {"state": "LIVE", "uri": "gs://b"},

@@ -39,7 +39,7 @@ def test_clean_removes_it(ending: Path, command: Command) -> None:
 
 
 def by_delete(service: Service) -> None:
-    service.pipeline_jobs.delete(Call(version="v1", location=LOCATION, resource_id="one", body={}, query={}))
+    service.pipeline_jobs.delete(Call(location=LOCATION, resource_id="one", body={}, query={}))
 
 
 def by_console(service: Service) -> None:

@@ -34,7 +34,6 @@ def asking(work_dir: Path, project: str = "p") -> Ask:
         method = methods[name][2]
         return method(
             Call(
-                version="v1",
                 location=location,
                 resource_id=node_id,
                 parents={"store": store},
@@ -48,10 +47,8 @@ def asking(work_dir: Path, project: str = "p") -> Ask:
 
 @pytest.fixture
 def ask(tmp_path: Path) -> Ask:
-    """Call the methods of a server whose default metadata store exists."""
-    ask = asking(tmp_path)
-    ask("create", metadataStoreId="default")
-    return ask
+    """Call the methods of a server."""
+    return asking(tmp_path)
 
 
 def names(ask: Ask, kind: str, **query: str) -> list[str]:
@@ -67,15 +64,13 @@ def refused(ask: Ask, *call: Any, **query: str) -> tuple[str, str]:
     return caught.value.status.name, str(caught.value)
 
 
-def test_nothing_exists_before_its_metadata_store(tmp_path: Path) -> None:
-    ask = asking(tmp_path)
-    for name in ("listContext", "createContext"):
-        assert refused(ask, name) == ("NOT_FOUND", f"{ROOT} is not found")
-    operation = ask("create", metadataStoreId="default")
-    assert operation["done"]
-    assert operation["response"]["name"] == ROOT
-    assert refused(ask, "create", metadataStoreId="default")[0] == "ALREADY_EXISTS"
+def test_the_default_metadata_store_exists_and_no_other(ask: Ask) -> None:
+    assert ask("get", "default")["name"] == ROOT
     assert ask("listContext") == {"contexts": []}
+    other = ROOT.replace("default", "second")
+    assert refused(ask, "get", "second") == ("NOT_FOUND", f"{other} is not found")
+    for name in ("listContext", "createContext"):
+        assert refused(ask, name, store="second") == ("NOT_FOUND", f"{other} is not found")
 
 
 def test_what_is_deleted_leaves_no_relation_to_its_successor(ask: Ask) -> None:
@@ -209,17 +204,13 @@ def test_filters_of_contexts(ask: Ask) -> None:
         assert refused(ask, "listContext", filter=text)[0] == "INVALID_ARGUMENT"
 
 
-def test_projects_and_stores_do_not_mix(ask: Ask, tmp_path: Path) -> None:
+def test_projects_do_not_mix(ask: Ask, tmp_path: Path) -> None:
     ask("createContext", body={"displayName": "mine"}, contextId="c")
-    ask("create", metadataStoreId="second")
-    ask("createContext", body={"displayName": "second"}, contextId="c", store="second")
     other = asking(tmp_path, "q")
-    other("create", metadataStoreId="default")
     assert other("listContext") == {"contexts": []}
     other("createContext", body={"displayName": "theirs"}, contextId="c")
     other("deleteContext", "c")
     assert ask("getContext", "c")["displayName"] == "mine"
-    assert ask("getContext", "c", store="second")["displayName"] == "second"
     foreign = {"childContexts": ["projects/q/locations/r/metadataStores/default/contexts/c"]}
     assert refused(ask, "addChildrenContext", "c", foreign)[0] == "INVALID_ARGUMENT"
 

@@ -28,7 +28,6 @@ DIFFERS = {
     "PredictionService.Predict": "of endpoints only, not of Google's own models",
     "JobService.CreateCustomJob": "runs on this machine",
     "JobService.DeleteCustomJob": _NO_LRO,
-    "MetadataService.CreateMetadataStore": _NO_LRO,
     "MetadataService.DeleteArtifact": _NO_LRO,
     "MetadataService.DeleteContext": _NO_LRO,
     "MetadataService.DeleteExecution": _NO_LRO,
@@ -37,13 +36,12 @@ DIFFERS = {
     "ModelService.DeleteModel": _NO_LRO,
     "ModelService.DeleteModelVersion": _NO_LRO,
     "ScheduleService.DeleteSchedule": _NO_LRO,
-    "TensorboardService.BatchReadTensorboardTimeSeriesData": "samples at equal distances",
+    "TensorboardService.BatchReadTensorboardTimeSeriesData": "all points, not a sample",
     "TensorboardService.CreateTensorboard": _NO_LRO,
     "TensorboardService.DeleteTensorboard": _NO_LRO,
     "TensorboardService.DeleteTensorboardExperiment": _NO_LRO,
     "TensorboardService.DeleteTensorboardRun": _NO_LRO,
     "TensorboardService.DeleteTensorboardTimeSeries": _NO_LRO,
-    "Operations.GetOperation": "only `projects/*/locations/*/operations`, where this server has all operations",
 }
 """How methods differ from the service's; other served methods work as there."""
 
@@ -63,19 +61,16 @@ def is_served(server: Server, method: KnownMethod) -> bool:
 
 def table(server: Server) -> str:
     """Build the lists from the responses of a server."""
-    served: dict[str, set[str]] = {"v1": set(), "v1beta1": set()}
-    for version, names in served.items():
-        names |= {each.name for each in known_methods(version) if is_served(server, each)}
-    assert served["v1"] == served["v1beta1"], served["v1"] ^ served["v1beta1"]
+    served = {each.name for each in known_methods() if is_served(server, each)}
     differing = defaultdict(list)
     for name, how in DIFFERS.items():
         differing[how].append(name)
-    assert set(DIFFERS) <= served["v1"]
+    assert set(DIFFERS) <= served
     return (
         "Different from the service:\n\n"
         + "".join(_item(how, names) for how, names in sorted(differing.items()))
         + "\nAs on the service:\n\n"
-        + _by_service(served["v1"] - set(DIFFERS))
+        + _by_service(served - set(DIFFERS))
         + "\nAll other methods of Vertex AI are refused with 501 UNIMPLEMENTED.\n\n"
     )
 

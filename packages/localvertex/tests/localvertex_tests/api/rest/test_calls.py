@@ -1,9 +1,6 @@
-"""Each call of Google's generated clients: served, or refused as not implemented; operations."""
-
-from typing import Any
+"""Each call of Google's generated clients: served, or refused as not implemented."""
 
 import pytest
-from google.api_core import exceptions
 from localvertex_tests.api.rest import calls
 
 from vertex_testing.server import PARENT, Server
@@ -36,12 +33,3 @@ def test_a_known_method_is_not_implemented_and_an_unknown_one_not_found(server: 
     is_known = not path.endswith("m:copy")
     assert answer.status_code == (501 if is_known else 404), answer.text
     assert answer.json()["error"]["status"] == ("UNIMPLEMENTED" if is_known else "NOT_FOUND")
-
-
-def test_an_operation_can_be_read_after_it_was_returned(server: Server, sdk: Any) -> None:
-    model = sdk(server).Model.upload(display_name="operated", serving_container_image_uri="serving:1")
-    name = server.call("DELETE", f"models/{model.name}").json()["name"]
-    found = model.api_client.get_operation({"name": name})
-    assert (found.name, found.done) == (name, True)
-    with pytest.raises(exceptions.NotFound):
-        model.api_client.get_operation({"name": f"{PARENT}/operations/0"})

@@ -99,7 +99,7 @@ def test_a_malformed_filter_is_refused(text: str, reason: str) -> None:
 
 
 def listed(resources: list[dict[str, Any]], **query: str) -> dict[str, Any]:
-    return page(Call(version="v1", location=LOCATION, query=query), "things", resources, fields=FIELDS)
+    return page(Call(location=LOCATION, query=query), "things", resources, fields=FIELDS)
 
 
 def numbers(response: dict[str, Any]) -> list[int]:

@@ -13,7 +13,7 @@ warnings.simplefilter("ignore")
 
 from google.api_core import exceptions  # noqa: E402
 from google.api_core.client_options import ClientOptions  # noqa: E402
-from google.cloud import aiplatform, aiplatform_v1, aiplatform_v1beta1  # noqa: E402
+from google.cloud import aiplatform, aiplatform_v1  # noqa: E402
 from google.cloud.aiplatform import jobs, pipeline_jobs  # noqa: E402
 
 from localvertex import client as localvertex_client  # noqa: E402
@@ -87,22 +87,6 @@ def custom_jobs() -> dict[str, Any]:
     return {"state": job.state.name, "listed": len(aiplatform.CustomJob.list())}
 
 
-def operations() -> dict[str, Any]:
-    client = aiplatform_v1beta1.PipelineServiceClient(**OPTIONS)
-    names = [each.name for each in client.list_pipeline_jobs(parent=PARENT)]
-    operation = client.delete_pipeline_job(name=names[0])
-    operation.result(timeout=60)
-    name = operation.operation.name
-    found = client.get_operation({"name": name})
-    again = client.transport.operations_client.get_operation(name, timeout=10)
-    # The other version reads messages of v1beta1, too.
-    other = aiplatform_v1.PipelineServiceClient(**OPTIONS).get_operation({"name": name})
-    return {
-        "done": [found.done, again.done],
-        "metadata": other.metadata.type_url.rpartition("/")[2],
-    }
-
-
 def refusals() -> dict[str, Any]:
     client = aiplatform_v1.PipelineServiceClient(**OPTIONS)
     calls: dict[str, Any] = {
@@ -138,7 +122,7 @@ def main() -> None:
     )
     found = {each.__name__: each() for each in (pipelines, schedules, models, custom_jobs)}
     found["asynchronous"] = {"jobs": asyncio.run(asynchronous())}
-    found |= {each.__name__: each() for each in (operations, refusals)}
+    found |= {each.__name__: each() for each in (refusals,)}
     print(json.dumps(found))
 
 

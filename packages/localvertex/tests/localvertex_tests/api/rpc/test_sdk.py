@@ -49,10 +49,6 @@ def test_the_sdk_works_with_its_default_transport(
         },
         "custom_jobs": {"state": "JOB_STATE_SUCCEEDED", "listed": 1},
         "asynchronous": {"jobs": 1},
-        "operations": {
-            "done": [True, True],
-            "metadata": "google.cloud.aiplatform.v1beta1.DeleteOperationMetadata",
-        },
     }
     rest = {
         "absent": server.call("GET", "pipelineJobs/absent"),

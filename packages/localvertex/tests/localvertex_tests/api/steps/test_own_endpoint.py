@@ -129,7 +129,7 @@ def test_a_token_ends_with_its_run_and_is_not_that_of_another() -> None:
     assert used == [2]
     access.revoke(second)
     assert not access.allows(second.token.encode(), "GET", path)
-    assert access.allows(first.token.encode(), "POST", f"/ui/{PARENT}/operations/1:wait")
+    assert access.allows(first.token.encode(), "POST", f"/v1/{PARENT}/endpoints/1:deployModel")
     assert not access.allows(first.token.encode(), "GET", f"/v1/{PARENT}/pipelineJobs")
     assert not access.allows(b"", "GET", path)
 

@@ -172,7 +172,7 @@ def test_the_program_creates_each_input_artifact_once(tmp_path: Path) -> None:
     files = {name: ("system.Dataset", f"/{name}") for name in ("data", "Data", "da-ta", "da_ta", "known")}
     of_form: dict[str, Any] = {"source": found, "values": {}, "settings": Settings(), "region": "us-central1"}
     ids = {"known": "7"}
-    program = Equivalents(files=files, ids=ids, has_store=True, work_dir=tmp_path, **of_form).program
+    program = Equivalents(files=files, ids=ids, work_dir=tmp_path, **of_form).program
     (call,) = [each for each in ast.walk(ast.parse(program)) if isinstance(each, ast.Call) and each.keywords[2:]]
     (given,) = [each.value for each in call.keywords if each.arg == "input_artifacts"]
     assert isinstance(given, ast.Dict)
