@@ -77,7 +77,7 @@ class Pattern(StringConvertor):
     """
 
     def __init__(self, regex: str) -> None:
-        self.regex = regex
+        self.regex = regex  # type: ignore[misc]
 
 
 def application(service: RequestHandler, access: Access, beside: Beside = lambda _: nullcontext()) -> Starlette:
