@@ -77,13 +77,13 @@ def serve(
         )
         number = listener.getsockname()[1]
         url = f"http://{HOST}:{number}"
-        token_file.publish(work_dir, url)
         steps.listens_at(url)
         started = _STARTED.format(
             work_dir=str(options.work_dir), url=url, page=session.printed_address(url, token, options.work_dir)
         )
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             clients = runner.run(rpc.bind(number))
+            token_file.publish(work_dir, url, rpc.address)
             log(f"{started}\n{clients}")
             when_started(url)
             runner.run(_HttpServer(config, service).serve(sockets=[listener]))

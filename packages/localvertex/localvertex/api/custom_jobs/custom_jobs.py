@@ -22,6 +22,7 @@ from localvertex.jobs import JobState, Workspace, images, read_job
 from localvertex.jobs.status import FINAL_STATES
 from localvertex.runner.engine import Options
 from localvertex.store import record
+from localvertex.values.buckets import Buckets
 
 _BUCKETS = "buckets"
 """The folder of the work folder that has one folder per bucket."""
@@ -59,6 +60,8 @@ class CustomJobs:
                 has_images=bool(self._options.container_choice.options.engine),
             )
             images.check(job, self._options.container_choice)
+            # Refuses what leads out of a bucket.
+            Buckets(root=self.buckets).to_local_paths(job.spec)
         except TaskFailed as error:
             raise invalid(str(error)) from None
         if not job.display_name:

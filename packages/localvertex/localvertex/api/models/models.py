@@ -13,7 +13,7 @@ from uuid import uuid4
 from localvertex.api.models.registered import COLLECTION, Registered, number, number_to_change
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
-from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
+from localvertex.api.rest.errors import ApiError, Status, invalid, is_full, not_found
 from localvertex.api.rest.listing import page
 from localvertex.api.rest.operations import finished_operation
 from localvertex.api.rest.store import ID, UNUSABLE, Store
@@ -80,6 +80,8 @@ class Models:
         except ValueError as error:
             raise invalid(str(error)) from None
         except OSError as error:
+            if is_full(error):
+                raise
             raise invalid(f"model.artifactUri: its files cannot be copied into the registry: {error}") from None
         content = {"model": resource, "modelVersionId": str(version.number)}
         return finished_operation(call, "UploadModelOperationMetadata", "UploadModelResponse", content)

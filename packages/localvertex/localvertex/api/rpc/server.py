@@ -45,6 +45,8 @@ class RpcServer:
     ) -> None:
         self._folder, self._log, self._seconds, self._allows = folder, log, seconds, allows
         self._server: grpc.aio.Server | None = None
+        self.address = ""
+        """The address for clients; empty if gRPC is off."""
 
     async def bind(self, rest_port: int) -> str:
         """Open the port after REST's or a free one, and return the line that explains how clients use it."""
@@ -66,8 +68,8 @@ class RpcServer:
         server = grpc.aio.server(options=list(_OPTIONS.items()))
         credentials = grpc.ssl_server_credentials([(made.private_key, made.chain)])
         number = server.add_secure_port(f"{HOST}:{port}", credentials)
-        self._server = server
-        return f'  gRPC: api_endpoint="localhost:{number}" with GRPC_DEFAULT_SSL_ROOTS_FILE_PATH={made.roots}'
+        self._server, self.address = server, f"localhost:{number}"
+        return f'  gRPC: api_endpoint="{self.address}" with GRPC_DEFAULT_SSL_ROOTS_FILE_PATH={made.roots}'
 
     @asynccontextmanager
     async def serve(self, app: ASGIApp) -> AsyncIterator[None]:

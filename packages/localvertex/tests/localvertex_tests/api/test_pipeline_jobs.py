@@ -75,9 +75,7 @@ def test_a_failed_job_reports_the_reason(server: Server, new_job: Any) -> None:
 
 # The SDK itself calls a logging method that is deprecated.
 @pytest.mark.filterwarnings("ignore:The 'warn' method is deprecated")
-def test_jobs_are_found_by_filter_order_page_and_mask(
-    start_server: Callable[..., Server], new_job: Any, sdk: Any
-) -> None:
+def test_jobs_are_found_by_filter_order_and_page(start_server: Callable[..., Server], new_job: Any, sdk: Any) -> None:
     server = start_server()
     for number in range(3):
         job = new_job(
@@ -102,8 +100,7 @@ def test_jobs_are_found_by_filter_order_page_and_mask(
     # Pages of one job contain every job once.
     names, token = [], ""
     for _ in range(3):
-        page = server.call("GET", "pipelineJobs", params={"pageSize": 1, "pageToken": token, "readMask": "name"}).json()
-        assert list(page["pipelineJobs"][0]) == ["name"]
+        page = server.call("GET", "pipelineJobs", params={"pageSize": 1, "pageToken": token}).json()
         names.append(page["pipelineJobs"][0]["name"])
         token = page.get("nextPageToken", "")
     assert (len(set(names)), token) == (3, "")
