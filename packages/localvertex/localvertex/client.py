@@ -76,7 +76,10 @@ def _trust(folder: Path, address: str) -> None:
     """
     import grpc
 
-    os.environ.setdefault(_ROOTS, str(token_file.roots(folder)))
+    roots, present = token_file.roots(folder), os.environ.get(_ROOTS, "")
+    # A program that was started by one with another server has its variable.
+    if not present or Path(present).parts[-3:] == roots.parts[-3:]:
+        os.environ[_ROOTS] = str(roots)
     with grpc.secure_channel(address, grpc.ssl_channel_credentials()) as channel:
         try:
             grpc.channel_ready_future(channel).result(timeout=_CONNECT_SECONDS)
