@@ -22,7 +22,6 @@ from localvertex.api.pipeline_jobs.pipeline_jobs import COLLECTION, PipelineJobs
 from localvertex.api.pipeline_jobs.request import new_resource
 from localvertex.api.rest.call import Call, Location
 from localvertex.api.rest.index import Index
-from localvertex.api.rest.operations import Operations
 from localvertex.api.rest.store import Store
 
 _LOCATION = Location(project="local-project", region="us-central1")
@@ -73,8 +72,7 @@ def _jobs(work_dir: Path, *, is_indexed: bool) -> PipelineJobs:
     if not is_indexed:
         # A folder cannot be opened as an index.
         store.index = Index(work_dir, lambda _: None)
-    operations = Operations(store)
-    return PipelineJobs(store, operations, lambda _: None, localvertex.Options(), Metadata(store, operations).runs)
+    return PipelineJobs(store, lambda _: None, localvertex.Options(), Metadata(store).runs)
 
 
 def main() -> None:
@@ -87,11 +85,11 @@ def main() -> None:
         work_dir = _make_runs(Path(folder), options.runs)
         indexed, plain = _jobs(work_dir, is_indexed=True), _jobs(work_dir, is_indexed=False)
         # The first call imports Google's messages.
-        plain.list_all(Call(version="v1", location=_LOCATION))
-        first = took(indexed.list_all, Call(version="v1", location=_LOCATION))
+        plain.list_all(Call(location=_LOCATION))
+        first = took(indexed.list_all, Call(location=_LOCATION))
         print(f"{options.runs} runs, median of {options.repeats}; the first list, which builds the index: {first}")
         for name, query in _QUERIES.items():
-            call = Call(version="v1", location=_LOCATION, query=query)
+            call = Call(location=_LOCATION, query=query)
             times = [[took(each.list_all, call) for each in (plain, indexed)] for _ in range(options.repeats)]
             without, with_index = (median(each) for each in zip(*times, strict=True))
             ratio = f"{without.seconds / with_index.seconds:.1f} times as fast"

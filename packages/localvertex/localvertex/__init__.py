@@ -1,5 +1,6 @@
 """Runs any compiled Kubeflow pipeline file on this machine as Vertex AI would; knows no pipeline of this project."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,22 +12,18 @@ if TYPE_CHECKING:
 __all__ = ["Options", "Refused", "UserError", "prepare", "resume", "run"]
 
 
+_PLACES = {
+    "Options": "localvertex.runner.options",
+    "Refused": "localvertex.errors",
+    "UserError": "localvertex_base.userinput.errors",
+    "prepare": "localvertex.runs",
+    "resume": "localvertex.runs",
+    "run": "localvertex.runs",
+}
+
+
 def __getattr__(name: str) -> Any:
     """Import the engine on first use, so that `--help` stays quick."""
-    if name in ("prepare", "resume", "run"):
-        from localvertex import runs
-
-        return getattr(runs, name)
-    if name == "Options":
-        from localvertex.runner.options import Options
-
-        return Options
-    if name == "Refused":
-        from localvertex.errors import Refused
-
-        return Refused
-    if name == "UserError":
-        from localvertex_base.userinput.errors import UserError
-
-        return UserError
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)

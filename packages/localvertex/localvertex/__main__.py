@@ -67,7 +67,6 @@ def _parser() -> cli.Parser:
 def _add_clean(clean: argparse.ArgumentParser) -> None:
     """Add the options of `clean`."""
     clean.add_argument("runs", metavar="RUN", nargs="*", help="runs to remove (default: all finished runs)")
-    clean.add_argument("--cache", action="store_true", help="also remove the step cache and the environments")
     clean.add_argument("--dry-run", action="store_true", help="print what would be removed, and remove nothing")
     clean.add_argument("--yes", "-y", action="store_true", help="remove without asking")
 
@@ -237,20 +236,11 @@ def _add_server(serve: argparse.ArgumentParser) -> None:
     _add_work_dir(serve)
     _add_gcs_root(serve)
     serve.add_argument(
-        "--grpc-port",
-        metavar="P",
-        type=int,
-        help="port for gRPC, 0 for any free port (default: the one after --port, or any free port if it is in use)",
-    )
-    serve.add_argument(
         "--time-factor",
         metavar="N",
         type=float,
         default=1.0,
         help="speed-up of the schedule clock, to test a weekly schedule in minutes (%(default)g)",
-    )
-    serve.add_argument(
-        "--no-token", action="store_true", help="let every user of this machine call the server and run code as you"
     )
     _add_containers(serve.add_argument_group(_CONTAINERS))
     _add_custom_jobs(serve.add_argument_group(_FAULTS))

@@ -1,6 +1,7 @@
 """Points google-cloud-aiplatform at a `localvertex serve`: `client.init("runs")` in place of `aiplatform.init(...)`."""
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,11 +11,16 @@ from requests.utils import get_environ_proxies
 
 from localvertex.api.access import token_file
 from localvertex.processes.network import sockets
+from localvertex.values.buckets import PROJECT_NUMBER
 from localvertex_base.userinput import step_endpoint
 from localvertex_base.userinput.errors import UserError
 
 _GOOGLES = "aiplatform.googleapis.com"
 """The end of Vertex AI's host names; `Endpoint.raw_predict` calls them regardless of the address of `init`."""
+
+_ROOTS = "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"
+
+_CONNECT_SECONDS = 10.0
 
 
 def init(
@@ -30,30 +36,72 @@ def init(
         work_dir: The work folder of the server; None in a step, for the registry that the step reaches.
         project: Any project id.
         location: Any region.
-        **options: Other arguments of `aiplatform.init`.
+        **options: Other arguments of `aiplatform.init`. `api_transport` is "grpc" by default, as the SDK's, or "rest";
+            in a step, and for a server without gRPC, it is "rest".
 
     Raises:
-        UserError: No server has used the work folder, or this is not a step of a local run.
+        UserError: No server has used the work folder, this is not a step of a local run, or gRPC cannot be used.
     """
     from google.cloud import aiplatform
 
-    address, found = _of_step() if work_dir is None else _of_server(Path(work_dir).absolute())
-    values = {"api_endpoint": address, "api_transport": "rest", "credentials": found, **options}
-    aiplatform.init(project=project, location=location, **values)
+    _answer_project_numbers()
+    values = _of_step() if work_dir is None else _of_server(Path(work_dir).absolute(), options.get("api_transport"))
+    aiplatform.init(project=project, location=location, **values | options)
 
 
-def _of_step() -> tuple[str, credentials.Credentials]:
+def _of_step() -> dict[str, Any]:
     found = step_endpoint.find()
     if found is None:
         raise UserError("not in a step of a local run: call localvertex.client.init(WORK_DIR) with a work folder")
-    return found.address, step_endpoint.credentials(found)
+    return {"api_endpoint": found.address, "api_transport": "rest", "credentials": step_endpoint.credentials(found)}
 
 
-def _of_server(folder: Path) -> tuple[str, credentials.Credentials]:
-    address = token_file.address(folder)
+def _of_server(folder: Path, transport: str | None) -> dict[str, Any]:
+    address, grpc_address = token_file.address(folder), token_file.grpc_address(folder)
     if not address:
         raise UserError(f"{folder} has no server: start `python -m localvertex serve --work-dir {folder}` first")
-    return address, Credentials(folder)
+    if transport == "rest" or (transport is None and not grpc_address):
+        return {"api_endpoint": address, "api_transport": "rest", "credentials": Credentials(folder)}
+    if not grpc_address:
+        raise UserError(f"the server of {folder} has no gRPC, see what it printed; pass api_transport='rest'")
+    _trust(folder, grpc_address)
+    return {"api_endpoint": grpc_address, "api_transport": "grpc", "credentials": Credentials(folder)}
+
+
+def _trust(folder: Path, address: str) -> None:
+    """Let gRPC trust the server's certificate; it reads its roots at the first connection of a process.
+
+    Raises:
+        UserError: It has read others, or the server does not answer.
+    """
+    import grpc
+
+    roots, present = token_file.roots(folder), os.environ.get(_ROOTS, "")
+    # A program that was started by one with another server has its variable.
+    if not present or Path(present).parts[-3:] == roots.parts[-3:]:
+        os.environ[_ROOTS] = str(roots)
+    with grpc.secure_channel(address, grpc.ssl_channel_credentials()) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=_CONNECT_SECONDS)
+        except grpc.FutureTimeoutError:
+            text = f"no gRPC connection to {address}: the server has ended, a proxy is set (see docs/grpc.md), or"
+            advice = "call localvertex.client.init before other connections, or pass api_transport='rest'"
+            raise UserError(f"{text} this program has other roots: {advice}") from None
+
+
+@cache
+def _answer_project_numbers() -> None:
+    """Let the SDK find the number of a local project here, which it compares with a bucket's; it would ask Google."""
+    from google.cloud.aiplatform import initializer
+    from google.cloud.aiplatform.utils import resource_manager_utils
+
+    ask_google = resource_manager_utils.get_project_number
+
+    def get_project_number(project_id: str, credentials: Any = None) -> str:
+        found = credentials or initializer.global_config.credentials
+        return PROJECT_NUMBER if isinstance(found, Credentials) else str(ask_google(project_id, credentials))
+
+    resource_manager_utils.get_project_number = get_project_number
 
 
 class Credentials(credentials.Credentials):

@@ -221,7 +221,7 @@ def test_the_registry_is_asked_for_ids_aliases_and_display_names(
     from google.cloud import aiplatform
 
     with Server(tmp_path / "runs") as server:
-        client.init(server.work_dir)
+        client.init(server.work_dir, api_transport="rest")
         how = {"serving_container_image_uri": "serving:1", "display_name": "Pet images"}
         first = aiplatform.Model.upload(artifact_uri="gs://b/1", **how)
         aiplatform.Model.upload(

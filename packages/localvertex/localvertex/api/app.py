@@ -24,16 +24,24 @@ from localvertex.api.rest.guard import Guard
 from localvertex.api.rest.json_response import JsonResponse, response_of
 from localvertex.api.rest.known_methods import KnownMethod
 
-Method = Callable[[Call], dict[str, Any] | Response]
+Method = Callable[[Call], dict[str, Any]]
 Endpoint = Callable[[Request], Awaitable[Response]]
 Beside = Callable[[Starlette], AbstractAsyncContextManager[None]]
 
-_PARENT = "/projects/{project:part}/locations/{region:part}"
+_PARENT = "/v1/projects/{project:part}/locations/{region:part}"
 
-_WAITING, _MAX_WAITING = ("deployModel", "predict", "rawPredict"), 40
+_ID = r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}"
+
+_PATTERNS = {
+    # A project or region cannot leave a folder.
+    "part": r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}",
+    # A colon after an id starts the name of a custom method, an @ a version number or alias.
+    "id": _ID,
+    "version": rf"{_ID}(?:@[A-Za-z0-9-]{{1,128}})?",
+}
+
+_WAITING, _MAX_WAITING = ("deployModel", "predict"), 40
 """Methods that wait for models, for minutes if need be; all other methods are answered meanwhile."""
-
-_API, _OPERATIONS_API = "/{api:api}", "/{api:ui}"
 
 
 class RequestHandler(Protocol):
@@ -61,34 +69,15 @@ class RequestHandler(Protocol):
         ...
 
 
-class Part(StringConvertor):
-    """A project or region in a path; it cannot leave a folder."""
+class Pattern(StringConvertor):
+    """A part of a path with a pattern of its own.
 
-    regex = r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}"
+    Args:
+        regex: The pattern.
+    """
 
-
-class ResourceId(StringConvertor):
-    """The id of a resource; a colon after it starts the name of a custom method."""
-
-    regex = r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}"
-
-
-class VersionedId(StringConvertor):
-    """The id of a resource, optionally with `@` and a version number or alias."""
-
-    regex = r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}(?:@[A-Za-z0-9-]{1,128})?"
-
-
-class Api(StringConvertor):
-    """The API versions that this server has."""
-
-    regex = "v1beta1|v1"
-
-
-class OperationsApi(StringConvertor):
-    """The first part of the paths of operations, which the generated clients request below `ui`."""
-
-    regex = "v1beta1|v1|ui"
+    def __init__(self, regex: str) -> None:
+        self.regex = regex  # type: ignore[misc]
 
 
 def application(service: RequestHandler, access: Access, beside: Beside = lambda _: nullcontext()) -> Starlette:
@@ -99,9 +88,8 @@ def application(service: RequestHandler, access: Access, beside: Beside = lambda
         access: Who may call.
         beside: Entered with the application while the service is open.
     """
-    convertors = {"part": Part, "id": ResourceId, "version": VersionedId, "api": Api, "ui": OperationsApi}
-    for name, convertor in convertors.items():
-        register_url_convertor(name, convertor())
+    for name, pattern in _PATTERNS.items():
+        register_url_convertor(name, Pattern(pattern))
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -126,8 +114,7 @@ def _routes(service: RequestHandler) -> list[Route]:
     waiting = CapacityLimiter(_MAX_WAITING)
     for collection, methods in service.collections.items():
         for name, (http_method, suffix, method) in methods.items():
-            api = _OPERATIONS_API if collection == "operations" else _API
-            path = f"{api}{_PARENT}/{collection}{suffix}"
+            path = f"{_PARENT}/{collection}{suffix}"
             respond = _endpoint(method, waiting if name in _WAITING else None)
             found.append(Route(path, respond, methods=[http_method], name=f"{collection}.{name}"))
     return found
@@ -153,11 +140,10 @@ def _call_of(request: Request, body: bytes) -> Call:
     parts = request.path_params
     resource_id, _, version = parts.get("id", "").partition("@")
     return Call(
-        version="v1beta1" if parts["api"] == "v1beta1" else "v1",
         location=Location(project=parts["project"], region=parts["region"]),
         resource_id=resource_id,
         resource_version=version,
-        parents={name: part for name, part in parts.items() if name not in ("api", "project", "region", "id")},
+        parents={name: part for name, part in parts.items() if name not in ("project", "region", "id")},
         query=dict(request.query_params),
         repeated={name: request.query_params.getlist(name) for name in request.query_params},
         body=content_of(body),
@@ -168,8 +154,9 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     """Respond that the path does not exist, or not with this HTTP method, or that localvertex does not have it."""
     code = error.status_code if isinstance(error, HTTPException) else 500
     known = await run_in_threadpool(known_methods.find, request.method, request.url.path)
-    if known and not _is_served(request.app, known):
-        text = request.app.state.unserved.format(name=known.name)
+    is_beta = request.url.path.startswith("/v1beta1/")
+    if is_beta or (known and not _is_served(request.app, known)):
+        text = request.app.state.unserved.format(name=known.name if known else "the version v1beta1")
         return JsonResponse(error_body(501, "UNIMPLEMENTED", text), 501)
     text = f"this server has no {request.method} {request.url.path[:300]}"
     return JsonResponse(error_body(code, "UNIMPLEMENTED" if code == 405 else "NOT_FOUND", text), code)

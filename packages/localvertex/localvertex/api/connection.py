@@ -9,7 +9,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from localvertex_base.userinput.errors import UserError
 
-HOST, HOST_IPV6 = "127.0.0.1", "::1"
+HOST = "127.0.0.1"
 
 EVENTS = "/local/events"
 """The path whose responses never end by themselves."""
@@ -24,7 +24,7 @@ _LEAVE_SECONDS = 5.0
 """Time for clients when the server stops; one that does not read its response would delay the end forever."""
 
 
-def listen(option: str, port: int, host: str = HOST) -> socket.socket:
+def listen(option: str, port: int) -> socket.socket:
     """Open a socket; port 0 takes a free one.
 
     Raises:
@@ -33,7 +33,7 @@ def listen(option: str, port: int, host: str = HOST) -> socket.socket:
     if not 0 <= port <= 65535:
         raise UserError(f"{option} {port}: expected a port from 0 (any free one) to 65535")
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        return socket.create_server((HOST, port))
     except OSError as error:
         reason = os.strerror(error.errno or 0)
         raise UserError(f"{option} {port}: {reason}; choose another port, or 0 for a free one") from None

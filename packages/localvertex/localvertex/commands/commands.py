@@ -1,17 +1,14 @@
 """The commands; `run` is in run.py."""
 
 import argparse
-import shutil
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from functools import partial
-from pathlib import Path
 
 from localvertex.show import follow
 from localvertex.show.terminal import resume_command, run_list, summary
-from localvertex.store import record, removal, run_folder
-from localvertex.store.runs import Found, find, find_all, find_readable, find_steps
+from localvertex.store import removal
+from localvertex.store.runs import find, find_all, find_readable, find_steps
 from localvertex.store.steps import logs as step_logs
 from localvertex.store.task import State
 from localvertex_base import extras
@@ -92,47 +89,19 @@ def _clean_command(options: argparse.Namespace) -> int:
     kept = planned.kept | {each.run_dir: "its record cannot be read" for each in every if each.problem and not named}
     for run_dir, reason in kept.items():
         print(f"keeping {run_dir}: {reason}")
-    caches = _unused_folders([options.work_dir / record.PRIVATE], options.work_dir, every) if options.cache else []
-    return _remove_all([*planned.removed], caches, options)
-
-
-def _unused_folders(found: list[Path], work_dir: Path, every: list[Found]) -> list[Path]:
-    """Return the folders that exist, unless a run or the endpoint may use them."""
-    found = [path for path in found if path.is_dir()]
-    if not any(map(record.is_running, [work_dir / "api", *(each.run_dir for each in every)])):
-        return found
-    for path in found:
-        print(f"keeping {path}: it is in use")
-    return []
-
-
-def _remove_all(runs: list[Path], caches: list[Path], options: argparse.Namespace) -> int:
-    if not [*runs, *caches]:
+    if not planned.removed:
         print("nothing to remove")
         return 0
     if options.dry_run or not options.yes:
-        for path in [*runs, *caches]:
+        for path in planned.removed:
             print(f"would remove {path}")
     if options.dry_run or not (options.yes or _agrees("remove all of these? [y/N] ")):
         print("nothing was removed")
         return 0
-    for path in runs:
+    for path in planned.removed:
         others = removal.remove(path)
         print(f"removed {path}" if not others else f"removed the run {path}, but not {', '.join(others)} in it")
-    for path in caches:
-        _remove_cache(path, options.work_dir / "api")
     return 0
-
-
-def _remove_cache(path: Path, api: Path) -> None:
-    """Remove the caches while no server can start."""
-    try:
-        with run_folder.lock(api) if api.is_dir() else nullcontext():
-            shutil.rmtree(path)
-    except BlockingIOError:
-        print(f"keeping {path}: it is in use")
-    else:
-        print(f"removed {path}")
 
 
 def _agrees(question: str) -> bool:
@@ -181,9 +150,7 @@ def _serve(options: argparse.Namespace, when_started: Callable[[str], object]) -
         raise UserError(f"--time-factor {options.time_factor}: expected more than 0 and at most {_MAX_TIME_FACTOR:g}")
     serve(
         port=options.port,
-        grpc_port=options.grpc_port,
         time_factor=options.time_factor,
-        needs_token=not options.no_token,
         when_started=when_started,
         options=Options(
             work_dir=options.work_dir,

@@ -27,16 +27,12 @@ serving {work_dir} at {url}
   in a program: localvertex.client.init({work_dir!r})
   in a browser: {page}"""
 
-_OPEN_TO_ALL = "warning: --no-token: every user of this machine can call this server and run code as you"
-
 
 def serve(
     options: Options,
     *,
     port: int | None,
-    grpc_port: int | None,
     time_factor: float,
-    needs_token: bool = True,
     when_started: Callable[[str], object] = lambda _: None,
 ) -> None:
     """Serve until SIGINT or SIGTERM, and stop what runs before returning.
@@ -44,9 +40,7 @@ def serve(
     Args:
         options: How to run the jobs that it receives, in which work folder.
         port: The port; 0 for a free one, None for the default or a free one.
-        grpc_port: The port for gRPC; 0 for a free one, None for the one after `port` or a free one.
         time_factor: Speed-up of the schedule clock.
-        needs_token: Whether each call needs the token of the work folder.
         when_started: Called with the address of the server.
 
     Raises:
@@ -66,7 +60,7 @@ def serve(
         log(f"warning: other users of this machine can open {work_dir}; to prevent it: chmod 700 {work_dir}")
     if foreign := run_folder.of_other_user(work_dir):
         log(f"warning: {foreign} belongs to another user, who can run code as you; use a work folder of your own")
-    token = token_file.prepare(work_dir, log) if needs_token else ""
+    token = token_file.prepare(work_dir, log)
     access = Access(token, steps=steps)
     with _listen(port) as listener:
         rpc = RpcServer(work_dir / "api" / "grpc", log, seconds=REQUEST_SECONDS, allows=access.allows)
@@ -81,17 +75,16 @@ def serve(
             # By default a header of any local client decides which connection a request is from.
             proxy_headers=False,
         )
-        url = f"http://{HOST}:{listener.getsockname()[1]}"
-        token_file.publish(work_dir, url)
+        number = listener.getsockname()[1]
+        url = f"http://{HOST}:{number}"
         steps.listens_at(url)
         started = _STARTED.format(
             work_dir=str(options.work_dir), url=url, page=session.printed_address(url, token, options.work_dir)
         )
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-            clients = runner.run(rpc.bind(grpc_port, rest_port=port or 0))
+            clients = runner.run(rpc.bind(number))
+            token_file.publish(work_dir, url, rpc.address)
             log(f"{started}\n{clients}")
-            if not needs_token:
-                log(_OPEN_TO_ALL)
             when_started(url)
             runner.run(_HttpServer(config, service).serve(sockets=[listener]))
 

@@ -10,9 +10,7 @@ from starlette.routing import Route
 from localvertex.api.custom_jobs.custom_jobs import CustomJobs
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.metadata.metadata import Metadata
-from localvertex.api.pipeline_jobs.batches import PipelineJobBatches
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
-from localvertex.api.rest.operations import Operations
 from localvertex.api.rest.storage.storage import Storage
 from localvertex.api.rest.store import Store
 from localvertex.api.schedules.clock import Clock
@@ -46,18 +44,15 @@ class Service:
     ) -> None:
         options = options or Options()
         self._store = Store(work_dir, log)
-        self.operations = Operations(self._store)
-        self.metadata = Metadata(self._store, self.operations)
-        self.pipeline_jobs = PipelineJobs(self._store, self.operations, log, options, self.metadata.runs)
-        self.custom_jobs = CustomJobs(self._store, self.operations, log, options)
+        self.metadata = Metadata(self._store)
+        self.pipeline_jobs = PipelineJobs(self._store, log, options, self.metadata.runs)
+        self.custom_jobs = CustomJobs(self._store, log, options)
         self._credentials = NoCredentials()
         self._processes = Processes(grace_seconds=_GRACE_SECONDS, secrets=self._credentials.secrets.spellings)
         deployments = self._deployments(options, log)
-        self.schedules = Schedules(
-            self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log
-        )
+        self.schedules = Schedules(self._store, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log)
         self.console = Console(self._store, self.pipeline_jobs, self.custom_jobs, self.schedules)
-        self.step_api = StepApi(self._store, self.operations, deployments)
+        self.step_api = StepApi(self._store, deployments)
         self.storage = Storage(self.custom_jobs.buckets, self._store.folder / "uploads")
         self._held = ExitStack()
 
@@ -110,14 +105,8 @@ class Service:
     def collections(self) -> dict[str, Methods]:
         """For each collection its methods: HTTP method, path after the collection's, implementation."""
         cancel = "/{id:id}:cancel"
-        batches = PipelineJobBatches(self._store, self.operations, self.pipeline_jobs)
         return {
-            "pipelineJobs": _standard(self.pipeline_jobs)
-            | {
-                "cancel": ("POST", cancel, self.pipeline_jobs.cancel),
-                "batchCancel": ("POST", ":batchCancel", batches.cancel),
-                "batchDelete": ("POST", ":batchDelete", batches.delete),
-            },
+            "pipelineJobs": _standard(self.pipeline_jobs) | {"cancel": ("POST", cancel, self.pipeline_jobs.cancel)},
             "customJobs": _standard(self.custom_jobs) | {"cancel": ("POST", cancel, self.custom_jobs.cancel)},
             **self.metadata.collections,
             "schedules": _standard(self.schedules)
@@ -126,7 +115,7 @@ class Service:
                 "pause": ("POST", "/{id:id}:pause", self.schedules.pause),
                 "resume": ("POST", "/{id:id}:resume", self.schedules.resume),
             },
-            "tensorboards": tensorboards.methods(self._store, self.operations),
+            "tensorboards": tensorboards.methods(self._store),
             **self.step_api.collections,
         }
 

@@ -15,7 +15,7 @@ from localvertex_base import linux
 from localvertex_base.userinput import atomic_write
 from localvertex_base.userinput.errors import UserError
 
-_QUESTION = "/v1/projects/local-project/locations/us-central1/operations?pageSize=1"
+_QUESTION = "/v1/projects/local-project/locations/us-central1/schedules?pageSize=1"
 """A request that every server answers."""
 
 _ANSWER_SECONDS = 30.0

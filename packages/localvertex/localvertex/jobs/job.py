@@ -85,10 +85,18 @@ class Scheduling:
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> "Scheduling":
-        """Build it from the fields of the message, in snake_case."""
+        """Build it from the fields of the message, in snake_case.
+
+        Raises:
+            TaskFailed: The timeout is negative.
+        """
         disable_retries = bool(fields.get("disable_retries"))
+        timeout_seconds = float(str(fields.get("timeout", "")).removesuffix("s") or 0)
+        if timeout_seconds < 0:
+            text = f"scheduling.timeout {timeout_seconds:g}s: expected a positive duration, or leave it out"
+            raise TaskFailed(text, is_retryable=False)
         return cls(
-            timeout_seconds=float(str(fields.get("timeout", "")).removesuffix("s") or 0) or _DEFAULT_TIMEOUT_SECONDS,
+            timeout_seconds=timeout_seconds or _DEFAULT_TIMEOUT_SECONDS,
             is_spot=fields.get("strategy") == "SPOT",
             disable_retries=disable_retries,
             # The API reference: disable_retries overrides it to false.
@@ -130,9 +138,13 @@ class CustomJob:
         """Build it from a CustomJob message whose fields have been read and checked.
 
         Raises:
-            TaskFailed: A container has no command, `command_prefixes` has none for its image, and no image runs here.
+            TaskFailed: A container has no command, `command_prefixes` has none for its image, and no image runs here;
+                or no process can receive a text of the message.
         """
         spec = message.get("job_spec", {})
+        if _has_null(spec):
+            text = "a text of the job contains a NUL character, which no program can receive; remove it"
+            raise TaskFailed(text, is_retryable=False)
         given = enumerate(spec.get("worker_pool_specs", []))
         pools = tuple(_pool_of(number, pool, command_prefixes, has_images=has_images) for number, pool in given if pool)
         return cls(
@@ -228,4 +240,16 @@ def _variables(number: int, env: Sequence[dict[str, Any]]) -> dict[str, str]:
         raise TaskFailed(
             f"worker_pool_specs[{number}]: a variable in env has no name; every variable needs one", is_retryable=False
         )
+    if wrong := [each["name"] for each in env if "=" in each["name"]]:
+        text = f"worker_pool_specs[{number}]: a variable in env is called {wrong[0][:100]!r}; a name contains no '='"
+        raise TaskFailed(text, is_retryable=False)
     return {each["name"]: each.get("value", "") for each in env}
+
+
+def _has_null(value: Any) -> bool:
+    """Return whether a text in a message contains a NUL character."""
+    if isinstance(value, dict):
+        return any(_has_null(each) for each in (*value, *value.values()))
+    if isinstance(value, list):
+        return any(map(_has_null, value))
+    return isinstance(value, str) and "\0" in value

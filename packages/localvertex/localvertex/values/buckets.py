@@ -20,6 +20,9 @@ _ADDRESS = re.compile(r"(?:--?[\w-]+[= ])?(?:gs://|/gcs/)")
 _OBJECT = re.compile(r"(?:gs://|(?<![^\s=,;'\"])/gcs/)[^\s,;'\"]*")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,221}")
 
+PROJECT_NUMBER = "100000000001"
+"""Of every project here; the SDK compares a bucket's with the project's."""
+
 _PROGRAM = "ephemeral_component"
 """Part of the command that runs a Python component; the next word is the component's source."""
 
@@ -74,10 +77,13 @@ class Buckets:
         if self.root is None:
             return f"{_MOUNT}{name}"
         bucket, *parts = name.split("/")
-        if not _BUCKET.fullmatch(bucket) or ".." in parts or "\0" in name:
+        if ".." in (bucket, *parts) or "\0" in name or not bucket:
             raise OutsideBucket(
                 f"{uri[:200]!r} points outside its bucket; expected gs://BUCKET/OBJECT", is_retryable=False
             )
+        if not _BUCKET.fullmatch(bucket):
+            text = "is not the name of a bucket; expected 3 to 63 lower-case letters, digits, '-', '_' and '.'"
+            raise OutsideBucket(f"{uri[:200]!r}: {bucket[:80]!r} {text}", is_retryable=False)
         return str(self.root / name)
 
     @property

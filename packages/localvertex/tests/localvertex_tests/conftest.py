@@ -73,7 +73,7 @@ def start_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
 
 @pytest.fixture(scope="session")
 def sdk() -> Iterator[Callable[[Server], Any]]:
-    """Point the real google-cloud-aiplatform at a server as docs/serve.md shows."""
+    """Point the real google-cloud-aiplatform at a server, by REST: gRPC trusts one server in a process."""
     with warnings.catch_warnings():
         # Deprecations in what Google's packages import are not this project's.
         warnings.simplefilter("ignore")
@@ -86,7 +86,7 @@ def sdk() -> Iterator[Callable[[Server], Any]]:
         polling.setattr(module, "_JOB_WAIT_TIME", 0.2)
 
     def point_at(server: Server) -> Any:
-        client.init(server.work_dir)
+        client.init(server.work_dir, api_transport="rest")
         return aiplatform
 
     yield point_at

@@ -75,8 +75,8 @@ def test_a_run_from_start_to_end(compiled: Compile, command: Command, command_pr
     assert "removed" in command("clean", "first", "--yes").stdout
     assert not (tmp_path / "runs" / "first").exists()
     assert (tmp_path / "runs" / "second").exists()
-    assert command("clean", "--cache", "--yes").returncode == 0
-    assert sorted(os.listdir(tmp_path / "runs")) == []
+    assert command("clean", "--yes").returncode == 0
+    assert sorted(os.listdir(tmp_path / "runs")) == [".localvertex"]
     assert command("list").stdout == "no runs in 'runs'\n"
 
 

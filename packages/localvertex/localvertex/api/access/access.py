@@ -23,7 +23,7 @@ class Access:
     """Who may call a server.
 
     Args:
-        token: The token of the work folder; empty when every user of the machine may call it.
+        token: The token of the work folder.
         steps: The tokens of runs.
         refusal: The answer to a request without a token.
     """
@@ -37,9 +37,7 @@ class Access:
         Args:
             header: Its `authorization` header.
         """
-        if not self._token:
-            return True
-        return hmac.compare_digest(_token(header), self._token)
+        return bool(self._token) and hmac.compare_digest(_token(header), self._token)
 
     def allows_step(self, header: str | None, method: str, path: str) -> bool:
         """Return whether a call may be carried out because it has the token of a run.

@@ -19,16 +19,15 @@ _HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 
 
 def address(url: str, token: str) -> str:
-    """Return the address of the console, with a token unless the server needs none."""
-    return f"{url}/#token={token}" if token else f"{url}/"
+    """Return the address of the console, which a token opens."""
+    return f"{url}/#token={token}"
 
 
 def printed_address(url: str, token: str, work_dir: Path) -> str:
     """Return the address as it is printed: with the token only on a terminal, because a log is kept."""
     if sys.stdout.isatty():
         return f"\n{address(url, token)}"
-    how = f", with the text of {token_file.path(work_dir)} as TOKEN" if token else ""
-    return f"{address(url, 'TOKEN' if token else '')}{how}"
+    return f"{address(url, 'TOKEN')}, with the text of {token_file.path(work_dir)} as TOKEN"
 
 
 def route(access: Access) -> Route:

@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 from localvertex_base.userinput.step_endpoint import StepEndpoint
 
-COLLECTIONS = ("models", "endpoints", "operations")
+COLLECTIONS = ("models", "endpoints")
 """Paths that steps may call, with everything below them. A job with this token could leave the sandbox of its step."""
 
-_PATHS = re.compile(rf"/(?:v1|v1beta1|ui)/projects/[^/]+/locations/[^/]+/(?:{'|'.join(COLLECTIONS)})(?:[/:].*)?", re.S)
+_PATHS = re.compile(rf"/v1/projects/[^/]+/locations/[^/]+/(?:{'|'.join(COLLECTIONS)})(?:[/:].*)?", re.S)
 
-_PREDICTIONS = re.compile(r"/v1/projects/[^/]+/locations/[^/]+/endpoints/[^/]+:(?:predict|rawPredict)")
+_PREDICTIONS = re.compile(r"/v1/projects/[^/]+/locations/[^/]+/endpoints/[^/]+:predict")
 
 _NUM_BYTES = 32
 """Of random data in a token."""

@@ -1,4 +1,4 @@
-"""The token of a work folder, and the address of its server, as programs of the same user find them.
+"""The token of a work folder, and the addresses of its server, as programs of the same user find them.
 
 `<work-dir>/api/token` is made at the first start and kept. It can be read by its owner only.
 """
@@ -20,8 +20,8 @@ _NUM_BYTES = 32
 
 _VALID = re.compile(r"[A-Za-z0-9_-]{32,200}")
 
-_OF_THIS_MACHINE = re.compile(r"http://127\.0\.0\.1:[0-9]{1,5}")
-"""Programs send the token to the address, so another one does not count."""
+_OF_THIS_MACHINE = re.compile(r"(?P<url>http://127\.0\.0\.1:[0-9]{1,5})(?:\n(?P<grpc>localhost:[0-9]{1,5}))?")
+"""Programs send the token to the addresses, so others do not count."""
 
 
 def path(work_dir: Path) -> Path:
@@ -68,23 +68,38 @@ def read(work_dir: Path) -> str:
     return text
 
 
-def publish(work_dir: Path, url: str) -> None:
-    """Write the address of the running server.
+def publish(work_dir: Path, url: str, grpc: str = "") -> None:
+    """Write the addresses of the running server; `grpc` is empty if gRPC is off.
 
     Raises:
-        UserError: It cannot be written.
+        UserError: They cannot be written.
     """
-    if address(work_dir) != url:  # a full disk does not prevent a restart at the same address
-        _write(work_dir / _ADDRESS, f"{url}\n", mode=0o600)
+    if (address(work_dir), grpc_address(work_dir)) != (url, grpc):  # a restart at the same ones needs no room
+        _write(work_dir / _ADDRESS, f"{url}\n{grpc}\n", mode=0o600)
 
 
 def address(work_dir: Path) -> str:
     """Return the address of the last server, empty if there was none, or if it is not on this machine."""
+    return _addresses(work_dir)[0]
+
+
+def grpc_address(work_dir: Path) -> str:
+    """Return the address of the last server for gRPC, empty if it had none."""
+    return _addresses(work_dir)[1]
+
+
+def roots(work_dir: Path) -> Path:
+    """Return the file with which clients trust the certificate of the server."""
+    return work_dir / "api" / "grpc" / "roots.pem"
+
+
+def _addresses(work_dir: Path) -> tuple[str, str]:
     try:
         text = regular_files.read_private(work_dir / _ADDRESS, max_bytes=1000).strip()
     except (OSError, ValueError, Unusable):
-        return ""
-    return text if _OF_THIS_MACHINE.fullmatch(text) else ""
+        return "", ""
+    found = _OF_THIS_MACHINE.fullmatch(text)
+    return (found["url"], found["grpc"] or "") if found else ("", "")
 
 
 def _write(file: Path, text: str, *, mode: int) -> None:

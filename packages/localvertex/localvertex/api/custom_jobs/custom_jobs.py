@@ -14,7 +14,7 @@ from localvertex.api.rest import errors, messages
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, invalid, not_found
 from localvertex.api.rest.listing import page_of
-from localvertex.api.rest.operations import Operations
+from localvertex.api.rest.operations import finished_operation
 from localvertex.api.rest.records import StoredRecords, Viewed
 from localvertex.api.rest.store import Damaged, Store
 from localvertex.errors import TaskFailed
@@ -22,6 +22,7 @@ from localvertex.jobs import JobState, Workspace, images, read_job
 from localvertex.jobs.status import FINAL_STATES
 from localvertex.runner.engine import Options
 from localvertex.store import record
+from localvertex.values.buckets import Buckets
 
 _BUCKETS = "buckets"
 """The folder of the work folder that has one folder per bucket."""
@@ -32,8 +33,8 @@ _INPUT_FIELDS = ("displayName", "jobSpec", "labels", "encryptionSpec")
 class CustomJobs:
     """The custom jobs of the API; running ones have a thread of this process each."""
 
-    def __init__(self, store: Store, operations: Operations, log: Callable[[str], None], options: Options) -> None:
-        self._store, self._operations, self._options = store, operations, options
+    def __init__(self, store: Store, log: Callable[[str], None], options: Options) -> None:
+        self._store, self._options = store, options
         self._records = JobRecords(store)
         self.threads = JobThreads(self._records, log, options)
         self.buckets = options.gcs_root.absolute() if options.gcs_root else self._records.work_dir / _BUCKETS
@@ -48,7 +49,7 @@ class CustomJobs:
 
     def create(self, call: Call) -> Resource:
         """Start a job."""
-        body = messages.parse(call.version, "CustomJob", call.body)
+        body = messages.parse("CustomJob", call.body)
         warnings: list[str] = []
         try:
             job = read_job(
@@ -59,6 +60,8 @@ class CustomJobs:
                 has_images=bool(self._options.container_choice.options.engine),
             )
             images.check(job, self._options.container_choice)
+            # Refuses what leads out of a bucket.
+            Buckets(root=self.buckets).to_local_paths(job.spec)
         except TaskFailed as error:
             raise invalid(str(error)) from None
         if not job.display_name:
@@ -85,7 +88,7 @@ class CustomJobs:
 
     def list_all(self, call: Call) -> dict[str, Any]:
         """List the jobs of a location."""
-        fields = messages.field_names(call.version, "CustomJob")
+        fields = messages.field_names("CustomJob")
         return page_of(call, self._listed, fields=fields)
 
     def cancel(self, call: Call) -> dict[str, Any]:
@@ -107,7 +110,7 @@ class CustomJobs:
             # The record comes last, so that an interrupted deletion can be completed.
             shutil.rmtree(folder, ignore_errors=True)
             self._store.remove(COLLECTION, call.resource_id)
-        return self._operations.finished_operation(call, "DeleteOperationMetadata")
+        return finished_operation(call, "DeleteOperationMetadata")
 
     def find(self, number: str) -> tuple[Resource, Path]:
         """Return a job of any location, and its folder.

@@ -3,7 +3,7 @@
 import shutil
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from typing import IO, Any
 
 from localvertex.api.custom_jobs.records import COLLECTION, JobRecords, stop_fields
@@ -69,6 +69,8 @@ class JobThreads:
         """Ask a job to stop; one that has ended is unchanged."""
         with self._records.lock:
             if number in self._running:
+                with suppress(OSError):
+                    self._records.mark(number).touch()
                 self._records.update(number, state=str(JobState.CANCELLING))
                 self._running[number][0].set()
 

@@ -38,6 +38,10 @@ class JobRecords:
         """Return where the files of a job are."""
         return self._store.folder / COLLECTION / number
 
+    def mark(self, number: str) -> Path:
+        """Return the empty file of a job that a client cancelled, which needs no room on a full disk."""
+        return self.folder(number) / "cancelled"
+
     def read_stored(self, number: str) -> Resource:
         """Return the record of a job, empty if it was damaged or deleted while the job was running."""
         try:
@@ -67,7 +71,8 @@ class JobRecords:
             job = self.read_stored(number) or job
             if job["state"] in FINAL_STATES or number in here or record.is_running(self.folder(number)):
                 return job
-            self.update(number, **stop_fields(job), endTime=record.now())
+            cancelled = {"state": str(JobState.CANCELLING)} if self.mark(number).exists() else {}
+            self.update(number, **stop_fields(job | cancelled), endTime=record.now())
             return self.read_stored(number) or job
 
 

@@ -14,11 +14,8 @@ from localvertex.api.rest.store import ID
 from localvertex.store import record
 from localvertex.store.model_versions import ModelVersions
 from localvertex.store.models.reading import DEFAULT
-from localvertex_base.userinput.spelling import camel
 
 _RESOURCES = ("dedicatedResources", "automaticResources", "sharedResources")
-
-_CHANGEABLE = ("dedicatedResources", "automaticResources", "disableContainerLogging", "enableAccessLogging")
 
 Resource = dict[str, Any]
 
@@ -67,28 +64,6 @@ def new_deployed_model(records: EndpointRecords, wanted: Resource, location: Loc
     return NewDeployedModel(message=message, content=content, warnings=warnings)
 
 
-def apply_change(current: Resource, wanted: Resource, mask: str) -> Resource:
-    """Return a deployed model with the fields that a mask names.
-
-    Raises:
-        ApiError: A field cannot be changed.
-    """
-    changed = dict(current)
-    for path in mask.split(","):
-        first, _, rest = path.strip().partition(".")
-        first, second = camel(first), camel(rest.partition(".")[0])
-        if first not in _CHANGEABLE or second == "machineSpec" or (second and first not in current):
-            raise invalid(f"updateMask {path[:100]!r}: expected fields of {', '.join(_CHANGEABLE)}, not the machine")
-        value = wanted.get(first)
-        if second:
-            value = {**changed[first], second: (value or {}).get(second)}
-            value = {name: each for name, each in value.items() if each is not None}
-        changed[first] = value
-    changed = {name: value for name, value in changed.items() if value is not None}
-    _check_replicas(changed.get("dedicatedResources", {}))
-    return changed
-
-
 def _check_machines(wanted: Resource, region: str) -> list[str]:
     """Check the machines of a deployment, and return warnings.
 
@@ -104,18 +79,12 @@ def _check_machines(wanted: Resource, region: str) -> list[str]:
     machine = wanted["dedicatedResources"].get("machineSpec", {})
     if not machine.get("machineType"):
         raise invalid("deployedModel.dedicatedResources.machineSpec.machineType is missing")
-    _check_replicas(wanted["dedicatedResources"])
-    findings = check_resources(wanted["dedicatedResources"], Reading(), region=region)
-    if errors := [each for each in findings if each.severity == "error"]:
-        raise invalid(f"deployedModel.dedicatedResources: {sentences(errors)}")
-    return [sentences([each]) for each in findings]
-
-
-def _check_replicas(resources: Resource) -> None:
-    if not resources:
-        return
-    fewest, most = resources.get("minReplicaCount", 0), resources.get("maxReplicaCount", 0)
+    fewest, most = (wanted["dedicatedResources"].get(f"{which}ReplicaCount", 0) for which in ("min", "max"))
     if fewest < 1:
         raise invalid("deployedModel.dedicatedResources.minReplicaCount: expected at least 1")
     if most and most < fewest:
         raise invalid(f"deployedModel.dedicatedResources.maxReplicaCount: expected at least {fewest}, found {most}")
+    findings = check_resources(wanted["dedicatedResources"], Reading(), region=region)
+    if errors := [each for each in findings if each.severity == "error"]:
+        raise invalid(f"deployedModel.dedicatedResources: {sentences(errors)}")
+    return [sentences([each]) for each in findings]

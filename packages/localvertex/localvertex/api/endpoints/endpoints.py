@@ -6,14 +6,14 @@ from typing import Any
 from uuid import uuid4
 
 from localvertex.api.endpoints import traffic
-from localvertex.api.endpoints.deployed_model import apply_change, new_deployed_model
+from localvertex.api.endpoints.deployed_model import new_deployed_model
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
-from localvertex.api.rest.errors import ApiError, Status, invalid, not_found, rpc_error
+from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
 from localvertex.api.rest.listing import page
-from localvertex.api.rest.operations import TYPES, Operations
+from localvertex.api.rest.operations import finished_operation
 from localvertex.api.rest.store import ID, Damaged
 from localvertex.store import record
 from localvertex.store.models.deployed import FOLDER
@@ -36,16 +36,15 @@ class Endpoints:
 
     Args:
         records: Where they are kept.
-        operations: Where finished operations are kept.
         deployments: The processes of the models that are deployed to them; closed by its owner.
     """
 
-    def __init__(self, records: EndpointRecords, operations: Operations, deployments: Deployments) -> None:
-        self.records, self._operations, self._deployments = records, operations, deployments
+    def __init__(self, records: EndpointRecords, deployments: Deployments) -> None:
+        self.records, self._deployments = records, deployments
 
     def create(self, call: Call) -> Resource:
         """Create an endpoint without a model."""
-        body = messages.parse(call.version, "Endpoint", call.body)
+        body = messages.parse("Endpoint", call.body)
         if not body.get("displayName"):
             raise invalid("displayName is missing")
         if body.get("trafficSplit"):
@@ -58,8 +57,7 @@ class Endpoints:
             if endpoint_id in self.records.ids:
                 raise ApiError(Status.ALREADY_EXISTS, f"{name} already exists")
             self.records.write(endpoint_id, endpoint)
-        response = {"@type": f"{TYPES}.{call.version}.Endpoint", **endpoint}
-        return self._operations.finished_operation(call, "CreateEndpointOperationMetadata", response)
+        return finished_operation(call, "CreateEndpointOperationMetadata", "Endpoint", endpoint)
 
     def get(self, call: Call) -> Resource:
         """Return one endpoint."""
@@ -74,11 +72,7 @@ class Endpoints:
 
     def list_all(self, call: Call) -> Resource:
         """List the endpoints of a location."""
-        fields = messages.field_names(call.version, "Endpoint") | _FILTER_FIELDS
-        return page(call, FOLDER, self.all(call), fields=fields, searchable=_searchable)
-
-    def all(self, call: Call) -> list[Resource]:
-        """Return the endpoints of all locations, with a stand-in for each damaged one."""
+        fields = messages.field_names("Endpoint") | _FILTER_FIELDS
         found: list[Resource] = []
         for each in self.records.ids:
             try:
@@ -86,11 +80,11 @@ class Endpoints:
             except Damaged as error:
                 content = _stand_in(call, each, str(error))
             found += [] if content is None else [content]
-        return found
+        return page(call, FOLDER, found, fields=fields, searchable=_searchable)
 
     def patch(self, call: Call) -> Resource:
         """Change the fields that the mask names."""
-        body = messages.parse(call.version, "Endpoint", call.body)
+        body = messages.parse("Endpoint", call.body)
         named = [camel(each.strip()) for each in call.query.get("updateMask", "").split(",")]
         if wrong := [each for each in named if each not in _CHANGEABLE]:
             raise invalid(f"updateMask: {wrong[0][:100]!r}: expected some of {', '.join(_CHANGEABLE)}")
@@ -108,7 +102,7 @@ class Endpoints:
     def deploy(self, call: Call) -> Resource:
         """Deploy a version of a model: start its container, wait until it is healthy, and give it traffic."""
         name = _name(call)
-        body = messages.normalise(call.version, "DeployModelRequest", call.body)
+        body = messages.normalise("DeployModelRequest", call.body)
         split = body.get("trafficSplit", {})
         deployed = new_deployed_model(self.records, body.get("deployedModel", {}), call.location)
         self._deployments.check(deployed.content)
@@ -132,12 +126,12 @@ class Endpoints:
         except BaseException:
             self._deployments.stop(name, deployed.message["id"])
             raise
-        response = {"@type": f"{TYPES}.{call.version}.DeployModelResponse"} | {"deployedModel": deployed.message}
-        return self._operations.finished_operation(call, "DeployModelOperationMetadata", response)
+        content = {"deployedModel": deployed.message}
+        return finished_operation(call, "DeployModelOperationMetadata", "DeployModelResponse", content)
 
     def undeploy(self, call: Call) -> Resource:
         """Undeploy a model that has no traffic, or whose traffic the request gives to others; end its process."""
-        body = messages.normalise(call.version, "UndeployModelRequest", call.body)
+        body = messages.normalise("UndeployModelRequest", call.body)
         name, removed = _name(call), body.get("deployedModelId", "")
 
         def change(endpoint: Resource) -> None:
@@ -150,26 +144,7 @@ class Endpoints:
 
         self._change(name, change)
         self._deployments.stop(name, removed)
-        response = {"@type": f"{TYPES}.{call.version}.UndeployModelResponse"}
-        return self._operations.finished_operation(call, "UndeployModelOperationMetadata", response)
-
-    def mutate_deployed_model(self, call: Call) -> Resource:
-        """Change the replicas of a deployed model, which has one local process regardless of their number."""
-        body = messages.normalise(call.version, "MutateDeployedModelRequest", call.body)
-        wanted = body.get("deployedModel", {})
-        mask = body.get("updateMask") or call.query.get("updateMask", "")
-
-        def change(endpoint: Resource) -> None:
-            current = _deployed(endpoint, wanted.get("id", ""))
-            changed = apply_change(current, wanted, mask)
-            endpoint["deployedModels"] = [
-                changed if each["id"] == changed["id"] else each for each in endpoint["deployedModels"]
-            ]
-
-        endpoint = self._change(_name(call), change)
-        response: Resource = {"@type": f"{TYPES}.{call.version}.MutateDeployedModelResponse"}
-        response |= {"deployedModel": _deployed(endpoint, wanted["id"])}
-        return self._operations.finished_operation(call, "MutateDeployedModelOperationMetadata", response)
+        return finished_operation(call, "UndeployModelOperationMetadata", "UndeployModelResponse")
 
     def delete(self, call: Call) -> Resource:
         """Delete an endpoint without deployed models; a damaged one, too."""
@@ -185,7 +160,7 @@ class Endpoints:
                 text = f"{name} has deployed models ({', '.join(ids)}); undeploy them first"
                 raise ApiError(Status.FAILED_PRECONDITION, text)
             self.records.remove(call.resource_id)
-        return self._operations.finished_operation(call, "DeleteOperationMetadata")
+        return finished_operation(call, "DeleteOperationMetadata")
 
     def _change(self, name: str, change: Callable[[Resource], None]) -> Resource:
         """Change an endpoint under the lock, and return it."""
@@ -229,6 +204,5 @@ def _searchable(endpoint: Resource) -> Resource:
 
 def _stand_in(call: Call, endpoint_id: str, reason: str) -> Resource:
     """Build what is shown of an endpoint whose record is damaged."""
-    error = rpc_error(Status.INTERNAL, f"its record is damaged ({reason}); delete it")
-    name = call.location.child(FOLDER, endpoint_id)
-    return {"name": name, "displayName": endpoint_id, "description": error["message"], "trafficSplit": {}}
+    text, name = f"its record is damaged ({reason}); delete it", call.location.child(FOLDER, endpoint_id)
+    return {"name": name, "displayName": endpoint_id, "description": text, "trafficSplit": {}}

@@ -4,15 +4,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from localvertex.api.metadata import stores
 from localvertex.api.metadata.lineage import Lineage
 from localvertex.api.metadata.nodes import ARTIFACT, CONTEXT, EXECUTION, NodeKind, Nodes
 from localvertex.api.metadata.pipeline_runs import PipelineRuns
 from localvertex.api.metadata.queries import list_nodes
 from localvertex.api.metadata.relations import Relations
-from localvertex.api.metadata.schemas import MetadataSchemas
-from localvertex.api.metadata.stores import COLLECTION, MetadataStores
+from localvertex.api.metadata.stores import COLLECTION
 from localvertex.api.rest.call import Call
-from localvertex.api.rest.operations import Operations
+from localvertex.api.rest.operations import finished_operation
 from localvertex.api.rest.store import Store
 
 Method = Callable[[Call], dict[str, Any]]
@@ -23,12 +23,9 @@ _STORE = f"{COLLECTION}/{{store:id}}"
 class Metadata:
     """Vertex ML Metadata."""
 
-    def __init__(self, store: Store, operations: Operations) -> None:
-        self._operations = operations
-        self.stores = MetadataStores(store, operations)
-        self.nodes = Nodes(store, self.stores)
-        self.schemas = MetadataSchemas(store, self.stores)
-        self.runs = PipelineRuns(store, self.stores, self.nodes)
+    def __init__(self, store: Store) -> None:
+        self.nodes = Nodes(store)
+        self.runs = PipelineRuns(store, self.nodes)
 
     @property
     def collections(self) -> dict[str, dict[str, tuple[str, str, Method]]]:
@@ -36,13 +33,11 @@ class Metadata:
         relations, lineage = Relations(self.nodes), Lineage(self.nodes)
         one = "/{id:id}"
         found: dict[str, dict[str, tuple[str, str, Method]]] = {
-            COLLECTION: _readable(self.stores),
-            f"{_STORE}/metadataSchemas": _readable(self.schemas),
+            COLLECTION: {"get": ("GET", one, stores.get)},
             f"{_STORE}/contexts": self._methods_of(CONTEXT)
             | {
                 "add": ("POST", f"{one}:addContextArtifactsAndExecutions", relations.add_artifacts_and_executions),
                 "addChildren": ("POST", f"{one}:addContextChildren", relations.add_children),
-                "removeChildren": ("POST", f"{one}:removeContextChildren", relations.remove_children),
                 "lineage": ("GET", f"{one}:queryContextLineageSubgraph", lineage.of_context),
             },
             f"{_STORE}/executions": self._methods_of(EXECUTION)
@@ -50,8 +45,7 @@ class Metadata:
                 "addEvents": ("POST", f"{one}:addExecutionEvents", relations.add_events),
                 "lineage": ("GET", f"{one}:queryExecutionInputsAndOutputs", lineage.of_execution),
             },
-            f"{_STORE}/artifacts": self._methods_of(ARTIFACT)
-            | {"lineage": ("GET", f"{one}:queryArtifactLineageSubgraph", lineage.of_artifact)},
+            f"{_STORE}/artifacts": self._methods_of(ARTIFACT),
         }
         return {
             collection: {
@@ -80,13 +74,4 @@ class Metadata:
 
     def _delete(self, call: Call, kind: NodeKind) -> dict[str, Any]:
         self.nodes.delete(call, kind)
-        return self._operations.finished_operation(call, "DeleteOperationMetadata")
-
-
-def _readable(collection: MetadataStores | MetadataSchemas) -> dict[str, tuple[str, str, Method]]:
-    """Return the methods of a collection whose resources do not change."""
-    return {
-        "create": ("POST", "", collection.create),
-        "get": ("GET", "/{id:id}", collection.get),
-        "list": ("GET", "", collection.list_all),
-    }
+        return finished_operation(call, "DeleteOperationMetadata")

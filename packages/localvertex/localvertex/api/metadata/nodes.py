@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from localvertex.api.metadata.stores import MetadataStore, MetadataStores
+from localvertex.api.metadata.stores import MetadataStore
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
 from localvertex.api.rest.store import ID, Damaged, Store
 from localvertex.store import record
-from localvertex_base.userinput.spelling import camel
 
 ARTIFACTS, EXECUTIONS, EVENTS = "_artifacts", "_executions", "_events"
 """Fields of the records: names of artifacts and executions of a context, events of an execution."""
@@ -58,15 +57,11 @@ KINDS = (CONTEXT, EXECUTION, ARTIFACT)
 class Nodes:
     """The records of all nodes. Hold `lock` from a read to the write that depends on it."""
 
-    def __init__(self, store: Store, stores: MetadataStores) -> None:
-        self._store, self._stores = store, stores
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self.lock = store.lock
         for kind in KINDS:
             store.expect(kind.collection, _check)
-
-    def place_of(self, call: Call) -> MetadataStore:
-        """Return the metadata store of a request, see `MetadataStores.place_of`."""
-        return self._stores.place_of(call)
 
     def read(self, place: MetadataStore, kind: NodeKind, node_id: str) -> dict[str, Any] | None:
         """Return a record, None when it does not exist.
@@ -123,41 +118,39 @@ class Nodes:
 
     def create(self, call: Call, kind: NodeKind) -> dict[str, Any]:
         """Create a node."""
-        place = self.place_of(call)
-        body = messages.parse(call.version, kind.message, call.body)
+        place = MetadataStore.of_call(call)
+        body = messages.parse(kind.message, call.body)
         node_id = call.query.get(kind.id_field, "") or str(uuid4())
         if not ID.fullmatch(node_id):
             raise invalid(f"{kind.id_field} {node_id[:140]!r}: expected up to 128 letters, digits, '-' and '_'")
         with self.lock:
             if self.read(place, kind, node_id) is not None:
                 raise ApiError(Status.ALREADY_EXISTS, f"{place.child(kind.collection, node_id)} already exists")
-            return self._add(place, kind, node_id, body)
+            given = {key: body[key] for key in (*kind.fields, "schemaTitle", "schemaVersion") if key in body}
+            node = new_node(place, kind, node_id, given)
+            self.write(place, kind, node)
+        return resource_of(node)
 
     def patch(self, call: Call, kind: NodeKind) -> dict[str, Any]:
-        """Change the fields that the mask names, without a mask those that the request contains."""
-        place = self.place_of(call)
-        body = messages.parse(call.version, kind.message, call.body)
-        names = _masked_fields(call.query.get("updateMask", ""), kind, body)
+        """Change the fields that the request contains; the SDK sends the whole resource, and no mask."""
+        place = MetadataStore.of_call(call)
+        body = messages.parse(kind.message, call.body)
+        if call.query.get("updateMask", "") not in ("", "*"):
+            raise invalid("updateMask: leave it out; all fields in the request are changed")
         with self.lock:
-            node = self.read(place, kind, call.resource_id)
-            if node is None:
-                if call.query.get("allowMissing") != "true":
-                    raise not_found(place.child(kind.collection, call.resource_id))
-                return self._add(place, kind, call.resource_id, body)
+            node = self.find(place, kind, call.resource_id)
             _check_etag(kind, node, body.get("etag", ""))
-            node = {key: value for key, value in node.items() if key not in names}
-            node |= {name: body[name] for name in names if name in body}
-            node = touch(node)
+            node = touch(node | {name: body[name] for name in kind.fields if name in body})
             self.write(place, kind, node)
         return resource_of(node)
 
     def get(self, call: Call, kind: NodeKind) -> dict[str, Any]:
         """Return a node."""
-        return resource_of(self.find(self.place_of(call), kind, call.resource_id))
+        return resource_of(self.find(MetadataStore.of_call(call), kind, call.resource_id))
 
     def delete(self, call: Call, kind: NodeKind) -> None:
         """Delete a node with all relations to it, so that a later one of the same name does not get them."""
-        place = self.place_of(call)
+        place = MetadataStore.of_call(call)
         name = place.child(kind.collection, call.resource_id)
         with self.lock:
             try:
@@ -173,12 +166,6 @@ class Nodes:
                     if without != each:
                         self.write(place, other, without)
             self._store.remove(place.records(kind.collection), call.resource_id)
-
-    def _add(self, place: MetadataStore, kind: NodeKind, node_id: str, body: dict[str, Any]) -> dict[str, Any]:
-        given = {key: body[key] for key in (*kind.fields, "schemaTitle", "schemaVersion") if key in body}
-        node = new_node(place, kind, node_id, given)
-        self.write(place, kind, node)
-        return resource_of(node)
 
 
 def new_node(place: MetadataStore, kind: NodeKind, node_id: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -209,22 +196,6 @@ def _check_etag(kind: NodeKind, node: dict[str, Any], etag: str) -> None:
     if etag and etag != present:
         text = f"Specified {kind.message} `etag`: `{etag[:40]}` does not match server `etag`: `{present}`"
         raise ApiError(Status.ABORTED, text)
-
-
-def _masked_fields(mask: str, kind: NodeKind, body: dict[str, Any]) -> list[str]:
-    """Return the fields to change.
-
-    Raises:
-        ApiError: The mask names a field that cannot be changed.
-    """
-    if not mask or mask == "*":
-        # As AIP-134 requires for an omitted mask; the SDK sends the whole resource.
-        return [name for name in kind.fields if name in body]
-    names = [camel(each.strip()) for each in mask.split(",")]
-    wrong = [name for name in names if name not in kind.fields]
-    if wrong:
-        raise invalid(f"updateMask {mask[:200]!r}: expected some of {', '.join(kind.fields)}")
-    return names
 
 
 def _without(node: dict[str, Any], name: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from localvertex.api.metadata.nodes import (
     touch,
 )
 from localvertex.api.metadata.relations import with_events
-from localvertex.api.metadata.stores import MetadataStore, MetadataStores
+from localvertex.api.metadata.stores import MetadataStore
 from localvertex.api.pipeline_jobs.pipeline_jobs import COLLECTION as JOBS
 from localvertex.api.pipeline_jobs.view import pipeline_job, pipeline_name
 from localvertex.api.rest.call import Location
@@ -56,8 +56,8 @@ _END_STATES = ("SUCCEEDED", "FAILED", "CANCELLED")
 class PipelineRuns:
     """Adds pipeline runs to the metadata of their location."""
 
-    def __init__(self, store: Store, stores: MetadataStores, nodes: Nodes) -> None:
-        self._store, self._stores, self._nodes = store, stores, nodes
+    def __init__(self, store: Store, nodes: Nodes) -> None:
+        self._store, self._nodes = store, nodes
         self._work_dir = store.folder.parent
         self._lock = threading.Lock()
         self._complete: dict[str, str] = {}
@@ -119,7 +119,6 @@ class PipelineRuns:
             details = pipeline_job(job, run_dir).get("jobDetail", {}).get("taskDetails", [])
             if not details:
                 return
-            self._stores.ensure(place.location)
             has_ended = details[0]["state"] in _END_STATES
             with self._nodes.lock:
                 # The ids of tasks are final when the run has ended.

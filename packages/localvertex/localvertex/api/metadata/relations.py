@@ -20,8 +20,8 @@ class Relations:
 
     def add_artifacts_and_executions(self, call: Call) -> dict[str, Any]:
         """Put artifacts and executions into a context; those that are in it already stay."""
-        body = messages.normalise(call.version, "AddContextArtifactsAndExecutionsRequest", call.body)
-        place = self._nodes.place_of(call)
+        body = messages.normalise("AddContextArtifactsAndExecutionsRequest", call.body)
+        place = MetadataStore.of_call(call)
         with self._nodes.lock:
             context = self._nodes.find(place, CONTEXT, call.resource_id)
             artifacts = self._check_nodes(place, ARTIFACT, body.get("artifacts", []))
@@ -35,9 +35,10 @@ class Relations:
 
     def add_children(self, call: Call) -> dict[str, Any]:
         """Make contexts the children of a context; those that are already are skipped."""
-        place, parent, names = self._children(call, "AddContextChildrenRequest")
+        body = messages.normalise("AddContextChildrenRequest", call.body)
+        place, names = MetadataStore.of_call(call), body.get("childContexts", [])
         with self._nodes.lock:
-            self._nodes.find(place, CONTEXT, call.resource_id)
+            parent = self._nodes.find(place, CONTEXT, call.resource_id)["name"]
             children = [self._nodes.find(place, CONTEXT, place.id_of(each, CONTEXT.collection)) for each in names]
             above = self._ancestors(place, parent)
             changed = []
@@ -52,32 +53,16 @@ class Relations:
                 self._nodes.write(place, CONTEXT, child)
         return {}
 
-    def remove_children(self, call: Call) -> dict[str, Any]:
-        """Remove contexts from the children of a context."""
-        place, parent, names = self._children(call, "RemoveContextChildrenRequest")
-        with self._nodes.lock:
-            self._nodes.find(place, CONTEXT, call.resource_id)
-            children = [self._nodes.find(place, CONTEXT, place.id_of(each, CONTEXT.collection)) for each in names]
-            for child in children:
-                parents = [each for each in child.get("parentContexts", []) if each != parent]
-                self._nodes.write(place, CONTEXT, child | {"parentContexts": parents})
-        return {}
-
     def add_events(self, call: Call) -> dict[str, Any]:
         """Connect an execution with artifacts; an event that exists already is skipped."""
-        body = messages.normalise(call.version, "AddExecutionEventsRequest", call.body)
-        place = self._nodes.place_of(call)
+        body = messages.normalise("AddExecutionEventsRequest", call.body)
+        place = MetadataStore.of_call(call)
         with self._nodes.lock:
             execution = self._nodes.find(place, EXECUTION, call.resource_id)
             self._check_nodes(place, ARTIFACT, [each.get("artifact", "") for each in body.get("events", [])])
             events = with_events(execution.get(EVENTS, []), body.get("events", []))
             self._nodes.write(place, EXECUTION, execution | {EVENTS: events})
         return {}
-
-    def _children(self, call: Call, message: str) -> tuple[MetadataStore, str, list[str]]:
-        body = messages.normalise(call.version, message, call.body)
-        place = self._nodes.place_of(call)
-        return place, place.child(CONTEXT.collection, call.resource_id), body.get("childContexts", [])
 
     def _check_nodes(self, place: MetadataStore, kind: NodeKind, names: list[str]) -> list[str]:
         """Check that nodes exist, and return their names.

@@ -1,44 +1,42 @@
-"""metadataStores: the roots of contexts, executions, artifacts and schemas."""
+"""The metadata store of a location, `default`, which contains contexts, executions and artifacts and always exists."""
 
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
-from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call, Location
-from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
-from localvertex.api.rest.listing import page
-from localvertex.api.rest.operations import TYPES, Operations
-from localvertex.api.rest.store import ID, Damaged, Store
-from localvertex.store import record
+from localvertex.api.rest.errors import invalid, not_found
+from localvertex.api.rest.store import ID
 
 COLLECTION = "metadataStores"
 
-_DEFAULT = "default"
-
-_INPUT_FIELDS = ("description", "encryptionSpec", "dataplexConfig")
-"""Fields that a user may set; the service sets the others."""
+_ID = "default"
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetadataStore:
-    """One metadata store."""
+    """The metadata store of a location."""
 
     location: Location
-    store_id: str = _DEFAULT
 
-    @property
-    def name(self) -> str:
-        """The resource name of the metadata store."""
-        return self.location.child(COLLECTION, self.store_id)
+    @classmethod
+    def of_call(cls, call: Call) -> "MetadataStore":
+        """Return the metadata store in the path of a request.
+
+        Raises:
+            ApiError: It has another name.
+        """
+        store_id = call.parents.get("store", call.resource_id)
+        if store_id != _ID:
+            raise not_found(call.location.child(COLLECTION, store_id))
+        return cls(location=call.location)
 
     def child(self, collection: str, resource_id: str) -> str:
         """Return the name of a resource in this metadata store."""
-        return f"{self.name}/{collection}/{resource_id}"
+        return f"{self.location.child(COLLECTION, _ID)}/{collection}/{resource_id}"
 
     def records(self, collection: str) -> str:
         """Return the collection of the `Store` that contains the records of this metadata store."""
-        return f"{_records(self.location)}/{self.store_id}/{collection}"
+        return f"metadata/{self.location.project}/{self.location.region}/{COLLECTION}/{_ID}/{collection}"
 
     def id_of(self, name: str, collection: str) -> str:
         """Return the id in the name of a resource of this metadata store.
@@ -52,85 +50,6 @@ class MetadataStore:
         return name.removeprefix(prefix)
 
 
-class MetadataStores:
-    """The metadata stores of the API."""
-
-    def __init__(self, store: Store, operations: Operations) -> None:
-        self._store, self._operations = store, operations
-
-    def create(self, call: Call) -> dict[str, Any]:
-        """Create a metadata store; the operation is done when the request returns."""
-        body = messages.parse(call.version, "MetadataStore", call.body)
-        store_id = call.query.get("metadataStoreId", "") or str(uuid4())
-        if not ID.fullmatch(store_id):
-            raise invalid(f"metadataStoreId {store_id[:100]!r}: expected letters, digits, '-' and '_'")
-        place = MetadataStore(location=call.location, store_id=store_id)
-        given = {name: body[name] for name in _INPUT_FIELDS if name in body}
-        with self._store.lock:
-            if self.exists(place):
-                raise ApiError(Status.ALREADY_EXISTS, f"{place.name} already exists")
-            created = self._write(place, given)
-        response = {"@type": f"{TYPES}.{call.version}.MetadataStore"} | created
-        return self._operations.finished_operation(call, "CreateMetadataStoreOperationMetadata", response)
-
-    def get(self, call: Call) -> dict[str, Any]:
-        """Return one metadata store."""
-        place = MetadataStore(location=call.location, store_id=call.resource_id)
-        try:
-            found = self._store.read(_records(place.location), place.store_id)
-        except Damaged as error:
-            return _damaged_resource(place, str(error))
-        if found is None:
-            raise not_found(place.name)
-        return found
-
-    def list_all(self, call: Call) -> dict[str, Any]:
-        """List the metadata stores of a location."""
-        found, damaged = self._store.survey(_records(call.location))
-        found += [
-            _damaged_resource(MetadataStore(location=call.location, store_id=each), text)
-            for each, text in damaged.items()
-        ]
-        return page(call, COLLECTION, found, fields=messages.field_names(call.version, "MetadataStore"))
-
-    def exists(self, place: MetadataStore) -> bool:
-        """Return whether a metadata store exists; the contents of one whose record is damaged are still used."""
-        return self._store.path(_records(place.location), place.store_id).is_file()
-
-    def place_of(self, call: Call) -> MetadataStore:
-        """Return the metadata store in the path of a request.
-
-        Raises:
-            ApiError: It does not exist.
-        """
-        place = MetadataStore(location=call.location, store_id=call.parents["store"])
-        if not self.exists(place):
-            raise not_found(place.name)
-        return place
-
-    def ensure(self, location: Location) -> MetadataStore:
-        """Create the default metadata store of a location unless it exists.
-
-        Raises:
-            OSError: It cannot be created.
-        """
-        place = MetadataStore(location=location)
-        with self._store.lock:
-            if not self.exists(place):
-                self._write(place, {})
-        return place
-
-    def _write(self, place: MetadataStore, given: dict[str, Any]) -> dict[str, Any]:
-        now = record.now()
-        content = {"name": place.name, "createTime": now, "updateTime": now, "state": {}} | given
-        self._store.write(_records(place.location), place.store_id, content)
-        return content
-
-
-def _records(location: Location) -> str:
-    """Return the collection of the `Store` that contains a location's metadata stores."""
-    return f"metadata/{location.project}/{location.region}/{COLLECTION}"
-
-
-def _damaged_resource(place: MetadataStore, reason: str) -> dict[str, Any]:
-    return {"name": place.name, "description": f"its record is damaged ({reason})"}
+def get(call: Call) -> dict[str, Any]:
+    """Return the metadata store of a location."""
+    return {"name": MetadataStore.of_call(call).location.child(COLLECTION, _ID), "state": {}}

@@ -24,7 +24,7 @@ class Evaluations:
 
     def import_one(self, call: Call) -> dict[str, Any]:
         """Store an evaluation with its version."""
-        body = messages.normalise(call.version, "ImportModelEvaluationRequest", call.body, snake_case=True)
+        body = messages.normalise("ImportModelEvaluationRequest", call.body, snake_case=True)
         content = body.get("model_evaluation")
         if not content:
             raise invalid("modelEvaluation is missing")
@@ -49,7 +49,7 @@ class Evaluations:
         versions, name = self._parent(call)
         number = number_to_change(versions, name)
         found = [self._view(call, versions, number, each) for each in evaluations.ids(versions.folder / number)]
-        return page(call, "modelEvaluations", found, fields=messages.field_names(call.version, _MESSAGE))
+        return page(call, "modelEvaluations", found, fields=messages.field_names(_MESSAGE))
 
     def _parent(self, call: Call) -> tuple[ModelVersions, str]:
         """Return the versions of the parent, and the version by number or alias."""
@@ -62,7 +62,7 @@ class Evaluations:
         name = {"name": f"{parent}/evaluations/{evaluation}"}
         try:
             content = evaluations.content(versions.folder / number, evaluation)
-            return messages.normalise(call.version, _MESSAGE, content) | name
+            return messages.normalise(_MESSAGE, content) | name
         except (OSError, ApiError, *UNUSABLE) as error:
             reason = f"{type(error).__name__}: {str(error)[:200]}"
             self._store.report(f"{name['name']} is damaged ({reason}); nothing else is affected")

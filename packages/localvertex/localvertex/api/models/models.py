@@ -13,9 +13,9 @@ from uuid import uuid4
 from localvertex.api.models.registered import COLLECTION, Registered, number, number_to_change
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
-from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
+from localvertex.api.rest.errors import ApiError, Status, invalid, is_full, not_found
 from localvertex.api.rest.listing import page
-from localvertex.api.rest.operations import TYPES, Operations
+from localvertex.api.rest.operations import finished_operation
 from localvertex.api.rest.store import ID, UNUSABLE, Store
 from localvertex.store import registry
 from localvertex.store.model_versions import UPDATED, ModelVersions
@@ -29,7 +29,7 @@ _VERSION_FIELDS = ("versionDescription", "labels")
 _ALL_VERSIONS = "-"
 """In place of a version: the model itself."""
 
-_FILTER_FIELDS = {"model", "baseModelName"}
+_FILTER_FIELDS = {"model"}
 """Fields that exist in filters only."""
 
 _DEPLOYABLE = {"supportedDeploymentResourcesTypes": ["DEDICATED_RESOURCES"]}
@@ -44,16 +44,15 @@ class Models:
 
     Args:
         store: The records of the API.
-        operations: Where finished operations are kept.
     """
 
-    def __init__(self, store: Store, operations: Operations) -> None:
-        self._store, self._operations = store, operations
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._registered = Registered(store.folder.parent)
 
     def upload(self, call: Call) -> dict[str, Any]:
         """Add a model, or a version to `parentModel`; the version takes its aliases from others in the same moment."""
-        body = messages.normalise(call.version, "UploadModelRequest", call.body, snake_case=True)
+        body = messages.normalise("UploadModelRequest", call.body, snake_case=True)
         content, parent, wanted = body.get("model", {}), body.get("parent_model", ""), body.get("model_id", "")
         messages.check_names(content)
         if not content.get("display_name"):
@@ -74,10 +73,11 @@ class Models:
         except ValueError as error:
             raise invalid(str(error)) from None
         except OSError as error:
+            if is_full(error):
+                raise
             raise invalid(f"model.artifactUri: its files cannot be copied into the registry: {error}") from None
-        response = {"@type": f"{TYPES}.{call.version}.UploadModelResponse"}
-        response |= {"model": resource, "modelVersionId": str(version.number)}
-        return self._operations.finished_operation(call, "UploadModelOperationMetadata", response)
+        content = {"model": resource, "modelVersionId": str(version.number)}
+        return finished_operation(call, "UploadModelOperationMetadata", "UploadModelResponse", content)
 
     def get(self, call: Call) -> dict[str, Any]:
         """Return the version with the given number or alias, by default the default version."""
@@ -113,12 +113,12 @@ class Models:
         return found
 
     def _page(self, call: Call, models: list[dict[str, Any]]) -> dict[str, Any]:
-        fields = messages.field_names(call.version, "Model") | _FILTER_FIELDS
+        fields = messages.field_names("Model") | _FILTER_FIELDS
         return page(call, COLLECTION, models, fields=fields, searchable=_searchable)
 
     def patch(self, call: Call) -> dict[str, Any]:
         """Change the fields that the mask names: of one version if the name contains it, else of all versions."""
-        body = messages.parse(call.version, "Model", call.body, snake_case=True)
+        body = messages.parse("Model", call.body, snake_case=True)
         named = [camel(each.strip()) for each in call.query.get("updateMask", "").split(",")]
         is_version = call.resource_version not in ("", _ALL_VERSIONS)
         _check_mask(named, is_version=is_version)
@@ -155,7 +155,7 @@ class Models:
             self._registered.find(call).delete()
         except ValueError as error:
             raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
-        return self._operations.finished_operation(call, "DeleteOperationMetadata")
+        return finished_operation(call, "DeleteOperationMetadata")
 
     def delete_version(self, call: Call) -> dict[str, Any]:
         """Delete a version that is not the default."""
@@ -168,7 +168,7 @@ class Models:
                 versions.remove(chosen)
             except ValueError as error:
                 raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
-        return self._operations.finished_operation(call, "DeleteOperationMetadata")
+        return finished_operation(call, "DeleteOperationMetadata")
 
     def _view(self, call: Call, versions: ModelVersions, name: str, *, is_version: bool = False) -> dict[str, Any]:
         """Build the Model resource of a version, a stand-in when the version is damaged."""
@@ -215,9 +215,7 @@ def _check_mask(named: list[str], *, is_version: bool) -> None:
 
 def _searchable(model: dict[str, Any]) -> dict[str, Any]:
     """Return the resource with the fields that exist in filters only."""
-    source = model.get("baseModelSource", {}).get("modelGardenSource", {}).get("publicModelName", "")
-    ids = {"model": model["name"].partition("@")[0], "baseModelName": source}
-    return model | {name: text.rpartition("/")[2] for name, text in ids.items() if text}
+    return model | {"model": model["name"].rpartition("/")[2].partition("@")[0]}
 
 
 def _view(call: Call, versions: ModelVersions, number: str, *, is_version: bool = False) -> dict[str, Any]:
@@ -225,7 +223,7 @@ def _view(call: Call, versions: ModelVersions, number: str, *, is_version: bool 
     content = versions.content(number)
     message = {key: value for key, value in content.items() if key not in _OWN_FIELDS}
     try:
-        model = messages.normalise(call.version, "Model", message)
+        model = messages.normalise("Model", message)
     except ApiError:
         # A pipeline may have registered a model that the API would have refused.
         model = {

@@ -17,7 +17,7 @@ from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call, Location
 from localvertex.api.rest.errors import ApiError, Status, invalid, not_found, rpc_error
 from localvertex.api.rest.listing import page_of
-from localvertex.api.rest.operations import Operations
+from localvertex.api.rest.operations import finished_operation
 from localvertex.api.rest.store import Damaged, Store
 from localvertex.api.steps.reach import with_api
 from localvertex.runner import engine
@@ -56,12 +56,11 @@ class PipelineJobs:
     def __init__(
         self,
         store: Store,
-        operations: Operations,
         log: Callable[[str], None],
         options: engine.Options,
         metadata: RunMetadata,
     ) -> None:
-        self._store, self._operations, self.metadata = store, operations, metadata
+        self._store, self.metadata = store, metadata
         self._options_of_all = with_api(options)
         self.work_dir = store.folder.parent
         self._threads = RunThreads(store, COLLECTION, log, self._on_end)
@@ -77,7 +76,7 @@ class PipelineJobs:
 
     def create(self, call: Call) -> dict[str, Any]:
         """Start a run."""
-        body = messages.parse(call.version, "PipelineJob", call.body)
+        body = messages.parse("PipelineJob", call.body)
         return self.start(call.location, body, call.query.get("pipelineJobId", ""))
 
     def start(
@@ -256,7 +255,7 @@ class PipelineJobs:
 
     def list_all(self, call: Call) -> dict[str, Any]:
         """List the jobs of a location."""
-        fields = messages.field_names(call.version, "PipelineJob") | FILTER_FIELDS
+        fields = messages.field_names("PipelineJob") | FILTER_FIELDS
         return page_of(call, self._records, fields=fields)
 
     def cancel(self, call: Call) -> dict[str, Any]:
@@ -274,7 +273,7 @@ class PipelineJobs:
             if record.is_running(run_dir):
                 raise ApiError(Status.FAILED_PRECONDITION, f"{call.resource_id} is running; cancel it first")
             self._remove(call.resource_id)
-        return self._operations.finished_operation(call, "DeleteOperationMetadata")
+        return finished_operation(call, "DeleteOperationMetadata")
 
     def num_active(self, schedule_name: str) -> int:
         """Count the jobs of a schedule that have not ended."""

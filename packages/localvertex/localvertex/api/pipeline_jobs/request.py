@@ -24,8 +24,6 @@ INPUT_FIELDS = (
     "templateUri",
     "pscInterfaceConfig",
     "preflightValidations",
-    "originalPipelineJobId",
-    "pipelineTaskRerunConfigs",
 )
 """Fields that a user may set; the service sets the others."""
 

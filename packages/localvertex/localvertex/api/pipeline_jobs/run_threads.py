@@ -4,9 +4,11 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 from localvertex.api.pipeline_jobs.request import NUM_RESUMES
 from localvertex.api.pipeline_jobs.run_files import write_end
+from localvertex.api.pipeline_jobs.view import CANCELLED_MARK
 from localvertex.api.rest.errors import ApiError, Status, rpc_error
 from localvertex.api.rest.store import Damaged, Store
 from localvertex.errors import RecordNotWritten
@@ -48,6 +50,8 @@ class RunThreads:
             running = self._running.get(run_id)
             if running is None:
                 return False
+            with suppress(OSError):
+                self._mark(run_id).touch()
             self._note(run_id, state="PIPELINE_STATE_CANCELLING")
             running[0].stop(at_once=at_once)
         return True
@@ -68,6 +72,7 @@ class RunThreads:
     def forget_end(self, run_id: str, num_resumes: int) -> None:
         """Remove from the stored part of a job why it was stopped; it runs again, after this number of resumes."""
         with self._store.lock, suppress(Damaged):
+            self._mark(run_id).unlink(missing_ok=True)
             if job := self._store.read(self._collection, run_id):
                 present = {key: value for key, value in job.items() if key not in ("state", "error")}
                 self._store.keep(self._collection, run_id, present | {NUM_RESUMES: num_resumes})
@@ -84,6 +89,9 @@ class RunThreads:
                 run.stop()
         for _, thread, _ in running.values():
             thread.join()
+
+    def _mark(self, run_id: str) -> Path:
+        return self._store.folder.parent / run_id / CANCELLED_MARK
 
     def _note(self, run_id: str, **fields: object) -> None:
         """Change fields of the stored part of a job; a run that was started elsewhere has none."""
@@ -114,5 +122,6 @@ class RunThreads:
         content = run.unwritten
         if content is not None:
             if not State(content["state"]).is_final:
-                content |= {"state": str(State.FAILED), "error": reason, "end_time": record.now()}
+                state = State.CANCELLED if self._mark(run_id).exists() else State.FAILED
+                content |= {"state": str(state), "error": reason, "end_time": record.now()}
             self._store.later(partial(write_end, run.run_dir, content))

@@ -13,6 +13,9 @@ from localvertex.store.task import State
 FILTER_FIELDS = {"pipelineName", "pipelineJobUserId"}
 """Fields that exist in filters only."""
 
+CANCELLED_MARK = "run.cancelled"
+"""An empty file in the folder of a run that a client cancelled: it needs no room on a full disk."""
+
 _DEFAULT_ACCOUNT = "{project}-compute@developer.gserviceaccount.com"
 """The default service account; the service has the project's number in it, which does not exist here."""
 
@@ -43,7 +46,7 @@ def _current(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:
     content = record.read(run_dir)
     project = job["name"].split("/")[1]
     job = {"serviceAccount": _DEFAULT_ACCOUNT.format(project=project)} | job
-    state, text = state_and_error(job, content, run_dir.name)
+    state, text = state_and_error(job, content, run_dir)
     job = {key: value for key, value in job.items() if key != "error"} | {"state": f"PIPELINE_STATE_{state}"}
     job |= {"labels": {"vertex-ai-pipelines-run-billing-id": content["uuid"], **job.get("labels", {})}}
     job |= {
@@ -56,15 +59,17 @@ def _current(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:
     return job | {"jobDetail": {"taskDetails": _task_details(content, parent)}}
 
 
-def state_and_error(job: dict[str, Any], content: dict[str, Any], run_id: str) -> tuple[str, str | None]:
+def state_and_error(job: dict[str, Any], content: dict[str, Any], run_dir: Path) -> tuple[str, str | None]:
     """Return the state of a job, without prefix, and its error, from its stored part and the record of its run."""
     state, text = content["state"], content.get("error")
     if not content.get("end_time") and "error" in job:
         text = job["error"]["message"]
     # A server's options have no effect on a later start in a terminal.
     wanted = job.get("state", "") if was_started_here(job, content) else ""
+    if was_started_here(job, content) and (run_dir / CANCELLED_MARK).exists():
+        wanted = "PIPELINE_STATE_CANCELLING"
     if wanted == "PIPELINE_STATE_FAILED" and state == State.CANCELLED:
-        return State.FAILED, _STOPPED.format(run_id=run_id)
+        return State.FAILED, _STOPPED.format(run_id=run_dir.name)
     if wanted == "PIPELINE_STATE_CANCELLING" and state in (State.RUNNING, State.PENDING):
         return "CANCELLING", text
     if wanted == "PIPELINE_STATE_CANCELLING" and not content.get("end_time"):

@@ -35,8 +35,6 @@ class Location:
 class Call:
     """One request."""
 
-    version: str
-    """v1 or v1beta1."""
     location: Location
     resource_id: str = ""
     """The last part of the path, without a version; empty for a whole collection."""

@@ -70,7 +70,12 @@ def rpc_error(status: Status, message: str) -> dict[str, Any]:
     return {"code": status.number, "message": message}
 
 
+def is_full(error: OSError) -> bool:
+    """Return whether a disk is full."""
+    return error.errno in _FULL
+
+
 def not_written(error: OSError) -> ApiError:
     """Build the error for a request whose effect could not be written to the disk."""
-    status = Status.RESOURCE_EXHAUSTED if error.errno in _FULL else Status.INTERNAL
+    status = Status.RESOURCE_EXHAUSTED if is_full(error) else Status.INTERNAL
     return ApiError(status, f"the work folder cannot be used: {error.strerror or error}")

@@ -1,7 +1,7 @@
 """List filters in the language of AIP-160 (google.aip.dev/160), as far as users of the SDK need it.
 
 `display_name="x" AND state="PIPELINE_STATE_RUNNING"`, `labels.team=vision`, `labels:team`,
-`labels."a key"`, `create_time>"2026-01-01T00:00:00Z"`, `display_name="train-*"`, `display_name:"*step*"`, OR, NOT, `-`
+`create_time>"2026-01-01T00:00:00Z"`, `display_name="train-*"`, `display_name:"*step*"`, OR, NOT, `-`
 and parentheses. OR binds tighter than AND, as the standard requires. `in_context("x")` is `in_context:"x"`, and
 `parent_contexts:"x","y"` finds both, as Vertex ML Metadata needs them.
 """
@@ -19,12 +19,9 @@ Test = Callable[[dict[str, Any]], bool]
 
 _TOKEN = re.compile(
     r"""\s*(?: (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*') | (?P<operator><=|>=|!=|=|<|>|:) | (?P<mark>[()])"""
-    r"""| (?P<word>(?:[^\s()<>=!:"'] | (?<=\.)"(?:[^"\\]|\\.)*")+) )""",
+    r"""| (?P<word>[^\s()<>=!:"']+) )""",
     re.VERBOSE,
 )
-
-_PART = re.compile(r""""(?P<quoted>(?:[^"\\]|\\.)*)"|[^."]+""")
-"""A part of a path, which is in quotation marks if it contains a space or a dot."""
 
 _MAX_DEPTH = 40
 
@@ -122,8 +119,8 @@ class Reader:
         values = [_unescape(value[1:-1]) if kind == "text" else value]
         while operator == ":" and [each[0] for each in self.tokens[:2]] == ["word", "text"] and self.take(","):
             values.append(_unescape(self.tokens.pop(0)[1][1:-1]))
-        parts = [each[0] if each["quoted"] is None else _unescape(each["quoted"]) for each in _PART.finditer(field)]
-        path = [camel(parts[0]), *parts[1:]] if parts else [field]
+        first, *rest = field.split(".")
+        path = [camel(first), *rest]
         self.fields.add(path[0])
         if path[0] not in self._known:
             raise self.error(f"unknown field {field!r}")

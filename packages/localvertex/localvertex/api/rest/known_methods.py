@@ -51,9 +51,10 @@ class KnownMethod:
 
 
 @cache
-def known_methods(version: str) -> tuple[KnownMethod, ...]:
-    """Return the methods of the v1 or v1beta1 API, ordered by name."""
-    services = importlib.import_module(f"google.cloud.aiplatform_{version}.services")
+def known_methods() -> tuple[KnownMethod, ...]:
+    """Return the methods of the API, ordered by name."""
+    from google.cloud.aiplatform_v1 import services
+
     found: dict[tuple[str, str], KnownMethod] = {}
     for each in pkgutil.iter_modules(services.__path__):
         module = importlib.import_module(f"{services.__name__}.{each.name}.transports.rest_base")
@@ -64,8 +65,7 @@ def known_methods(version: str) -> tuple[KnownMethod, ...]:
 
 def find(http_method: str, path: str) -> KnownMethod | None:
     """Return the method that a request calls, None when the API has no such method."""
-    version = "v1beta1" if path.startswith("/v1beta1") else "v1"
-    return next((each for each in known_methods(version) if each.matches(http_method, path)), None)
+    return next((each for each in known_methods() if each.matches(http_method, path)), None)
 
 
 def _methods(module: ModuleType) -> list[KnownMethod]:

@@ -1,4 +1,4 @@
-"""Responses of list methods: filtered, ordered, split into pages, and reduced to the requested fields."""
+"""Responses of list methods: filtered, ordered and split into pages."""
 
 import base64
 import binascii
@@ -36,7 +36,7 @@ def page(
     """Build one page of resources in memory.
 
     Args:
-        call: The request, whose query may contain filter, orderBy, pageSize, pageToken and readMask.
+        call: The request, whose query may contain filter, orderBy, pageSize and pageToken.
         key: The key of the list in the response, e.g. pipelineJobs.
         resources: All resources of the collection.
         fields: The names that filter and order may use, in camelCase.
@@ -77,13 +77,11 @@ class Query:
     """The fields, and whether the order is descending."""
     used: set[str]
     """Fields that the filter and the order look at."""
-    mask: str
     size: int
     after: Place | None
     """The place of the last resource of the previous page."""
     question: tuple[str, str]
     """Filter and order as text, which are the same for all pages."""
-    fields: set[str]
 
     @classmethod
     def of(cls, call: Call, fields: set[str]) -> "Query":
@@ -94,20 +92,15 @@ class Query:
         """
         question = call.query.get("filter", ""), call.query.get("orderBy", "")
         test, used = filters.parse_with_fields(question[0], fields)
-        mask = call.query.get("readMask", "")
-        # Checked on an empty resource first, so that a wrong mask is refused for an empty list, too.
-        _mask({}, mask, fields)
         order = _order(question[1], fields)
         return cls(
             prefix=f"{call.location.name}/",
             test=test,
             order=order,
             used=used | {name for name, _ in order},
-            mask=mask,
             size=min(call.number("pageSize", 0) or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),
             after=_place(call.query.get("pageToken", ""), question, len(order) + 2),
             question=question,
-            fields=fields,
         )
 
     def select(self, resources: Iterable[Resource]) -> tuple[list[str], str]:
@@ -123,8 +116,7 @@ class Query:
 
     def response(self, key: str, resources: Iterable[Resource], token: str) -> dict[str, Any]:
         """Build the response."""
-        found = {key: [_mask(each, self.mask, self.fields) for each in resources]}
-        return found | ({"nextPageToken": token} if token else {})
+        return {key: [*resources]} | ({"nextPageToken": token} if token else {})
 
     @property
     def _directions(self) -> list[bool]:
@@ -170,31 +162,3 @@ def _place(token: str, question: tuple[str, str], length: int) -> Place | None:
     if before != [*question] or len(place) != length:
         raise invalid("pageToken belongs to a list with another filter or order; start again from the first page")
     return tuple(place)
-
-
-def _mask(resource: dict[str, Any], mask: str, fields: set[str]) -> dict[str, Any]:
-    """Keep only the fields of a field mask; an empty mask and `*` keep all."""
-    if mask in ("", "*"):
-        return resource
-    tree: dict[str, Any] = {}
-    for path in mask.split(","):
-        first, *rest = path.strip().split(".")
-        if camel(first) not in fields:
-            raise invalid(f"readMask: unknown field {first[:100]!r}")
-        branch = tree.setdefault(camel(first), {})
-        for part in [*rest, "*"]:
-            branch = branch.setdefault(part, {})
-    kept: dict[str, Any] = _keep(resource, tree)
-    return kept
-
-
-def _keep(value: Any, tree: dict[str, Any]) -> Any:
-    """Keep the fields of a tree, in each element of a list; a tree that contains `*` keeps all."""
-    if "*" in tree:
-        return value
-    if isinstance(value, list):
-        return [_keep(each, tree) for each in value]
-    if not isinstance(value, dict):
-        return value
-    named = {name if name in value else camel(name): below for name, below in tree.items()}
-    return {name: _keep(each, named[name]) for name, each in value.items() if name in named}

@@ -16,18 +16,14 @@ _LABEL = re.compile(r"[\w-]{1,64}")
 """A key or a value of a label: letters of any language, digits, '_' and '-'; no upper case."""
 
 
-def _message_class(version: str, name: str) -> Any:
-    """Return the class of a message of the v1 or v1beta1 API."""
-    if version == "v1beta1":
-        from google.cloud import aiplatform_v1beta1
-
-        return getattr(aiplatform_v1beta1, name)
+def _message_class(name: str) -> Any:
+    """Return the protobuf class of a message."""
     from google.cloud import aiplatform_v1
 
-    return getattr(aiplatform_v1, name)
+    return getattr(aiplatform_v1, name).pb()
 
 
-def normalise(version: str, name: str, body: dict[str, Any], *, snake_case: bool = False) -> dict[str, Any]:
+def normalise(name: str, body: dict[str, Any], *, snake_case: bool = False) -> dict[str, Any]:
     """Convert the body of a request to the API's JSON: camelCase, enums by name, 64-bit integers as strings.
 
     With `snake_case` the fields have the names of the Python messages.
@@ -37,7 +33,7 @@ def normalise(version: str, name: str, body: dict[str, Any], *, snake_case: bool
     """
     from google.protobuf import json_format
 
-    message = _message_class(version, name).pb()()
+    message = _message_class(name)()
     try:
         json_format.ParseDict(body, message)
     except json_format.ParseError as error:
@@ -50,13 +46,13 @@ def normalise(version: str, name: str, body: dict[str, Any], *, snake_case: bool
     return result
 
 
-def parse(version: str, name: str, body: dict[str, Any], *, snake_case: bool = False) -> dict[str, Any]:
+def parse(name: str, body: dict[str, Any], *, snake_case: bool = False) -> dict[str, Any]:
     """Convert the body of a request as `normalise` does, and check the names in it.
 
     Raises:
         ApiError: It is not such a message, or `check_names` refuses it.
     """
-    result = normalise(version, name, body, snake_case=snake_case)
+    result = normalise(name, body, snake_case=snake_case)
     check_names(result)
     check_names(result.get("createPipelineJobRequest", {}).get("pipelineJob", {}))
     return result
@@ -83,6 +79,6 @@ def check_names(resource: dict[str, Any]) -> None:
                 )
 
 
-def field_names(version: str, name: str) -> set[str]:
+def field_names(name: str) -> set[str]:
     """Return the fields of a message, in camelCase."""
-    return {field.camelcase_name for field in _message_class(version, name).pb().DESCRIPTOR.fields}
+    return {field.camelcase_name for field in _message_class(name).DESCRIPTOR.fields}

@@ -93,7 +93,7 @@ class Calls(grpc.GenericRpcHandler):  # type: ignore[misc]
             raise _error_of(await exchange(self._app, _UNREAD, headers))
         method = await run_in_threadpool(methods.find, path)
         if method is None:
-            raise ApiError(Status.UNIMPLEMENTED, f"this server has no {path[:300]} over gRPC; REST may have it")
+            raise ApiError(Status.UNIMPLEMENTED, f"this server has no {path[:300]}; it has the version v1")
         response = await exchange(self._app, await run_in_threadpool(method.http_request, data), headers)
         if response.code != 200:
             raise _error_of(response)

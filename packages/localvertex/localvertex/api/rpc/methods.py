@@ -14,13 +14,8 @@ from urllib.parse import unquote, urlencode
 
 from localvertex.api.rest.errors import ApiError, Status, invalid
 
-_PATH = re.compile(r"/([A-Za-z0-9.]+)\.([A-Za-z]+)/([A-Za-z]+)")
-"""Package, service and method."""
-
-_VERSIONS = {"google.cloud.aiplatform.v1": "v1", "google.cloud.aiplatform.v1beta1": "v1beta1"}
-
-_MIXINS = {"google.longrunning.Operations", "google.cloud.location.Locations", "google.iam.v1.IAMPolicy"}
-"""Services of other packages, whose methods every service binds to the same paths."""
+_PATH = re.compile(r"/google\.cloud\.aiplatform\.v1\.([A-Za-z]+)/([A-Za-z]+)")
+"""Service and method."""
 
 _BINDINGS = "_get_http_options"
 """The function of a method's class that returns its bindings."""
@@ -80,9 +75,6 @@ class RpcMethod:
         """
         from google.protobuf import json_format
 
-        if b"google.cloud.aiplatform.v1beta1." in body:
-            # An operation contains messages of the version that began it.
-            importlib.import_module("google.cloud.aiplatform_v1beta1")
         try:
             reply = json_format.Parse(body, self.response(), ignore_unknown_fields=True)
         except (json_format.ParseError, ValueError, RecursionError) as error:
@@ -96,24 +88,19 @@ class RpcMethod:
 
 
 def find(path: str) -> RpcMethod | None:
-    """Return the method of a path such as `/google.longrunning.Operations/GetOperation`, None if there is none."""
+    """Return the method of a path of the API, such as `/SERVICE/GetModel`, None if there is none."""
     match = _PATH.fullmatch(path)
-    if not match:
-        return None
-    package, service, method = match.groups()
     try:
-        if version := _VERSIONS.get(package):
-            return _of_service(version, service, method)
-        return _of_mixin(f"{package}.{service}", method) if f"{package}.{service}" in _MIXINS else None
-    except (ModuleNotFoundError, AttributeError, KeyError):
+        return _of_service(*match.groups()) if match else None
+    except (ModuleNotFoundError, AttributeError):
         return None
 
 
 @cache
-def _of_service(version: str, service: str, method: str) -> RpcMethod:
+def _of_service(service: str, method: str) -> RpcMethod:
     """Read a method of a service of Vertex AI."""
-    bindings = _bindings_of(version, service, method)
-    transport = getattr(_transport(version, service, "grpc"), f"{service}GrpcTransport")
+    bindings = _bindings_of(service, method)
+    transport = getattr(_transport(service, "grpc"), f"{service}GrpcTransport")
     # The type of the property: a callable from the request to the response.
     (request,), response = get_args(get_type_hints(getattr(transport, _snake_case(method)).fget)["return"])
     # Some classes of the clients wrap one of protobuf.
@@ -121,26 +108,14 @@ def _of_service(version: str, service: str, method: str) -> RpcMethod:
     return RpcMethod(request=request.pb(), response=response, bindings=bindings)
 
 
-@cache
-def _of_mixin(service: str, method: str) -> RpcMethod:
-    """Read a method of a shared service."""
-    bindings = _bindings_of("v1", "PipelineService", method)
-    from google.protobuf import descriptor_pool, message_factory
-
-    found = descriptor_pool.Default().FindServiceByName(service).methods_by_name[method]
-    request, response = (message_factory.GetMessageClass(each) for each in (found.input_type, found.output_type))
-    return RpcMethod(request=request, response=response, bindings=bindings)
-
-
-def _bindings_of(version: str, service: str, method: str) -> Sequence[dict[str, str]]:
-    base = getattr(_transport(version, service, "rest_base"), f"_Base{service}RestTransport")
+def _bindings_of(service: str, method: str) -> Sequence[dict[str, str]]:
+    base = getattr(_transport(service, "rest_base"), f"_Base{service}RestTransport")
     found: Sequence[dict[str, str]] = getattr(getattr(base, f"_Base{method}"), _BINDINGS)()
     return found
 
 
-def _transport(version: str, service: str, name: str) -> Any:
-    services = f"google.cloud.aiplatform_{version}.services"
-    return importlib.import_module(f"{services}.{_snake_case(service)}.transports.{name}")
+def _transport(service: str, name: str) -> Any:
+    return importlib.import_module(f"google.cloud.aiplatform_v1.services.{_snake_case(service)}.transports.{name}")
 
 
 def _snake_case(name: str) -> str:

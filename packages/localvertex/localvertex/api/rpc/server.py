@@ -1,14 +1,14 @@
 """The gRPC server: TLS on the loopback interface."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import grpc
 import grpc.aio
 from starlette.types import ASGIApp
 
-from localvertex.api.connection import HOST, HOST_IPV6, MAX_CONNECTIONS, listen
+from localvertex.api.connection import HOST, MAX_CONNECTIONS, listen
 from localvertex.api.rest.guard import MAX_BODY_BYTES
 from localvertex.api.rpc import certificate
 from localvertex.api.rpc.calls import Allows, Calls
@@ -45,47 +45,31 @@ class RpcServer:
     ) -> None:
         self._folder, self._log, self._seconds, self._allows = folder, log, seconds, allows
         self._server: grpc.aio.Server | None = None
+        self.address = ""
+        """The address for clients; empty if gRPC is off."""
 
-    async def bind(self, port: int | None, *, rest_port: int) -> str:
-        """Open the port and return the line that explains how clients use it.
-
-        Args:
-            port: The port; 0 for a free one, None for the one after REST's or a free one.
-            rest_port: The port that was given for REST; 0 for a free one.
-
-        Raises:
-            UserError: The given port cannot be used, or the certificate cannot be used.
-        """
-        if port is not None:
-            return self._bind(port)
-        if 0 < rest_port < 65535:
-            with suppress(UserError):
-                return self._bind(rest_port + 1)
-        try:
-            return self._bind(0)
-        except UserError as error:
-            # REST works without it.
-            return f"  gRPC is off: {error}"
+    async def bind(self, rest_port: int) -> str:
+        """Open the port after REST's or a free one, and return the line that explains how clients use it."""
+        reason = ""
+        for port in (rest_port + 1, 0):
+            try:
+                # grpc names no reason when it cannot open a port.
+                listen("gRPC", port).close()
+                return self._bind(port)
+            except OSError as error:
+                reason = f"the gRPC certificate in {self._folder} cannot be used: {error.strerror}"
+            except (UserError, RuntimeError) as error:
+                reason = str(error)
+        # REST works without it.
+        return f"  gRPC is off: {reason}"
 
     def _bind(self, port: int) -> str:
-        # grpc names no reason when it cannot open a port.
-        listen("--grpc-port", port).close()
-        try:
-            made = certificate.load(self._folder, self._log)
-        except OSError as error:
-            raise UserError(f"the gRPC certificate in {self._folder} cannot be used: {error.strerror}") from None
-        credentials = grpc.ssl_server_credentials([(made.private_key, made.chain)])
+        made = certificate.load(self._folder, self._log)
         server = grpc.aio.server(options=list(_OPTIONS.items()))
-        try:
-            number = server.add_secure_port(f"{HOST}:{port}", credentials)
-        except RuntimeError as error:
-            raise UserError(f"--grpc-port {port}: {error}") from None
-        # Without IPv6, `localhost` means 127.0.0.1 alone.
-        with suppress(UserError, RuntimeError):
-            listen("--grpc-port", number, HOST_IPV6).close()
-            server.add_secure_port(f"[{HOST_IPV6}]:{number}", credentials)
-        self._server = server
-        return f'  gRPC: api_endpoint="localhost:{number}" with GRPC_DEFAULT_SSL_ROOTS_FILE_PATH={made.roots}'
+        credentials = grpc.ssl_server_credentials([(made.private_key, made.chain)])
+        number = server.add_secure_port(f"{HOST}:{port}", credentials)
+        self._server, self.address = server, f"localhost:{number}"
+        return f'  gRPC: api_endpoint="{self.address}" with GRPC_DEFAULT_SSL_ROOTS_FILE_PATH={made.roots}'
 
     @asynccontextmanager
     async def serve(self, app: ASGIApp) -> AsyncIterator[None]:

@@ -12,7 +12,7 @@ from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, invalid, not_found, not_written
 from localvertex.api.rest.listing import page_of
-from localvertex.api.rest.operations import Operations
+from localvertex.api.rest.operations import finished_operation
 from localvertex.api.rest.records import StoredRecords
 from localvertex.api.rest.store import Damaged, Store
 from localvertex.api.schedules import firing
@@ -28,10 +28,8 @@ COLLECTION = "schedules"
 class Schedules:
     """The schedules of the API."""
 
-    def __init__(
-        self, store: Store, operations: Operations, jobs: PipelineJobs, *, clock: Clock, log: Callable[[str], None]
-    ) -> None:
-        self._store, self._operations, self._jobs, self.clock, self._log = store, operations, jobs, clock, log
+    def __init__(self, store: Store, jobs: PipelineJobs, *, clock: Clock, log: Callable[[str], None]) -> None:
+        self._store, self._jobs, self.clock, self._log = store, jobs, clock, log
         self._runs = ScheduledRuns(jobs, log)
         self._waker = Waker(clock, self.fire_due, self.skip_missed, log)
         self._locks: dict[str, threading.RLock] = {}
@@ -40,7 +38,7 @@ class Schedules:
 
     def create(self, call: Call) -> dict[str, Any]:
         """Create a schedule, which is ACTIVE at once."""
-        body = messages.parse(call.version, "Schedule", call.body)
+        body = messages.parse("Schedule", call.body)
         number, now = str(uuid4().int >> 66), self.clock.now()
         schedule = {"name": call.location.child(COLLECTION, number), "state": "ACTIVE", "startedRunCount": "0"}
         schedule |= {"createTime": time_text(now), "updateTime": time_text(now), "startTime": time_text(now)}
@@ -57,7 +55,7 @@ class Schedules:
 
     def list_all(self, call: Call) -> dict[str, Any]:
         """List the schedules of a location."""
-        fields = messages.field_names(call.version, "Schedule")
+        fields = messages.field_names("Schedule")
         return page_of(call, records(self._store), fields=fields)
 
     def delete(self, call: Call) -> dict[str, Any]:
@@ -66,11 +64,11 @@ class Schedules:
             with suppress(Damaged):
                 self._store.find(call, COLLECTION)
             self._store.remove(COLLECTION, call.resource_id)
-        return self._operations.finished_operation(call, "DeleteOperationMetadata")
+        return finished_operation(call, "DeleteOperationMetadata")
 
     def patch(self, call: Call) -> dict[str, Any]:
         """Change the fields that the mask names; runs that are due but have not started are skipped, as in the API."""
-        body = messages.parse(call.version, "Schedule", call.body)
+        body = messages.parse("Schedule", call.body)
         paths = [part.strip() for part in call.query.get("updateMask", "").split(",") if part.strip()]
         named = [camel(path.split(".")[0]) for path in paths]
         if not named or set(named) - set(INPUT_FIELDS):

@@ -9,8 +9,6 @@ from localvertex.api.endpoints.endpoints import Endpoints
 from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.rest.call import Call, Location
 from localvertex.api.rest.errors import ApiError
-from localvertex.api.rest.operations import Operations
-from localvertex.api.rest.store import Store
 from localvertex.containers.serving.machine import Machine
 from localvertex.errors import TaskFailed
 from localvertex.executors import api_access
@@ -26,11 +24,11 @@ def local_endpoints(machine: Machine, log: Callable[[str], None]) -> Iterator[ap
         Cancelled: The run was stopped.
     """
     deployments = Deployments(machine, log)
-    endpoints = Endpoints(EndpointRecords(machine.work_dir), Operations(Store(machine.work_dir)), deployments)
+    endpoints = Endpoints(EndpointRecords(machine.work_dir), deployments)
 
     def answer(call: EndpointCall) -> dict[str, Any]:
         location = Location(project=call.project, region=call.region)
-        request = Call(version="v1", location=location, resource_id=call.endpoint_id, body=call.body)
+        request = Call(location=location, resource_id=call.endpoint_id, body=call.body)
         result: dict[str, Any] = getattr(endpoints, call.method)(request)
         return result
 

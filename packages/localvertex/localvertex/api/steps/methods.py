@@ -3,8 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from starlette.responses import Response
-
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.endpoints.endpoints import Endpoints
 from localvertex.api.endpoints.predictions import Predictions
@@ -12,35 +10,33 @@ from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.models.evaluations import Evaluations
 from localvertex.api.models.models import Models
 from localvertex.api.rest.call import Call
-from localvertex.api.rest.operations import Operations
 from localvertex.api.rest.store import Store
 
-Method = Callable[[Call], dict[str, Any] | Response]
+Method = Callable[[Call], dict[str, Any]]
 
 Methods = Mapping[str, tuple[str, str, Method]]
 """Of a collection: HTTP method, path after the collection's, implementation."""
 
 
 class StepApi:
-    """The models and endpoints of a work folder, and the operations.
+    """The models and endpoints of a work folder.
 
     Args:
         store: The records of the API.
-        operations: Where finished operations are kept.
         deployments: The processes of deployed models, which end with the collections.
     """
 
-    def __init__(self, store: Store, operations: Operations, deployments: Deployments) -> None:
-        self.operations, self._deployments = operations, deployments
-        self.models, self._evaluations = Models(store, operations), Evaluations(store)
+    def __init__(self, store: Store, deployments: Deployments) -> None:
+        self._deployments = deployments
+        self.models, self._evaluations = Models(store), Evaluations(store)
         records = EndpointRecords(store.folder.parent)
-        self.endpoints = Endpoints(records, operations, deployments)
+        self.endpoints = Endpoints(records, deployments)
         self._predictions = Predictions(records, deployments)
 
     @property
     def collections(self) -> dict[str, Methods]:
         """The methods of each collection."""
-        models, operations, endpoints, predictions = self.models, self.operations, self.endpoints, self._predictions
+        models, endpoints = self.models, self.endpoints
         evaluations, of_model = self._evaluations, "/{model:version}/evaluations"
         return {
             "models": {
@@ -64,16 +60,7 @@ class StepApi:
                 "delete": ("DELETE", "/{id:id}", endpoints.delete),
                 "deployModel": ("POST", "/{id:id}:deployModel", endpoints.deploy),
                 "undeployModel": ("POST", "/{id:id}:undeployModel", endpoints.undeploy),
-                "mutateDeployedModel": ("POST", "/{id:id}:mutateDeployedModel", endpoints.mutate_deployed_model),
-                "predict": ("POST", "/{id:id}:predict", predictions.predict),
-                "rawPredict": ("POST", "/{id:id}:rawPredict", predictions.raw_predict),
-            },
-            "operations": {
-                "get": ("GET", "/{id:id}", operations.get),
-                "list": ("GET", "", operations.list_all),
-                "cancel": ("POST", "/{id:id}:cancel", operations.cancel),
-                "delete": ("DELETE", "/{id:id}", operations.delete),
-                "wait": ("POST", "/{id:id}:wait", operations.wait),
+                "predict": ("POST", "/{id:id}:predict", self._predictions.predict),
             },
         }
 

@@ -7,19 +7,16 @@ import selectors
 import socket
 import threading
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from localvertex.api.access.step_access import StepAccess
 from localvertex.containers.serving.machine import Machine
 from localvertex_base import extras
 
+if TYPE_CHECKING:
+    from localvertex.api.steps.server import StepServer
+
 _HOST = "127.0.0.1"
-
-
-class _Server(Protocol):
-    def run(self, listener: socket.socket) -> None: ...
-
-    def stop(self) -> None: ...
 
 
 class OwnEndpoint:
@@ -36,7 +33,7 @@ class OwnEndpoint:
         self.access = StepAccess(f"http://{_HOST}:{self._listener.getsockname()[1]}")
         self._wake, self._woken = socket.socketpair()
         self._lock = threading.Lock()
-        self._server: _Server | None = None
+        self._server: StepServer | None = None
         self._is_closed = False
         self._thread = threading.Thread(target=self._wait, name="endpoint", daemon=True)
         self._thread.start()
@@ -49,7 +46,13 @@ class OwnEndpoint:
             selector.select()
         if self._is_closed:
             return
-        server = self._new_server()
+        try:
+            from localvertex.api.steps.server import StepServer
+        except ImportError as error:
+            self._log(f"the steps' calls are not answered: the endpoint needs {error.name}; {extras.install('serve')}")
+            self._listener.close()
+            return
+        server = StepServer(self._machine, self.access, self._log)
         with self._lock:
             if self._is_closed:
                 return
@@ -59,16 +62,6 @@ class OwnEndpoint:
         except Exception as error:  # a defect of localvertex must not look like one of the step
             self._log(f"the endpoint of the steps has ended: {type(error).__name__}: {error}")
             self._listener.close()
-
-    def _new_server(self) -> _Server:
-        try:
-            from localvertex.api.steps.server import StepServer
-        except ImportError as error:
-            from localvertex.api.steps.missing import MissingServer
-
-            advice = extras.install("serve")
-            return MissingServer(f"the endpoint of `localvertex run` needs {error.name}; {advice}")
-        return StepServer(self._machine, self.access, self._log)
 
     def close(self) -> None:
         """Close the socket; a call that runs gets no answer."""

@@ -6,7 +6,6 @@ import secrets
 import socket
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from pathlib import Path
 
 import uvicorn
 from starlette.routing import Route
@@ -16,11 +15,9 @@ from localvertex.api.access.step_access import StepAccess
 from localvertex.api.app import application
 from localvertex.api.connection import Connection
 from localvertex.api.endpoints.deployments import Deployments
-from localvertex.api.rest.operations import Operations
 from localvertex.api.rest.store import Store
 from localvertex.api.steps.methods import Methods, StepApi
 from localvertex.containers.serving.machine import Machine
-from localvertex_base.userinput.temporary import temporary_folder
 
 _REFUSAL = (
     "the endpoint of a run answers only the steps of this run, which find address and token in the file that the "
@@ -33,16 +30,16 @@ _UNSERVED = (
 
 
 class _Service:
-    """The services of the endpoint; their operations end with the run."""
+    """The services of the endpoint."""
 
     unserved = _UNSERVED
     routes: tuple[Route, ...] = ()
 
-    def __init__(self, machine: Machine, folder: Path, log: Callable[[str], None]) -> None:
+    def __init__(self, machine: Machine, log: Callable[[str], None]) -> None:
         self._held = ExitStack()
         store = Store(machine.work_dir, log)
         self._held.callback(store.close)
-        self._step_api = StepApi(store, Operations(Store(folder, log)), Deployments(machine))
+        self._step_api = StepApi(store, Deployments(machine))
         self._held.callback(self._step_api.close)
 
     @property
@@ -76,7 +73,7 @@ class StepServer:
         """Serve until `stop`."""
         # A client that sends no HTTP does not concern the user.
         logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
-        with temporary_folder() as folder, closing(_Service(self._machine, Path(folder), self._log)) as service:
+        with closing(_Service(self._machine, self._log)) as service:
             config = uvicorn.Config(
                 application(service, self._access),
                 http=Connection,

@@ -15,9 +15,6 @@ from localvertex.api.tensorboards.records import VALUE_FIELDS
 _MAX_WRITTEN = 5000
 """Points in one request for a run, as documented."""
 
-_MAX_READ = {"SCALAR": 1000, "TENSOR": 100, "BLOB_SEQUENCE": 100}
-"""Points of a time series that are read, as documented."""
-
 _NUM_RUN_IDS, _NUM_SERIES_IDS = 3, 4
 
 Additions = dict[Path, list[Point]]
@@ -31,14 +28,14 @@ class Data:
 
     def write_run(self, call: Call) -> dict[str, Any]:
         """Add points to time series of a run, to all or to none."""
-        body = messages.normalise(call.version, "WriteTensorboardRunDataRequest", call.body)
+        body = messages.normalise("WriteTensorboardRunDataRequest", call.body)
         with self._store.lock:
             points.append(self._additions(Place.of_call(call), body))
         return {}
 
     def write_experiment(self, call: Call) -> dict[str, Any]:
         """Add points to time series of several runs, to all or to none."""
-        body = messages.normalise(call.version, "WriteTensorboardExperimentDataRequest", call.body)
+        body = messages.normalise("WriteTensorboardExperimentDataRequest", call.body)
         experiment, every = Place.of_call(call), Additions()
         with self._store.lock:
             records.find(self._store, experiment)
@@ -50,16 +47,13 @@ class Data:
         return {}
 
     def batch_read(self, call: Call) -> dict[str, Any]:
-        """Return the points of several time series, a sample of those with too many."""
+        """Return the points of several time series, all of them where the service returns a sample."""
         tensorboard, names = Place.of_call(call), [each for each in call.repeated.get("timeSeries", []) if each]
         records.find(self._store, tensorboard)
         data = []
         for place in [Place.of_name(each, tensorboard, _NUM_SERIES_IDS) for each in names]:
             kind = records.find(self._store, place)["valueType"]
             found = points.read(records.points_file(self._store, place), self._store.report)
-            if len(found) > (limit := _MAX_READ[kind]):
-                # The service chooses at random. The last point is always there, because the SDK counts on from it.
-                found = [found[index * (len(found) - 1) // (limit - 1)] for index in range(limit)]
             data.append({"tensorboardTimeSeriesId": place.id, "valueType": kind, "values": found})
         return {"timeSeriesData": data}
 

@@ -9,7 +9,7 @@ from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, invalid
 from localvertex.api.rest.listing import page
-from localvertex.api.rest.operations import TYPES, Operations
+from localvertex.api.rest.operations import finished_operation
 from localvertex.api.rest.store import Damaged, Store
 from localvertex.api.tensorboards import records
 from localvertex.api.tensorboards.place import TENSORBOARD, TIME_SERIES, Kind, Place
@@ -30,19 +30,19 @@ _BLOBS = "localvertex-tensorboards"
 class Resources:
     """All resources of one kind."""
 
-    def __init__(self, kind: Kind, store: Store, operations: Operations) -> None:
-        self.kind, self._store, self._operations = kind, store, operations
+    def __init__(self, kind: Kind, store: Store) -> None:
+        self.kind, self._store = kind, store
         store.expect(kind.collection, records.check)
 
     def create(self, call: Call) -> Resource:
         """Create a resource."""
-        content = self._check(messages.normalise(call.version, self.kind.message, call.body))
+        content = self._check(messages.normalise(self.kind.message, call.body))
         wanted = call.query.get(f"{self.kind.field}Id", "")
         return self._create_all([(Place.of_call(call), wanted, content)])[0]
 
     def batch_create(self, call: Call) -> Resource:
         """Create several time series, all or none; the requests name their runs."""
-        body = messages.normalise(call.version, "BatchCreateTensorboardTimeSeriesRequest", call.body)
+        body = messages.normalise("BatchCreateTensorboardTimeSeriesRequest", call.body)
         requests = body.get("requests", [])
         if not 0 < len(requests) <= _MAX_BATCH:
             raise invalid(f"requests: expected 1 to {_MAX_BATCH}, found {len(requests)}")
@@ -68,7 +68,7 @@ class Resources:
         intact, damaged = records.survey(self._store, parent)
         found = [self._to_resource(each) for each in intact]
         found += [records.damaged_resource(*each) for each in damaged.items()]
-        fields = messages.field_names(call.version, self.kind.message)
+        fields = messages.field_names(self.kind.message)
         # The API's JSON omits a field that is false.
         return page(call, self.kind.plural, found, fields=fields, searchable=lambda each: {"isDefault": False} | each)
 
@@ -83,7 +83,7 @@ class Resources:
                 shutil.rmtree(folder)
             # The record comes last, so that an interrupted deletion can be completed.
             self._store.remove(place.collection, place.id)
-        return self._operations.finished_operation(call, "DeleteOperationMetadata")
+        return finished_operation(call, "DeleteOperationMetadata")
 
     def _check(self, content: Resource) -> Resource:
         """Check the fields with documented limits; the display name of a time series is a tag of any length."""
@@ -153,8 +153,8 @@ class Resources:
 class Tensorboards(Resources):
     """The tensorboards themselves, one of which is the default of its location."""
 
-    def __init__(self, store: Store, operations: Operations) -> None:
-        super().__init__(TENSORBOARD, store, operations)
+    def __init__(self, store: Store) -> None:
+        super().__init__(TENSORBOARD, store)
 
     def create(self, call: Call) -> Resource:
         """Create a tensorboard by an operation; a default one takes the place of the default of its location."""
@@ -166,8 +166,7 @@ class Tensorboards(Resources):
                     is_other = each["name"] != created["name"] and each["name"].startswith(siblings)
                     if is_other and each.pop("isDefault", False):
                         self._store.keep(self.kind.collection, each["name"].rpartition("/")[2], each)
-        response = {"@type": f"{TYPES}.{call.version}.Tensorboard"} | created
-        return self._operations.finished_operation(call, "CreateTensorboardOperationMetadata", response)
+        return finished_operation(call, "CreateTensorboardOperationMetadata", "Tensorboard", created)
 
     def _to_resource(self, resource: Resource) -> Resource:
         return resource | {"blobStoragePathPrefix": f"{_BLOBS}/{resource['name'].rpartition('/')[2]}"}

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from localvertex.api.rest.call import Call
-from localvertex.api.rest.operations import Operations
 from localvertex.api.rest.store import Store
 from localvertex.api.tensorboards.data import Data
 from localvertex.api.tensorboards.place import EXPERIMENT, RUN, TIME_SERIES
@@ -17,9 +16,9 @@ _ID = "/{id:id}"
 Methods = dict[str, tuple[str, str, Callable[[Call], dict[str, Any]]]]
 
 
-def methods(store: Store, operations: Operations) -> Methods:
+def methods(store: Store) -> Methods:
     """Return HTTP method, path after `tensorboards` and implementation of each method."""
-    data, series = Data(store), Resources(TIME_SERIES, store, operations)
+    data, series = Data(store), Resources(TIME_SERIES, store)
     found: Methods = {
         "timeSeries.batchCreate": ("POST", f"{_EXPERIMENTS}{_ID}:batchCreate", series.batch_create),
         "batchRead": ("GET", f"{_ID}:batchRead", data.batch_read),
@@ -27,9 +26,9 @@ def methods(store: Store, operations: Operations) -> Methods:
         "runs.write": ("POST", f"{_RUNS}{_ID}:write", data.write_run),
     }
     for path, resources in (
-        ("", Tensorboards(store, operations)),
-        (_EXPERIMENTS, Resources(EXPERIMENT, store, operations)),
-        (_RUNS, Resources(RUN, store, operations)),
+        ("", Tensorboards(store)),
+        (_EXPERIMENTS, Resources(EXPERIMENT, store)),
+        (_RUNS, Resources(RUN, store)),
         (f"{_RUNS}/{{run:id}}/timeSeries", series),
     ):
         kind = resources.kind.collection

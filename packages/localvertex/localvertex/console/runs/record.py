@@ -111,7 +111,7 @@ class WatchedRuns:
         resource = self._resource(run_dir.name)
         known = {name: value for name, value in content.items() if name not in ("tasks", record.UNRESTORED)}
         is_running = not State(content["state"]).is_final
-        state, error = state_and_error(resource, content, run_dir.name)
+        state, error = state_and_error(resource, content, run_dir)
         log, lines = failure.log_of(content, run_dir) if error else (None, [])
         return known | {
             "state": state,

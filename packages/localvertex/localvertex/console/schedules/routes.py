@@ -14,7 +14,7 @@ from localvertex.console.schedules.times import times_of, times_of_schedule
 
 _NUM_TIMES = 5
 
-_ANYWHERE = Call(version="v1", location=Location(project="local-project", region="us-central1"))
+_ANYWHERE = Call(location=Location(project="local-project", region="us-central1"))
 """Where schedules are whose record is damaged; all others have their location in their names."""
 
 

@@ -101,3 +101,27 @@ def test_a_job_that_ended_with_the_server_is_failed(start_server: Callable[..., 
     answer = again.call("GET", f"customJobs/{job.name}").json()
     assert "create it again" in answer["error"]["message"]
     wait_until(lambda: not [each for each in left if not has_ended(each)])
+
+
+@pytest.mark.parametrize(
+    ("container", "spec", "text"),
+    [
+        ({}, {"scheduling": {"timeout": "-5s"}}, "scheduling.timeout -5s: expected a positive duration"),
+        ({"env": [{"name": "A=B", "value": "c"}]}, {}, "a variable in env is called 'A=B'"),
+        ({"env": [{"name": "A", "value": "b\0c"}]}, {}, "contains a NUL character"),
+        ({"args": ["a\0b"]}, {}, "contains a NUL character"),
+        ({"args": ["--out=gs://../../x"]}, {}, "gs://../../x' points outside its bucket"),
+        ({}, {"baseOutputDirectory": {"outputUriPrefix": "gs://../../x"}}, "gs://../../x' points outside its bucket"),
+    ],
+)
+def test_what_no_process_could_receive_is_refused(
+    server: Server, container: dict[str, Any], spec: dict[str, Any], text: str
+) -> None:
+    found = pool(WAIT)
+    found["container_spec"] |= container
+    body = {"displayName": "refused", "jobSpec": {"workerPoolSpecs": [found], **spec}}
+    before = server.call("GET", "customJobs").json()
+    answer = server.call("POST", "customJobs", body)
+    assert (answer.status_code, answer.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
+    assert text in answer.json()["error"]["message"]
+    assert server.call("GET", "customJobs").json() == before

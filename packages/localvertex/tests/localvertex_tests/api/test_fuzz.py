@@ -84,7 +84,6 @@ def messages(light_pipeline: dict[str, Any]) -> dict[str, Any]:
             **times,
         },
         "models:upload": {"model": model, "parentModel": "", "modelId": ""},
-        "operations": {},
         **_metadata(),
     }
 
@@ -97,8 +96,6 @@ def _metadata() -> dict[str, Any]:
     members = {"artifacts": [f"{store}/artifacts/x"], "executions": [f"{store}/executions/x"]}
     event = {"artifact": f"{store}/artifacts/x", "type": "INPUT", "labels": {"a": "b"}}
     return {
-        "metadataStores": {"description": "d"},
-        "metadataStores/default/metadataSchemas": {"schema": "title: t", "schemaType": "ARTIFACT_TYPE"},
         "metadataStores/default/contexts": node,
         "metadataStores/default/executions": node | {"state": "RUNNING"},
         "metadataStores/default/artifacts": node | {"state": "LIVE", "uri": "gs://b"},
@@ -150,7 +147,7 @@ class Fuzzer:
         if chance.random() < 0.5:
             method, base = chance.choice(METHODS), path.removesuffix(":upload")
             verbs = ["", "", ":cancel", ":pause", ":resume", ":listVersions", ":mergeVersionAliases", ":deleteVersion"]
-            verbs += [":queryContextLineageSubgraph", ":queryArtifactLineageSubgraph", ":addContextChildren"]
+            verbs += [":queryContextLineageSubgraph", ":addContextChildren"]
             path = f"{base}/{chance.choice(self.ids)}{chance.choice(verbs)}" if chance.random() < 0.7 else base
         if chance.random() < 0.1:
             method, path = "GET", f"/runs/{chance.choice(self.ids)}/{chance.choice(self.ids)}"

@@ -121,11 +121,10 @@ def test_versions_are_named_and_paged(server: Server) -> None:
     assert [each.rpartition("/")[2].partition("@")[2] for each in names] == ["", "1", "3"]
 
 
-def test_models_are_found_by_id_base_model_and_label(server: Server, sdk: Any) -> None:
-    garden = {"modelGardenSource": {"publicModelName": "publishers/google/models/text-bison"}}
-    model = {"displayName": "found by", "baseModelSource": garden, "labels": {"my_key": "v"}}
+def test_models_are_found_by_id_and_label(server: Server, sdk: Any) -> None:
+    model = {"displayName": "found by", "labels": {"my_key": "v"}}
     server.call("POST", "models:upload", {"model": model, "modelId": "m-1234"}).raise_for_status()
-    for text in ("model=m-1234", 'baseModelName="text-bison"', "base_model_name=text-bison", 'labels."my_key"="v"'):
+    for text in ("model=m-1234", 'labels.my_key="v"'):
         assert [each.name for each in sdk(server).Model.list(filter=text)] == ["m-1234"], text
     assert "m-1234" not in [each.name for each in sdk(server).Model.list(filter="model!=m-1234")]
     assert sdk(server).Model.list(filter="model=m-123") == []

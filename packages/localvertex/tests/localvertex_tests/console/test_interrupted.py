@@ -11,7 +11,6 @@ from localvertex_tests.support import run_records
 from localvertex.api.metadata.metadata import Metadata
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.api.rest.call import Call, Location
-from localvertex.api.rest.operations import Operations
 from localvertex.api.rest.store import Store
 from localvertex.runner.engine import Options
 from localvertex.show import report
@@ -22,9 +21,8 @@ from vertex_testing.server import wait_until
 def started(work_dir: Path) -> tuple[Store, PipelineJobs]:
     """Return the jobs of a server."""
     store = Store(work_dir)
-    operations = Operations(store)
-    metadata = Metadata(store, operations).runs
-    return store, PipelineJobs(store, operations, print, Options(work_dir=work_dir), metadata)
+    metadata = Metadata(store).runs
+    return store, PipelineJobs(store, print, Options(work_dir=work_dir), metadata)
 
 
 def test_what_is_left_of_a_deleted_run_goes_and_everything_else_stays(tmp_path: Path) -> None:
@@ -58,7 +56,7 @@ def test_a_run_is_deleted_although_its_page_is_still_being_written(
     _, jobs = started(tmp_path)
     location = Location(project="p", region="us-central1")
     jobs.start(location, {"pipelineSpec": light_pipeline}, "one")
-    call = Call(version="v1", location=location, resource_id="one")
+    call = Call(location=location, resource_id="one")
     wait_until(lambda: record.read(tmp_path / "one")["state"] == "SUCCEEDED")
     with ThreadPoolExecutor(1) as pool:
         deletion: Future[Any] = pool.submit(jobs.delete, call) if is_api else pool.submit(jobs.remove, "one")

@@ -39,20 +39,14 @@ def test_clean_removes_it(ending: Path, command: Command) -> None:
 
 
 def by_delete(service: Service) -> None:
-    service.pipeline_jobs.delete(Call(version="v1", location=LOCATION, resource_id="one", body={}, query={}))
-
-
-def by_batch(service: Service) -> None:
-    body = {"names": [f"{LOCATION.name}/pipelineJobs/one"]}
-    call = Call(version="v1", location=LOCATION, resource_id="", body=body, query={})
-    service.collections["pipelineJobs"]["batchDelete"][2](call)
+    service.pipeline_jobs.delete(Call(location=LOCATION, resource_id="one", body={}, query={}))
 
 
 def by_console(service: Service) -> None:
     service.pipeline_jobs.remove("one")
 
 
-@pytest.mark.parametrize("remove", [by_delete, by_batch, by_console])
+@pytest.mark.parametrize("remove", [by_delete, by_console])
 def test_the_server_removes_it(ending: Path, work_dir: Path, remove: Callable[[Service], None]) -> None:
     service = Service(work_dir, time_factor=1, log=print)
     job = {"name": f"{LOCATION.name}/pipelineJobs/one", "createTime": "2026-01-01T00:00:00Z", "pipelineSpec": {}}

@@ -176,7 +176,7 @@ def test_a_registered_model_outlives_its_run(
     assert model["source_uri"] == str(work_dir / "first" / "save" / "model")
     weights = Path(model["artifact_uri"]) / "variables" / "weights"
     assert weights.samefile(work_dir / "first" / "save" / "model" / "variables" / "weights")
-    done = command("clean", "--yes", "--cache")
+    done = command("clean", "--yes")
     assert done.returncode == 0, done.stderr
     assert not (work_dir / "first").exists()
     assert weights.read_text() == "weights"

@@ -2,7 +2,7 @@
 
 Each instance is answered by itself and the values of the process. The text "wait" waits, "crash" ends the process,
 "bad" is refused, "odd" is answered by something that is not a prediction, "half" by a part of one. "until PATH" waits
-for this file. A field "raw" is the whole response.
+for this file.
 "gate PATH" as the last arguments: healthy as soon as there is such a file. "endless": a health check does not end.
 """
 
@@ -28,13 +28,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer a prediction."""
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        if self.headers["Content-Type"] != "application/json":
-            return self._answer(200, {"bytes": len(body), "type": self.headers["Content-Type"]})
         content = json.loads(body)
-        if "raw" in content:
-            self.close_connection = True
-            self.wfile.write(content["raw"].encode())
-            return None
         instances = content.get("instances", [])
         if "crash" in instances:
             os._exit(7)

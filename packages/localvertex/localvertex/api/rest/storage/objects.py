@@ -20,10 +20,13 @@ import google_crc32c
 from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
 from localvertex.errors import TaskFailed
 from localvertex.store import record
-from localvertex.values.buckets import Buckets
+from localvertex.values.buckets import PROJECT_NUMBER, Buckets
 
 _PARTIAL = re.compile(r"\.[0-9a-f]{16}\.partial")
 """Names of uploads that are being moved, which are no objects yet."""
+
+LEFT = ".left"
+"""Ending of the name of a file beside an upload that names what a killed server would leave in a bucket."""
 
 _CHUNK_BYTES = 1 << 20
 
@@ -96,24 +99,40 @@ class Objects:
         path = self.path(bucket, name)
         self.check_generation(path, query)
         aside = path.parent / f".{os.urandom(8).hex()}.partial"
+        left = source.with_suffix(LEFT)
         try:
-            with self.lock:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                if path.is_dir():
-                    raise IsADirectoryError
-                aside.touch()
-        except (FileExistsError, NotADirectoryError, IsADirectoryError):
-            text = f"gs://{bucket}/{name[:200]}: a file and a folder cannot have the same name; choose another"
-            raise invalid(text) from None
-        try:
+            left.write_text(str(aside))
+            try:
+                with self.lock:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    if path.is_dir():
+                        raise IsADirectoryError
+                    aside.touch()
+            except (FileExistsError, NotADirectoryError, IsADirectoryError):
+                text = f"gs://{bucket}/{name[:200]}: a file and a folder cannot have the same name; choose another"
+                raise invalid(text) from None
             # The folder of the buckets may be on another disk, from which a rename is not possible.
             shutil.move(source, aside)
             with self.lock:
                 self.check_generation(path, query)
                 os.replace(aside, path)
         finally:
-            aside.unlink(missing_ok=True)
+            with suppress(OSError):
+                aside.unlink()
+            left.unlink(missing_ok=True)
         return path
+
+    def remove_left(self, private: Path) -> None:
+        """Remove what a killed server left in buckets.
+
+        Args:
+            private: The folder of the uploads that were not complete.
+        """
+        for each in private.glob(f"*{LEFT}"):
+            with suppress(OSError, ValueError):
+                aside = Path(each.read_text())
+                if _PARTIAL.fullmatch(aside.name) and aside.resolve().is_relative_to(self.root.resolve()):
+                    aside.unlink()
 
     def delete(self, bucket: str, name: str, query: Mapping[str, str]) -> None:
         """Delete an object, and its folders that are empty then."""
@@ -125,6 +144,60 @@ class Objects:
                     if folder.parent == self.root:
                         break
                     folder.rmdir()
+
+    def buckets(self) -> list[str]:
+        """Return the names of the buckets."""
+        found = sorted(each.name for each in self.root.iterdir()) if self.root.is_dir() else []
+        return [each for each in found if (self.root / each).is_dir() and not (self.root / each).is_symlink()]
+
+    def make_bucket(self, bucket: str) -> dict[str, Any]:
+        """Create the folder of a bucket.
+
+        Raises:
+            ApiError: It exists, or no bucket can have this name.
+            OSError: It cannot be created.
+        """
+        with self.lock:
+            try:
+                self.path(bucket, "x").parent.mkdir(parents=True)
+            except FileExistsError:
+                raise ApiError(Status.ALREADY_EXISTS, f"the bucket gs://{bucket} already exists") from None
+        return self.bucket(bucket)
+
+    def bucket(self, bucket: str) -> dict[str, Any]:
+        """Build the Bucket resource.
+
+        Raises:
+            ApiError: There is no such bucket.
+        """
+        folder = self.path(bucket, "x").parent
+        if not folder.is_dir():
+            raise not_found(f"the bucket gs://{bucket}")
+        changed = record.timestamp(folder.stat().st_mtime)
+        return {
+            "kind": "storage#bucket",
+            "id": bucket,
+            "name": bucket,
+            "projectNumber": PROJECT_NUMBER,
+            "location": "US-CENTRAL1",
+            "storageClass": "STANDARD",
+            "metageneration": "1",
+            "timeCreated": changed,
+            "updated": changed,
+        }
+
+    def remove_bucket(self, bucket: str) -> None:
+        """Remove the folder of a bucket without objects.
+
+        Raises:
+            ApiError: There is no such bucket, or it has objects.
+        """
+        self.bucket(bucket)
+        try:
+            with self.lock:
+                self.path(bucket, "x").parent.rmdir()
+        except OSError:
+            raise ApiError(Status.ABORTED, f"the bucket gs://{bucket} is not empty; delete its objects first") from None
 
     def page(self, bucket: str, query: Mapping[str, str]) -> dict[str, Any]:
         """List objects by name; with a delimiter, what has it after the prefix is listed as a folder."""

@@ -1,7 +1,7 @@
-"""The requests of google-cloud-storage: objects are uploaded, read, listed and deleted; buckets are folders.
+"""The requests of google-cloud-storage: buckets are folders, and objects are their files.
 
-A client that has `STORAGE_EMULATOR_HOST` in its environment sends them here. Requests about a bucket itself are not
-implemented, on purpose: the SDK would then ask Google for the number of the project, to see that the bucket is its own.
+A client that has `STORAGE_EMULATOR_HOST` in its environment sends them here. The SDK compares the number of a bucket's
+project with that of its own, which `localvertex.client.init` answers: it would ask Google.
 """
 
 import re
@@ -25,6 +25,8 @@ from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import parse_json
 
 _OBJECT, _UPLOADS = "/storage/v1/b/{bucket}/o/{name:path}", "/upload/storage/v1/b/{bucket}/o"
+
+_BUCKETS = "/storage/v1/b"
 
 _RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18}|\*)")
 
@@ -65,6 +67,7 @@ class Storage:
 
     def open(self) -> None:
         """Remove the uploads that an earlier server left, which only the holder of the work folder may do."""
+        self._objects.remove_left(self._private)
         shutil.rmtree(self._private, ignore_errors=True)
 
     @property
@@ -77,6 +80,11 @@ class Storage:
             Route(_OBJECT, _endpoint(self._read), methods=["GET"]),
             Route(_OBJECT, _endpoint(self._delete), methods=["DELETE"]),
             Route("/storage/v1/b/{bucket}/o", _endpoint(self._list), methods=["GET"]),
+            Route(_BUCKETS, _endpoint(self._list_buckets), methods=["GET"]),
+            Route(_BUCKETS, _endpoint(self._make_bucket), methods=["POST"]),
+            Route(f"{_BUCKETS}/{{bucket}}", _endpoint(self._bucket), methods=["GET"]),
+            Route(f"{_BUCKETS}/{{bucket}}", _endpoint(self._remove_bucket), methods=["DELETE"]),
+            Route(f"{_BUCKETS}/{{bucket}}/iam", _endpoint(self._policy), methods=["GET", "PUT"]),
             Route("/{any:path}/v1/b{rest:path}", _endpoint(_refuse), methods=_METHODS),
         ]
 
@@ -84,9 +92,11 @@ class Storage:
         """Take a whole upload, or the description of a resumable one."""
         query, bucket = dict(request.query_params), request.path_params["bucket"]
         kind = query.get("uploadType")
-        if kind not in ("multipart", "resumable"):
-            raise invalid(f"uploadType {str(kind)[:40]!r}: expected multipart or resumable")
-        described, data = _parts(request, body) if kind == "multipart" else (body, b"")
+        if kind not in ("media", "multipart", "resumable"):
+            raise invalid(f"uploadType {str(kind)[:40]!r}: expected media, multipart or resumable")
+        described, data = (b"{}", body) if kind == "media" else (body, b"")
+        if kind == "multipart":
+            described, data = _parts(request, body)
         name = query.get("name") or _name_in(described)
         self._objects.path(bucket, name)
         self._private.mkdir(parents=True, exist_ok=True)
@@ -97,7 +107,7 @@ class Storage:
         except OSError:
             upload.file.unlink(missing_ok=True)
             raise
-        if kind == "multipart":
+        if kind != "resumable":
             return self._complete(upload)
         with self._lock:
             self._uploads[number] = upload
@@ -153,6 +163,26 @@ class Storage:
         self._objects.delete(**request.path_params, query=request.query_params)
         return Response(status_code=204)
 
+    def _list_buckets(self, request: Request, _: bytes) -> Response:
+        prefix = request.query_params.get("prefix", "")
+        found = [self._objects.bucket(each) for each in self._objects.buckets() if each.startswith(prefix)]
+        return JsonResponse({"kind": "storage#buckets", "items": found})
+
+    def _make_bucket(self, _: Request, body: bytes) -> Response:
+        return JsonResponse(self._objects.make_bucket(_name_in(body)))
+
+    def _bucket(self, request: Request, _: bytes) -> Response:
+        return JsonResponse(self._objects.bucket(request.path_params["bucket"]))
+
+    def _remove_bucket(self, request: Request, _: bytes) -> Response:
+        self._objects.remove_bucket(request.path_params["bucket"])
+        return Response(status_code=204)
+
+    def _policy(self, request: Request, _: bytes) -> Response:
+        """Return a policy without entries, whatever is set: the files belong to this user."""
+        self._objects.bucket(request.path_params["bucket"])
+        return JsonResponse({"kind": "storage#policy", "version": 1, "etag": "1", "bindings": []})
+
     def _list(self, request: Request, _: bytes) -> Response:
         return JsonResponse(self._objects.page(request.path_params["bucket"], request.query_params))
 
@@ -180,7 +210,7 @@ def _endpoint(method: Callable[[Request, bytes], Response]) -> Any:
 
 def _refuse(request: Request, _: bytes) -> Response:
     text = f"localvertex serve does not implement {request.method} {request.url.path[:200]} of Cloud Storage"
-    raise ApiError(Status.UNIMPLEMENTED, f"{text}: a bucket is a folder; objects are uploaded, read, listed, deleted")
+    raise ApiError(Status.UNIMPLEMENTED, f"{text}: a bucket is a folder, and objects are its files")
 
 
 def _parts(request: Request, body: bytes) -> tuple[bytes, bytes]:

@@ -8,8 +8,6 @@ import shutil
 import stat
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import closing
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -148,33 +146,9 @@ def test_a_work_directory_of_another_user_is_named(
     assert start_server().text.count(expected) == 1
 
 
-def test_a_server_without_a_token_warns_and_answers_everybody(start_server: Callable[..., Server], sdk: Any) -> None:
-    server = start_server("--no-token")
-    wait_until(lambda: "warning: --no-token: every user of this machine" in server.text)
-    assert not (server.work_dir / "api" / "token").exists()
-    assert requests.get(f"{server.url}/v1/{PARENT}/models", timeout=60).status_code == 200
-    assert sdk(server).PipelineJob.list() == []
-    with closing(HTTPConnection(server.url.removeprefix("http://"), timeout=60)) as connection:
-        connection.request("GET", "/", headers={"Host": "evil.example"})
-        assert connection.getresponse().status == 403
-
-
 def test_a_client_needs_a_work_directory_that_a_server_has_used(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="has no server: start `python -m localvertex serve --work-dir"):
         client.init(tmp_path)
-
-
-def test_the_caches_of_a_server_are_kept(start_server: Callable[..., Server], command: Any) -> None:
-    server = start_server()
-    cache = server.work_dir / ".localvertex" / "cache"
-    cache.mkdir(parents=True)
-    kept = command("clean", "--cache", "--yes")
-    assert (kept.returncode, cache.exists()) == (0, True)
-    assert "it is in use" in kept.stdout
-    server.end()
-    assert "removed" in command("clean", "--cache", "--yes").stdout
-    assert not cache.exists()
-    assert os.listdir(server.work_dir) == ["api"]
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")

@@ -10,13 +10,13 @@ _TEXTS = (b"", b'{"name": "', b"\xff\xfe", b"[]", b"{}", b'{"name": 3}')
 
 
 def plant(work_dir: Path, source: random.Random) -> list[str]:
-    """Write damaged schedules, jobs and operations, and damage a run that has ended.
+    """Write damaged schedules and jobs, and damage a run that has ended.
 
     Returns:
         The paths to delete over the API.
     """
     planted = []
-    for collection in ("schedules", "pipelineJobs", "operations", "customJobs"):
+    for collection in ("schedules", "pipelineJobs", "customJobs"):
         number = f"planted-{source.getrandbits(40)}"
         path = work_dir / "api" / collection / f"{number}.json"
         path.parent.mkdir(exist_ok=True)

@@ -204,7 +204,7 @@ class Day:
         with self.account.trouble("damage"):
             planted = damage.plant(self.plan.work_dir, self.random)
             self.wait(3)
-            for collection in ("schedules", "pipelineJobs", "operations", "customJobs", "models"):
+            for collection in ("schedules", "pipelineJobs", "customJobs", "models"):
                 self.pages(collection)
             for path in planted:
                 assert self.server.call("DELETE", path).status_code == 200, path

@@ -1,6 +1,5 @@
 """Deployed models as processes: healthy or refused, restarted, and never outliving their server."""
 
-import base64
 import signal
 import socket
 from collections.abc import Callable
@@ -96,12 +95,6 @@ def test_answers_of_the_container_are_passed_on(client: Any) -> None:
     assert "an object that has a list 'predictions'" in message(client.predict(endpoint, "odd")).replace("a JSON", "an")
     assert "up to 1572864" in message(client.predict(endpoint, "x" * MAX_BYTES))
     assert "a list that is not empty" in message(client.predict(endpoint))
-    raw = client.post(endpoint, "rawPredict", {"instances": [5], "more": 6})
-    assert raw.json()["predictions"][0]["instance"] == 5
-    assert raw.headers["X-Vertex-AI-Deployed-Model-Id"] == "1"
-    body = {"httpBody": {"contentType": "image/jpeg", "data": base64.b64encode(b"abc").decode()}}
-    answer = base64.b64decode(client.post(endpoint, "rawPredict", body).json()["data"])
-    assert answer == b'{"bytes": 3, "type": "image/jpeg"}'
 
 
 def test_a_container_that_ended_is_started_again(client: Any) -> None:

@@ -24,7 +24,7 @@ def test_a_health_check_that_never_ends_does_not_prolong_the_deployment(client: 
 
 @pytest.mark.slow  # The server waits a time for the end of the process, which may have crashed.
 def test_half_an_answer_is_none(client: Any) -> None:
-    response = client.post(client.deployed(), "rawPredict", {"instances": ["half"]})
+    response = client.predict(client.deployed(), "half")
     assert response.status_code == 503
     assert "ended 81 bytes too early" in message(response)
 
@@ -44,25 +44,6 @@ def test_a_model_that_is_undeployed_while_it_starts_has_no_process(client: Any, 
         gate.touch()
         assert [each.result().status_code >= 400 for each in waiting] == [True] * 3
     assert serving_processes(str(gate)) == []
-
-
-def test_an_odd_answer_does_not_break_the_connection(client: Any) -> None:
-    endpoint = client.deployed()
-    for head, code, media_type in [
-        ("101 Odd", 500, "application/json"),
-        ("999 Odd", 500, "application/json"),
-        ("200 OK\r\nContent-Type: text/html\r\n x: y", 200, "application/octet-stream"),
-        ("200 OK\r\nContent-Type: a\x01b", 200, "application/octet-stream"),
-    ]:
-        response = client.post(endpoint, "rawPredict", {"raw": f"HTTP/1.1 {head}\r\nContent-Length: 2\r\n\r\nab"})
-        assert (response.status_code, response.headers["Content-Type"]) == (code, media_type)
-
-
-def test_a_content_type_is_no_place_for_other_headers(client: Any) -> None:
-    endpoint = client.deployed()
-    for content_type in ("a\r\nX-Other: 1", "a\nb", "\u20ac", "x" * 70_000):
-        response = client.post(endpoint, "rawPredict", {"httpBody": {"contentType": content_type, "data": ""}})
-        assert (response.status_code, "is not a media type" in message(response)) == (400, True)
 
 
 @pytest.mark.slow

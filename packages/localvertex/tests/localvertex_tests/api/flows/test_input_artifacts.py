@@ -84,8 +84,6 @@ def test_a_schedule_with_an_artifact_is_checked(cloud: Any, job: Any, tmp_path: 
 def test_an_artifact_that_cannot_be_read_is_refused(
     cloud: Any, job: Any, endpoint: Server, artifacts: dict[str, str], text: str
 ) -> None:
-    # The SDK makes the store when it makes an artifact, here perhaps in another process.
-    endpoint.call("POST", "metadataStores?metadataStoreId=default", {})
     for name, uri in (("rows", "/dev/null"), ("gone", "/no/such/file"), ("far", "gs://bucket/rows.csv")):
         endpoint.call("POST", f"metadataStores/default/artifacts?artifactId={name}", {"uri": uri})
     jobs = endpoint.call("GET", "pipelineJobs").json()

@@ -1,6 +1,7 @@
 """google-cloud-storage over the folders of the buckets: nothing leaves a bucket, and nothing half-written is seen."""
 
 import os
+import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -12,7 +13,9 @@ import pytest
 import requests
 from google.api_core import exceptions
 
-from localvertex.api.rest.storage.objects import Objects, PreconditionFailed
+from localvertex.api.rest.storage.objects import LEFT, Objects, PreconditionFailed
+from localvertex.api.rest.storage.storage import Storage
+from localvertex.values.buckets import PROJECT_NUMBER
 from vertex_testing.server import Server
 
 UPLOADS = "/upload/storage/v1/b/things/o"
@@ -126,11 +129,88 @@ def test_no_web_page_uploads_and_no_object_is_a_page(bucket: Any, folder: Path, 
     assert shown.headers["content-type"] == "application/octet-stream"
 
 
-def test_the_sdk_is_told_nothing_about_a_bucket(bucket: Any) -> None:
-    """It would go on and ask Google for the number of the project, over the network."""
-    for ask in (bucket.exists, bucket.reload, bucket.create, bucket.delete):
-        with pytest.raises(exceptions.MethodNotImplemented, match="a bucket is a folder"):
-            ask()
+def test_buckets_are_created_found_listed_and_deleted(bucket: Any, endpoint: Server) -> None:
+    from google.cloud import storage
+
+    client = bucket.client
+    new = client.create_bucket(client.bucket("new-bucket"), project="local-project", location="us-central1")
+    assert (endpoint.work_dir / "buckets" / "new-bucket").is_dir()
+    assert new.exists()
+    new.reload()
+    assert str(new.project_number) == PROJECT_NUMBER
+    with pytest.raises(exceptions.Conflict):
+        client.create_bucket("new-bucket")
+    assert "new-bucket" in [each.name for each in client.list_buckets()]
+    assert [each.name for each in client.list_buckets(prefix="new-")] == ["new-bucket"]
+    new.blob("a/b").upload_from_string("data")
+    with pytest.raises(exceptions.Conflict, match="is not empty"):
+        new.delete()
+    new.delete(force=True)
+    assert not new.exists()
+    with pytest.raises(exceptions.NotFound):
+        storage.Bucket(client, "new-bucket").reload()
+    for name in ("x", "Upper", "..", "a/b"):
+        answer = endpoint.request("POST", "/storage/v1/b?project=p", json={"name": name})
+        assert answer.status_code == 400, name
+    with pytest.raises(exceptions.BadRequest, match="is not the name of a bucket; expected 3 to 63"):
+        storage.Bucket(client, "x").reload()
+
+
+def test_the_sdk_makes_its_buckets_and_asks_nobody_else(cloud: Any, endpoint: Server, tmp_path: Path) -> None:
+    """Without a bucket of the user the SDK makes one, and checks the next time that it belongs to the project."""
+    from google.cloud.aiplatform.utils import gcs_utils
+
+    (tmp_path / "weights").write_text("weights")
+    cloud.init(staging_bucket="")
+    for _ in range(2):
+        uri = gcs_utils.stage_local_data_in_gcs(str(tmp_path / "weights"))
+        assert (endpoint.work_dir / "buckets" / uri.removeprefix("gs://")).read_text() == "weights"
+    for _ in range(2):
+        found = gcs_utils.create_gcs_bucket_for_pipeline_artifacts_if_it_does_not_exist("gs://pipelines-of-mine/x")
+        assert found == "gs://pipelines-of-mine/x"
+    assert (endpoint.work_dir / "buckets" / "pipelines-of-mine").is_dir()
+
+
+def test_an_upload_may_be_the_bare_data(endpoint: Server, folder: Path) -> None:
+    headers = {"content-type": "application/octet-stream"}
+    answer = endpoint.request("POST", f"{UPLOADS}?uploadType=media&name=a/bare", data=b"data", headers=headers)
+    assert (answer.status_code, answer.json()["size"]) == (200, "4")
+    assert (folder / "a" / "bare").read_bytes() == b"data"
+    assert endpoint.request("POST", f"{UPLOADS}?uploadType=media", data=b"data", headers=headers).status_code == 400
+
+
+def test_what_a_killed_server_left_goes_with_the_next_start(tmp_path: Path) -> None:
+    root, private = tmp_path / "buckets", tmp_path / "uploads"
+    (root / "things").mkdir(parents=True)
+    private.mkdir()
+    mine, others = root / "things" / f".{'0' * 16}.partial", root / "things" / f".{'1' * 16}.partial"
+    users, elsewhere = root / "things" / "notes.txt", tmp_path / f".{'2' * 16}.partial"
+    for path in (mine, others, users, elsewhere):
+        path.write_text("half")
+    for number, path in enumerate((mine, users, elsewhere)):
+        (private / f"{number}{LEFT}").write_text(str(path))
+    (private / f"9{LEFT}").write_text("\0")
+    Storage(root, private).open()
+    assert [path.exists() for path in (mine, others, users, elsewhere)] == [False, True, True, True]
+    assert not private.exists()
+
+
+def test_a_kill_while_an_upload_is_moved_leaves_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    objects, source = Objects(root=tmp_path / "buckets"), tmp_path / "uploads" / "1"
+    source.parent.mkdir()
+    source.write_text("data")
+    seen: list[str] = []
+
+    def move(_: Path, aside: Path) -> None:
+        seen.extend(each.read_text() for each in source.parent.glob(f"*{LEFT}"))
+        assert seen == [str(aside)]
+        raise OSError("cut off")
+
+    monkeypatch.setattr(shutil, "move", move)
+    with pytest.raises(OSError, match="cut off"):
+        objects.put(source, "things", "a", {})
+    assert seen
+    assert not list(source.parent.glob(f"*{LEFT}"))
 
 
 def test_a_bucket_that_is_a_link_leads_nowhere(endpoint: Server) -> None:

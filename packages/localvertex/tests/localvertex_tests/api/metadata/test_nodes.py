@@ -16,7 +16,7 @@ LOCATION = Location(project="p", region="r")
 
 ROOT = "projects/p/locations/r/metadataStores/default"
 
-KINDS = {"Context": "contexts", "Execution": "executions", "Artifact": "artifacts", "Schema": "metadataSchemas"}
+KINDS = {"Context": "contexts", "Execution": "executions", "Artifact": "artifacts"}
 
 Ask = Callable[..., dict[str, Any]]
 
@@ -34,7 +34,6 @@ def asking(work_dir: Path, project: str = "p") -> Ask:
         method = methods[name][2]
         return method(
             Call(
-                version="v1",
                 location=location,
                 resource_id=node_id,
                 parents={"store": store},
@@ -48,10 +47,8 @@ def asking(work_dir: Path, project: str = "p") -> Ask:
 
 @pytest.fixture
 def ask(tmp_path: Path) -> Ask:
-    """Call the methods of a server whose default metadata store exists."""
-    ask = asking(tmp_path)
-    ask("create", metadataStoreId="default")
-    return ask
+    """Call the methods of a server."""
+    return asking(tmp_path)
 
 
 def names(ask: Ask, kind: str, **query: str) -> list[str]:
@@ -67,15 +64,13 @@ def refused(ask: Ask, *call: Any, **query: str) -> tuple[str, str]:
     return caught.value.status.name, str(caught.value)
 
 
-def test_nothing_exists_before_its_metadata_store(tmp_path: Path) -> None:
-    ask = asking(tmp_path)
-    for name in ("listContext", "createContext", "listSchema"):
-        assert refused(ask, name) == ("NOT_FOUND", f"{ROOT} is not found")
-    operation = ask("create", metadataStoreId="default")
-    assert operation["done"]
-    assert operation["response"]["name"] == ROOT
-    assert refused(ask, "create", metadataStoreId="default")[0] == "ALREADY_EXISTS"
+def test_the_default_metadata_store_exists_and_no_other(ask: Ask) -> None:
+    assert ask("get", "default")["name"] == ROOT
     assert ask("listContext") == {"contexts": []}
+    other = ROOT.replace("default", "second")
+    assert refused(ask, "get", "second") == ("NOT_FOUND", f"{other} is not found")
+    for name in ("listContext", "createContext"):
+        assert refused(ask, name, store="second") == ("NOT_FOUND", f"{other} is not found")
 
 
 def test_what_is_deleted_leaves_no_relation_to_its_successor(ask: Ask) -> None:
@@ -137,16 +132,17 @@ def test_an_update_of_an_old_state_is_refused_in_the_words_that_the_sdk_reads(as
     ask("patchContext", "c", {"displayName": "four", "etag": new["etag"]})
 
 
-def test_updates_with_and_without_a_mask(ask: Ask) -> None:
+def test_an_update_changes_the_fields_that_it_contains(ask: Ask) -> None:
     given = {"displayName": "d", "description": "x", "metadata": {"a": 1}, "schemaTitle": "system.Dataset"}
     ask("createArtifact", body=given, artifactId="a")
-    changed = ask("patchArtifact", "a", {"displayName": "e", "uri": "gs://b"}, updateMask="display_name,description")
-    assert (changed["displayName"], changed.get("description"), changed.get("uri")) == ("e", None, None)
+    changed = ask("patchArtifact", "a", {"displayName": "e"}, updateMask="*")
+    assert (changed["displayName"], changed["description"], changed["metadata"]) == ("e", "x", {"a": 1.0})
     changed = ask("patchArtifact", "a", {"uri": "gs://b", "schemaTitle": "other", "metadata": {"b": 2}})
     assert (changed["uri"], changed["metadata"], changed["schemaTitle"]) == ("gs://b", {"b": 2.0}, "system.Dataset")
-    assert refused(ask, "patchArtifact", "a", {}, updateMask="name")[0] == "INVALID_ARGUMENT"
+    assert refused(ask, "patchArtifact", "a", {"displayName": "f"}, updateMask="uri")[0] == "INVALID_ARGUMENT"
+    assert ask("getArtifact", "a") == changed
     assert refused(ask, "patchArtifact", "b", {})[0] == "NOT_FOUND"
-    assert ask("patchArtifact", "b", given, allowMissing="true")["schemaVersion"] == "0.0.1"
+    assert ask("getArtifact", "a")["schemaVersion"] == "0.0.1"
 
 
 def test_a_context_is_never_its_own_ancestor(ask: Ask) -> None:
@@ -163,8 +159,6 @@ def test_a_context_is_never_its_own_ancestor(ask: Ask) -> None:
     for parent in every[:10]:
         ask("addChildrenContext", parent, {"childContexts": [f"{ROOT}/contexts/c11"]})
     assert "more than 10" in refused(ask, "addChildrenContext", "c10", {"childContexts": [f"{ROOT}/contexts/c11"]})[1]
-    ask("removeChildrenContext", "c3", {"childContexts": [f"{ROOT}/contexts/c11"]})
-    ask("addChildrenContext", "c10", {"childContexts": [f"{ROOT}/contexts/c11"]})
 
 
 @pytest.mark.parametrize(
@@ -178,11 +172,6 @@ def test_a_context_is_never_its_own_ancestor(ask: Ask) -> None:
         (f'in_context("{ROOT}/contexts/two") OR display_name="first"', ["a", "b", "c"]),
         (f'NOT in_context("{ROOT}/contexts/one")', ["b"]),
         ('in_context("elsewhere")', []),
-        ("metadata.rows.number_value = 3.0", ["a"]),
-        ('metadata.name.string_value="x"', ["b"]),
-        ('metadata."input:n".number_value>1', ["b"]),
-        ("metadata.good.bool_value=true", ["c"]),
-        ('metadata.deep.struct_value.fields.k.string_value="v"', ["c"]),
         ('create_time>"2020-01-01T00:00:00Z" AND state=LIVE', ["b"]),
     ],
 )
@@ -211,75 +200,37 @@ def test_filters_of_contexts(ask: Ask) -> None:
     title = 'schema_title="system.Experiment"'
     assert names(ask, "Context", filter=f'({title}) AND parent_contexts:"{of["parent"]}"') == ["child"]
     assert names(ask, "Context", filter=f'parent_contexts: "{of["parent"]}","{of["grand"]}"') == ["child", "parent"]
-    assert names(ask, "Context", filter=f'child_contexts:"{of["parent"]}"') == ["grand"]
-    assert refused(ask, "listContext", filter="in_context(x)")[0] == "INVALID_ARGUMENT"
+    for text in ("in_context(x)", "metadata.rows.number_value=3", f'child_contexts:"{of["parent"]}"'):
+        assert refused(ask, "listContext", filter=text)[0] == "INVALID_ARGUMENT"
 
 
-def test_the_lineage_of_an_artifact_ends_after_the_given_number_of_events(ask: Ask) -> None:
-    for number in range(3):
-        ask("createArtifact", artifactId=f"a{number}", body={"displayName": f"n{number}"})
-    for number in range(2):
-        ask("createExecution", executionId=f"e{number}")
-        events = [
-            {"artifact": f"{ROOT}/artifacts/a{number}", "type": "INPUT"},
-            {"artifact": f"{ROOT}/artifacts/a{number + 1}", "type": "OUTPUT"},
-        ]
-        for _ in range(2):
-            ask("addEventsExecution", f"e{number}", {"events": events})
-
-    def reached(**query: str) -> tuple[int, int, int]:
-        graph = ask("lineageArtifact", "a0", **query)
-        return len(graph["artifacts"]), len(graph["executions"]), len(graph["events"])
-
-    assert [reached(maxHops=str(hops)) for hops in range(4)] == [(1, 0, 0), (1, 1, 1), (2, 1, 2), (2, 2, 3)]
-    assert reached() == (3, 2, 4)
-    assert reached(filter='display_name="n1"') == (1, 2, 2)
-    assert refused(ask, "lineageArtifact", "a0", maxHops="-1")[0] == "INVALID_ARGUMENT"
-    missing = {"events": [{"artifact": f"{ROOT}/artifacts/none", "type": "INPUT"}]}
-    assert refused(ask, "addEventsExecution", "e0", missing)[0] == "NOT_FOUND"
-
-
-def test_projects_and_stores_do_not_mix(ask: Ask, tmp_path: Path) -> None:
+def test_projects_do_not_mix(ask: Ask, tmp_path: Path) -> None:
     ask("createContext", body={"displayName": "mine"}, contextId="c")
-    ask("create", metadataStoreId="second")
-    ask("createContext", body={"displayName": "second"}, contextId="c", store="second")
     other = asking(tmp_path, "q")
-    other("create", metadataStoreId="default")
     assert other("listContext") == {"contexts": []}
     other("createContext", body={"displayName": "theirs"}, contextId="c")
     other("deleteContext", "c")
     assert ask("getContext", "c")["displayName"] == "mine"
-    assert ask("getContext", "c", store="second")["displayName"] == "second"
     foreign = {"childContexts": ["projects/q/locations/r/metadataStores/default/contexts/c"]}
     assert refused(ask, "addChildrenContext", "c", foreign)[0] == "INVALID_ARGUMENT"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"name": 3}', '{"etag": 1}', '{"metadata": []}', '{"_events": [{}]}'])
 def test_a_damaged_record_hurts_no_other(ask: Ask, tmp_path: Path, text: str) -> None:
-    kinds = {kind: collection for kind, collection in KINDS.items() if kind != "Schema"}
-    for kind, collection in kinds.items():
+    for kind, collection in KINDS.items():
         for name in ("good", "bad"):
             ask(f"create{kind}", body={"schemaTitle": "x"}, **{f"{kind.lower()}Id": name})
         path = tmp_path / "api/metadata/p/r/metadataStores/default" / collection / "bad.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | json.loads(text)) if text[1:2] == '"' else text)
-    for kind in kinds:
+    for kind in KINDS:
         assert names(ask, kind) == ["bad", "good"]
         assert names(ask, kind, filter='schema_title="x"') == ["good"]
         assert refused(ask, f"get{kind}", "bad")[0] == "FAILED_PRECONDITION"
-    ask("addEventsExecution", "good", {"events": [{"artifact": f"{ROOT}/artifacts/good", "type": "OUTPUT"}]})
-    assert len(ask("lineageArtifact", "good")["events"]) == 1
-    for kind in kinds:
+    for _ in range(2):
+        ask("addEventsExecution", "good", {"events": [{"artifact": f"{ROOT}/artifacts/good", "type": "OUTPUT"}]})
+    assert len(ask("lineageExecution", "good")["events"]) == 1
+    missing = {"events": [{"artifact": f"{ROOT}/artifacts/none", "type": "INPUT"}]}
+    assert refused(ask, "addEventsExecution", "good", missing)[0] == "NOT_FOUND"
+    for kind in KINDS:
         ask(f"delete{kind}", "bad")
         assert names(ask, kind) == ["good"]
-
-
-def test_schemas(ask: Ask) -> None:
-    every = ask("listSchema", filter="schema_type=CONTEXT_TYPE")["metadataSchemas"]
-    assert f"{ROOT}/metadataSchemas/system-experiment-run-v0-0-1" in [each["name"] for each in every]
-    given = {"schema": "title: own.Thing\ntype: object\n", "schemaType": "ARTIFACT_TYPE", "schemaVersion": "0.0.2"}
-    created = ask("createSchema", body=given, metadataSchemaId="own")
-    assert ask("getSchema", "own") == created
-    assert refused(ask, "createSchema", "", given, metadataSchemaId="own")[0] == "ALREADY_EXISTS"
-    assert refused(ask, "createSchema", "", given, metadataSchemaId="system-run-v0-0-1")[0] == "ALREADY_EXISTS"
-    assert ask("getSchema", "system-run-v0-0-1")["schema"] == "title: system.Run\ntype: object\n"
-    assert refused(ask, "getSchema", "none")[0] == "NOT_FOUND"

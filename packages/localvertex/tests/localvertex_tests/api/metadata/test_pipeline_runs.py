@@ -30,7 +30,6 @@ class Api:
         store, _, kind = path.rpartition("/")
         collection = f"metadataStores/{{store:id}}/{kind}" if store else kind
         call = Call(
-            version="v1",
             location=LOCATION,
             resource_id=resource_id,
             parents={"store": store},
@@ -151,7 +150,6 @@ def test_what_users_change_and_delete_stays_so(start: Callable[[], Api], light_p
 
 def test_contexts_of_users_keep_their_names(start: Callable[[], Api], light_pipeline: dict[str, Any]) -> None:
     api = start()
-    api.ask("metadataStores", "create", metadataStoreId="default")
     for name in ("light", "one"):
         api.ask("default/contexts", "create", contextId=name, body={"schemaTitle": "system.Experiment"})
     job = api.run(light_pipeline, "one")
@@ -188,7 +186,6 @@ def test_a_full_disk_refuses_and_loses_nothing(
 ) -> None:
     server = start_server()
     root, folder = "metadataStores/default", server.work_dir / FOLDER
-    server.call("POST", "metadataStores", {}, params={"metadataStoreId": "default"}).raise_for_status()
     created = server.call("POST", f"{root}/contexts", {"displayName": "old"}, params={"contextId": "c"}).json()
     run = server.call("POST", "pipelineJobs", {"pipelineSpec": light_pipeline}, params={"pipelineJobId": "one"})
     assert run.ok

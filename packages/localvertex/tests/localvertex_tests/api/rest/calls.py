@@ -17,27 +17,17 @@ _START, _END = "<!-- calls: written by tests/localvertex_tests/api/rest/calls.py
 
 _NO_LRO = "done when the request returns"
 
-_LOCATION = "only `projects/*/locations/*/operations`, where this server has all operations"
-
 DIFFERS = {
     "PipelineService.CreatePipelineJob": "runs on this machine",
-    "PipelineService.BatchCancelPipelineJobs": "the operation is done before the jobs have stopped",
     "PipelineService.DeletePipelineJob": _NO_LRO,
-    "PipelineService.BatchDeletePipelineJobs": _NO_LRO,
     "PipelineService.GetPipelineJob": "the default service account has the id of the project, not its number",
     "EndpointService.CreateEndpoint": _NO_LRO,
     "EndpointService.DeleteEndpoint": _NO_LRO,
     "EndpointService.DeployModel": f"one process of this machine; {_NO_LRO}",
-    "EndpointService.MutateDeployedModel": f"changes the record; {_NO_LRO}",
     "EndpointService.UndeployModel": _NO_LRO,
     "PredictionService.Predict": "of endpoints only, not of Google's own models",
-    "PredictionService.RawPredict": "of endpoints only; JSON, or an `HttpBody` message with any content",
     "JobService.CreateCustomJob": "runs on this machine",
     "JobService.DeleteCustomJob": _NO_LRO,
-    "MetadataService.CreateMetadataStore": _NO_LRO,
-    "MetadataService.CreateMetadataSchema": "schemas are stored, and not applied to metadata",
-    "MetadataService.GetMetadataSchema": "the schemas of Google have a title only",
-    "MetadataService.ListMetadataSchemas": "the schemas of Google have a title only",
     "MetadataService.DeleteArtifact": _NO_LRO,
     "MetadataService.DeleteContext": _NO_LRO,
     "MetadataService.DeleteExecution": _NO_LRO,
@@ -46,17 +36,12 @@ DIFFERS = {
     "ModelService.DeleteModel": _NO_LRO,
     "ModelService.DeleteModelVersion": _NO_LRO,
     "ScheduleService.DeleteSchedule": _NO_LRO,
-    "TensorboardService.BatchReadTensorboardTimeSeriesData": "samples at equal distances",
+    "TensorboardService.BatchReadTensorboardTimeSeriesData": "all points, not a sample",
     "TensorboardService.CreateTensorboard": _NO_LRO,
     "TensorboardService.DeleteTensorboard": _NO_LRO,
     "TensorboardService.DeleteTensorboardExperiment": _NO_LRO,
     "TensorboardService.DeleteTensorboardRun": _NO_LRO,
     "TensorboardService.DeleteTensorboardTimeSeries": _NO_LRO,
-    "Operations.CancelOperation": "does nothing, because every operation is done",
-    "Operations.WaitOperation": "returns at once, because every operation is done",
-    "Operations.GetOperation": _LOCATION,
-    "Operations.ListOperations": _LOCATION,
-    "Operations.DeleteOperation": _LOCATION,
 }
 """How methods differ from the service's; other served methods work as there."""
 
@@ -76,19 +61,16 @@ def is_served(server: Server, method: KnownMethod) -> bool:
 
 def table(server: Server) -> str:
     """Build the lists from the responses of a server."""
-    served: dict[str, set[str]] = {"v1": set(), "v1beta1": set()}
-    for version, names in served.items():
-        names |= {each.name for each in known_methods(version) if is_served(server, each)}
-    assert served["v1"] == served["v1beta1"], served["v1"] ^ served["v1beta1"]
+    served = {each.name for each in known_methods() if is_served(server, each)}
     differing = defaultdict(list)
     for name, how in DIFFERS.items():
         differing[how].append(name)
-    assert set(DIFFERS) <= served["v1"]
+    assert set(DIFFERS) <= served
     return (
         "Different from the service:\n\n"
         + "".join(_item(how, names) for how, names in sorted(differing.items()))
         + "\nAs on the service:\n\n"
-        + _by_service(served["v1"] - set(DIFFERS))
+        + _by_service(served - set(DIFFERS))
         + "\nAll other methods of Vertex AI are refused with 501 UNIMPLEMENTED.\n\n"
     )
 

@@ -32,13 +32,13 @@ def test_a_wrong_name_is_refused(name: str) -> None:
         "Schedule": {"createPipelineJobRequest": {"pipelineJob": content}},
     }.items():
         with pytest.raises(ApiError, match=reason):
-            messages.parse("v1", message, body)
+            messages.parse(message, body)
 
 
 @pytest.mark.parametrize("labels", [{"team": "vision-2_x", "größe": "日本"}, {"a": ""}, {"x" * 64: "ß" * 64}])
 def test_a_documented_name_is_accepted(labels: dict[str, str]) -> None:
     body = {"displayName": "ä" * 128, "labels": labels}
-    assert messages.parse("v1", "PipelineJob", body) == body
+    assert messages.parse("PipelineJob", body) == body
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ warnings.simplefilter("ignore")
 
 from google.api_core import exceptions  # noqa: E402
 from google.api_core.client_options import ClientOptions  # noqa: E402
-from google.cloud import aiplatform, aiplatform_v1, aiplatform_v1beta1  # noqa: E402
+from google.cloud import aiplatform, aiplatform_v1  # noqa: E402
 from google.cloud.aiplatform import jobs, pipeline_jobs  # noqa: E402
 
 from localvertex import client as localvertex_client  # noqa: E402
@@ -87,28 +87,6 @@ def custom_jobs() -> dict[str, Any]:
     return {"state": job.state.name, "listed": len(aiplatform.CustomJob.list())}
 
 
-def operations() -> dict[str, Any]:
-    client = aiplatform_v1beta1.PipelineServiceClient(**OPTIONS)
-    names = [each.name for each in client.list_pipeline_jobs(parent=PARENT)]
-    operation = client.delete_pipeline_job(name=names[0])
-    operation.result(timeout=60)
-    name = operation.operation.name
-    found = client.get_operation({"name": name})
-    again = client.transport.operations_client.get_operation(name, timeout=10)
-    listed = client.list_operations({"name": PARENT})
-    client.wait_operation({"name": name})
-    client.cancel_operation({"name": name})
-    client.delete_operation({"name": name})
-    # The other version reads what is left, messages of v1beta1 included.
-    other = aiplatform_v1.PipelineServiceClient(**OPTIONS).list_operations({"name": PARENT})
-    return {
-        "done": [found.done, again.done],
-        "metadata": found.metadata.type_url.rpartition("/")[2],
-        "listed": name in [each.name for each in listed.operations],
-        "deleted": name not in [each.name for each in other.operations],
-    }
-
-
 def refusals() -> dict[str, Any]:
     client = aiplatform_v1.PipelineServiceClient(**OPTIONS)
     calls: dict[str, Any] = {
@@ -144,7 +122,7 @@ def main() -> None:
     )
     found = {each.__name__: each() for each in (pipelines, schedules, models, custom_jobs)}
     found["asynchronous"] = {"jobs": asyncio.run(asynchronous())}
-    found |= {each.__name__: each() for each in (operations, refusals)}
+    found |= {each.__name__: each() for each in (refusals,)}
     print(json.dumps(found))
 
 

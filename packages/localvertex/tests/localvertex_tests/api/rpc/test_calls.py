@@ -23,8 +23,7 @@ from localvertex.api.rpc.server import RpcServer
 
 PARENT = "projects/p/locations/l"
 PIPELINES = "/google.cloud.aiplatform.v1.PipelineService"
-SCHEDULES = "/google.cloud.aiplatform.v1beta1.ScheduleService"
-OPERATIONS = "/google.longrunning.Operations"
+SCHEDULES = "/google.cloud.aiplatform.v1.ScheduleService"
 
 
 class App:
@@ -66,7 +65,7 @@ def with_server(
 
     async def run() -> None:
         server = RpcServer(folder, pytest.fail, seconds=seconds, allows=allows)
-        line = await server.bind(0, rest_port=0)
+        line = await server.bind(65535)
         async with server.serve(app.asgi), channel(line, folder) as client:
             await use(client)
 
@@ -105,7 +104,7 @@ CALLS: list[tuple[str, dict[str, Any], tuple[str, str, dict[str, str], Any]]] = 
         {"schedule": {"name": f"{PARENT}/schedules/s", "cron": "* * * * *"}, "update_mask": {"paths": ["cron"]}},
         (
             "PATCH",
-            f"/v1beta1/{PARENT}/schedules/s",
+            f"/v1/{PARENT}/schedules/s",
             {"updateMask": "cron"},
             {"cron": "* * * * *"},
         ),
@@ -113,13 +112,7 @@ CALLS: list[tuple[str, dict[str, Any], tuple[str, str, dict[str, str], Any]]] = 
     (
         f"{SCHEDULES}/ResumeSchedule",
         {"name": f"{PARENT}/schedules/s", "catch_up": True},
-        ("POST", f"/v1beta1/{PARENT}/schedules/s:resume", {}, {"catchUp": True}),
-    ),
-    (f"{OPERATIONS}/ListOperations", {"name": PARENT}, ("GET", f"/ui/{PARENT}/operations", {}, None)),
-    (
-        f"{OPERATIONS}/WaitOperation",
-        {"name": f"{PARENT}/operations/1"},
-        ("POST", f"/ui/{PARENT}/operations/1:wait", {}, None),
+        ("POST", f"/v1/{PARENT}/schedules/s:resume", {}, {"catchUp": True}),
     ),
 ]
 
@@ -177,7 +170,7 @@ def test_errors_have_the_status_and_the_sentence_of_rest(tmp_path: Path) -> None
         (f"{PIPELINES}/Kind", b"", "UNIMPLEMENTED"),
         (f"{PIPELINES}/GrpcChannel", b"", "UNIMPLEMENTED"),
         (f"{PIPELINES}/DeleteOperation", b"", "UNIMPLEMENTED"),
-        (f"{OPERATIONS}/__init__", b"", "UNIMPLEMENTED"),
+        ("/google.longrunning.Operations/GetOperation", b"", "UNIMPLEMENTED"),
         ("/", b"", "UNIMPLEMENTED"),
     ],
 )

@@ -12,6 +12,10 @@ from typing import Any
 import pytest
 from localvertex_tests.api.rpc.clients import ROOTS, endpoint
 
+from localvertex import client
+from localvertex.api.access import token_file
+from localvertex.store import run_folder
+from localvertex_base.userinput.errors import UserError
 from vertex_testing.server import Server
 
 PROGRAM = Path(__file__).with_name("program.py")
@@ -49,12 +53,6 @@ def test_the_sdk_works_with_its_default_transport(
         },
         "custom_jobs": {"state": "JOB_STATE_SUCCEEDED", "listed": 1},
         "asynchronous": {"jobs": 1},
-        "operations": {
-            "done": [True, True],
-            "metadata": "google.cloud.aiplatform.v1beta1.DeleteOperationMetadata",
-            "listed": True,
-            "deleted": True,
-        },
     }
     rest = {
         "absent": server.call("GET", "pipelineJobs/absent"),
@@ -86,3 +84,73 @@ def test_the_page_works_as_written(
     done = run(server, *running.split()[1:], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "PIPELINE_STATE_SUCCEEDED"
+
+
+AS_ON_VERTEX = """
+from google.api_core import exceptions
+from google.cloud import aiplatform
+from localvertex import client
+
+client.init(WORK_DIR)
+context = aiplatform.Context.create("system.Experiment", resource_id="once")
+print(type(context.api_client.transport).__name__)
+parent, body = context.resource_name.partition("/contexts/")[0], {"schema_title": "system.Experiment"}
+for call in (
+    lambda: context.api_client.create_context(parent=parent, context=body, context_id="once"),
+    lambda: context.api_client.create_context(parent=parent, context=body, context_id="no id"),
+    lambda: context.api_client.update_context(context={"name": context.resource_name, "etag": "1"}),
+):
+    try:
+        call()
+    except exceptions.GoogleAPICallError as error:
+        print(type(error).__name__)
+job = aiplatform.PipelineJob("job", COMPILED, pipeline_root="/unused", job_id="joined")
+job.submit(experiment="once")
+print(aiplatform.get_experiment_df("once").run_name[0])
+client.init(WORK_DIR, api_transport="rest")
+print(type(aiplatform.Context("once").api_client.transport).__name__)
+"""
+
+
+@pytest.mark.slow
+def test_grpc_is_the_default_and_errors_have_the_classes_of_the_service(
+    start_server: Callable[..., Server], small_pipeline: Path
+) -> None:
+    server = start_server()
+    program = AS_ON_VERTEX.replace("WORK_DIR", repr(str(server.work_dir))).replace(
+        "COMPILED", repr(str(small_pipeline))
+    )
+    env = {name: text for name, text in os.environ.items() if name != ROOTS} | {"PYTHONWARNINGS": "ignore"}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if line.isidentifier()]
+    transport, *errors, run, other = lines
+    assert (transport, other) == ("MetadataServiceGrpcTransport", "MetadataServiceRestTransport")
+    assert errors == ["AlreadyExists", "InvalidArgument", "Aborted"]
+    assert run == "joined"
+
+
+def test_a_program_that_trusts_others_is_told_what_to_do(start_server: Callable[..., Server]) -> None:
+    import certifi
+
+    server = start_server()
+    program = f"from localvertex import client\nclient.init({str(server.work_dir)!r})"
+    env = os.environ | {ROOTS: certifi.where(), "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1
+    assert "pass api_transport='rest'" in done.stderr.splitlines()[-1]
+
+
+def test_a_server_without_grpc_is_called_by_rest(tmp_path: Path) -> None:
+    from google.cloud import aiplatform
+
+    run_folder.make_work_dir(tmp_path / "runs")
+    (tmp_path / "runs" / "api").mkdir()
+    token_file.publish(tmp_path / "runs", "http://127.0.0.1:1")
+    client.init(tmp_path / "runs")
+    assert aiplatform.initializer.global_config._api_transport == "rest"
+    with pytest.raises(UserError, match="has no gRPC"):
+        client.init(tmp_path / "runs", api_transport="grpc")
+    token_file.publish(tmp_path / "runs", "http://127.0.0.1:1", "localhost:2")
+    assert token_file.grpc_address(tmp_path / "runs") == "localhost:2"
+    assert token_file.address(tmp_path / "runs") == "http://127.0.0.1:1"

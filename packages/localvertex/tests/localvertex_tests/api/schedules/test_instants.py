@@ -181,7 +181,7 @@ def service(tmp_path: Path) -> Service:
 
 def call(number: str = "", body: dict[str, Any] | None = None, **query: str) -> Call:
     location = Location(project="local-project", region="us-central1")
-    return Call(version="v1", location=location, resource_id=number, body=body or {}, query=query)
+    return Call(location=location, resource_id=number, body=body or {}, query=query)
 
 
 def test_a_schedule_whose_pipeline_cannot_run_is_refused(service: Service, each_minute: dict[str, Any]) -> None:

@@ -10,7 +10,6 @@ from localvertex_tests.support import run_records
 from localvertex.api.access.step_access import StepAccess
 from localvertex.api.custom_jobs.custom_jobs import CustomJobs
 from localvertex.api.rest.errors import ApiError
-from localvertex.api.rest.operations import Operations
 from localvertex.api.rest.store import Store
 from localvertex.console.jobs.routes import JobRoutes
 from localvertex.console.local_route import LocalCall
@@ -40,7 +39,7 @@ def routes(tmp_path: Path) -> Iterator[JobRoutes]:
         if state == "RUNNING":
             holds.append(run_folder.lock(tmp_path / name))
     store = Store(tmp_path)
-    yield JobRoutes(WatchedRuns(store), CustomJobs(store, Operations(store), print, Options(work_dir=tmp_path)))
+    yield JobRoutes(WatchedRuns(store), CustomJobs(store, print, Options(work_dir=tmp_path)))
     for each in holds:
         each.close()
 

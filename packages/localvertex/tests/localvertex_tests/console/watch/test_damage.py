@@ -12,7 +12,6 @@ from localvertex_tests.support import run_records
 
 from localvertex.api.custom_jobs.custom_jobs import CustomJobs
 from localvertex.api.rest.errors import ApiError
-from localvertex.api.rest.operations import Operations
 from localvertex.api.rest.store import Store
 from localvertex.console.comparing.comparison import Comparisons
 from localvertex.console.events.changes import RunChanges
@@ -102,7 +101,7 @@ def test_a_damaged_entry_is_a_sentence_on_every_route(tmp_path: Path, place: tup
     assert (name, event["text"].count("\n")) == ("problem", 0)
     assert f"the record of {NAME} cannot be read: " in event["text"]
     assert [*JobChanges(records, run_dir, "train")()] == []
-    jobs = JobRoutes(records, CustomJobs(store, Operations(store), print, Options(work_dir=tmp_path)))
+    jobs = JobRoutes(records, CustomJobs(store, print, Options(work_dir=tmp_path)))
     rooms = {type(each): each for each in (RunRoutes(records), Graphs(records), jobs, Comparisons(records))}
     for room, method, query in calls():
         with contextlib.suppress(ApiError):

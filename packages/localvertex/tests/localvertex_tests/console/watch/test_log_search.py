@@ -10,7 +10,6 @@ from localvertex_tests.support import run_records
 
 from localvertex.api.custom_jobs.custom_jobs import CustomJobs
 from localvertex.api.rest.errors import ApiError
-from localvertex.api.rest.operations import Operations
 from localvertex.api.rest.store import Store
 from localvertex.console.jobs.routes import JobRoutes
 from localvertex.console.local_route import LocalCall
@@ -112,7 +111,7 @@ def test_the_piece_around_an_offset_has_its_whole_line(log: Path) -> None:
 
 def test_the_routes_of_runs_and_of_jobs_of_the_api_search_and_download(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    jobs = CustomJobs(store, Operations(store), print, Options(work_dir=tmp_path))
+    jobs = CustomJobs(store, print, Options(work_dir=tmp_path))
     fields = {"name": "projects/p/locations/l/customJobs/7", "state": "JOB_STATE_SUCCEEDED", "jobSpec": {}}
     store.write("customJobs", "7", run_records.job_record("7", "2026-01-01T00:01:00.000Z") | fields)
     content = run_records.run_record(tmp_path, NAME, "2026-01-01T00:01:00.000Z")
