@@ -121,7 +121,8 @@ def compare(signatures: Unpacked, one: _Integers, other: _Integers) -> tuple[_In
 
 def distances_of(correlations: npt.NDArray[np.floating]) -> _Integers:
     """Return the distances of frequencies with these correlations."""
-    return np.maximum(np.floor(10_000 * (1 - correlations)), 0).astype(np.int64)
+    distances: _Integers = np.maximum(np.floor(10_000 * (1 - correlations)), 0).astype(np.int64)
+    return distances
 
 
 def directions(hashes: bytes) -> npt.NDArray[np.float32]:
