@@ -88,7 +88,7 @@ class CheckpointWriter:
         self._passed_over = set(passed_over)
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
-        self._notice = ""
+        self._notice = self._noticed = ""
         self._write_seconds = 0.0
 
     @property
@@ -115,8 +115,10 @@ class CheckpointWriter:
         self._thread, error = None, self._error
         if error is not None and not isinstance(error, OSError):
             raise error
-        if self._notice:
+        # What cannot be removed is tried again at each save.
+        if self._notice and self._notice != self._noticed:
             self._log_event("notice", message=self._notice)
+            self._noticed = self._notice
         if error is None:
             self.best, self.saved_step = self._pending.best, self._pending.step
             num_bytes = sum(array.nbytes for array in self._pending.arrays)

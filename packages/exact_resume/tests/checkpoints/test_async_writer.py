@@ -237,3 +237,18 @@ def test_the_interval_is_youngs_and_costs_less_than_a_hundredth() -> None:
     assert best_interval(0.001) == 10
     for pause_seconds in (0.001, 0.01, 0.1, 0.5, 0.7):
         assert pause_seconds / best_interval(pause_seconds) < 0.01
+
+
+def test_a_foreign_folder_that_is_named_like_a_checkpoint_is_noted_once(
+    writer: CheckpointWriter, logged: Events, tmp_path: Path
+) -> None:
+    foreign = tmp_path / "step-000000001" / "manifest.json"
+    foreign.mkdir(parents=True)
+    for step in range(2, 11):
+        writer.write(checkpoint(step), pause_seconds=0.0)
+        assert writer.settle(wait=True) is None
+    notices = [fields["message"] for event, fields in logged if event == "notice"]
+    assert [event for event, _ in logged].count("save") == 9
+    assert len(notices) == 1
+    assert "step-000000001" in notices[0]
+    assert foreign.exists()

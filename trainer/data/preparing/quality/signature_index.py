@@ -57,7 +57,7 @@ def find(found: npt.NDArray[np.uint8], counts: _Integers) -> Matches:
     """Find all pairs of similar signatures.
 
     Args:
-        found: Different signatures [N, 75], sorted.
+        found: Different signatures [N, 83], sorted.
         counts: Number of images [N, 3] of each in train, validation and test.
     """
     bands = np.ascontiguousarray(found[:, : signatures.NUM_BANDS * signatures.BAND_BYTES]).view(np.uint16)

@@ -82,7 +82,7 @@ class Unpacked:
 
 
 def unpack(signatures: npt.NDArray[np.uint8]) -> Unpacked:
-    """Return the components of signatures [N, 75]."""
+    """Return the components of signatures [N, 83]."""
     roots = signatures[:, _BAND_END : _BAND_END + _NUMBER].view(np.int8).astype(np.float64)
     frequencies = roots * np.abs(roots)
     return Unpacked(
@@ -107,43 +107,24 @@ def compare(signatures: Unpacked, one: _Integers, other: _Integers) -> tuple[_In
     """
     first, second = signatures.frequencies[one], signatures.frequencies[other]
     known, counterparts = _turned()
-    as_it_is = _best_flip(first * second, slice(None)) / np.maximum(
-        signatures.lengths[one] * signatures.lengths[other], 1
+    # Whole numbers, so sums of their products are exact.
+    as_it_is = ((first * second) @ _flips()).max(axis=1)
+    turned = ((first[:, known] * second[:, counterparts]) @ _flips()[known]).max(axis=1)
+    correlation = np.maximum(
+        as_it_is / np.maximum(signatures.lengths[one] * signatures.lengths[other], 1),
+        turned / np.maximum(signatures.turned_lengths[one] * signatures.turned_lengths[other], 1),
     )
-    turned = _best_flip(first[:, known] * second[:, counterparts], known) / np.maximum(
-        signatures.turned_lengths[one] * signatures.turned_lengths[other], 1
-    )
-    correlation = np.maximum(as_it_is, turned)
-    distances = distances_of(correlation)
+    distances = np.maximum(np.floor(10_000 * (1 - correlation)), 0).astype(np.int64)
     near_colours = (np.abs(signatures.colours[one] - signatures.colours[other]) <= _MAX_COLOUR_DISTANCE).all(axis=1)
     return distances, (distances <= _MAX_DISTANCE) & near_colours
 
 
-def distances_of(correlations: npt.NDArray[np.floating]) -> _Integers:
-    """Return the distances of frequencies with these correlations."""
-    return np.maximum(np.floor(10_000 * (1 - correlations)), 0).astype(np.int64)
-
-
-def directions(hashes: bytes) -> npt.NDArray[np.float32]:
-    """Return the frequencies [N, 64] of hashes that follow each other, of length 1: their products are correlations."""
-    roots = np.frombuffer(hashes, dtype=np.int8).reshape(-1, _NUMBER).astype(np.float32)
-    found = roots * np.abs(roots)
-    directions: npt.NDArray[np.float32] = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1)
-    return directions
-
-
-def _best_flip(products: npt.NDArray[np.float64], chosen: Any) -> npt.NDArray[np.float64]:
-    """Return the largest sum of products [P] over the four flips, which negate frequencies that are odd down or across.
-
-    Args:
-        products: Whole numbers [P, K], so sums are exact.
-        chosen: Indices [K] of their frequencies.
-    """
+@functools.cache
+def _flips() -> Any:
+    """Return the signs [64, 4] of the frequencies in the four flips, which negate those that are odd down or across."""
     _, down, across = _frequencies()
-    vertical, horizontal = (1 - 2 * (each[chosen] % 2) for each in (down, across))
-    flips = np.stack([np.ones_like(vertical), vertical, horizontal, vertical * horizontal], axis=1)
-    found: npt.NDArray[np.float64] = (products @ flips).max(axis=1)
-    return found
+    vertical, horizontal = (-1) ** down, (-1) ** across
+    return np.stack([vertical**2, vertical, horizontal, vertical * horizontal], axis=1)
 
 
 def _in_one_orientation(hashes: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
