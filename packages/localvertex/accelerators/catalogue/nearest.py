@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
-from heapq import nsmallest
 from math import log2
 
 from accelerators.catalogue.catalogue import Catalogue, has_ended
@@ -67,7 +66,7 @@ def offers(catalogue: Catalogue, demand: Demand) -> list[_Offer]:
 
 
 def _best(catalogue: Catalogue, demand: Demand, offers: Iterable[_Offer]) -> list[_Offer]:
-    return nsmallest(_SHOWN, offers, key=lambda offer: (_distance(catalogue, demand, offer), offer))
+    return sorted(offers, key=lambda offer: (_distance(catalogue, demand, offer), offer))[:_SHOWN]
 
 
 @lru_cache(maxsize=256)
@@ -134,7 +133,7 @@ def machines(catalogue: Catalogue, name: str) -> tuple[str, ...]:
     family = name.rsplit("-", 1)[0] + "-"
     # A family is what comes before a size: n1-standard8 is a misspelt name, not any machine of N1.
     relatives = [known for known in catalogue.machines if known.startswith(family) and _SIZE.search(name)]
-    by_size = nsmallest(_SHOWN, relatives, key=lambda known: (_machine_distance(catalogue, name, known), known))
+    by_size = sorted(relatives, key=lambda known: (_machine_distance(catalogue, name, known), known))[:_SHOWN]
     return tuple(by_size) or closest(name, catalogue.machines, _SHOWN)
 
 
