@@ -20,7 +20,7 @@ from exact_resume.workers.deadline import POLL_SECONDS, Deadline
 _MAX_BYTES = 2**20
 _MAX_NAMED = 3
 _ANSWER_SECONDS = 1.0
-_SILENT_SECONDS = 5.0
+_SILENT_SECONDS = 2.0
 """A worker that has not been heard for so long is missing again."""
 _CLOSING_SECONDS = 5.0
 _FROM_ANOTHER_PROGRAM = (OSError, ValueError, LookupError, TypeError, RecursionError)
