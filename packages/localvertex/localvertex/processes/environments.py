@@ -144,6 +144,8 @@ def create(folder: Path, base: Path | None = None) -> None:
     pip is among those packages and installs into the environment it is run from, so it is not installed again.
     """
     venv.create(folder, with_pip=False, symlinks=True)
+    # `pip config set` writes to the file of the environment if there is one, else to the user's.
+    (folder / "pip.conf").touch()
     users = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
     parents = [str(_packages(base))] if base else users
     lines = [f"import site; site.addsitedir({path!r})" for path in parents]

@@ -99,6 +99,8 @@ SHELLS = {
     "an environment of the step": "python3 -m venv own && . own/bin/activate && pip install {wheel} && " + LOOK,
     "settings": "pip config set global.timeout 7 && pip config --user set global.retries 1 && pip install {wheel} && "
     + LOOK,
+    "settings of the module": "python3 -m pip config set global.retries 1 && pip config get global.retries && "
+    "python3 -m pip config --site get global.retries && pip install {wheel} && " + LOOK,
 }
 
 
