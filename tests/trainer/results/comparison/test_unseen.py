@@ -82,13 +82,13 @@ def test_test_images_that_another_model_has_trained_on_are_left_out(data: Datase
 
 def photos(folder: Path, numbers: Iterable[int], kind: str, **options: int) -> Path:
     """Write parts of two photographs into two classes."""
+    wholes = [Image.fromarray(each) for each in load_sample_images().images]
     for number in numbers:
         path = folder / f"{number % 2}" / f"{number:03}.{kind.lower()}"
         path.parent.mkdir(parents=True, exist_ok=True)
         random = np.random.default_rng(number)
         left, top, size = random.integers(0, 400), random.integers(0, 200), random.integers(100, 220)
-        whole = Image.fromarray(load_sample_images().images[number % 2])
-        whole.crop((left, top, left + size, top + size)).save(path, kind, **options)
+        wholes[number % 2].crop((left, top, left + size, top + size)).save(path, kind, **options)
     return folder
 
 
