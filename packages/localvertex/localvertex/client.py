@@ -1,6 +1,7 @@
 """Points google-cloud-aiplatform at a `localvertex serve`: `client.init("runs")` in place of `aiplatform.init(...)`."""
 
 import os
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from requests.utils import get_environ_proxies
 from localvertex.api.access import token_file
 from localvertex.processes.network import sockets
 from localvertex.values.buckets import PROJECT_NUMBER
-from localvertex_base.userinput import step_endpoint
+from localvertex_base.userinput import atomic_write, step_endpoint
 from localvertex_base.userinput.errors import UserError
 
 _GOOGLES = "aiplatform.googleapis.com"
@@ -76,10 +77,15 @@ def _trust(folder: Path, address: str) -> None:
     """
     import grpc
 
-    roots, present = token_file.roots(folder), os.environ.get(_ROOTS, "")
-    # A program that was started by one with another server has its variable.
-    if not present or Path(present).parts[-3:] == roots.parts[-3:]:
-        os.environ[_ROOTS] = str(roots)
+    roots = token_file.roots(folder)
+    present = Path(os.environ.get(_ROOTS) or roots)
+    # A program that was started by one with another server has the variable of that server.
+    if present.parts[-3:-1] != roots.parts[-3:-1]:
+        both = roots.with_name("roots-and-yours.pem")
+        with suppress(OSError):
+            atomic_write.write_all({both: present.read_bytes() + b"\n" + roots.read_bytes()})
+            roots = both
+    os.environ[_ROOTS] = str(roots)
     with grpc.secure_channel(address, grpc.ssl_channel_credentials()) as channel:
         try:
             grpc.channel_ready_future(channel).result(timeout=_CONNECT_SECONDS)

@@ -8,12 +8,9 @@ each instant, so that at most the run of `nextRunTime` was started without being
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from localvertex.api.schedules.cron import Cron
-
-if TYPE_CHECKING:
-    from localvertex.api.schedules.scheduled_runs import ScheduledRuns
 
 
 def time_of(text: str) -> datetime:
@@ -82,7 +79,20 @@ class FiringReport(Enum):
     """One instant was handled; the content has changed."""
 
 
-def settle(schedule: Schedule, now: datetime, runs: "ScheduledRuns") -> bool:
+class Runs(Protocol):
+    """The runs of a schedule."""
+
+    def exists(self, schedule: Schedule, instant: datetime) -> str:
+        """Return the name of the run of an instant; empty when it was not started."""
+
+    def start(self, schedule: Schedule, instant: datetime) -> tuple[bool, str]:
+        """Start a run; return whether it was started, and the service's response as text."""
+
+    def num_active(self, schedule: Schedule) -> int:
+        """Count the runs that have not ended."""
+
+
+def settle(schedule: Schedule, now: datetime, runs: Runs) -> bool:
     """Note the run of the next instant if it exists: the server may have ended after it had started the run.
 
     Returns:
@@ -94,7 +104,7 @@ def settle(schedule: Schedule, now: datetime, runs: "ScheduledRuns") -> bool:
     return bool(name)
 
 
-def fire(schedule: Schedule, now: datetime, runs: "ScheduledRuns") -> FiringReport:
+def fire(schedule: Schedule, now: datetime, runs: Runs) -> FiringReport:
     """Handle the next instant if it is due, or end the schedule after its last one.
 
     Args:
@@ -119,7 +129,7 @@ def fire(schedule: Schedule, now: datetime, runs: "ScheduledRuns") -> FiringRepo
     return FiringReport.HANDLED
 
 
-def why_full(schedule: Schedule, runs: "ScheduledRuns") -> str:
+def why_full(schedule: Schedule, runs: Runs) -> str:
     """Return why another run has to wait; empty when it need not."""
     is_full = runs.num_active(schedule) >= schedule.limit
     return f"the limit of {schedule.limit} concurrent runs is reached" if is_full else ""

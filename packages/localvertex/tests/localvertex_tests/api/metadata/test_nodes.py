@@ -68,7 +68,7 @@ def test_the_default_metadata_store_exists_and_no_other(ask: Ask) -> None:
     assert ask("get", "default")["name"] == ROOT
     assert ask("listContext") == {"contexts": []}
     other = ROOT.replace("default", "second")
-    assert refused(ask, "get", "second") == ("NOT_FOUND", f"{other} is not found")
+    assert refused(ask, "get", store="second") == ("NOT_FOUND", f"{other} is not found")
     for name in ("listContext", "createContext"):
         assert refused(ask, name, store="second") == ("NOT_FOUND", f"{other} is not found")
 

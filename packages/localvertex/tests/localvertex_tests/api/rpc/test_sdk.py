@@ -130,15 +130,31 @@ def test_grpc_is_the_default_and_errors_have_the_classes_of_the_service(
     assert run == "joined"
 
 
-def test_a_program_that_trusts_others_is_told_what_to_do(start_server: Callable[..., Server]) -> None:
+CONNECTS = """
+import os, grpc
+with grpc.secure_channel("localhost:1", grpc.ssl_channel_credentials()) as channel:
+    channel.unary_unary("/x")(b"", timeout=5)
+"""
+
+
+@pytest.mark.parametrize("is_connected", [False, True])
+def test_roots_of_the_user_stay_and_a_program_that_has_read_others_is_told_what_to_do(
+    start_server: Callable[..., Server], is_connected: bool
+) -> None:
     import certifi
 
     server = start_server()
     program = f"from localvertex import client\nclient.init({str(server.work_dir)!r})"
+    if is_connected:
+        program = f"try:\n    exec({CONNECTS!r})\nexcept Exception:\n    pass\n{program}"
     env = os.environ | {ROOTS: certifi.where(), "PYTHONWARNINGS": "ignore"}
+    program += f"\nimport os\nprint(open(os.environ[{ROOTS!r}]).read().startswith(open({certifi.where()!r}).read()))"
     done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 1
-    assert "pass api_transport='rest'" in done.stderr.splitlines()[-1]
+    if is_connected:
+        assert done.returncode == 1
+        assert "pass api_transport='rest'" in done.stderr.splitlines()[-1]
+    else:
+        assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
 def test_a_server_without_grpc_is_called_by_rest(tmp_path: Path) -> None:
