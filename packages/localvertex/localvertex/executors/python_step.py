@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
-from localvertex.processes import environments, logs, old_kfp
+from localvertex.processes import environments, logs, old_kfp, pins
 from localvertex.store import executor_files
 from localvertex_base.compiled.spec import Container, Importer
 
@@ -27,17 +27,8 @@ _INSTALLS = re.compile(r"python3? -m pip install|pip3? install")
 _OWN_ENVIRONMENT = re.compile(r"^tmp=.*\npython3 -m venv .*\n\. .*/bin/activate\"?\n", re.MULTILINE)
 """Added by `@dsl.component(use_venv=True)` (kfp 2.17, component_factory.py); here each step has its own environment."""
 
-_EARLIER_KFP_1_8 = re.compile(r"\bkfp==1\.8\.(?:\d|1\d|2[01])(?![\w.])")
-
-_KFP_1_8 = "kfp==1.8.22"
-
 _KFP_NAME = re.compile(r"\bdsl\.[A-Z]\w+|\.set_path\b")
 """Classes of kfp, and the method that its artifacts got last, in the source of a component."""
-
-_KFP_1_8_WARNING = (
-    f"steps that pin an earlier kfp 1.8 install {_KFP_1_8}, the last release of 1.8: 1.8.13, for example, needs a "
-    "PyYAML that cannot be built any more"
-)
 
 _WARNING = (
     f"steps run in this Python ({sys.version_info.major}.{sys.version_info.minor}), not in their container images; "
@@ -76,9 +67,6 @@ class PythonStepExecutor:
         command = [*attempt.container.command, *attempt.arguments()]
         if any(_MODULE_1_8 in part for part in command):
             executor_files.add_typed_values(attempt.executor_input)
-        if any(map(_EARLIER_KFP_1_8.search, command[:3])):
-            attempt.context.warnings.add(_KFP_1_8_WARNING)
-            command[:3] = [_EARLIER_KFP_1_8.sub(_KFP_1_8, part) for part in command[:3]]
         base, command = _own_environment(command, attempt)
         resolved = attempt.context.buckets.mount([attempt.resolve(part) for part in command])
         code = attempt.run(resolved, attempt.add_own(attempt.environment(bin_folder()), base))
@@ -95,13 +83,13 @@ def _own_environment(command: list[str], attempt: Attempt) -> tuple[Path | None,
     """
     if not any(_INSTALLS.search(part) for part in command[:3]):
         return None, command
-    script = _OWN_ENVIRONMENT.sub("", command[2])
-    can_split = command[:2] == ["sh", "-c"] and command[2].rstrip().endswith('&& "$0" "$@"')
+    script = pins.replaced(_OWN_ENVIRONMENT.sub("", command[2]), attempt.context.pins)
+    can_split = _can_split(command)
     is_old = not any(MODULE in part for part in command)
     afterwards = ["python3", old_kfp.__file__] if is_old else ["true"]
     install = [*command[:2], script, *afterwards] if can_split else []
     environment = environments.build(
-        [script, "old kfp"] if is_old else [script],
+        _identity(script, command),
         install,
         private_dir=attempt.context.private_dir,
         processes=attempt.context.processes,
@@ -110,6 +98,25 @@ def _own_environment(command: list[str], attempt: Attempt) -> tuple[Path | None,
         log=attempt.log,
     )
     return environment, command[3:] if can_split else command
+
+
+def _can_split(command: Sequence[str]) -> bool:
+    """Return whether a command installs packages first, and then runs the step."""
+    return list(command[:2]) == ["sh", "-c"] and command[2].rstrip().endswith('&& "$0" "$@"')
+
+
+def _identity(script: str, command: Sequence[str]) -> list[str]:
+    """Return what identifies the environment of an install script."""
+    return [script] if any(MODULE in part for part in command) else [script, "old kfp"]
+
+
+def missing_install_script(container: Container, private_dir: Path) -> str:
+    """Return the script that installs a step's packages, if that has to be done; otherwise an empty text."""
+    command = container.command
+    if not any(_INSTALLS.search(part) for part in command[:3]) or not _can_split(command):
+        return ""
+    script = _OWN_ENVIRONMENT.sub("", command[2])
+    return "" if environments.is_complete(_identity(script, command), private_dir) else script
 
 
 def _missing_names(command: Sequence[str]) -> list[str]:

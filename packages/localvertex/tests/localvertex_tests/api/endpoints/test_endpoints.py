@@ -69,11 +69,9 @@ def test_a_new_version_takes_over_and_the_old_one_is_undeployed(server: Server, 
     first = upload("first")
     second = upload("second", parent_model=first.resource_name)
     endpoint.deploy(first, machine_type="n1-standard-2")
-    with pytest.raises(exceptions.BadRequest, match="sends all traffic to one model"):
-        endpoint.deploy(second, machine_type="n1-standard-2", traffic_percentage=40)
-    endpoint.deploy(second, machine_type="n1-standard-2", traffic_percentage=0)
+    endpoint.deploy(second, machine_type="n1-standard-2", traffic_percentage=40)
     old, new = sorted(endpoint.list_models(), key=lambda each: each.model_version_id)
-    assert endpoint.traffic_split == {old.id: 100}
+    assert endpoint.traffic_split == {old.id: 60, new.id: 40}
     endpoint.update(display_name="renamed", traffic_split={old.id: 0, new.id: 100})
     assert endpoint.predict(instances=[1]).predictions[0]["by"]["arguments"] == "second"
     endpoint.undeploy(old.id)
