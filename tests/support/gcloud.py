@@ -23,6 +23,7 @@ _FLAGS: dict[str, set[str]] = {
     "storage buckets create": {"location", "uniform-bucket-level-access", "public-access-prevention"},
     "storage buckets describe": {"raw"},
     "storage buckets update": {"update-labels"},
+    "storage objects list": {"limit"},
     "storage rm": {"recursive"},
     "artifacts repositories create": {"repository-format", "location", "labels", "description"},
     "artifacts repositories describe": {"location"},
@@ -98,6 +99,8 @@ class _Gcloud:
             "location": self.flags["location"].upper(),
             "labels": {},
             "objects": 0,
+            "metageneration": 1,
+            "flags": sorted(set(self.flags) - {"project", "location"}),
         }
 
     def storage_buckets_describe(self) -> Any:
@@ -107,12 +110,23 @@ class _Gcloud:
         shown |= {"labels": found["labels"]} if found["labels"] else {}
         if "raw" not in self.flags:
             return shown
+        flags = found.get("flags", [])
+        access = {
+            "uniformBucketLevelAccess": {"enabled": "uniform-bucket-level-access" in flags},
+            "publicAccessPrevention": "enforced" if "public-access-prevention" in flags else "inherited",
+        }
+        shown |= {"iamConfiguration": access, "metageneration": str(found.get("metageneration", 2))}
         return shown | {"projectNumber": NUMBERS[found["project"]]}
 
     def storage_buckets_update(self) -> None:
         found = self.bucket()
         found["labels"].update(_pairs(self.flags["update-labels"]))
-        self.state["buckets"][self.thing] = found
+        self.state["buckets"][self.thing] = found | {"metageneration": found.get("metageneration", 2) + 1}
+
+    def storage_objects_list(self) -> Any:
+        # gs://bucket alone lists only what is not in a folder.
+        self.thing, deep, _ = self.thing.partition("/**")
+        return [{"name": f"a/{number}"} for number in range(self.bucket()["objects"])] if deep else []
 
     def storage_rm(self) -> None:
         if self.bucket()["project"] != _MINE:

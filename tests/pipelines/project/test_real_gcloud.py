@@ -17,6 +17,7 @@ from pipelines.project.resources import (
     account,
     bucket,
     find_bucket,
+    is_as_created,
     is_marked,
     repository,
 )
@@ -51,6 +52,14 @@ def answer(path: str) -> tuple[int, dict[str, Any]]:
     if place.endswith("/repositories"):
         repository = {"name": f"projects/{place}/image-training", "format": "DOCKER", "labels": MARK}
         return 200, {"repositories": [repository]} if "europe" in place else {}
+    if "/b/my-project-image-training2/o" in path:
+        return 200, {"kind": "storage#objects"}
+    if "/b/my-project-filled1/o" in path:
+        return 200, {"items": [{"name": "deep/file", "bucket": "my-project-filled1", "generation": "1", "size": "1"}]}
+    if "/b/my-project-image-training2" in path or "/b/my-project-filled1" in path:
+        access = {"uniformBucketLevelAccess": {"enabled": True}, "publicAccessPrevention": "enforced"}
+        new = {"projectNumber": "111", "location": "US", "metageneration": "1", "iamConfiguration": access}
+        return 200, new | {"name": path.partition("/b/")[2].partition("?")[0]}
     if "/b/my-project-denied1" in path:
         return 403, {"error": {"code": 403, "message": "me does not have storage.buckets.get access"}}
     if "denied1" in path:
@@ -106,6 +115,14 @@ def test_what_exists_what_is_missing_and_what_is_foreign() -> None:
         find_bucket(gcloud, denied)
     with pytest.raises(ForeignBucket, match="in another project, not in my-project"):
         find_bucket(gcloud, names("shared1"))
+
+
+@pytest.mark.usefixtures("google")
+def test_only_an_empty_bucket_is_as_created() -> None:
+    gcloud = Gcloud(dry_run=True)
+    found = {name: find_bucket(gcloud, names(name)) for name in ("image-training2", "filled1", "image-training")}
+    result = {name: is_as_created(gcloud, names(name), each) for name, each in found.items() if each is not None}
+    assert result == {"image-training2": True, "filled1": False, "image-training": False}
 
 
 @pytest.mark.usefixtures("google")
