@@ -1,5 +1,8 @@
 """A custom job as its caller sees it: where and how it runs, its progress, how it ended."""
 
+import json
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -9,6 +12,11 @@ from localvertex.jobs.goodput.event_files import EventLog
 from localvertex.jobs.goodput.progress import Progress
 from localvertex.jobs.goodput.timeline import Mark, Span
 from localvertex.values.buckets import Buckets
+from localvertex_base.userinput import atomic_write
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.reading import read_bytes
+
+_FILE = "status.json"
 
 
 class JobState(StrEnum):
@@ -107,3 +115,32 @@ class Outcome:
     def state(self) -> JobState:
         """SUCCEEDED, FAILED or CANCELLED."""
         return self.status.state
+
+
+class StatusFile:
+    """The status of a running job as a file of its folder, for jobs that no record of a run contains.
+
+    It is written whenever more than the training changes, which the event log has anyway.
+    """
+
+    def __init__(self, folder: Path, without_secrets: Callable[[Any], Any]) -> None:
+        self._path, self._without_secrets = folder / _FILE, without_secrets
+        self._written: object = None
+
+    def write(self, status: JobStatus) -> None:
+        """Note the present status; a full disk does not end the job."""
+        processes = [(each.is_running, each.num_starts, each.exit_code) for each in status.replicas]
+        key = status.state, processes, len(status.marks), status.stalled, bool(status.goodput)
+        if key != self._written:
+            with suppress(OSError):
+                atomic_write.write_text(self._path, json.dumps(self._without_secrets(status.as_json())))
+                self._written = key
+
+    @staticmethod
+    def read(folder: Path) -> dict[str, Any]:
+        """Return the last status of a job; empty when there is none that can be read."""
+        try:
+            content = json.loads(read_bytes(folder / _FILE))
+        except (UserError, ValueError, RecursionError):
+            return {}
+        return content if isinstance(content, dict) else {}

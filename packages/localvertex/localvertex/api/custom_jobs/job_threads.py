@@ -14,7 +14,7 @@ from localvertex.containers.serving.machine import Machine
 from localvertex.credentials.isolation import IsolatedCredentials, NoCredentials
 from localvertex.errors import TaskFailed
 from localvertex.jobs import CustomJob, FaultLedger, JobState, JobStatus, Outcome, Workspace, run_job
-from localvertex.jobs.status_file import StatusFile
+from localvertex.jobs.status import StatusFile
 from localvertex.processes.processes import Processes
 from localvertex.runner.engine import Options
 from localvertex.store import record, run_folder

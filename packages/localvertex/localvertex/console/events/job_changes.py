@@ -9,8 +9,7 @@ from localvertex.api.rest.errors import ApiError
 from localvertex.console.events.stream import LAST
 from localvertex.console.jobs.live import LiveJob, Message
 from localvertex.console.runs.record import WatchedRuns
-from localvertex.jobs import status_file
-from localvertex.jobs.status import FINAL_STATES
+from localvertex.jobs.status import FINAL_STATES, StatusFile
 from localvertex.store.task import State
 
 
@@ -60,4 +59,4 @@ class ApiJobChanges:
         if job != self._shown:
             self._shown = job
             yield "resource", {"job": job}
-        yield from self._live.poll(status_file.read(folder), is_running=job["state"] not in FINAL_STATES)
+        yield from self._live.poll(StatusFile.read(folder), is_running=job["state"] not in FINAL_STATES)

@@ -12,10 +12,9 @@ from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs import log_search, logs, shape
 from localvertex.console.runs.folders import find_run, step_folder
 from localvertex.console.runs.record import WatchedRuns
-from localvertex.jobs import status_file
 from localvertex.jobs.faults import requests
 from localvertex.jobs.faults.requests import FaultRefused
-from localvertex.jobs.status import FINAL_STATES
+from localvertex.jobs.status import FINAL_STATES, StatusFile
 from localvertex.store.task import State
 
 
@@ -41,7 +40,7 @@ class JobRoutes:
     def of_api(self, call: LocalCall) -> dict[str, Any]:
         """Return a job of the API, with its curves."""
         job, folder = self._custom_jobs.find(call.path["id"])
-        return {"job": job} | _answer(LiveJob(), status_file.read(folder), is_running=is_running(job))
+        return {"job": job} | _answer(LiveJob(), StatusFile.read(folder), is_running=is_running(job))
 
     @local_route("GET", "/local/jobs/{id:id}/log")
     def log_of_api(self, call: LocalCall) -> dict[str, Any]:
@@ -73,7 +72,7 @@ class JobRoutes:
         job, folder = self._custom_jobs.find(call.path["id"])
         if not is_running(job):
             raise _refuse(f"the job {call.path['id']} is not running")
-        return _request(folder, status_file.read(folder), call)
+        return _request(folder, StatusFile.read(folder), call)
 
     def _folder_of_api(self, call: LocalCall) -> tuple[Path, str]:
         """Return the folder of all jobs of the API, and the name of the folder of one job in it."""

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from localvertex.jobs import JobState, JobStatus, Outcome, stalls, status_file
+from localvertex.jobs import JobState, JobStatus, Outcome, stalls
+from localvertex.jobs.status import StatusFile
 
 Messages = Callable[..., dict[str, Any]]
 Run = Callable[..., Outcome]
@@ -111,7 +112,7 @@ def test_where_processes_cannot_be_seen_no_reason_is_given(
 
 
 def test_the_status_file_of_a_job_of_the_api_has_it(tmp_path: Path) -> None:
-    file = status_file.StatusFile(tmp_path, lambda value: value)
+    file = StatusFile(tmp_path, lambda value: value)
     file.write(JobStatus(state=JobState.RUNNING))
     file.write(JobStatus(state=JobState.RUNNING, stalled="no step for 2 min"))
-    assert status_file.read(tmp_path)["stalled"] == "no step for 2 min"
+    assert StatusFile.read(tmp_path)["stalled"] == "no step for 2 min"
