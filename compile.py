@@ -48,7 +48,7 @@ def _parser() -> cli.Parser:
         "--cpu-image",
         default=default.cpu_image,
         help="container image of the steps without GPUs and of the server; for Dataflow, the one with Apache Beam"
-        " (default: as --image)",
+        " (default: same as --image)",
     )
     parser.add_argument("--region", default=default.region, help="check the machines for this region (%(default)s)")
     parser.add_argument(

@@ -64,7 +64,7 @@ def main(order: Order) -> None:
 
 
 class _Stopwatch:
-    """Decides after each call whether to go on, and knows the rate of the calls after the second."""
+    """Decides after each call whether to continue, and knows the rate of the calls after the second."""
 
     def __init__(self, order: Order) -> None:
         self._order = order

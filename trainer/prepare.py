@@ -193,7 +193,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     parser = cli.Parser("python -m trainer.prepare", description=__doc__)
     parser.add_argument(
-        "source", help="digits, a folder with a sub-folder per class, a .csv or .jsonl of Vertex AI, tfds:NAME"
+        "source", help="digits, tfds:NAME, a folder with a sub-folder per class, or Vertex AI's .csv or .jsonl files"
     )
     parser.add_argument("output_directory", help="a new folder for the dataset")
     parser.add_argument("--report", metavar="FILE", help="HTML report [OUTPUT_DIRECTORY.html]")

@@ -156,7 +156,7 @@ def parser() -> argparse.ArgumentParser:
     labels.add_argument("--exact", action="store_true", help=exact_help)
     other_help = "resume an exact run on another number or kind of devices; result.json records them"
     labels.add_argument("--allow-other-devices", action="store_true", help=other_help)
-    execution = made.add_argument_group("execution (same run; results may round differently, see docs/training.md)")
+    execution = made.add_argument_group("execution (same run; results may differ slightly, see docs/training.md)")
     _add_checkpoints(execution)
     _add_devices(execution)
     return made

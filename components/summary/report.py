@@ -19,7 +19,7 @@ _LONGEST_ERROR = 3000
 
 
 def report_end(status: "PipelineTaskFinalStatus", *, secret: str) -> str:
-    """Print how a run ended, then send it to the webhook, if there is one, and print what came of that.
+    """Print how a run ended, then send it to the webhook, if there is one, and print the outcome.
 
     Args:
         status: The final state of the run.
@@ -55,7 +55,7 @@ def run_page(project: str, region: str, job_id: str) -> str:
 
 
 def _send(status: "PipelineTaskFinalStatus", secret: str) -> str:
-    """Send the end of a run; return what came of it, empty if nothing is to be sent."""
+    """Send the end of a run; return the outcome, empty if nothing is to be sent."""
     address = os.environ.get(webhook.VARIABLE, "").strip()
     source = webhook.VARIABLE if address else secret
     if not source:

@@ -1,4 +1,4 @@
-"""A webhook that is told how a run ended. Its address is a secret: no error contains a part of it."""
+"""Sends the end of a run to a webhook. Its address is a secret: no error contains a part of it."""
 
 import base64
 import ipaddress

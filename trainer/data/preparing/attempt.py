@@ -32,7 +32,7 @@ from trainer.files import progress
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PrepareRequest:
-    """What is to be made."""
+    """Request for one dataset."""
 
     source: str
     """As the user wrote it."""

@@ -1,4 +1,4 @@
-"""The images of a source while they are prepared: a row each in a file on disk, so memory does not grow with them."""
+"""The images of a source while they are prepared: a row each in a file on disk, not in memory."""
 
 import contextlib
 import dataclasses
@@ -89,7 +89,7 @@ class Row:
 
     @property
     def identity(self) -> Identity:
-        """That of the image when it was looked at."""
+        """Identity of the image when it was read."""
         found: Identity = self._content["identity"]
         return found
 

@@ -50,7 +50,7 @@ class Source(Protocol):
 
     @property
     def remarks(self) -> Remarks:
-        """What is skipped."""
+        """Parts of the source that are skipped."""
         ...
 
     @property

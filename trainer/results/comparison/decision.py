@@ -133,7 +133,7 @@ class Comparison:
     num_left_out: int = 0
     """Test images that one of them has seen."""
     num_resaved: int = 0
-    """Those of them of which it has seen other bytes that look the same."""
+    """Of these, images that a model has seen as other bytes that look the same."""
     has_originals: bool = False
     """Whether both saw the originals, because their image sizes differ."""
     num_unanswered: tuple[int, int]

@@ -31,7 +31,7 @@ class Unseen:
     num_left_out: int
     """Test images that a model has seen."""
     num_resaved: int = 0
-    """Those of them of which it has seen other bytes that look the same."""
+    """Of these, images that a model has seen as other bytes that look the same."""
     class_names: dict[str, str] = dataclasses.field(default_factory=dict)
     """Name in the source -> class."""
 

@@ -91,12 +91,12 @@ def _load(folder: str) -> Catalogue:
 
 def _own_tables(folder: str) -> list[Path]:
     if not os.path.isdir(folder):
-        raise UserError(f"the catalogue folder {folder} is not a folder; give one with any of {', '.join(_TABLES)}")
+        raise UserError(f"{_VARIABLE}={folder} is not a folder; give one with any of {', '.join(_TABLES)}")
     names = sorted(path.name for path in Path(folder).glob("*.csv"))
     unknown = [name for name in names if name not in _TABLES and name != "sources.csv"]
     if unknown or not names:
         found = f"contains {', '.join(unknown)}" if unknown else "contains no .csv file"
-        raise UserError(f"the catalogue folder {folder} {found}; expected any of {', '.join(_TABLES)}")
+        raise UserError(f"{_VARIABLE}={folder} {found}; expected any of {', '.join(_TABLES)}")
     return [Path(folder, name) for name in _TABLES if name in names]
 
 

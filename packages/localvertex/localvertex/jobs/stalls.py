@@ -9,15 +9,15 @@ from localvertex.jobs.replica_process import ReplicaProcess
 from localvertex_base.userinput.spelling import join_or
 
 _SECONDS = 120.0
-"""Without an event, and with a replica that is frozen or with none that computes."""
+"""Time without an event after which a job is stalled, if a replica is frozen or none computes."""
 
 _BUSY_SECONDS = 600.0
-"""With a replica that computes, or on a system that does not show it: no event is written within an evaluation."""
+"""The same if a replica computes, or the system does not show it: an evaluation writes no event until its end."""
 
 _CHECK_SECONDS = 5.0
 
 _BUSY_SHARE = 0.1
-"""Of one core. A process that only waits for its peers uses less."""
+"""Share of one core that a computing process uses at least; one that waits for its peers uses less."""
 
 _MAX_NAMES = 3
 

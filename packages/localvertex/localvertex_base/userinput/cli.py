@@ -19,7 +19,7 @@ STOPPED = 130
 """Stopped by Ctrl-C."""
 _LONGEST_MESSAGE = 1000
 """Characters; a value that users gave may have any number."""
-EXIT_CODES = "exit codes: 0 success, 1 the run failed, 2 invalid input, 130 stopped by Ctrl-C"
+EXIT_CODES = "exit codes: 0 success, 1 failed, 2 invalid input, 130 stopped by Ctrl-C"
 
 
 class Parser(argparse.ArgumentParser):

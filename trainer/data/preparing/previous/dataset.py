@@ -51,9 +51,9 @@ class PreviousDataset(NoPreviousDataset):
         """Check that all files are there, and the metadata and the list of images.
 
         Args:
-            entry: What it was when it was made.
+            entry: Entry of the dataset in the history.
             scratch: A folder on this machine for copies; the caller removes it.
-            image_size: That of the next dataset.
+            image_size: Image size of the next dataset.
 
         Raises:
             Unusable: The dataset is missing or was changed.
@@ -169,9 +169,9 @@ def previous_of(history: NoHistory, scratch: pathlib.Path, *, image_size: int) -
     """Open the previous dataset, if there is one; the one before, if the newest is lost.
 
     Args:
-        history: Names it.
+        history: Names the previous datasets.
         scratch: A folder on this machine for copies; the caller removes it.
-        image_size: That of the next dataset.
+        image_size: Image size of the next dataset.
 
     Raises:
         Unusable: Both are missing or were changed.

@@ -1,4 +1,4 @@
-"""Collects the rows of all images: previous_rows ones from the previous dataset and from parts, the others are read."""
+"""Collects the rows of all images: known ones from the previous dataset and from parts, the others are read."""
 
 import contextlib
 import dataclasses

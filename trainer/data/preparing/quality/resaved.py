@@ -1,4 +1,4 @@
-"""Finds images that were saved again: other bytes of the same picture, at distance 0 of their perceptual hashes."""
+"""Finds images that were saved again: other bytes of the same image, at distance 0 of their perceptual hashes."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence

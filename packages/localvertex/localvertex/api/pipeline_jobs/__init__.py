@@ -1,1 +1,1 @@
-"""Pipeline jobs over the API: requests, records, views and batches. Runs are executed by `runner`."""
+"""Pipeline jobs over the API: requests, records and views. Runs are executed by `runner`."""

@@ -1,1 +1,1 @@
-"""The models of the registry as the console shows them, and predictions of one that is tried."""
+"""The models of the registry as the console shows them."""

@@ -1,4 +1,4 @@
-// The search in the whole file: the server returns the lines with a text.
+// The search of a log: the server returns the offsets of the lines with a text.
 import { get } from "../server/server.js";
 import { count, html, Input, useEffect, useRef, useState } from "../ui/ui.js";
 
@@ -81,7 +81,7 @@ export function Search({ found, at }) {
   const go = (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && move(event.shiftKey ? -1 : 1);
   const isNone = !matches.offsets.length && !isBusy;
   return html`<span class="search" role="search">
-    <${Input} type="search" placeholder="Search the whole log" aria-label="Search the log" value=${text} maxlength="200"
+    <${Input} type="search" placeholder="Search the log" aria-label="Search the log" value=${text} maxlength="200"
       onKeyDown=${go} onText=${input} />
     <span class="muted" role="status">${text && status(matches, at, isBusy)}</span>
     ${
