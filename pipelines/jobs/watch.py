@@ -76,7 +76,7 @@ def _failures(location: Location, tasks: dict[int, Any], names: dict[str, str]) 
             if text := _custom_job_error(location, job_name):
                 yield f"  {job_name}: {text}"
             if not location.is_local:
-                yield f"  log: {log_command(location, job_name)}"
+                yield f"  log: {_log_command(location, job_name)}"
 
 
 def _custom_job_error(location: Location, name: str) -> str:
@@ -88,7 +88,7 @@ def _custom_job_error(location: Location, name: str) -> str:
     return " ".join(job.error.message.split())
 
 
-def log_command(location: Location, job_name: str) -> str:
+def _log_command(location: Location, job_name: str) -> str:
     """Return the gcloud command that prints the log of a custom job's replicas."""
     number = job_name.rpartition("/")[2]
     return f"gcloud ai custom-jobs stream-logs {number} --project={location.project} --region={location.region}"

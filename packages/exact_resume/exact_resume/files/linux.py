@@ -3,20 +3,15 @@
 | function | on Linux | elsewhere |
 |---|---|---|
 | `machine`, `state` | prove that the holder of a lease has ended | another job watches the heartbeat first |
-| `end_with` | the kernel ends a child with its parent | a child whose parent is killed ends by itself |
 | `product_name` | recognises Compute Engine, which sends notices | notices need GCE_METADATA_HOST |
 
 EXACT_RESUME_PORTABLE=1 makes this package behave on Linux as elsewhere.
 """
 
-import ctypes
 import os
 import pathlib
-import signal
 import sys
 
-_PR_SET_PDEATHSIG = 1
-"""From linux/prctl.h."""
 _PRODUCT_NAME = "/sys/class/dmi/id/product_name"
 """Readable inside containers, too."""
 
@@ -44,18 +39,6 @@ def state(pid: int) -> tuple[str, str]:
     """
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return fields[0], fields[19]
-
-
-def end_with(parent: int) -> None:
-    """Let the kernel end this process with its parent, whose restart would find the GPUs taken.
-
-    Args:
-        parent: Its process id, from the parent itself, which may have ended before this call.
-    """
-    if is_used():
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            sys.exit("the parent has ended")
 
 
 def product_name() -> str:

@@ -82,7 +82,7 @@ def build(
         create(folder)
         code = 0
         if install:
-            code = processes.run(install, cwd=cwd, env=activated(env, folder), log=log)
+            code = processes.run(install, cwd=cwd, env=_activated(env, folder), log=log)
         if code != 0:
             shutil.rmtree(folder, ignore_errors=True)
             raise TaskFailed(f"installing the packages failed with {logs.failure_text(code, log)}", exit_code=code)
@@ -104,7 +104,7 @@ def _version() -> str:
     return f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
 
 
-def activated(env: dict[str, str], folder: Path) -> dict[str, str]:
+def _activated(env: dict[str, str], folder: Path) -> dict[str, str]:
     """Return the variables with an environment's programs first in PATH, and with pip installing into it."""
     path = f"{folder / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}"
     pip = {"PIP_PYTHON": str(folder / "bin" / "python3"), "PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "1"}
@@ -126,7 +126,7 @@ def add_own(env: dict[str, str], temporary: Path, base: Path | None = None) -> d
     (programs / "pip").chmod(0o755)
     for name in ("pip3", f"pip3.{sys.version_info.minor}"):
         (programs / name).symlink_to("pip")
-    env = activated(activated(env, base) if base else env, folder)
+    env = _activated(_activated(env, base) if base else env, folder)
     # Programs of the user's environment, and environments that the step makes, find its packages, too.
     packages = filter(None, [str(_packages(folder)), env.get("PYTHONPATH")])
     path = f"{programs}{os.pathsep}{env['PATH']}"

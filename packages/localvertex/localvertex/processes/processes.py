@@ -138,7 +138,7 @@ class Processes:
             Cancelled: The run is being stopped.
             TaskFailed: An argument is too long, or the program cannot be started.
         """
-        check_arguments(command)
+        _check_arguments(command)
         with self._lock:
             self.check_stopped()
             with sinks.opened(log, self.secrets(), self.hold) as sink:
@@ -173,7 +173,7 @@ class Processes:
                 process.stop()
 
 
-def check_arguments(command: list[str]) -> None:
+def _check_arguments(command: list[str]) -> None:
     """Refuse arguments that no program can be started with.
 
     Raises:

@@ -41,7 +41,7 @@ _DEFAULTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signa
 """Signals that the command finds with their default handling."""
 
 
-def fork_command(lifeline: int) -> int:
+def _fork_command(lifeline: int) -> int:
     """Fork the process of the command in its own process group; return its process id, and 0 in that process.
 
     A signal that arrives from now on reaches the command, however late its process runs for the first time.
@@ -126,7 +126,7 @@ def _received(lifeline: int) -> bytes:
         return b""
 
 
-def supervise(child: int, lifeline: int, grace_seconds: float, wakeup: int) -> int:
+def _supervise(child: int, lifeline: int, grace_seconds: float, wakeup: int) -> int:
     """Wait for the command, forward signals, stop it when the lifeline closes, and return its exit code.
 
     A stop that ends a shell at once leaves the program that the shell started its grace time.
@@ -207,10 +207,10 @@ def main() -> None:
     for fd in kept:
         os.set_inheritable(fd, False)
     wakeup = prepare()
-    child = fork_command(kept[0])
+    child = _fork_command(kept[0])
     if child == 0:
         execute(command)
-    code = supervise(child, kept[0], grace_seconds, wakeup)
+    code = _supervise(child, kept[0], grace_seconds, wakeup)
     if clean_up_command:
         _run_to_end(clean_up_command)
     clean_up(child)

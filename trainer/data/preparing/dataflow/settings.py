@@ -23,7 +23,7 @@ _PATTERNS = {
     ),
     "service_account": (r"|[a-zA-Z0-9._-]+@[a-zA-Z0-9.-]+", "the e-mail address of a service account"),
 }
-LOCAL, DATAFLOW = ENGINES = ("local", "dataflow")
+LOCAL, DATAFLOW = _ENGINES = ("local", "dataflow")
 """What reads the images: this machine, or the workers of a Dataflow job."""
 LIMITS = {"max_workers": (1, 4000), "disk_size_gb": (30, 65536)}
 """Lowest and highest value of each number."""
@@ -102,9 +102,9 @@ def check_engine(prepare_engine: str) -> None:
     """Refuse an engine that does not exist.
 
     Raises:
-        UserError: It is not one of ENGINES.
+        UserError: It is not one of _ENGINES.
     """
-    if prepare_engine not in ENGINES:
+    if prepare_engine not in _ENGINES:
         raise UserError(f"prepare_engine={quote(prepare_engine)} does not exist; use local or dataflow")
 
 

@@ -25,7 +25,7 @@ def refusals(pipeline: Pipeline, components: Iterable[Component], choice: Choice
     reasons = []
     for component in components:
         container = pipeline.executors.get(component.executor)
-        if isinstance(container, Container) and runs_own_command(container) and (text := _problem(container, choice)):
+        if isinstance(container, Container) and _runs_own_command(container) and (text := _problem(container, choice)):
             image = container.image or "(none)"
             is_in_image = container.image and text != choice.how.problem
             advice = (
@@ -38,11 +38,11 @@ def refusals(pipeline: Pipeline, components: Iterable[Component], choice: Choice
 def announcement(pipeline: Pipeline, components: Iterable[Component], choice: Choice) -> str:
     """Return how the container commands of a pipeline run; empty when it has none."""
     found = (pipeline.executors.get(component.executor) for component in components)
-    has_commands = any(isinstance(each, Container) and runs_own_command(each) for each in found)
+    has_commands = any(isinstance(each, Container) and _runs_own_command(each) for each in found)
     return choice.how.announcement if has_commands or any(True for _ in _jobs(pipeline, components, choice)) else ""
 
 
-def runs_own_command(container: Container) -> bool:
+def _runs_own_command(container: Container) -> bool:
     """Return whether a container runs its own command here, not a replacement or a program of Google's."""
     if container.replacement or launcher_module((*container.command, *container.args)):
         return False
