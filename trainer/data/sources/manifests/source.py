@@ -1,7 +1,7 @@
 """The images that manifests name, as a source."""
 
+import contextlib
 import functools
-import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
@@ -47,7 +47,10 @@ class ManifestSource:
         self.unreadable: list[tuple[str, str]] = []
         self._source = paths.display(source)
         self._files, self._is_labelled = files, is_labelled
-        self._lines = self._unite(itertools.chain(*(self._read(position, count) for position in range(len(files)))))
+        found = (line for position in range(len(files)) for line in self._read(position, count))
+        # A manifest with a refused line is still open.
+        with contextlib.closing(found):
+            self._lines = self._unite(found)
         counts = Counter((line.label, line.split) for line in self._lines)
         self._refuse_untrainable(counts)
         self.class_names = sorted({label for label, _ in counts})

@@ -7,6 +7,7 @@ import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from localvertex_base.userinput.errors import UserError
@@ -96,6 +97,7 @@ def test_a_manifest_that_cannot_be_used_is_one_line(tmp_path: Path, lines: list[
         opened(tmp_path / "m.csv", *lines)
     assert expected.format(tmp_path / "m.csv") in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert str(tmp_path / "m.csv") not in [each.path for each in psutil.Process().open_files()]
 
 
 def test_manifests_that_are_all_bad_take_no_endless_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
