@@ -120,6 +120,33 @@ def test_a_step_with_use_venv_gets_the_same_environment(execute: Execute, tmp_pa
     assert importlib.util.find_spec("tinypkg") is None
 
 
+def test_no_variable_of_the_user_sends_packages_elsewhere(
+    execute: Execute, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel, users = make_wheel(tmp_path, "1.0"), tmp_path / "users"
+    for name in ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT"):
+        monkeypatch.setenv(name, str(users))
+
+    @dsl.component(base_image="python:3.11", install_kfp_package=False)
+    def install(wheel: str) -> str:
+        import subprocess
+        import sys
+
+        subprocess.run([sys.executable, "-m", "pip", "install", wheel], check=True)
+        import tinypkg
+
+        return tinypkg.VERSION
+
+    @dsl.pipeline(name="installs-itself")
+    def installs_itself() -> None:
+        install(wheel=wheel)
+
+    for pipeline in (installs_itself, installing(wheel, install_kfp_package=False)):
+        record = execute(pipeline, use_cache=False)
+        assert record["state"] == "SUCCEEDED", record["error"]
+    assert not users.exists()
+
+
 ARTIFACTS = """
 class Artifact:
     def __init__(self, uri):
