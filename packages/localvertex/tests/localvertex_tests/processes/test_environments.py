@@ -282,3 +282,34 @@ def test_a_step_that_needs_a_newer_kfp_is_refused_before_the_run(
     with pytest.raises(localvertex.Refused, match=r"step uses \.set_path, dsl\.Dataset, which kfp \S+ does not have"):
         localvertex.run(file, options=localvertex.Options(work_dir=work_dir))
     assert not work_dir.exists()
+
+
+def test_only_the_code_of_a_step_needs_a_kfp(compiled: Compile, tmp_path: Path) -> None:
+    @dsl.component(base_image="python:3.11", install_kfp_package=False)
+    def work(name: str, data: dsl.Output[dsl.Dataset]) -> None:
+        """Take the place of dsl.ContainerOp."""
+        # It was dsl.VolumeOp once.
+        print("dsl.ResourceOp")
+
+    @dsl.component(base_image="python:3.11", install_kfp_package=False)
+    def parse() -> None:
+        from textx import dsl
+
+        dsl.Grammar()
+
+    @dsl.component(base_image="python:3.11", install_kfp_package=False)
+    def need() -> None:
+        print(dsl.Nothing)
+
+    @dsl.pipeline(name="works")
+    def works() -> None:
+        work(name="x")
+        parse()
+
+    @dsl.pipeline(name="needs")
+    def needs() -> None:
+        need()
+
+    engine.open_pipeline(compiled(works))
+    with pytest.raises(localvertex.Refused, match=r"step uses dsl\.Nothing, which kfp"):
+        engine.open_pipeline(compiled(needs, "needs.yaml"))
