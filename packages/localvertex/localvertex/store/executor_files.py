@@ -22,7 +22,7 @@ INPUT, OUTPUT, LOG = "executor_input.json", "executor_output.json", "log.txt"
 _ENDINGS = {"system.HTML": ".html", "system.Markdown": ".md"}
 """Endings of files of these types, by which a browser or an editor knows them."""
 
-_RESOURCES = "gcp_resources"
+RESOURCES = "gcp_resources"
 """Output parameter in which Google's launchers name what they have created."""
 
 
@@ -118,7 +118,7 @@ def read_outputs(
         value = _read_parameter_file(path, name, declared.type) if path.is_file() else written[0].get(name)
         if value is None:
             # Many launchers of Google never write the resources that they declare, and the service accepts that.
-            if declared.is_optional or name == _RESOURCES:
+            if declared.is_optional or name == RESOURCES:
                 continue
             raise TaskFailed(f"the step ended without its declared output parameter {name!r}")
         try:
