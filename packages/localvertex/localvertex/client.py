@@ -80,10 +80,12 @@ def _trust(folder: Path, address: str) -> None:
     roots = token_file.roots(folder)
     present = Path(os.environ.get(_ROOTS) or roots)
     # A program that was started by one with another server has the variable of that server.
-    if present.parts[-3:-1] != roots.parts[-3:-1]:
+    if present.parts[-3:] != roots.parts[-3:]:
         both = roots.with_name("roots-and-yours.pem")
         with suppress(OSError):
-            atomic_write.write_all({both: present.read_bytes() + b"\n" + roots.read_bytes()})
+            # Those of an earlier call may have the server's already.
+            yours, ours = present.read_bytes(), roots.read_bytes()
+            atomic_write.write_all({both: yours if ours in yours else yours + b"\n" + ours})
             roots = both
     os.environ[_ROOTS] = str(roots)
     with grpc.secure_channel(address, grpc.ssl_channel_credentials()) as channel:

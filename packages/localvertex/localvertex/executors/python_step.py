@@ -1,5 +1,6 @@
 """Lightweight Python components: run their command with this interpreter, whatever their image."""
 
+import ast
 import re
 import sys
 from collections.abc import Sequence
@@ -27,8 +28,8 @@ _INSTALLS = re.compile(r"python3? -m pip install|pip3? install")
 _OWN_ENVIRONMENT = re.compile(r"^tmp=.*\npython3 -m venv .*\n\. .*/bin/activate\"?\n", re.MULTILINE)
 """Added by `@dsl.component(use_venv=True)` (kfp 2.17, component_factory.py); here each step has its own environment."""
 
-_KFP_NAME = re.compile(r"\bdsl\.[A-Z]\w+|\.set_path\b")
-"""Classes of kfp, and the method that its artifacts got last, in the source of a component."""
+_LATEST_METHOD = "set_path"
+"""The method that the artifacts of kfp got last."""
 
 _WARNING = (
     f"steps run in this Python ({sys.version_info.major}.{sys.version_info.minor}), not in their container images; "
@@ -128,8 +129,28 @@ def _missing_names(command: Sequence[str]) -> list[str]:
     dsl = Path(kfp.origin).parent / "dsl"
     # Its text, because importing it takes as long as the start of a run.
     known = "".join((dsl / name).read_text() for name in ("__init__.py", "types/artifact_types.py"))
-    used = sorted({match[0] for match in _KFP_NAME.finditer(command[-1])})
+    used = sorted(_names_of_kfp(command[-1]))
     return [each for each in used if not re.search(rf"\b{each.rpartition('.')[2]}\b", known)]
+
+
+def _names_of_kfp(source: str) -> set[str]:
+    """Return the classes `dsl.X` and the latest method in the code of a component, not in its comments and texts."""
+    try:
+        nodes = [*ast.walk(ast.parse(source))]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    imports = [each for each in nodes if isinstance(each, ast.Import | ast.ImportFrom)]
+    others = [each for each in imports if not (isinstance(each, ast.ImportFrom) and each.module == "kfp")]
+    is_kfps = "dsl" not in {alias.asname or alias.name for each in others for alias in each.names}
+    used = set()
+    for each in nodes:
+        if isinstance(each, ast.Attribute) and each.attr == _LATEST_METHOD:
+            used.add(f".{each.attr}")
+        elif (
+            is_kfps and isinstance(each, ast.Attribute) and ast.unparse(each.value) == "dsl" and each.attr[0].isupper()
+        ):
+            used.add(f"dsl.{each.attr}")
+    return used
 
 
 def bin_folder() -> Path:

@@ -106,8 +106,8 @@ class ReplicaProcess:
         threading.Thread(target=wait, name=self.name, daemon=True).start()
 
     def usage(self) -> Usage | None:
-        """Return what its process does; None if it is not known."""
-        return self._process.usage() if self._process is not None and self.is_running else None
+        """Return what its process does; None if it is not known, as for a container, which the engine runs."""
+        return self._process.usage() if self._process and self.is_running and not self.clean_up else None
 
     def note_end(self, code: int) -> None:
         """Note that its process has ended."""

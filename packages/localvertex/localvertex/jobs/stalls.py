@@ -29,6 +29,7 @@ class StallWatch:
         self._replicas, self._events = replicas, events
         self._latest: object = None
         self._since = self._next_check = 0.0
+        self._frozen_since = math.inf
         self._seconds: dict[str, float] = {}
         """Processor time of each replica at the last check."""
         self.sentence = ""
@@ -42,9 +43,9 @@ class StallWatch:
             self._latest, self._since, self._seconds, self.sentence = latest, now, {}, ""
         if now >= self._next_check:
             self._next_check = now + _CHECK_SECONDS
-            self.sentence = self._sentence(now - self._since)
+            self.sentence = self._sentence(now)
 
-    def _sentence(self, seconds: float) -> str:
+    def _sentence(self, now: float) -> str:
         running = {each.name: each.usage() for each in self._replicas if each.is_running}
         frozen = [name for name, usage in running.items() if usage and usage.is_frozen]
         busy = [
@@ -53,10 +54,13 @@ class StallWatch:
             if usage and usage.processor_seconds - self._seconds.get(name, -math.inf) > _BUSY_SHARE * _CHECK_SECONDS
         ]
         self._seconds = {name: usage.processor_seconds for name, usage in running.items() if usage}
-        # A program that logs no steps may wait for whatever it wants.
+        self._frozen_since = min(self._frozen_since, now) if frozen else math.inf
         has_trained = any(self._events.progress(each.name).step for each in self._replicas)
+        # A program that logs no steps may wait for whatever it wants, so only the time for which it is frozen counts.
+        seconds = now - (self._since if has_trained else max(self._since, self._frozen_since))
         is_certain = bool(frozen) or (has_trained and not busy and all(running.values()))
-        if seconds < (_SECONDS if is_certain else _BUSY_SECONDS) or not (frozen or has_trained):
+        # A stall lasts until there is progress, even if a replica wakes up now and then.
+        if seconds < (_SECONDS if is_certain or self.sentence else _BUSY_SECONDS):
             return ""
         ended = [each.name for each in self._replicas if not each.is_running]
         if frozen:

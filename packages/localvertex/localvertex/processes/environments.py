@@ -27,6 +27,9 @@ _COMPLETE = "complete.json"
 
 _LOCK_POLL_SECONDS = 0.1
 
+_REDIRECTIONS = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT")
+"""Variables that would send what pip installs to another place, as the user's own."""
+
 _PIP = """\
 #!/bin/sh
 # pip of this environment, without what leads to another one.
@@ -106,6 +109,7 @@ def _version() -> str:
 
 def _activated(env: dict[str, str], folder: Path) -> dict[str, str]:
     """Return the variables with an environment's programs first in PATH, and with pip installing into it."""
+    env = {name: value for name, value in env.items() if name not in _REDIRECTIONS}
     path = f"{folder / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}"
     pip = {"PIP_PYTHON": str(folder / "bin" / "python3"), "PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "1"}
     return env | pip | {"PATH": path, "VIRTUAL_ENV": str(folder)}

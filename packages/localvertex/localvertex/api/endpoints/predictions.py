@@ -22,8 +22,6 @@ _MAX_SECONDS = 60.0
 _MAX_END_SECONDS = 10.0
 """How long the end of a process that no longer answers may take."""
 
-_JSON = "application/json"
-
 _STATUSES = {status.http_code: status for status in reversed(Status)}
 
 _MAX_QUOTED = 2_000
@@ -93,11 +91,11 @@ def ask(serving: Callable[[], ServingProcess], body: bytes, deployed_id: str) ->
     try:
         process = serving()
         try:
-            return process.predict(body, _JSON, seconds=_MAX_SECONDS)
+            return process.predict(body, seconds=_MAX_SECONDS)
         except NotServing:
             if not process.ends_within(_MAX_END_SECONDS):
                 raise
-        return serving().predict(body, _JSON, seconds=_MAX_SECONDS)
+        return serving().predict(body, seconds=_MAX_SECONDS)
     except TimeoutError:
         text = f"deployed model {deployed_id} did not answer within {_MAX_SECONDS:g} s"
         raise ApiError(Status.DEADLINE_EXCEEDED, text) from None

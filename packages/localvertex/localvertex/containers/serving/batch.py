@@ -35,7 +35,7 @@ _INVALID, _INTERNAL = 3, 13
 class Predictor(Protocol):
     """Answers the requests."""
 
-    def predict(self, body: bytes, content_type: str, *, seconds: float) -> Answer:
+    def predict(self, body: bytes, *, seconds: float) -> Answer:
         """Send a request to the predict route."""
         ...
 
@@ -153,7 +153,7 @@ def _answer(instances: list[Any], job: BatchJob, model: Predictor) -> Answer:
     ).encode()
     for attempt in range(_NUM_ATTEMPTS):
         try:
-            answer = model.predict(body, "application/json", seconds=_REQUEST_SECONDS)
+            answer = model.predict(body, seconds=_REQUEST_SECONDS)
         except TimeoutError:
             raise NotServing(f"the serving container did not answer within {_REQUEST_SECONDS:g} s") from None
         if answer.code not in _BUSY:

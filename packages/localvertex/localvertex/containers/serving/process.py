@@ -69,7 +69,6 @@ class Answer:
 
     code: int
     content: bytes
-    content_type: str
 
 
 class NotServing(Exception):
@@ -158,18 +157,16 @@ class ServingProcess:
             f"{self.port}: {reason}); it must listen on AIP_HTTP_PORT; its log in {self.serving.log} ends: {tail}"
         )
 
-    def predict(self, body: bytes, content_type: str, *, seconds: float) -> Answer:
+    def predict(self, body: bytes, *, seconds: float) -> Answer:
         """Send a request to the predict route.
 
         Raises:
             TimeoutError: The answer took too long.
             NotServing: There was no answer.
         """
-        return self.request("POST", self.serving.predict_route, body=body, content_type=content_type, seconds=seconds)
+        return self.request("POST", self.serving.predict_route, body=body, seconds=seconds)
 
-    def request(
-        self, method: str, route: str, *, seconds: float, body: bytes | None = None, content_type: str = ""
-    ) -> Answer:
+    def request(self, method: str, route: str, *, seconds: float, body: bytes | None = None) -> Answer:
         """Send one request.
 
         Raises:
@@ -177,9 +174,10 @@ class ServingProcess:
             NotServing: There was no answer.
         """
         connection = _Connection(self.port, self._socket if self._has_relay else None, seconds)
+        headers = {"Content-Type": "application/json"} if body else {}
         try:
             with connection.limited(seconds):
-                connection.request(method, route, body=body, headers={"Content-Type": content_type} if body else {})
+                connection.request(method, route, body=body, headers=headers)
                 response = connection.getresponse()
                 content = response.read(_MAX_ANSWER_BYTES + 1)
         except TimeoutError:
@@ -192,10 +190,7 @@ class ServingProcess:
             raise NotServing(f"the answer of the serving container is larger than {_MAX_ANSWER_BYTES} bytes")
         if response.length:
             raise NotServing(f"the answer of the serving container ended {response.length} bytes too early")
-        found = response.getheader("Content-Type", "")
-        # It becomes a header of another answer, where a line break or control character is an error.
-        content_type = found if found.isascii() and found.isprintable() else "application/octet-stream"
-        return Answer(code=response.status, content=content, content_type=content_type)
+        return Answer(code=response.status, content=content)
 
     def stop(self) -> None:
         """End the process and everything it started, and wait for that."""

@@ -229,6 +229,7 @@ class TuningRun:
             ),
             num_restarts=sum(each.status.num_restarts for each in self._started),
             num_preemptions=sum(each.status.num_preemptions for each in self._started),
+            stalled="; ".join(f"trial {trial_id}: {found.stalled}" for trial_id, found in running if found.stalled),
             goodput=add_up(ended),
         )
         if status != self._shown:

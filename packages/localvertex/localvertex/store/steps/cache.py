@@ -102,10 +102,10 @@ def remove_secrets(work_dir: Path, run_id: str, secrets: Secrets) -> None:
     for path in _entry(work_dir, "").parent.glob("*.json"):
         try:
             content = _read(path)
-        except ValueError:
-            continue  # damaged since an earlier run
+        except (FileNotFoundError, ValueError):
+            continue  # removed by another run, or damaged since an earlier one
         if content["origin"].startswith(f"{run_id}/") and secrets.remove(content) != content:
-            path.unlink()
+            path.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from localvertex.jobs import JobState, JobStatus, Outcome, stalls
+from localvertex.jobs.replica_process import ReplicaProcess
 from localvertex.jobs.status import StatusFile
 
 Messages = Callable[..., dict[str, Any]]
@@ -99,6 +100,46 @@ def test_a_program_that_logs_no_steps_may_wait(message: Messages, run: Run, monk
     lines: list[str] = []
     assert run(message(("import time; time.sleep(2)", 1)), report=lines.append).state is JobState.SUCCEEDED
     assert lines == []
+
+
+def test_a_short_freeze_of_a_program_that_logs_no_steps_is_no_stall(
+    message: Messages, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick(monkeypatch, seconds=1.5, busy_seconds=60.0)
+    program = (
+        "import os, signal, subprocess, sys, time; time.sleep(2)\n"
+        "subprocess.Popen([sys.executable, '-c', 'import os, signal, sys, time; time.sleep(0.6);"
+        " os.kill(int(sys.argv[1]), signal.SIGCONT)', str(os.getpid())])\n"
+        "os.kill(os.getpid(), signal.SIGSTOP)"
+    )
+    lines: list[str] = []
+    assert run(message((program, 1)), report=lines.append).state is JobState.SUCCEEDED
+    assert lines == []
+
+
+def test_a_replica_that_wakes_up_now_and_then_is_announced_once(
+    message: Messages, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick(monkeypatch, seconds=1.0, busy_seconds=60.0)
+    wakes = """
+step(1)
+for _ in range(3):
+    time.sleep(1)
+    end = time.time() + 0.7
+    while time.time() < end: sum(range(1000))
+time.sleep(1)
+"""
+    lines: list[str] = []
+    run(message((TRAIN + wakes, 1)), report=lines.append)
+    assert lines == ["no step for 0 min: workerpool0-0 is idle"]
+
+
+def test_what_a_container_does_is_not_known_by_the_program_of_its_engine() -> None:
+    values: dict[str, Any] = dict.fromkeys(["replica", "command", "env", "folder", "processes", "metadata", "address"])
+    of_engine, own = ReplicaProcess(**values, clean_up=["docker", "rm"]), ReplicaProcess(**values)
+    for each in (of_engine, own):
+        each._process, each.is_running = SimpleNamespace(usage=lambda: "idle"), True  # type: ignore[assignment]
+    assert (of_engine.usage(), own.usage()) == (None, "idle")
 
 
 def test_where_processes_cannot_be_seen_no_reason_is_given(

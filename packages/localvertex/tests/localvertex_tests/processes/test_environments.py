@@ -120,6 +120,33 @@ def test_a_step_with_use_venv_gets_the_same_environment(execute: Execute, tmp_pa
     assert importlib.util.find_spec("tinypkg") is None
 
 
+def test_no_variable_of_the_user_sends_packages_elsewhere(
+    execute: Execute, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel, users = make_wheel(tmp_path, "1.0"), tmp_path / "users"
+    for name in ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT"):
+        monkeypatch.setenv(name, str(users))
+
+    @dsl.component(base_image="python:3.11", install_kfp_package=False)
+    def install(wheel: str) -> str:
+        import subprocess
+        import sys
+
+        subprocess.run([sys.executable, "-m", "pip", "install", wheel], check=True)
+        import tinypkg
+
+        return tinypkg.VERSION
+
+    @dsl.pipeline(name="installs-itself")
+    def installs_itself() -> None:
+        install(wheel=wheel)
+
+    for pipeline in (installs_itself, installing(wheel, install_kfp_package=False)):
+        record = execute(pipeline, use_cache=False)
+        assert record["state"] == "SUCCEEDED", record["error"]
+    assert not users.exists()
+
+
 ARTIFACTS = """
 class Artifact:
     def __init__(self, uri):
@@ -255,3 +282,34 @@ def test_a_step_that_needs_a_newer_kfp_is_refused_before_the_run(
     with pytest.raises(localvertex.Refused, match=r"step uses \.set_path, dsl\.Dataset, which kfp \S+ does not have"):
         localvertex.run(file, options=localvertex.Options(work_dir=work_dir))
     assert not work_dir.exists()
+
+
+def test_only_the_code_of_a_step_needs_a_kfp(compiled: Compile, tmp_path: Path) -> None:
+    @dsl.component(base_image="python:3.11", install_kfp_package=False)
+    def work(name: str, data: dsl.Output[dsl.Dataset]) -> None:
+        """Take the place of dsl.ContainerOp."""
+        # It was dsl.VolumeOp once.
+        print("dsl.ResourceOp")
+
+    @dsl.component(base_image="python:3.11", install_kfp_package=False)
+    def parse() -> None:
+        from textx import dsl
+
+        dsl.Grammar()
+
+    @dsl.component(base_image="python:3.11", install_kfp_package=False)
+    def need() -> None:
+        print(dsl.Nothing)
+
+    @dsl.pipeline(name="works")
+    def works() -> None:
+        work(name="x")
+        parse()
+
+    @dsl.pipeline(name="needs")
+    def needs() -> None:
+        need()
+
+    engine.open_pipeline(compiled(works))
+    with pytest.raises(localvertex.Refused, match=r"step uses dsl\.Nothing, which kfp"):
+        engine.open_pipeline(compiled(needs, "needs.yaml"))

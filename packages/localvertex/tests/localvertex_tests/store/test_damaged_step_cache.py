@@ -213,6 +213,8 @@ def test_whatever_happens_to_a_record_it_is_the_same_or_damaged(work_dir: Path) 
 def test_a_damaged_record_does_not_stop_the_removal_of_late_secrets(work_dir: Path) -> None:
     damaged, whole = sorted(entries(work_dir), key=lambda each: "some text" in each.read_text())
     damaged.write_bytes(b"[" * 100_000)
+    # As a record that another run removes between the list and the read.
+    whole.with_name("removed.json").symlink_to("nowhere")
     secrets = Secrets()
     secrets.learn({"MY_TOKEN": "some text"})
     step_cache.remove_secrets(work_dir, "first", secrets)

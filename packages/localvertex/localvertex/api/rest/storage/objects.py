@@ -157,6 +157,8 @@ class Objects:
             ApiError: It exists, or no bucket can have this name.
             OSError: It cannot be created.
         """
+        if "/" in bucket:
+            raise invalid(f"{bucket[:80]!r} is not the name of a bucket; it contains no '/'")
         with self.lock:
             try:
                 self.path(bucket, "x").parent.mkdir(parents=True)

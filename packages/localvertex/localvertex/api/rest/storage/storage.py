@@ -8,6 +8,7 @@ import re
 import shutil
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -165,7 +166,11 @@ class Storage:
 
     def _list_buckets(self, request: Request, _: bytes) -> Response:
         prefix = request.query_params.get("prefix", "")
-        found = [self._objects.bucket(each) for each in self._objects.buckets() if each.startswith(prefix)]
+        found = []
+        for each in self._objects.buckets():
+            # The user's folder may also have folders that are no buckets, and a bucket may be removed meanwhile.
+            with suppress(ApiError, FileNotFoundError):
+                found += [self._objects.bucket(each)] if each.startswith(prefix) else []
         return JsonResponse({"kind": "storage#buckets", "items": found})
 
     def _make_bucket(self, _: Request, body: bytes) -> Response:

@@ -142,6 +142,9 @@ def test_buckets_are_created_found_listed_and_deleted(bucket: Any, endpoint: Ser
         client.create_bucket("new-bucket")
     assert "new-bucket" in [each.name for each in client.list_buckets()]
     assert [each.name for each in client.list_buckets(prefix="new-")] == ["new-bucket"]
+    # A user's folder of buckets has other folders, too, such as lost+found.
+    (endpoint.work_dir / "buckets" / "No Bucket").mkdir()
+    assert "No Bucket" not in [each.name for each in client.list_buckets()]
     new.blob("a/b").upload_from_string("data")
     with pytest.raises(exceptions.Conflict, match="is not empty"):
         new.delete()
@@ -149,7 +152,7 @@ def test_buckets_are_created_found_listed_and_deleted(bucket: Any, endpoint: Ser
     assert not new.exists()
     with pytest.raises(exceptions.NotFound):
         storage.Bucket(client, "new-bucket").reload()
-    for name in ("x", "Upper", "..", "a/b"):
+    for name in ("x", "Upper", "..", "a/b", "things/folder"):
         answer = endpoint.request("POST", "/storage/v1/b?project=p", json={"name": name})
         assert answer.status_code == 400, name
     with pytest.raises(exceptions.BadRequest, match="is not the name of a bucket; expected 3 to 63"):

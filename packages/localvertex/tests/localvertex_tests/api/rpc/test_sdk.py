@@ -139,16 +139,18 @@ with grpc.secure_channel("localhost:1", grpc.ssl_channel_credentials()) as chann
 
 @pytest.mark.parametrize("is_connected", [False, True])
 def test_roots_of_the_user_stay_and_a_program_that_has_read_others_is_told_what_to_do(
-    start_server: Callable[..., Server], is_connected: bool
+    start_server: Callable[..., Server], tmp_path: Path, is_connected: bool
 ) -> None:
     import certifi
 
-    server = start_server()
-    program = f"from localvertex import client\nclient.init({str(server.work_dir)!r})"
+    server, yours = start_server(), tmp_path / "yours.pem"
+    yours.write_text(f"# yours\n{Path(certifi.where()).read_text()}")
+    # The second call finds the roots of the first one.
+    program = f"from localvertex import client\nfor _ in range(2): client.init({str(server.work_dir)!r})"
     if is_connected:
         program = f"try:\n    exec({CONNECTS!r})\nexcept Exception:\n    pass\n{program}"
-    env = os.environ | {ROOTS: certifi.where(), "PYTHONWARNINGS": "ignore"}
-    program += f"\nimport os\nprint(open(os.environ[{ROOTS!r}]).read().startswith(open({certifi.where()!r}).read()))"
+    env = os.environ | {ROOTS: str(yours), "PYTHONWARNINGS": "ignore"}
+    program += f"\nimport os\nprint(open(os.environ[{ROOTS!r}]).read().startswith(open({str(yours)!r}).read()))"
     done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=300)
     if is_connected:
         assert done.returncode == 1

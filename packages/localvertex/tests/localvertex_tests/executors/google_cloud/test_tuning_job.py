@@ -2,10 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from localvertex_tests.support.tuning import ACCURACY, KIND, NAME, RATE, UNITS, pool, starts, trials_of, tune
 
+from localvertex.jobs import JobStatus, stalls
+from localvertex.jobs.tuning import run as tuning_run
 from vertex_testing.html import Page
 from vertex_testing.runs import Execute, FindTask
 
@@ -178,3 +181,28 @@ def test_replicas_of_a_trial_restart_by_the_rules_of_custom_jobs(
     assert record["state"] == "SUCCEEDED", record["error"]
     assert {trial: len(each) for trial, each in starts(tmp_path).items()} == {1: 3, 2: 3}
     assert task(record, NAME)["custom_job"]["num_restarts"] == 4
+
+
+def test_a_trial_that_makes_no_progress_is_named_in_the_status_of_its_job(
+    execute: Execute, task: FindTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stalls, "_SECONDS", 0.5)
+    monkeypatch.setattr(stalls, "_CHECK_SECONDS", 0.2)
+    seen: list[str] = []
+
+    def new_status(**fields: Any) -> JobStatus:
+        seen.append(str(fields.get("stalled", "")))
+        return JobStatus(**fields)
+
+    monkeypatch.setattr(tuning_run, "JobStatus", new_status)
+    freeze = """
+import os, signal, subprocess, sys
+wake = "import os, signal, sys, time; time.sleep(3); os.kill(int(sys.argv[1]), signal.SIGCONT)"
+subprocess.Popen([sys.executable, "-c", wake, str(os.getpid())])
+os.kill(os.getpid(), signal.SIGSTOP)
+report("accuracy", 1, 1)
+"""
+    record = execute(tune, {"pools": [pool(freeze, tmp_path)], "parameters": [KIND], "metrics": [ACCURACY]})
+    assert record["state"] == "SUCCEEDED", record["error"]
+    assert any("trial 1: no step for 0 min: workerpool0-0 is frozen" in text for text in seen)
+    assert task(record, NAME)["custom_job"]["stalled"] == ""
