@@ -30,7 +30,7 @@ from vertex_testing.shared import make_once
 pytestmark = pytest.mark.slow
 FLAGS = ["--epochs=6", "--global-batch-size=32", "--augment=none", "--xla=off", "--learning-rate=0.01"]
 NUM_IMAGES = 400
-OTHERS = seen.SeenImages(numbers=np.array([1, 2, 3], np.uint64), hashes=np.empty((0, 64), np.int8))
+OTHERS = seen.SeenImages(numbers=np.array([1, 2, 3], np.uint64), hashes=np.zeros((1, 64), np.int8))
 """What a model has seen that was trained on other images."""
 
 
