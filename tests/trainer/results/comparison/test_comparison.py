@@ -274,6 +274,7 @@ def test_images_of_a_new_class_are_left_out_and_counted(
         ),
         # One name for all images.
         (lambda encoded: always("rows")(encoded) | {"label": tf.constant(["rows"])}, "the champion fails: "),
+        (lambda encoded: always("rows")(encoded) | {"label": tf.fill([33], "rows")}, "label has the shape (33,) for "),
     ],
 )
 def test_a_champion_with_unusable_answers_is_not_compared(
