@@ -40,7 +40,7 @@ class SeenImages:
     numbers: Numbers
     """The beginnings of their SHA-256, sorted and each once."""
     hashes: Hashes
-    """Perceptual hashes int8 [N, 64] of those that have one, sorted and each once."""
+    """Perceptual hashes int8 [N, 64], sorted and each once."""
 
     def have_number(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
         """Return for each image whether its bytes were seen."""
@@ -66,10 +66,9 @@ def of_dataset(data: Dataset) -> SeenImages:
 def of_lines(lines: Iterable[Mapping[str, Any]]) -> SeenImages:
     """Return the images of lines of a dataset's image list; rejected ones are left out."""
     found = [(each["content_hash"], hash_of(each)) for each in lines if "content_hash" in each]
-    hashes = hashes_of([perceptual for _, perceptual in found])
     return SeenImages(
         numbers=np.unique(numbers(content for content, _ in found)),
-        hashes=np.unique(hashes[hashes.any(axis=1)], axis=0),
+        hashes=np.unique(hashes_of(perceptual for _, perceptual in found), axis=0),
     )
 
 
@@ -104,7 +103,7 @@ def write(path: storage.Path, images: SeenImages) -> None:
 
 
 def read(path: storage.Path) -> SeenImages | None:
-    """Return the images in both files; None (unknown) if one is missing or damaged, or the first one is empty.
+    """Return the images in both files; None (unknown) if one is missing, damaged or empty.
 
     Every model has seen some images, so an empty file has lost its content.
     """
@@ -112,12 +111,12 @@ def read(path: storage.Path) -> SeenImages | None:
         content, second = storage.read_bytes(path), storage.read_bytes(f"{path}{SECOND}")
     except storage.MISSING:
         return None
-    if not content or len(content) % _STORED.itemsize or len(second) % _HASH_BYTES:
+    if not (content and second) or len(content) % _STORED.itemsize or len(second) % _HASH_BYTES:
         return None
-    found = np.frombuffer(content, _STORED).astype(np.uint64)
-    if not bool((found[1:] > found[:-1]).all()):
+    found, hashes = np.frombuffer(content, _STORED).astype(np.uint64), hashes_of([second])
+    if not bool((found[1:] > found[:-1]).all()) or not np.array_equal(np.unique(hashes, axis=0), hashes):
         return None
-    return SeenImages(numbers=found, hashes=np.frombuffer(second, np.int8).reshape(-1, _HASH_BYTES))
+    return SeenImages(numbers=found, hashes=hashes)
 
 
 def _frequencies(hashes: Hashes) -> npt.NDArray[np.float32]:

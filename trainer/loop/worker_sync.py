@@ -9,8 +9,8 @@ from exact_resume.workers.signals import StopRequest
 from exact_resume.workers.watchdog import Watchdog
 
 _TARGET_SECONDS = 2.0
-"""Aimed duration of a graph call. A stop request and a save wait for one call at most, so it must be
-well below five seconds."""
+"""Aimed duration of a graph call. A stop request and a save wait for one call at most, so it must be well
+below five seconds."""
 _MAX_GROWTH = 4
 """Largest factor from one call's number of steps to the next, because the first calls include tracing and warm-up."""
 

@@ -71,13 +71,22 @@ def test_a_missing_damaged_or_empty_file_is_unknown(tmp_path: Path) -> None:
     assert seen.read(tmp_path / "absent") is None
     for number, content in enumerate((b"", b"123", b"\1" * 8 + b"\0" * 8, b"\1" * 16)):
         (tmp_path / str(number)).write_bytes(content)
-        (tmp_path / f"{number}_perceptual").write_bytes(b"")
+        (tmp_path / f"{number}_perceptual").write_bytes(bytes(64))
         assert seen.read(tmp_path / str(number)) is None
     seen.write(tmp_path / "f", known(5))
-    (tmp_path / "f_perceptual").write_bytes(b"123")
-    assert seen.read(tmp_path / "f") is None
+    for content in (b"123", b"", b"\2" * 64 + b"\1" * 64, b"\1" * 128):
+        (tmp_path / "f_perceptual").write_bytes(content)
+        assert seen.read(tmp_path / "f") is None
     (tmp_path / "f_perceptual").unlink()
     assert seen.read(tmp_path / "f") is None
+
+
+def test_what_a_model_has_seen_of_tiny_images_only_is_known(data: Dataset, tmp_path: Path) -> None:
+    """None of them has a perceptual hash, but the second file is not empty."""
+    seen.write(tmp_path / "f", seen.of_dataset(data))
+    found = seen.read(tmp_path / "f")
+    assert found is not None
+    assert not found.look_like(np.zeros((2, 64), np.int8)).any()
 
 
 def test_a_dataset_without_hashes_of_its_images_leaves_no_record(data: Dataset, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Decoding image files of all formats and modes, and refusing bad ones."""
 
+import contextlib
 import io
 import pathlib
 import struct
@@ -138,6 +139,17 @@ def test_a_jpeg_without_its_last_two_bytes_is_decoded_with_a_remark_and_a_shorte
     for cut in (1, 3, 4, 10, 100, len(data) // 2):
         with pytest.raises(images.BadImage, match="truncated"):
             images.decode(data[:-cut])
+
+
+@pytest.mark.parametrize("options", [{"progressive": True}, {"restart_marker_rows": 1}, {"restart_marker_blocks": 1}])
+def test_a_jpeg_that_ends_between_scans_or_at_a_restart_is_bad(options: dict[str, Any]) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (4, 6, 3), dtype=np.uint8)
+    data = encoded(Image.fromarray(pixels).resize((60, 40)), "JPEG", quality=85, **options)
+    whole = images.decode(data).tobytes()
+    assert images.decode_with_remarks(data[:-2])[1] == [images.NO_END]
+    for end in range(2, len(data) - 2):
+        with contextlib.suppress(images.BadImage):
+            assert images.decode(data[:end]).tobytes() == whole
 
 
 def test_a_decompression_bomb_is_refused_before_it_is_decoded() -> None:

@@ -72,6 +72,13 @@ def test_a_server_that_answers_as_the_network_passes() -> None:
     assert tried("works") == 0.0
 
 
+def test_the_server_is_asked_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    assert tried("works") == 0.0
+
+
 @pytest.mark.parametrize(
     ("mode", "message"),
     [

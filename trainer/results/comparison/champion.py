@@ -97,7 +97,9 @@ def _answer(loaded: Any, class_names: frozenset[str]) -> Callable[[Sequence[byte
         try:
             outputs = loaded.signatures[SIGNATURE](**{_INPUT: tf.constant(images, tf.string)})
             names, is_finite = outputs["label"].numpy(), np.isfinite(outputs["probabilities"]).all()
-            answers = [names[index].decode(errors="replace") for index in range(len(images))]
+            if names.shape != (len(images),):
+                raise ValueError(f"label has the shape {names.shape} for {len(images)} images")
+            answers = [name.decode(errors="replace") for name in names.tolist()]
         except tf.errors.InvalidArgumentError:
             # One of the images is of a kind that it does not decode.
             raise

@@ -213,17 +213,12 @@ def copy(source: Version, path: str) -> None:
 
 def names(directory: str) -> list[str]:
     """Return the names of what is in a folder, objects and folders alike, sorted."""
-    return sorted({name.rstrip("/") for name in entries(directory)} - {""})
-
-
-def entries(directory: str) -> list[str]:
-    """Return the names of the objects and folders in a folder, sorted; the names of folders end with a slash."""
     prefix = _prefix(directory)
     found: set[str] = set()
     with errors_of(directory):
         for page in _pages(directory, delimiter="/"):
             found.update(blob.name[len(prefix) :] for blob in page)
-            found.update(folder[len(prefix) :] for folder in page.prefixes)
+            found.update(folder[len(prefix) :].rstrip("/") for folder in page.prefixes)
     # The placeholder of an empty folder, which the console makes, has the name of the folder.
     return sorted(found - {""})
 

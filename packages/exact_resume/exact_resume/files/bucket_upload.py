@@ -8,6 +8,7 @@ from exact_resume.files.bucket_client import TIMEOUT_SECONDS, RetryPolicy
 
 _PIECE_BYTES = 32 * 2**20
 """A large object is sent in pieces, each with its own attempts; a multiple of 256 KiB, as the protocol requires."""
+_MAX_UPLOADS = 3
 _READ_BYTES = 2**20
 """At a time for the checksum, so that it needs no memory."""
 
@@ -19,8 +20,18 @@ def send(blob: Any, file: IO[bytes]) -> None:
         GoogleAPICallError: The service refuses it, or fails in all attempts; other errors of its library likewise.
     """
     blob.chunk_size = _PIECE_BYTES
-    size = file.seek(0, os.SEEK_END)
-    blob.upload_from_file(file, rewind=True, size=size, retry=RetryPolicy(), timeout=TIMEOUT_SECONDS, checksum="crc32c")
+    size, num_failures = file.seek(0, os.SEEK_END), 0
+    while True:
+        try:
+            blob.upload_from_file(
+                file, rewind=True, size=size, retry=RetryPolicy(), timeout=TIMEOUT_SECONDS, checksum="crc32c"
+            )
+            return
+        except ValueError as error:
+            # The service may keep a part of a piece, with which the library cannot continue.
+            num_failures += 1
+            if num_failures == _MAX_UPLOADS:
+                raise ConnectionError(f"only a part of a piece has arrived: {error}") from error
 
 
 def crc32c(file: IO[bytes]) -> str:

@@ -1,7 +1,6 @@
 """Calls that overlap, for work that waits for a bucket or a disk, or releases the interpreter's lock."""
 
 import collections
-import contextlib
 import itertools
 import queue
 import threading
@@ -13,26 +12,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 _NUM_AHEAD = 16
 """For items that are small in memory."""
-
-
-@contextlib.contextmanager
-def begun(call: Callable[[], R]) -> Iterator[Callable[[], R]]:
-    """Call a function in a thread, and yield a function that waits for its result.
-
-    The end of the block waits, too, unless the process is to stop.
-    """
-    future: Future[R] = Future()
-    tasks: queue.SimpleQueue[tuple[Future[R], None] | None] = queue.SimpleQueue()
-    tasks.put((future, None))
-    tasks.put(None)
-    thread = threading.Thread(target=_work, args=(lambda _: call(), tasks), name="overlap", daemon=True)
-    thread.start()
-    try:
-        yield future.result
-    except Exception:
-        thread.join()
-        raise
-    thread.join()
 
 
 def in_order(

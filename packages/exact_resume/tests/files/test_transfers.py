@@ -9,12 +9,14 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from requests import Session
 
-from exact_resume.files import bucket, bucket_client, downloads, storage
+from exact_resume.files import bucket, bucket_client, bucket_upload, downloads, storage
 from exact_resume.files.overlap import in_order
 from vertex_testing.cloud_storage.server import CloudStorage
 
@@ -52,6 +54,35 @@ def test_a_session_that_takes_nothing_is_given_up(server: CloudStorage) -> None:
     server.faults.fail(1, 410, matching="PUT ")
     with pytest.raises(OSError, match="HTTP 410"):
         storage.write_bytes("gs://b/x", bytes(10_000_000))
+
+
+@pytest.mark.parametrize("count", [1, 100])
+@pytest.mark.parametrize("last", [False, True])
+def test_a_service_that_keeps_a_part_of_a_piece_gets_the_object_again(
+    server: CloudStorage, monkeypatch: pytest.MonkeyPatch, count: int, last: bool
+) -> None:
+    monkeypatch.setattr(bucket_upload, "_PIECE_BYTES", 2**23)
+    request, num_cut, data = Session.request, 0, os.urandom(10_000_000)
+
+    def cut(self: Session, method: str, url: str, **options: Any) -> Any:
+        nonlocal num_cut
+        sent = str((options.get("headers") or {}).get("content-range", ""))
+        if num_cut < count and sent.startswith("bytes ") and sent.startswith("bytes 0-") != last:
+            num_cut += 1
+            begin = int(sent.removeprefix("bytes ").partition("-")[0])
+            options["data"] = options["data"][: 2**18]
+            options["headers"] |= {"content-range": f"bytes {begin}-{begin + 2**18 - 1}/{len(data)}"}
+        return request(self, method, url, **options)
+
+    monkeypatch.setattr(Session, "request", cut)
+    if count > 1:
+        with pytest.raises(OSError, match="only a part of a piece has arrived"):
+            storage.write_bytes("gs://b/x", data)
+        assert not storage.exists("gs://b/x")
+    else:
+        storage.write_bytes("gs://b/x", data)
+        assert server.buckets.get("b", "x").data == data
+    assert num_cut == min(count, 3)
 
 
 def test_a_copy_continues_at_its_end(server: CloudStorage, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from vertex_testing.shared import make_once
 pytestmark = pytest.mark.slow
 FLAGS = ["--epochs=6", "--global-batch-size=32", "--augment=none", "--xla=off", "--learning-rate=0.01"]
 NUM_IMAGES = 400
-OTHERS = seen.SeenImages(numbers=np.array([1, 2, 3], np.uint64), hashes=np.empty((0, 64), np.int8))
+OTHERS = seen.SeenImages(numbers=np.array([1, 2, 3], np.uint64), hashes=np.zeros((1, 64), np.int8))
 """What a model has seen that was trained on other images."""
 
 
@@ -274,6 +274,7 @@ def test_images_of_a_new_class_are_left_out_and_counted(
         ),
         # One name for all images.
         (lambda encoded: always("rows")(encoded) | {"label": tf.constant(["rows"])}, "the champion fails: "),
+        (lambda encoded: always("rows")(encoded) | {"label": tf.fill([33], "rows")}, "label has the shape (33,) for "),
     ],
 )
 def test_a_champion_with_unusable_answers_is_not_compared(

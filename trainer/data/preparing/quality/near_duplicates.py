@@ -15,7 +15,6 @@ from trainer.data.preparing.quality.rejected import cell
 from trainer.data.preparing.quality.signatures import NUM_BYTES, signatures_of
 from trainer.data.preparing.rows import Row
 from trainer.data.splits import SPLITS
-from trainer.data.stored.records import Figures
 
 _MIN_PIXELS = 64
 """Length of the shorter edge below which images are not compared: different digits, for example, would match."""
@@ -41,11 +40,6 @@ class NearDuplicates:
     """The first pairs: those across splits come first, then the most similar ones."""
 
 
-def is_comparable(figures: Figures, channels: Channels) -> bool:
-    """Return whether an image is large and varied enough to be compared."""
-    return min(figures.width, figures.height) >= _MIN_PIXELS and not is_flat(channels)
-
-
 class Finder:
     """Collects the signatures of images, sorted by name, and then finds near-duplicates."""
 
@@ -61,7 +55,7 @@ class Finder:
         figures = row.figures
         if figures is None or row.label is None or figures.content_hash in self._known:
             return
-        if not is_comparable(figures, channels):
+        if min(figures.width, figures.height) < _MIN_PIXELS or is_flat(channels):
             return
         self._known.add(figures.content_hash)
         label, content = self._class_names[row.label], figures.content_hash
