@@ -54,9 +54,9 @@ def test_lists_of_evaluations_are_filtered_and_paged(server: Server, sdk: Any) -
         evaluate(model, "", name)
     pages = list(model.api_client.list_model_evaluations({"parent": model.resource_name, "page_size": 2}).pages)
     assert [[each.display_name for each in page.model_evaluations] for page in pages] == [["c", "b"], ["a"]]
-    request = {"parent": model.resource_name, "filter": 'display_name="b"', "read_mask": "displayName"}
+    request = {"parent": model.resource_name, "filter": 'display_name="b"'}
     (found,) = model.api_client.list_model_evaluations(request)
-    assert (found.display_name, found.name) == ("b", "")
+    assert found.display_name == "b"
 
 
 def test_a_damaged_evaluation_is_named_as_such_and_the_others_are_listed(server: Server, sdk: Any) -> None:

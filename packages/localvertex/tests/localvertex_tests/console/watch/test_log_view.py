@@ -87,6 +87,8 @@ def test_a_match_is_found_in_the_whole_file_and_shown_with_its_lines(
             file.write("dle\n")
         expect(page.get_by_role("button", name="Jump to the end")).to_be_visible()
         assert box.evaluate("each => each.scrollTop") == top
+        # The page hears of what was added twice per second, and later on a busy machine.
+        page.wait_for_timeout(5000)
         box.focus()
         page.keyboard.press("Shift+F3")
         expect(page.locator(".line")).to_have_text("ü needle one")
