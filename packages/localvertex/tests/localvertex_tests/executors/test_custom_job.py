@@ -25,7 +25,7 @@ MACHINE = {"machine_type": "n1-standard-4"}
 DUMP = (
     "import json, os, sys; names = ('AIP_MODEL_DIR', 'AIP_CHECKPOINT_DIR', 'AIP_TENSORBOARD_LOG_DIR', "
     "'CLOUD_ML_PROJECT_ID', 'CLUSTER_SPEC', 'TF_CONFIG', 'GREETING'); "
-    "program = os.path.realpath(sys.executable); "
+    "program = [os.path.realpath(sys.base_prefix), list(sys.version_info[:3])]; "
     "json.dump([program, sys.argv[1:], {n: os.environ.get(n) for n in names}], open(sys.argv[1], 'w'))"
 )
 
@@ -78,7 +78,7 @@ def test_a_replica_gets_the_same_environment_as_on_the_service(
     record = execute(job, {"pools": pools, "base": f"{tmp_path}/out"}, project="my-project", region="europe-west4")
     assert record["state"] == "SUCCEEDED", record["error"]
     program, arguments, seen = json.loads(dumped.read_text())
-    assert program == os.path.realpath(sys.executable)
+    assert program == [os.path.realpath(sys.base_prefix), list(sys.version_info[:3])]
     assert arguments == [str(dumped), "--quote='it\"s'"]
     assert seen["AIP_MODEL_DIR"] == f"{tmp_path}/out/model/"
     assert seen["AIP_CHECKPOINT_DIR"] == f"{tmp_path}/out/checkpoints/"
