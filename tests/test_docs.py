@@ -64,6 +64,7 @@ def test_the_commands_of_the_training_page(python: str, repository: pathlib.Path
     assert results[0]["batch_digests"] == results[1]["batch_digests"]
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_data_page(python: str, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
     folders = {name: str(tmp_path / name) for name in ("FOLDER_1", "FOLDER_2", "STATE")}
     known = {"SOURCE": "digits", "NEW_FOLDER": str(tmp_path / "dataset"), "224": "16", **folders}

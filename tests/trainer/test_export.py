@@ -69,6 +69,7 @@ def exported(digits_directory: Path, trained_directory: Path, tmp_path_factory: 
     return folder
 
 
+@pytest.mark.slow
 def test_a_fresh_process_gets_the_reported_accuracy_from_the_exported_model(
     evaluation: tuple[Evaluation, Path], exported: Path, digits_directory: Path
 ) -> None:

@@ -95,6 +95,7 @@ def test_a_run_that_max_steps_ends_within_an_epoch_is_still_validated(digits_dir
     assert result["final_step"] == result["best_step"] == 3
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy keyword:DeprecationWarning")
 def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_steps(digits_directory: Path, tmp_path: Path) -> None:
     model = models.build("convnet", image_size=16, num_classes=10)

@@ -194,6 +194,7 @@ def test_exact_after_an_inexact_run_is_not_nothing_new(make: Make, dataset: str)
     assert make().run_id == quick.run_id
 
 
+@pytest.mark.slow
 def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_registered(
     make: Make,
     dataset: str,

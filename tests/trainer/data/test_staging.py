@@ -89,6 +89,7 @@ def _stage(dataset: Dataset) -> str:
     return staging.stage(dataset, "train").directory
 
 
+@pytest.mark.slow
 def test_replicas_of_one_machine_share_a_copy(remote: Dataset, digits: Dataset) -> None:
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         directories = pool.map(_stage, [remote] * 2)

@@ -117,6 +117,7 @@ def test_frozen_weights_are_neither_exchanged_nor_written(training: Examples, sa
     assert sorted(set(names)) == ["moving_mean", "moving_variance"]
 
 
+@pytest.mark.slow
 def test_xla_computes_the_same(training: Examples, sampler: Sampler) -> None:
     plain, compiled = make_learner(), make_learner()
     for learner in (plain, compiled):

@@ -50,6 +50,7 @@ def test_every_model_gives_float32_probabilities_for_uint8_images(name: str, pol
     assert np.allclose(probabilities.sum(axis=1), 1, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_resnet50_keeps_its_base_frozen_and_its_head_is_the_codelabs(tmp_path: Path) -> None:
     keras.utils.set_random_seed(1)
     base = keras.applications.ResNet50(weights=None, include_top=False, input_shape=(32, 32, 3))
@@ -66,6 +67,7 @@ def test_resnet50_keeps_its_base_frozen_and_its_head_is_the_codelabs(tmp_path: P
     assert all(np.array_equal(a, b) for a, b in zip(before, loaded.get_weights(), strict=True))
 
 
+@pytest.mark.slow
 def test_resnet50_from_scratch_trains_everything_and_has_the_same_variables(tmp_path: Path) -> None:
     scratch = models.build("resnet50", image_size=32, num_classes=5, weights="none")
     base = keras.applications.ResNet50(weights=None, include_top=False, input_shape=(32, 32, 3))
@@ -125,6 +127,7 @@ def test_mnist_cnn_is_the_articles_network() -> None:
     assert model.get_layer("conv5").output.shape == (None, 6, 6, 128)
 
 
+@pytest.mark.slow
 def test_a_frozen_base_gives_the_same_features_while_training(tmp_path: Path) -> None:
     """EfficientNet has dropout of whole blocks."""
     base = keras.applications.EfficientNetV2B0(weights=None, include_top=False, input_shape=(32, 32, 3))
@@ -134,6 +137,7 @@ def test_a_frozen_base_gives_the_same_features_while_training(tmp_path: Path) ->
     assert np.array_equal(features(IMAGES, training=True), features(IMAGES, training=False))
 
 
+@pytest.mark.slow
 def test_fine_tuning_trains_the_base_and_keeps_its_statistics(tmp_path: Path) -> None:
     base = keras.applications.ResNet50(weights=None, include_top=False, input_shape=(32, 32, 3))
     base.save_weights(str(tmp_path / "base.weights.h5"))
@@ -167,6 +171,7 @@ def test_the_smallest_image_size_is_keras_own(name: str) -> None:
         getattr(keras.applications, row.function)(weights=None, include_top=False, input_shape=smaller)
 
 
+@pytest.mark.slow
 def test_efficientnet_restored_without_its_download_computes_what_was_trained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,6 +104,7 @@ def test_a_server_that_is_not_ready_in_time_fails_the_trial(mode: str) -> None:
         tried(mode, seconds=0.5)
 
 
+@pytest.mark.slow
 def test_the_server_ends_with_a_killed_parent(repository: Path) -> None:
     """It waits for its model; the kernel closes its standard input."""
     parent = (

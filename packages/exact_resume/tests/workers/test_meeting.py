@@ -105,6 +105,7 @@ def test_a_field_that_one_worker_lacks_is_a_difference() -> None:
     assert difference({"a": {"cluster": ["x"]}, "b": {"cluster": ["x"]}}) == ""
 
 
+@pytest.mark.slow
 def test_each_says_whom_it_waits_for_and_gives_up(addresses: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deadlines, "SECONDS_BETWEEN_REPORTS", 0.1)
     alone = Worker(cluster(addresses, "worker", 1), {}, seconds=3.0)

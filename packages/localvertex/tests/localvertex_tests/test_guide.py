@@ -18,6 +18,7 @@ def blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_guide_works_from_top_to_bottom(package: Path, tmp_path: Path) -> None:
     guide = (package / "docs" / "localvertex.md").read_text()
     hello, _, from_python = blocks(guide, "python")

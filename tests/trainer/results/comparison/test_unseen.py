@@ -92,6 +92,7 @@ def photos(folder: Path, numbers: Iterable[int], kind: str, **options: int) -> P
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "options", "fraction"), [("PNG", {"compress_level": 1}, 1.0), ("JPEG", {"quality": 90}, 0.85)]
 )

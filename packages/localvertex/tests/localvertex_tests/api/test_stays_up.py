@@ -237,6 +237,7 @@ def test_a_request_that_is_cut_off_has_no_effect(
     assert file_of(server, "schedules", number).read_text() == before
 
 
+@pytest.mark.slow
 def test_a_request_that_does_not_arrive_is_closed(start_server: Callable[..., Server]) -> None:
     code = (
         "import sys; from localvertex.api import connection; connection.REQUEST_SECONDS = 1.0; "

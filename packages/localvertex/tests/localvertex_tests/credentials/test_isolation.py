@@ -211,6 +211,7 @@ def test_tensorflow_reads_no_bucket_with_the_users_credentials(
     assert asked == {False: False, True: True}, "TensorFlow asks for a token only where it finds credentials"
 
 
+@pytest.mark.slow
 @needs_tensorflow
 def test_tensorflow_gets_no_token_from_a_variable(
     execute: Execute, tmp_path: Path, cloud_storage: CloudStorage, monkeypatch: pytest.MonkeyPatch
@@ -221,6 +222,7 @@ def test_tensorflow_gets_no_token_from_a_variable(
     assert (tmp_path / "read").read_text() not in ("True", "False"), "the server answers only with a token"
 
 
+@pytest.mark.slow
 @needs_tensorflow
 def test_an_emulator_on_this_machine_needs_no_credentials(
     execute: Execute, tmp_path: Path, cloud_storage: CloudStorage, monkeypatch: pytest.MonkeyPatch

@@ -78,6 +78,7 @@ def test_a_frozen_replica_is_named_once_and_so_are_those_that_wait_for_it(
     assert [text for _, text in outcome.status.marks if text.startswith("no step")] == [sentence]
 
 
+@pytest.mark.slow
 def test_a_job_whose_replicas_all_wait_is_stalled_and_one_that_computes_is_not(
     message: Messages, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +103,7 @@ def test_a_program_that_logs_no_steps_may_wait(message: Messages, run: Run, monk
     assert lines == []
 
 
+@pytest.mark.slow
 def test_a_short_freeze_of_a_program_that_logs_no_steps_is_no_stall(
     message: Messages, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +119,7 @@ def test_a_short_freeze_of_a_program_that_logs_no_steps_is_no_stall(
     assert lines == []
 
 
+@pytest.mark.slow
 def test_a_replica_that_wakes_up_now_and_then_is_announced_once(
     message: Messages, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +145,7 @@ def test_what_a_container_does_is_not_known_by_the_program_of_its_engine() -> No
     assert (of_engine.usage(), own.usage()) == (None, "idle")
 
 
+@pytest.mark.slow
 def test_where_processes_cannot_be_seen_no_reason_is_given(
     message: Messages, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,7 @@ def installing(wheel: str, **options: Any) -> Any:
     return installs
 
 
+@pytest.mark.slow
 def test_a_step_finds_what_it_installs_and_the_users_environment_is_unchanged(
     execute: Execute, task: FindTask, log_text: ReadLog, work_dir: Path, tmp_path: Path
 ) -> None:
@@ -72,6 +73,7 @@ def test_a_step_finds_what_it_installs_and_the_users_environment_is_unchanged(
     assert len(complete) == 2
 
 
+@pytest.mark.slow
 def test_a_half_built_environment_is_built_again(
     execute: Execute, task: FindTask, work_dir: Path, tmp_path: Path
 ) -> None:
@@ -114,12 +116,14 @@ def test_two_steps_that_need_the_same_environment_at_the_same_time_share_it(
     assert len(list((work_dir / ".localvertex" / "environments").glob("*/complete.json"))) == 1
 
 
+@pytest.mark.slow
 def test_a_step_with_use_venv_gets_the_same_environment(execute: Execute, tmp_path: Path) -> None:
     record = execute(installing(make_wheel(tmp_path, "1.0"), use_venv=True))
     assert record["state"] == "SUCCEEDED", record["error"]
     assert importlib.util.find_spec("tinypkg") is None
 
 
+@pytest.mark.slow
 def test_no_variable_of_the_user_sends_packages_elsewhere(
     execute: Execute, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,6 +230,7 @@ def test_a_step_of_an_old_kfp_runs_with_the_kfp_that_it_installs(
     assert importlib.metadata.version("kfp") == installed != "2.0.1"
 
 
+@pytest.mark.slow
 def test_steps_that_pin_an_earlier_kfp_1_8_get_the_last_one_which_is_said_once(
     compiled: Compile, execute: Execute, task: FindTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,15 +38,10 @@ def wheel(tmp_path: Path) -> str:
     return make_wheel(tmp_path, "1.0")
 
 
-@pytest.fixture(scope="module")
-def before() -> str:
-    """Return the hash before any test of this file."""
-    return users_environment()
-
-
-@pytest.fixture(autouse=True)
-def unchanged(before: str) -> Iterator[None]:
-    """Compare the user's environment after each test."""
+@pytest.fixture(scope="module", autouse=True)
+def unchanged() -> Iterator[None]:
+    """Compare the user's environment before and after the tests of this file."""
+    before = users_environment()
     yield
     assert users_environment() == before
 
@@ -108,7 +103,13 @@ REPLICA = ("pip", "from_local_script", "new pip")
 
 
 @pytest.mark.parametrize(
-    ("kind", "form"), [*(("step", form) for form in SHELLS), *(("replica", form) for form in REPLICA)]
+    ("kind", "form"),
+    [
+        ("step", "pip"),
+        ("replica", "from_local_script"),
+        *(pytest.param("step", form, marks=pytest.mark.slow) for form in SHELLS if form != "pip"),
+        *(pytest.param("replica", form, marks=pytest.mark.slow) for form in REPLICA if form != "from_local_script"),
+    ],
 )
 def test_pip_in_a_shell(execute: Execute, work_dir: Path, wheel: str, form: str, kind: str, tmp_path: Path) -> None:
     (bundled,) = (Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl")
@@ -122,6 +123,7 @@ def test_pip_in_a_shell(execute: Execute, work_dir: Path, wheel: str, form: str,
     assert not target.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
@@ -175,6 +177,7 @@ def test_pip_in_a_component_and_the_next_component_without(
     assert task(record, "look")["outputs"]["parameters"]["Output"] == "None True"
 
 
+@pytest.mark.slow
 def test_a_step_with_variables_and_packages_keeps_both(execute: Execute, task: FindTask, wheel: str) -> None:
     @dsl.component(base_image="python:3.11", packages_to_install=[wheel], install_kfp_package=False)
     def both(second: str) -> str:
@@ -204,6 +207,7 @@ def test_another_environment_named_to_pip_is_refused(execute: Execute, work_dir:
     assert "pip --python installs into another environment" in record["error"]
 
 
+@pytest.mark.slow
 def test_nothing_of_it_is_left(execute: Execute, wheel: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))

@@ -56,6 +56,7 @@ def instants(server: Server) -> list[datetime]:
     return sorted(datetime.strptime(each, "%Y%m%d%H%M%S").replace(tzinfo=UTC) for each in stamps)
 
 
+@pytest.mark.slow
 def test_schedules_go_on_after_a_full_disk(start_server: Callable[..., Server], each_minute: dict[str, Any]) -> None:
     server = start_server(*FAST)
     number = create(server, each_minute)
@@ -88,6 +89,7 @@ DAMAGE: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
+@pytest.mark.slow
 def test_damaged_schedules_are_shown_and_hurt_no_other(
     start_server: Callable[..., Server], each_minute: dict[str, Any]
 ) -> None:

@@ -183,6 +183,7 @@ def test_replicas_of_a_trial_restart_by_the_rules_of_custom_jobs(
     assert task(record, NAME)["custom_job"]["num_restarts"] == 4
 
 
+@pytest.mark.slow
 def test_a_trial_that_makes_no_progress_is_named_in_the_status_of_its_job(
     execute: Execute, task: FindTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

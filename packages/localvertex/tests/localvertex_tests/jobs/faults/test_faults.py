@@ -138,6 +138,7 @@ def test_without_the_flag_a_lost_peer_still_restarts_the_job(training: Messages,
     assert names(events).count("start") >= 2
 
 
+@pytest.mark.slow
 def test_a_frozen_replica_is_noticed_by_its_peers_and_replaced(
     training: Messages, trains: Trains, log: Log, patience: Path
 ) -> None:
