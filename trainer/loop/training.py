@@ -160,12 +160,15 @@ class Training:
             exactness.refuse_other_devices(self.directory, here)
 
     def exact_devices(self) -> Devices | None:
-        """Return the devices of all machines if the run is exact, because its weights depend on them."""
+        """Return the devices of all machines, and how they compute, if the run is exact: its weights depend on both."""
         if not self.options.exact:
             return None
+        kind = self._kind_of_devices()
+        kind += f", {self.dtype()}" if self.dtype() != "float32" else ""
+        kind += ", XLA" if self.options.xla == "on" else ""
         num_machines = self.cluster.num_workers
         num_devices = num_machines * distribution.num_devices(self.cluster, self.options.logical_cpu_devices)
-        return {"kind": self._kind_of_devices(), "num_devices": num_devices, "num_machines": num_machines}
+        return {"kind": kind, "num_devices": num_devices, "num_machines": num_machines}
 
     def _kind_of_devices(self) -> str:
         if self.options.exact:

@@ -74,6 +74,16 @@ def test_other_devices_are_refused_by_name_or_recorded(
     assert ", not exact on 1 x CPU (" in done.stdout
 
 
+@pytest.mark.parametrize(("flag", "named"), [("--xla=on", ", XLA, which"), ("--precision=bfloat16", ", bfloat16, which")])
+def test_another_arithmetic_is_refused_as_other_devices_are(
+    arguments: list[str], kill_at_save: Callable[..., None], flag: str, named: str
+) -> None:
+    kill_at_save(12)
+    done = run_module("trainer.task", *arguments, flag)
+    assert done.returncode == 2, done.stderr
+    assert named in done.stderr
+
+
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPU cores")
 def test_another_number_of_cores_is_another_kind_of_cpu(
     arguments: list[str], kill_at_save: Callable[..., None], tmp_path: Path
