@@ -12,6 +12,8 @@ BENCHMARKS = sorted(
     [path.stem for path in FOLDER.glob("*.py") if "parse(" in path.read_text() and path.stem != "measuring"]
     + [path.parent.name for path in FOLDER.glob("*/__main__.py")]
 )
+LONG = ("checkpoint", "gpu", "input", "prepare", "scaling", "serving")
+"""They start many processes with TensorFlow, also with tiny sizes."""
 ONLY_WITH_A_GPU = "error: TensorFlow sees no GPU here; --smoke tries the benchmark on the CPU\n"
 
 
@@ -29,7 +31,10 @@ def test_every_benchmark_of_the_page_can_be_tried(repository: pathlib.Path) -> N
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", [name for name in BENCHMARKS if name != "soak"])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.soak] if name in LONG else []) for name in BENCHMARKS if name != "soak"],
+)
 def test_a_benchmark_with_tiny_sizes_prints_the_machine_and_processor_time(
     repository: pathlib.Path, tmp_path: pathlib.Path, name: str
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.conftest import Runner
 from vertex_testing.server import wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
 PARAMETERS = {
     "model_name": "deployed",

@@ -9,6 +9,7 @@ NUM_RUNS = 20
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.skipif(bool(Choice().how.problem), reason=Choice().how.problem or "bubblewrap works")
 def test_random_runs_that_are_killed_and_resumed_end_as_undisturbed_ones() -> None:
     figures = random_kills.check(NUM_RUNS, seed=1)

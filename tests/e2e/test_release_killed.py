@@ -7,7 +7,7 @@ import pytest
 from tests.support.killed_release import KilledRelease, Point
 from tests.support.random_release_kills import RandomKills
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
 _OUTCOME = "exact_resume.checkpoints.outcome"
 _VERSIONS = "localvertex.store.model_versions"
@@ -60,7 +60,6 @@ def test_a_run_that_is_killed_at_every_point_is_completed_once(release: KilledRe
     assert release.steps() == {"prepare", "plan", "summary"}
 
 
-@pytest.mark.soak
 def test_random_kills_of_runs_and_steps_leave_one_champion(release: KilledRelease) -> None:
     kills = RandomKills(release, seed=1, max_seconds=SECONDS)
     while kills.num_kills < NUM_KILLS:

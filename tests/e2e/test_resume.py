@@ -132,6 +132,7 @@ def test_a_frozen_peer_ends_the_other(job: NewJob, results: Results) -> None:
     assert_as_uninterrupted(run, results(2))
 
 
+@pytest.mark.soak
 def test_a_disk_that_is_full_for_a_while_costs_checkpoints_and_not_the_run(job: NewJob, results: Results) -> None:
     run = job("run", 2)
     run.start()
@@ -180,6 +181,7 @@ def test_several_devices_of_a_machine_equal_several_machines(job: NewJob, result
     assert run.result()["weights_sha256"] == results(2)["weights_sha256"]
 
 
+@pytest.mark.soak
 def test_float16_on_several_devices_saves_and_resumes(job: NewJob) -> None:
     """Two devices, overflow at the start (the scale begins at 2^15), and a kill."""
     run = job("run", 1, "--logical-cpu-devices=2", "--precision=float16")
@@ -191,6 +193,7 @@ def test_float16_on_several_devices_saves_and_resumes(job: NewJob) -> None:
     assert run.result()["final_step"] == EXACT_RUN_STEPS
 
 
+@pytest.mark.soak
 def test_workers_that_do_not_share_a_folder_are_refused(digits_directory: Path, tmp_path: Path) -> None:
     run = Job(tmp_path / "chief", [f"--dataset={digits_directory}", *EXACT_RUN], 2)
     folders = iter([tmp_path / "chief", tmp_path / "other"])

@@ -142,12 +142,14 @@ def test_a_preempted_machine_is_noticed_and_loses_no_step(train: Train) -> None:
     assert trained.result["final_step"] == STEPS
 
 
+@pytest.mark.soak
 def test_parameter_servers_outlive_the_loss_of_a_worker(train: Train) -> None:
     trained = train([1, 1, 1], ("SIGKILL workerpool1-0 at step 25",), flags=())
     assert trained.result["final_step"] == STEPS
     assert "workerpool1-0: exit code 137" in trained.log
 
 
+@pytest.mark.soak
 def test_the_pipeline_of_the_page_survives_the_loss_of_a_machine(
     repository: pathlib.Path, compiled_training: pathlib.Path, python: str, tmp_path: pathlib.Path
 ) -> None:

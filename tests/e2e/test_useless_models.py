@@ -39,9 +39,10 @@ def aliases(work_dir: pathlib.Path, name: str = "image-training") -> dict[str, s
     [
         ({"often": 1080, "rarely": 120}, {"epochs": 2}),
         # With the flags of `make demo SOURCE=...`, but smaller images.
-        (
+        pytest.param(
             {"circle": 600, "square": 300, "star": 120},
             {"minimum_score": 0, "global_batch_size": 16, "augment": "flip-and-shift", "max_steps": 3},
+            marks=pytest.mark.soak,
         ),
     ],
 )
@@ -111,6 +112,7 @@ def test_forty_photographs_end_with_a_usable_model_that_is_no_champion(
     assert aliases(work_dir) == {"champion": "2", "default": "2"}
 
 
+@pytest.mark.soak
 def test_copies_of_two_test_images_are_two_images(run: Runner, tmp_path: pathlib.Path) -> None:
     random = np.random.default_rng(0)
     for split, number in (("train", 40), ("validation", 10), ("test", 1)):

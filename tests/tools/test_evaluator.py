@@ -9,7 +9,7 @@ import pytest
 
 from vertex_testing.server import Server
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
 STEPS_PER_EPOCH, EPOCHS = 7, 150
 """300 images, 224 of them for training, 32 per step; some ten seconds, in which the evaluator sees checkpoints."""

@@ -158,6 +158,7 @@ def server_program(server: CloudStorage, tmp_path: Path) -> Iterator[Program]:
         yield started
 
 
+@pytest.mark.soak
 def test_kills_with_a_bucket_are_made_good(server: CloudStorage, server_program: Program) -> None:
     place = InBucket(server)
     grown(place, server_program)

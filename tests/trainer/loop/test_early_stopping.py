@@ -95,7 +95,12 @@ def result(folder: Path) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("num_workers", "patience", "metric"),
-    [(1, 2, "accuracy"), (2, 1, "accuracy"), (1, 2, "macro-f1"), (2, 1, "macro-f1")],
+    [
+        (1, 2, "accuracy"),
+        pytest.param(2, 1, "accuracy", marks=pytest.mark.soak),
+        pytest.param(1, 2, "macro-f1", marks=pytest.mark.soak),
+        pytest.param(2, 1, "macro-f1", marks=pytest.mark.soak),
+    ],
 )
 def test_a_run_that_is_ended_at_every_validation_stops_as_an_undisturbed_one(
     digits_directory: Path, tmp_path: Path, num_workers: int, patience: int, metric: str

@@ -96,7 +96,7 @@ def assert_as_undisturbed(folder: Path, undisturbed: Path) -> None:
     ).read_bytes()
 
 
-@pytest.mark.parametrize("num_lost", [1, 2, 100])
+@pytest.mark.parametrize("num_lost", [2, *(pytest.param(number, marks=pytest.mark.soak) for number in (1, 100))])
 def test_a_best_checkpoint_lost_on_a_full_disk_fails_the_job_and_is_trained_again(
     run_on_disk: RunOnDisk, undisturbed: Path, digits_directory: Path, tmp_path: Path, num_lost: int
 ) -> None:
@@ -131,6 +131,7 @@ def test_a_best_checkpoint_lost_on_a_full_disk_fails_the_job_and_is_trained_agai
     assert restored == [older]
 
 
+@pytest.mark.soak
 def test_a_disk_that_stays_full_for_the_rest_of_the_run(
     run_on_disk: RunOnDisk, undisturbed: Path, tmp_path: Path
 ) -> None:
@@ -154,6 +155,7 @@ def test_a_better_checkpoint_after_the_lost_one_makes_up_for_it(
     assert_as_undisturbed(tmp_path / "run", undisturbed)
 
 
+@pytest.mark.soak
 def test_all_workers_fail_when_the_best_checkpoint_is_lost(digits_directory: Path, tmp_path: Path) -> None:
     """Otherwise a worker would wait for the chief, or report success."""
     words = [f"--dataset={digits_directory}", *RUN]
@@ -173,7 +175,7 @@ def test_all_workers_fail_when_the_best_checkpoint_is_lost(digits_directory: Pat
         assert again.result()[name] == first.result()[name]
 
 
-@pytest.mark.parametrize("what", ["the folder", "a file"])
+@pytest.mark.parametrize("what", ["a file", pytest.param("the folder", marks=pytest.mark.soak)])
 def test_a_best_checkpoint_that_a_user_deletes_in_mid_run(
     undisturbed: Path, digits_directory: Path, tmp_path: Path, what: str
 ) -> None:

@@ -48,7 +48,7 @@ def trained(data: Path, folder: Path, *flags: str) -> tuple[dict[str, Any], list
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_devices", [1, 2])
+@pytest.mark.parametrize("num_devices", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_the_metric_chooses_the_best_checkpoint_and_changes_no_weight(
     skewed: Path, tmp_path: Path, num_devices: int
 ) -> None:

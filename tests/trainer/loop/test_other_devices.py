@@ -74,7 +74,9 @@ def test_other_devices_are_refused_by_name_or_recorded(
     assert ", not exact on 1 x CPU (" in done.stdout
 
 
-@pytest.mark.parametrize(("flag", "named"), [("--xla=on", ", XLA, which"), ("--precision=bfloat16", ", bfloat16, which")])
+@pytest.mark.parametrize(
+    ("flag", "named"), [("--xla=on", ", XLA, which"), ("--precision=bfloat16", ", bfloat16, which")]
+)
 def test_another_arithmetic_is_refused_as_other_devices_are(
     arguments: list[str], kill_at_save: Callable[..., None], flag: str, named: str
 ) -> None:
@@ -103,6 +105,7 @@ def test_another_number_of_cores_is_another_kind_of_cpu(
     assert ", exact on 1 x CPU (" in done.stdout
 
 
+@pytest.mark.soak
 def test_a_run_that_is_not_exact_moves_to_other_devices(
     arguments: list[str], kill_at_save: Callable[..., None], tmp_path: Path
 ) -> None:

@@ -78,7 +78,7 @@ def test_parameter_servers_name_random_numbers_that_repeat(job: Callable[..., Jo
     assert "draws the same random numbers in every step with" in run.notices()
 
 
-@pytest.mark.slow(first=True)
+@pytest.mark.soak
 def test_frozen_stopped_and_lost_machines_end_all_others_as_in_synchronous_training(job: Callable[..., Job]) -> None:
     run, aborted = job(2, "ps", epochs=8), -signal.SIGABRT
 

@@ -108,6 +108,7 @@ def test_a_second_job_leaves_and_the_first_is_undisturbed(start: Start, tmp_path
     assert_equal(result(folder), wanted)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("at_save", ["", "12"])
 def test_a_frozen_job_that_was_taken_over_leaves_no_trace(
     start: Start, tmp_path: Path, wanted: dict[str, Any], at_save: str
@@ -189,6 +190,7 @@ def test_ctrl_c_gives_the_directory_back(start: Start, tmp_path: Path) -> None:
     assert (second.returncode, "heartbeat" in stdout, "resuming at step" in stdout) == (0, False, True)
 
 
+@pytest.mark.soak
 def test_a_stop_ends_the_watch(start: Start, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     first = start(folder, "1")

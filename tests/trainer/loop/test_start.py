@@ -66,6 +66,7 @@ def test_workers_without_all_peers_follow_sigterm_or_give_up(digits_directory: P
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.soak
 def test_a_chief_that_is_frozen_while_the_job_restarts_is_given_up(
     digits_directory: Path, tmp_path: Path, uninterrupted: Callable[[int], Path]
 ) -> None:

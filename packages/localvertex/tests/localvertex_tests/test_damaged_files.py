@@ -158,6 +158,7 @@ def test_two_hundred_damaged_files_are_refused_in_single_lines(
     assert not work_dir.exists()
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_damaged_files_that_are_accepted_run_to_an_end(good: dict[str, Any], tmp_path: Path, execute: Execute) -> None:
     seed = random.randrange(1 << 32)

@@ -27,6 +27,7 @@ def index_of(server: Server) -> Path:
     return server.work_dir / ".localvertex" / "index.sqlite"
 
 
+@pytest.mark.soak
 def test_the_sdk_lists_2000_runs_while_others_arrive_and_the_index_is_deleted(
     start_server: Callable[..., Server], sdk: Any, tmp_path: Path
 ) -> None:

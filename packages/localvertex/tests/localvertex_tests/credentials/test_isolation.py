@@ -182,7 +182,15 @@ def reads(program: str, path: str) -> None:
 
 @needs_tensorflow
 @pytest.mark.slow
-@pytest.mark.parametrize("place", ["HOME", "CLOUDSDK_CONFIG", "GOOGLE_APPLICATION_CREDENTIALS", "GCE_METADATA_HOST"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "HOME",
+        "GCE_METADATA_HOST",
+        pytest.param("CLOUDSDK_CONFIG", marks=pytest.mark.soak),
+        pytest.param("GOOGLE_APPLICATION_CREDENTIALS", marks=pytest.mark.soak),
+    ],
+)
 def test_tensorflow_reads_no_bucket_with_the_users_credentials(
     place: str,
     execute: Execute,

@@ -102,15 +102,10 @@ SHELLS = {
 REPLICA = ("pip", "from_local_script", "new pip")
 
 
-@pytest.mark.parametrize(
-    ("kind", "form"),
-    [
-        ("step", "pip"),
-        ("replica", "from_local_script"),
-        *(pytest.param("step", form, marks=pytest.mark.slow) for form in SHELLS if form != "pip"),
-        *(pytest.param("replica", form, marks=pytest.mark.slow) for form in REPLICA if form != "from_local_script"),
-    ],
-)
+FAST = (("step", "pip"), ("replica", "from_local_script"))
+
+
+@pytest.mark.parametrize(("kind", "form"), FAST)
 def test_pip_in_a_shell(execute: Execute, work_dir: Path, wheel: str, form: str, kind: str, tmp_path: Path) -> None:
     (bundled,) = (Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl")
     target = tmp_path / "target"
@@ -121,6 +116,18 @@ def test_pip_in_a_shell(execute: Execute, work_dir: Path, wheel: str, form: str,
     assert record["state"] == "SUCCEEDED", text
     assert "found 1.0\ntiny 1.0" in text
     assert not target.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    sorted({*(("step", form) for form in SHELLS), *(("replica", form) for form in REPLICA)} - set(FAST)),
+)
+def test_pip_in_a_shell_in_another_form(
+    execute: Execute, work_dir: Path, wheel: str, form: str, kind: str, tmp_path: Path
+) -> None:
+    test_pip_in_a_shell(execute, work_dir, wheel, form, kind, tmp_path)
 
 
 @pytest.mark.slow

@@ -89,8 +89,10 @@ class Day:
         self.server.end(signal.SIGKILL)
 
     def start(self) -> None:
-        """Start a server; the clock continues where the last change of a schedule was."""
-        options = ("--time-factor", str(self.plan.factor), "--allow-host-commands")
+        """Start a server at the port of the last one; the clock continues where the last change of a schedule was."""
+        options = ["--time-factor", str(self.plan.factor), "--allow-host-commands"]
+        # As a user would: to publish another address needs room, which a full disk does not have.
+        options += ["--port", self.server.url.rpartition(":")[2]] if hasattr(self, "server") else []
         self.server = Server(self.plan.work_dir, *options)
         self.meter.watch(self.server.process.pid)
 

@@ -20,6 +20,7 @@ PATHS = (
 )
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_the_memory_of_the_server_is_flat_over_5000_requests(tmp_path: Path) -> None:
     for number in range(20):

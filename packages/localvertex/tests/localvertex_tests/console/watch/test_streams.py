@@ -177,6 +177,7 @@ def test_a_stream_ends_with_its_run(server: Server, tab: Tab) -> None:
     assert "does not exist" in missing.json()["error"]["message"]
 
 
+@pytest.mark.soak
 def test_memory_is_flat_over_5_000_requests(server: Server, tab: Tab) -> None:
     paths = ("", "/log?task=train", "/graph?closed=")
     with requests.Session() as session:
