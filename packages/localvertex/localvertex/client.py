@@ -46,6 +46,7 @@ def init(
     from google.cloud import aiplatform
 
     _answer_project_numbers()
+    _fit_address_to_transport()
     values = _of_step() if work_dir is None else _of_server(Path(work_dir).absolute(), options.get("api_transport"))
     aiplatform.init(project=project, location=location, **values | options)
 
@@ -112,6 +113,26 @@ def _answer_project_numbers() -> None:
     resource_manager_utils.get_project_number = get_project_number
 
 
+@cache
+def _fit_address_to_transport() -> None:
+    """Let the SDK find the server after it has changed to REST, for which Vertex AI's address is the same as for gRPC.
+
+    `aiplatform.init` without `project`, such as `aiplatform.init(experiment="digits")`, changes to REST.
+    """
+    from google.cloud.aiplatform import initializer
+
+    config: Any = type(initializer.global_config)
+    given = config.api_endpoint.fget
+
+    def api_endpoint(self: Any) -> str | None:
+        address: str | None = given(self)
+        if self._api_transport == "rest" and isinstance(self._credentials, Credentials):
+            return self._credentials.rest_address(address)
+        return address
+
+    config.api_endpoint = property(api_endpoint)
+
+
 class Credentials(credentials.Credentials):
     """The token of a work folder, read again for each request, and sent only to a server of its owner.
 
@@ -122,6 +143,11 @@ class Credentials(credentials.Credentials):
     def __init__(self, work_dir: str | os.PathLike[str]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._work_dir = Path(work_dir).absolute()
+
+    def rest_address(self, address: str | None) -> str | None:
+        """Return the address for REST in place of the server's address for gRPC; others stay."""
+        is_grpc = address and address == token_file.grpc_address(self._work_dir)
+        return token_file.address(self._work_dir) if is_grpc else address
 
     def refresh(self, request: Any) -> None:
         """Read the token; there is none before the first start of a server.

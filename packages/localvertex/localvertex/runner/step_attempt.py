@@ -53,9 +53,8 @@ def run_attempt(task: Task, executor: Container | Importer, context: Context, ob
             return AttemptOutcome(task=task, state=State.SKIPPED, outputs=cached)
         outputs = execute(task, executor, context, exit_codes, observe)
         if key:
-            step_cache.keep(
-                context.work_dir, key, outputs, f"{context.run_id}/{task.label}", context.credentials.secrets
-            )
+            origin, secrets = f"{context.run_id}/{task.label}", context.credentials.secrets
+            step_cache.keep(context.work_dir, key, outputs, origin, secrets, context.buckets)
         return AttemptOutcome(
             task=task, state=State.SUCCEEDED, outputs=outputs, exit_code=exit_codes[-1] if exit_codes else None
         )

@@ -23,6 +23,9 @@ from localvertex_base.userinput.unique_keys import RepeatedKey, load_json
 _DIGEST = "sha256"
 """The field of a record that contains the digest of all other fields."""
 
+_WITHOUT_FILES = "without_files"
+"""The field of a record with the addresses of artifacts that had no file when they were kept."""
+
 
 def key_of(
     pipeline_name: str,
@@ -65,6 +68,7 @@ def key_of(
 def look_up(work_dir: Path, key: str, buckets: Buckets, warn: Callable[[str], None]) -> Values | None:
     """Return the outputs under a key; None when there are none, or when one of their artifacts is missing.
 
+    An artifact that never had a file, as is usual for metrics, cannot be missing.
     A damaged record counts as missing, and `warn` receives one line about it.
     """
     path = _entry(work_dir, key)
@@ -77,7 +81,8 @@ def look_up(work_dir: Path, key: str, buckets: Buckets, warn: Callable[[str], No
         return None
     values = Values(parameters=content["parameters"], artifacts=content["artifacts"])
     artifacts = [artifact for each in values.artifacts.values() for artifact in each]
-    return values if all(_is_there(work_dir, artifact, buckets) for artifact in artifacts) else None
+    kept = [each for each in artifacts if each["uri"] not in content.get(_WITHOUT_FILES, ())]
+    return values if all(_is_there(work_dir, artifact, buckets) for artifact in kept) else None
 
 
 def _is_there(work_dir: Path, artifact: Artifact, buckets: Buckets) -> bool:
@@ -87,11 +92,14 @@ def _is_there(work_dir: Path, artifact: Artifact, buckets: Buckets) -> bool:
     return executor_files.exists(artifact, buckets)
 
 
-def keep(work_dir: Path, key: str, outputs: Values, origin: str, secrets: Secrets) -> None:
+def keep(work_dir: Path, key: str, outputs: Values, origin: str, secrets: Secrets, buckets: Buckets) -> None:
     """Store the outputs of a step that succeeded, unless they contain a secret; `origin` names its run and task."""
     path = _entry(work_dir, key)
     path.parent.mkdir(parents=True, exist_ok=True)
+    artifacts = [artifact for each in outputs.artifacts.values() for artifact in each]
+    absent = [each["uri"] for each in artifacts if not _is_there(work_dir, each, buckets)]
     content = {"origin": origin, "parameters": outputs.parameters, "artifacts": outputs.artifacts}
+    content |= {_WITHOUT_FILES: absent} if absent else {}
     plain = json.loads(json.dumps(content))  # JSON turns all keys into strings
     if secrets.remove(plain) == plain:
         atomic_write.write_text(path, json.dumps(plain | {_DIGEST: _digest(plain)}, indent=1))

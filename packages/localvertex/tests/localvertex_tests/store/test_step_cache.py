@@ -74,6 +74,25 @@ def test_a_hit_whose_artifact_was_deleted_is_a_miss(execute: Execute, task: Find
     assert states(execute(cached)) == ["SUCCEEDED", "SUCCEEDED"]
 
 
+def test_metrics_which_have_no_file_are_taken_from_the_cache(execute: Execute, task: FindTask) -> None:
+    @dsl.component(**STEP)
+    def measure(metrics: dsl.Output[dsl.Metrics], data: dsl.Output[Dataset]) -> None:
+        metrics.log_metric("accuracy", 0.5)
+        open(data.path, "w").close()
+
+    @dsl.pipeline(name="measures")
+    def measures() -> None:
+        measure()
+
+    first, second = execute(measures), execute(measures)
+    artifacts = task(first, "measure")["outputs"]["artifacts"]
+    assert not Path(artifacts["metrics"][0]["uri"]).exists()
+    assert states(second) == ["SKIPPED"]
+    assert second["metrics"] == first["metrics"]
+    Path(artifacts["data"][0]["uri"]).unlink()
+    assert states(execute(measures)) == ["SUCCEEDED"]
+
+
 def test_failed_steps_are_not_cached(execute: Execute, work_dir: Path) -> None:
     @dsl.component(**STEP)
     def fail(text: str) -> str:

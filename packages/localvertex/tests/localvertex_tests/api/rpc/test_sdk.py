@@ -130,6 +130,31 @@ def test_grpc_is_the_default_and_errors_have_the_classes_of_the_service(
     assert run == "joined"
 
 
+CHANGES = """
+from google.cloud import aiplatform
+from localvertex import client
+
+client.init(WORK_DIR)
+print(type(aiplatform.Context.create("system.Experiment").api_client.transport).__name__)
+aiplatform.init(experiment="later", experiment_tensorboard=False)
+with aiplatform.start_run("one") as run:
+    print(type(run._metadata_node.api_client.transport).__name__)
+client.init(WORK_DIR)
+print(type(aiplatform.Context("later").api_client.transport).__name__)
+"""
+
+
+def test_the_sdk_finds_the_server_after_it_has_changed_to_rest(start_server: Callable[..., Server]) -> None:
+    """`aiplatform.init` without a project changes to REST."""
+    program = CHANGES.replace("WORK_DIR", repr(str(start_server().work_dir)))
+    env = {name: text for name, text in os.environ.items() if name != ROOTS} | {"PYTHONWARNINGS": "ignore"}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stdout.splitlines() if line.startswith("MetadataService")] == [
+        f"MetadataService{each}Transport" for each in ("Grpc", "Rest", "Grpc")
+    ]
+
+
 CONNECTS = """
 import os, grpc
 with grpc.secure_channel("localhost:1", grpc.ssl_channel_credentials()) as channel:
