@@ -81,10 +81,10 @@ def confusion(title: str, matrix: npt.NDArray[np.int64], names: Sequence[str]) -
             colour = "white" if fractions[row, column] > 0.6 else _INK
             axes.text(column, row, str(matrix[row, column]), ha="center", va="center", color=colour, size=8)
     rotated = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if max(map(len, names)) > 2 else {}
-    shown = slice(None, None, 1 + len(names) // 31)
-    ticks, labels = np.arange(len(names))[shown], [_short(name) for name in names[shown]]
-    axes.set_xticks(ticks, labels, **rotated)
-    axes.set_yticks(ticks, labels)
+    shown = range(0, len(names), 1 + len(names) // 31)
+    labels = [_short(names[each]) for each in shown]
+    axes.set_xticks(shown, labels, **rotated)
+    axes.set_yticks(shown, labels)
     axes.grid(visible=False)
     axes.set_xlabel("predicted", color=_INK)
     axes.set_ylabel("true", color=_INK)
