@@ -55,7 +55,7 @@ NO_TEMPERATURE = {
     "no mistakes": predictions([0] * 100, [[0.9, 0.1]] * 100),
     "no mistakes, no doubt": predictions([0] * 100, [[1.0, 0.0]] * 100),
     "only mistakes": predictions([1] * 100, [[0.9, 0.1]] * 100),
-    "nine mistakes": predictions([0] * 50 + [1] * 9, [[0.9, 0.1]] * 59),
+    "too few images": predictions([0] * 39 + [1] * 10, [[0.9, 0.1]] * 49),
     "constant": predictions([0] * 60 + [1] * 40, [[0.5, 0.5]] * 100),
     "as good as a guess": predictions([0] * 50 + [1] * 50, [[0.9, 0.1]] * 100),
     "one class": predictions([0] * 100, [[1.0]] * 100),
@@ -74,10 +74,12 @@ def test_a_split_that_determines_no_temperature_is_said_in_one_line(
     assert printed.out.count("\n") == 1
 
 
-def test_the_tenth_mistake_determines_a_temperature() -> None:
-    assert calibration.fit(predictions([0] * 50 + [1] * 10, [[0.9, 0.1]] * 60)) == pytest.approx(
-        math.log(9) / math.log(5), abs=1e-4
-    )
+@pytest.mark.parametrize("num_mistakes", [1, 10])
+def test_fifty_images_with_a_mistake_determine_a_temperature(num_mistakes: int) -> None:
+    num_right = 50 - num_mistakes
+    found = calibration.fit(predictions([0] * num_right + [1] * num_mistakes, [[0.9, 0.1]] * 50))
+    # As certain as it is right.
+    assert found == pytest.approx(math.log(9) / math.log(num_right / num_mistakes), abs=1e-4)
 
 
 def test_probabilities_at_a_temperature() -> None:
