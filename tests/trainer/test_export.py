@@ -23,8 +23,9 @@ from trainer.data.sources import digits as digits_source
 from trainer.evaluate import evaluate
 from trainer.export import export
 from trainer.prepare import prepare
-from trainer.results import saved_model
+from trainer.results import calibration, saved_model
 from trainer.results.evaluation import Evaluation
+from trainer.results.predictions import Predictions
 
 FRESH = """
 import json, sys
@@ -189,38 +190,40 @@ def test_predictions_that_are_not_finite_are_neither_judged_nor_scored_and_fit_n
     assert not (tmp_path / "report.html").exists()
 
 
-def test_the_test_split_has_no_part_in_the_temperature(
+def test_one_temperature_of_the_validation_split_is_in_the_predictions_the_report_and_the_exported_model(
     evaluation: tuple[Evaluation, Path],
+    digits: Dataset,
     digits_directory: Path,
     trained_directory: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    real, calls = batches.predict, []
+    asked: list[str] = []
 
-    def predict(model: Any, loaded: Any) -> Any:
-        calls.append(real(model, loaded))
-        return calls[0] if len(calls) == 1 else calls[1][::-1]
+    def fit(found: Predictions) -> float:
+        asked.append(found.split)
+        # The split of the tests is too small to determine one.
+        return 2.0
 
-    monkeypatch.setattr(batches, "predict", predict)
-    found = evaluate(
-        dataset_directory=str(digits_directory),
-        checkpoint_directory=str(trained_directory),
-        report_path=str(tmp_path / "report.html"),
-    )
-    assert found.accuracy < evaluation[0].accuracy / 2
-    assert found.metrics["temperature"] == evaluation[0].metrics["temperature"]
-
-
-def test_the_file_of_predictions_the_report_and_the_exported_model_have_one_temperature(
-    evaluation: tuple[Evaluation, Path], exported: Path, digits: Dataset
-) -> None:
-    found = json.loads((exported / "assets.extra" / "model.json").read_text())["temperature"]
-    assert found == evaluation[0].metrics["temperature"] != 1.0
-    assert f"<b>{found:.4f}</b>" in evaluation[1].read_text()
-    lines = [json.loads(line) for line in evaluation[1].with_name("predictions.jsonl").read_text().splitlines()]
+    monkeypatch.setattr(calibration, "fit", fit)
+    run = {"checkpoint_directory": str(trained_directory), "dataset_directory": str(digits_directory)}
+    files = {"report_path": str(tmp_path / "report.html"), "predictions_path": str(tmp_path / "predictions.jsonl")}
+    result = evaluate(**run, **files)
+    assert export(**run, output_directory=str(tmp_path / "model"))["temperature"] == 2.0
+    assert asked == ["validation", "validation"]
+    assert json.loads((tmp_path / "model" / "assets.extra" / "model.json").read_text())["temperature"] == 2.0
+    assert "<b>2.0000</b>" in (tmp_path / "report.html").read_text()
+    # What judges a model is the same with and without a temperature.
+    assert evaluation[0].metrics["temperature"] == 1.0
+    assert result.metrics["calibration_error"] != result.metrics["uncalibrated_error"]
+    changed = ("temperature", "calibration_error")
+    assert {name: value for name, value in result.metrics.items() if name not in changed} == {
+        name: value for name, value in evaluation[0].metrics.items() if name not in changed
+    }
+    lines = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
     given = [(line["predicted"], line["probability"]) for line in lines if line["split"] == "test"]
-    served = saved_model.load(str(exported)).predict_files([each.image_bytes for each in digits.records("test")])
+    model = saved_model.load(str(tmp_path / "model"))
+    served = model.predict_files([each.image_bytes for each in digits.records("test")])
     assert [digits.class_names[index] for index in served.argmax(axis=1)] == [name for name, _ in given]
     assert np.abs(served.max(axis=1) - [probability for _, probability in given]).max() <= 1e-5
 
