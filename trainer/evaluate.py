@@ -1,5 +1,6 @@
 """Evaluate the best checkpoint on the test split and write the report on the model."""
 
+import dataclasses
 import sys
 
 from localvertex_base.userinput import cli, paths
@@ -9,7 +10,7 @@ from trainer.checkpoints import best
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.data import dataset
 from trainer.files import outputs
-from trainer.results import baseline, evaluation, predictions
+from trainer.results import baseline, calibration, evaluation, predictions
 from trainer.results.evaluation import Evaluation
 
 _MAX_WARNINGS = 10
@@ -42,7 +43,7 @@ def evaluate(
     outputs.check_file("report", report_path)
     predictions.check_path("predictions", predictions_path, report_path)
     data = dataset.load(paths.check("dataset", dataset_directory))
-    data.check_shards("test")
+    data.check_shards("validation", "test")
     chosen = best.find(checkpoint_directory, data)
     from trainer.learner import libraries
 
@@ -53,8 +54,14 @@ def evaluate(
     from trainer.results.report import model as report
 
     trained = restored.model_of(chosen, data)
+    staging.stage(data, "validation")
     staged = staging.stage(data, "test")
-    test = predictions.predict(trained.model, staged, "test")
+    validation, test = (predictions.predict(trained.model, staged, split) for split in ("validation", "test"))
+    temperature = calibration.fit(validation)
+    served = [
+        dataclasses.replace(each, probabilities=calibration.apply(each.probabilities, temperature))
+        for each in (validation, test)
+    ]
     result = evaluation.score(
         test.labels,
         test.probabilities,
@@ -63,12 +70,15 @@ def evaluate(
         metric=trained.config.metric,
     )
     _warn(result)
-    html = report.render(result, staged, test, trained=trained, checkpoint_directory=checkpoint_directory)
+    result.metrics.update(
+        temperature=temperature,
+        calibration_error=calibration.expected_error(served[1]),
+        uncalibrated_error=calibration.expected_error(test),
+    )
+    html = report.render(result, staged, *served, trained=trained, checkpoint_directory=checkpoint_directory)
     outputs.write(report_path, html)
     if predictions_path:
-        both = staging.stage(data, "validation")
-        validation = predictions.predict(trained.model, both, "validation")
-        outputs.write_lines(predictions_path, predictions.lines(both, [validation, test]))
+        outputs.write_lines(predictions_path, predictions.lines(staged, served))
     if is_noted:
         kept = baseline.distinct(staged, "test")
         judgement = baseline.judge(

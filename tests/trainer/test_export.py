@@ -23,8 +23,9 @@ from trainer.data.sources import digits as digits_source
 from trainer.evaluate import evaluate
 from trainer.export import export
 from trainer.prepare import prepare
-from trainer.results import saved_model
+from trainer.results import calibration, saved_model
 from trainer.results.evaluation import Evaluation
+from trainer.results.predictions import Predictions
 
 FRESH = """
 import json, sys
@@ -65,7 +66,7 @@ def exported(digits_directory: Path, trained_directory: Path, tmp_path_factory: 
         dataset_directory=str(digits_directory),
         output_directory=str(folder),
     )
-    assert metadata["largest_difference"] <= 1e-4
+    assert metadata["served_difference"] <= 1e-4
     return folder
 
 
@@ -159,24 +160,73 @@ def test_a_model_with_one_answer_is_no_better_than_the_baseline_and_each_other_c
     )
 
 
-def test_predictions_that_are_not_finite_are_neither_judged_nor_scored(
-    digits: Dataset, digits_directory: Path, trained_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("place", "split"), [(1, "validation"), (2, "test")])
+def test_predictions_that_are_not_finite_are_neither_judged_nor_scored_and_fit_no_temperature(
+    digits: Dataset,
+    digits_directory: Path,
+    trained_directory: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    place: int,
+    split: str,
 ) -> None:
-    real = batches.predict
+    real, calls = batches.predict, []
 
     def predict(model: Any, loaded: Any) -> Any:
         found = real(model, loaded).copy()
-        found[3, 1] = np.nan
+        calls.append(found)
+        if len(calls) == place:
+            found[3, 1] = np.nan
         return found
 
     monkeypatch.setattr(batches, "predict", predict)
     words = [f"--dataset={digits_directory}", f"--checkpoint-directory={trained_directory}"]
     done = call_module("trainer.evaluate", *words, f"--report={tmp_path}/report.html")
-    message = f"the model predicts values that are not finite for 1 of {digits.num_examples['test']} test images"
+    message = f"the model predicts values that are not finite for 1 of {digits.num_examples[split]} {split} images"
     lines = [line for line in done.stderr.splitlines() if "no test image is classified as" not in line]
     assert len(lines) == done.stderr.count(message) == 1
     assert done.returncode == 1
     assert "accuracy: " not in done.stdout
+    assert "temperature" not in done.stdout
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_one_temperature_of_the_validation_split_is_in_the_predictions_the_report_and_the_exported_model(
+    evaluation: tuple[Evaluation, Path],
+    digits: Dataset,
+    digits_directory: Path,
+    trained_directory: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def fit(found: Predictions) -> float:
+        asked.append(found.split)
+        # The split of the tests is too small to determine one.
+        return 2.0
+
+    monkeypatch.setattr(calibration, "fit", fit)
+    run = {"checkpoint_directory": str(trained_directory), "dataset_directory": str(digits_directory)}
+    files = {"report_path": str(tmp_path / "report.html"), "predictions_path": str(tmp_path / "predictions.jsonl")}
+    result = evaluate(**run, **files)
+    assert export(**run, output_directory=str(tmp_path / "model"))["temperature"] == 2.0
+    assert asked == ["validation", "validation"]
+    assert json.loads((tmp_path / "model" / "assets.extra" / "model.json").read_text())["temperature"] == 2.0
+    assert "<b>2.0000</b>" in (tmp_path / "report.html").read_text()
+    # What judges a model is the same with and without a temperature.
+    assert evaluation[0].metrics["temperature"] == 1.0
+    assert result.metrics["calibration_error"] != result.metrics["uncalibrated_error"]
+    changed = ("temperature", "calibration_error")
+    assert {name: value for name, value in result.metrics.items() if name not in changed} == {
+        name: value for name, value in evaluation[0].metrics.items() if name not in changed
+    }
+    lines = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
+    given = [(line["predicted"], line["probability"]) for line in lines if line["split"] == "test"]
+    model = saved_model.load(str(tmp_path / "model"))
+    served = model.predict_files([each.image_bytes for each in digits.records("test")])
+    assert [digits.class_names[index] for index in served.argmax(axis=1)] == [name for name, _ in given]
+    assert np.abs(served.max(axis=1) - [probability for _, probability in given]).max() <= 1e-5
 
 
 def test_only_what_is_needed_is_in_the_exported_folder(exported: Path, trained_directory: Path) -> None:
@@ -200,9 +250,13 @@ def test_a_folder_in_use_is_not_overwritten(exported: Path, digits_directory: Pa
 def test_an_export_with_other_probabilities_does_not_appear(
     digits_directory: Path, trained_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    predict_files = saved_model.LoadedModel.predict_files
-    monkeypatch.setattr(saved_model.LoadedModel, "predict_files", lambda self, data: predict_files(self, data)[:, ::-1])
-    with pytest.raises(TrainingError, match="differs from the live one"):
+    write = saved_model.write
+
+    def write_otherwise(*arguments: Any, metadata: dict[str, Any], **options: Any) -> None:
+        write(*arguments, metadata=metadata | {"temperature": metadata["temperature"] * 1.2}, **options)
+
+    monkeypatch.setattr(saved_model, "write", write_otherwise)
+    with pytest.raises(TrainingError, match="its probabilities differ from the network's"):
         export(
             checkpoint_directory=str(trained_directory),
             dataset_directory=str(digits_directory),

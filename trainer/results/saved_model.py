@@ -19,7 +19,7 @@ from exact_resume.files import downloads, storage
 from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints import seen
 from trainer.checkpoints.starting_weights import StartingWeights
-from trainer.results import exported, serving
+from trainer.results import calibration, exported, serving
 
 
 def write(
@@ -38,14 +38,16 @@ def write(
         directory: Local and empty.
         class_names: K names.
         image_size: S.
-        metadata: Stored with the class names and the image size, ready for JSON.
+        metadata: Stored with the class names and the image size, ready for JSON. The probabilities get its
+            `temperature`, see `trainer.results.calibration`; 1 if there is none.
         seen_images: Stored in files of their own; None: unknown.
     """
-    names = tf.constant(class_names)
+    names, temperature = tf.constant(class_names), metadata.get("temperature", 1.0)
 
     def images(images: tf.Tensor) -> dict[str, tf.Tensor]:
-        probabilities = model(images, training=False)
-        return {"probabilities": probabilities, "label": tf.gather(names, tf.argmax(probabilities, axis=-1))}
+        found = model(images, training=False)
+        probabilities = tf.nn.softmax(tf.math.log(found + calibration.SMALLEST) / temperature)
+        return {"probabilities": probabilities, "label": tf.gather(names, tf.argmax(found, axis=-1))}
 
     # Vertex AI's prebuilt serving unpacks {"b64": ...} only for inputs whose name ends in _bytes.
     def serving_default(image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -71,16 +73,13 @@ class LoadedModel:
 
     class_names: list[str]
     image_size: int
-    signatures: Any
+    loaded: Any
+    """Must be kept: its signatures only hold weak references to its variables."""
 
     def predict_files(self, image_bytes: list[bytes]) -> npt.NDArray[np.float32]:
         """Return the probabilities float32 [B, K] of encoded images, through the signature that is served."""
-        result = self.signatures["serving_default"](image_bytes=tf.constant(image_bytes, tf.string))
+        result = self.loaded.signatures["serving_default"](image_bytes=tf.constant(image_bytes, tf.string))
         return np.asarray(result["probabilities"])
-
-    def predict_images(self, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
-        """Return the probabilities float32 [B, K] of prepared images uint8 [B, S, S, 3]."""
-        return np.asarray(self.signatures["images"](images=tf.constant(images))["probabilities"])
 
 
 def load(directory: str) -> LoadedModel:
@@ -95,7 +94,7 @@ def load(directory: str) -> LoadedModel:
             loaded = tf.saved_model.load(folder)
         except (OSError, ValueError, tf.errors.OpError) as error:
             raise _damage_error(directory, error) from error
-    return LoadedModel(class_names=metadata["class_names"], image_size=metadata["image_size"], signatures=_Keep(loaded))
+    return LoadedModel(class_names=metadata["class_names"], image_size=metadata["image_size"], loaded=loaded)
 
 
 def starting_weights(directory: str) -> StartingWeights:
@@ -131,13 +130,3 @@ def _arrays(prefix: str) -> list[npt.NDArray[Any]]:
 
 def _damage_error(directory: str, error: Exception | str) -> UserError:
     return UserError(f"model {directory!r} is damaged ({str(error).splitlines()[0]}); export it again")
-
-
-class _Keep:
-    """The signatures of a model, which they keep alive: they only hold weak references to its variables."""
-
-    def __init__(self, loaded: Any) -> None:
-        self._loaded = loaded
-
-    def __getitem__(self, name: str) -> Any:
-        return self._loaded.signatures[name]

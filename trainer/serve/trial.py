@@ -57,7 +57,7 @@ class TrialServer:
 
         Args:
             stored: Image files of the dataset, in the order of the probabilities.
-            expected: Probabilities float32 [B, K] of the trained network, of which the model was exported.
+            expected: Probabilities [B, K] of the trained network, at the temperature of the exported model.
 
         Returns:
             The largest difference of a probability.

@@ -26,7 +26,7 @@ from trainer.command_line import TrainingError
 from trainer.data import staging
 from trainer.data.dataset import Dataset
 from trainer.export import export
-from trainer.results import predictions, saved_model
+from trainer.results import calibration, predictions, saved_model
 from trainer.serve import trial
 from vertex_testing.cloud_storage.server import CloudStorage
 
@@ -87,20 +87,21 @@ def test_served_probabilities_are_those_of_evaluate_on_the_whole_test_split(
     served: Served, digits: Dataset, trained_directory: Path
 ) -> None:
     model = restored.model_of(best.find(str(trained_directory), digits), digits).model
-    expected = predictions.predict(model, staging.stage(digits, "test"), "test").probabilities
+    found = [predictions.predict(model, staging.stage(digits, split), split) for split in ("validation", "test")]
+    expected = calibration.apply(found[1].probabilities, calibration.fit(found[0]))
     files = [record.image_bytes for record in digits.records("test")]
     parts = [[instance(data) for data in files[start : start + 50]] for start in range(0, len(files), 50)]
     answers = [served.ask("/predict", {"instances": part}) for part in parts]
     assert {status for status, _ in answers} == {200}
-    found = [each for _, content in answers for each in content["predictions"]]
-    assert np.abs(np.asarray([each["probabilities"] for each in found]) - expected).max() <= 1e-4
-    assert [each["label"] for each in found] == [digits.class_names[k] for k in expected.argmax(axis=1)]
+    rows = [each for _, content in answers for each in content["predictions"]]
+    assert np.abs(np.asarray([each["probabilities"] for each in rows]) - expected).max() <= 1e-4
+    assert [each["label"] for each in rows] == [digits.class_names[k] for k in expected.argmax(axis=1)]
 
 
 def test_keys_and_values_are_those_of_the_signature(served: Served, exported: Path) -> None:
     files = [png(), png("L"), png("RGBA"), png(kind="JPEG"), png(kind="BMP")]
-    signature = saved_model.load(str(exported)).signatures["serving_default"]
-    wanted = {name: value.numpy() for name, value in signature(image_bytes=files).items()}
+    loaded = saved_model.load(str(exported)).loaded
+    wanted = {name: value.numpy() for name, value in loaded.signatures["serving_default"](image_bytes=files).items()}
     status, content = served.ask("/predict", {"instances": [instance(data) for data in files], "parameters": None})
     assert (status, list(content)) == (200, ["predictions"])
     for index, found in enumerate(content["predictions"]):

@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ _INK = "#010203"
 """Placeholder for the page's text colour while drawing; replaced by currentColor afterwards."""
 
 
-def lines(title: str, series: Mapping[str, Sequence[tuple[float, float]]], *, x_label: str, y_label: str) -> str:
+def lines(title: str, series: Mapping[str, Iterable[tuple[float, float]]], *, x_label: str, y_label: str) -> str:
     """Draw lines over a common axis.
 
     Args:
@@ -67,22 +67,24 @@ def confusion(title: str, matrix: npt.NDArray[np.int64], names: Sequence[str]) -
         matrix: Counts int64 [K, K].
         names: K class names.
     """
+    from matplotlib.colors import to_rgba_array
+
     size = min(7.5, 2.2 + 0.42 * len(names))
     figure, axes = _axes(title, size, size)
     fractions = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
-    for row, column in zip(*np.nonzero(matrix), strict=True):
-        fraction = float(fractions[row, column])
-        colour = _ACCENT if row == column else _WRONG
-        axes.bar(column, 1, 1, row - 0.5, color=colour, alpha=max(fraction, 0.25), linewidth=0)
-        if len(names) <= 20:
-            colour = "white" if fraction > 0.6 else _INK
+    # One image, however many classes there are.
+    cells = to_rgba_array([_WRONG, _ACCENT])[np.eye(len(names), dtype=int)]
+    cells[..., 3] = np.where(matrix, fractions.clip(0.25), 0)
+    axes.imshow(cells, interpolation="none")
+    if len(names) <= 20:
+        for row, column in zip(*np.nonzero(matrix), strict=True):
+            colour = "white" if fractions[row, column] > 0.6 else _INK
             axes.text(column, row, str(matrix[row, column]), ha="center", va="center", color=colour, size=8)
-    axes.set_xlim(-0.5, len(names) - 0.5)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    if len(names) <= 50:
-        rotated = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if max(map(len, names)) > 2 else {}
-        axes.set_xticks(range(len(names)), [_short(name) for name in names], **rotated)
-        axes.set_yticks(range(len(names)), [_short(name) for name in names])
+    rotated = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if max(map(len, names)) > 2 else {}
+    shown = range(0, len(names), 1 + len(names) // 31)
+    labels = [_short(names[each]) for each in shown]
+    axes.set_xticks(shown, labels, **rotated)
+    axes.set_yticks(shown, labels)
     axes.grid(visible=False)
     axes.set_xlabel("predicted", color=_INK)
     axes.set_ylabel("true", color=_INK)
@@ -95,7 +97,7 @@ def _axes(title: str, width_inches: float, height_inches: float) -> tuple[Any, A
 
     figure = Figure(figsize=(width_inches, height_inches), layout="constrained")
     axes = figure.add_subplot()
-    axes.set_title(title, color=_INK, fontsize=11, loc="left")
+    axes.set_title(one_line(title).replace("$", r"\$"), color=_INK, fontsize=11, loc="left")
     axes.tick_params(colors=_INK, labelsize=9)
     axes.set_facecolor("none")
     axes.grid(visible=True, alpha=0.25, linewidth=0.6, color=_INK)

@@ -14,16 +14,18 @@ from trainer.data.pages import charts, page
 from trainer.models.metrics import ACCURACY
 from trainer.results.evaluation import Evaluation
 from trainer.results.predictions import Predictions
+from trainer.results.report import curves
 
-_NUM_MISTAKES = 24
-_MAX_DRAWN_CLASSES = 60
+_NUM_MISTAKES, _MISTAKES_PER_CLASS = 60, 3
+_MAX_DRAWN_CLASSES = 250
 """With more classes the confusion matrix would be unreadable; only the most confused pairs are listed then."""
 
 
 def render(
     evaluation: Evaluation,
     dataset: Dataset,
-    predictions: Predictions,
+    validation: Predictions,
+    test: Predictions,
     *,
     trained: TrainedModel,
     checkpoint_directory: str,
@@ -33,7 +35,8 @@ def render(
     Args:
         evaluation: Of the test split.
         dataset: The dataset; the shards of its test split must be on this machine.
-        predictions: On the test split.
+        validation: Calibrated predictions on the validation split, which the thresholds are chosen by.
+        test: Calibrated predictions on the test split.
         trained: The model that was evaluated.
         checkpoint_directory: The folder that contains the run's event log.
     """
@@ -49,22 +52,26 @@ def render(
                 *_scores(evaluation),
                 ("test loss", f"{evaluation.loss:.4f}"),
                 ("test images", f"{evaluation.num_examples:,}"),
-                ("misclassified", f"{round(evaluation.num_examples * (1 - evaluation.accuracy)):,}"),
                 *_validation(trained, dataset),
+                *(
+                    (name.replace("_", " "), f"{evaluation.metrics[name]:.4f}")
+                    for name in ("temperature", "calibration_error", "uncalibrated_error")
+                ),
                 ("best step", f"{checkpoint.step:,}"),
             ]
         ),
         *([page.Text(title="The best checkpoint was lost", text=lost)] if lost else []),
-        *_never_predicted(evaluation),
         *_curves(history, trained.config.metric),
         *_confusion(evaluation),
-        _mistakes(evaluation, dataset, predictions),
+        _mistakes(dataset, test),
         page.Table(
             title="Classes",
+            note="A mark means that a class is never predicted.",
             columns=["class", "precision", "recall", "test images"],
             rows=[[c.class_name, c.precision, c.recall, c.num_examples] for c in evaluation.class_scores],
             states=["bad" if c.class_name in never else "" for c in evaluation.class_scores],
         ),
+        *curves.blocks(evaluation.class_names, validation, test),
         page.Table(
             title="Run",
             columns=["field", "value"],
@@ -98,23 +105,6 @@ def _validation(trained: TrainedModel, dataset: Dataset) -> list[tuple[str, str]
     return [(caption, f"{best.accuracy:.2%}"), *other]
 
 
-def _never_predicted(evaluation: Evaluation) -> list[page.Block]:
-    if not evaluation.never_predicted:
-        return []
-    return [
-        page.Table(
-            title="Classes that are never predicted",
-            columns=["class", "test images"],
-            rows=[
-                [each.class_name, each.num_examples]
-                for each in evaluation.class_scores
-                if each.class_name in evaluation.never_predicted
-            ],
-            states=["bad"] * len(evaluation.never_predicted),
-        )
-    ]
-
-
 def _curves(history: list[dict[str, Any]], metric: str = ACCURACY) -> list[page.Block]:
     """Draw loss and accuracy over the steps; steps that were repeated after a stop appear once, as last trained."""
     training = _average({event["last_step"]: event for event in history if event["event"] == "steps"})
@@ -141,14 +131,12 @@ def _curves(history: list[dict[str, Any]], metric: str = ACCURACY) -> list[page.
 
 def _average(windows: dict[int, dict[str, Any]], num_points: int = 100) -> dict[int, dict[str, Any]]:
     """Reduce the windows to at most about `num_points` by averaging neighbours."""
-    steps = sorted(windows)
-    width = max(1, -(-len(steps) // num_points))
     joined = {}
-    for start in range(0, len(steps), width):
-        group = [windows[step] for step in steps[start : start + width]]
+    for steps in np.array_split(sorted(windows), min(num_points, len(windows))) if windows else ():
+        group = [windows[step] for step in steps]
         weights = [event["last_step"] - event["first_step"] + 1 for event in group]
-        joined[steps[min(start + width, len(steps)) - 1]] = {
-            name: float(np.average([event[name] for event in group], weights=weights)) for name in ("loss", "accuracy")
+        joined[steps[-1]] = {
+            name: np.average([event[name] for event in group], weights=weights) for name in ("loss", "accuracy")
         }
     return joined
 
@@ -168,24 +156,28 @@ def _confusion(evaluation: Evaluation) -> list[page.Block]:
     return blocks
 
 
-def _mistakes(evaluation: Evaluation, dataset: Dataset, predictions: Predictions) -> page.Block:
+def _mistakes(dataset: Dataset, predictions: Predictions) -> page.Block:
     labels, probabilities = predictions.labels, predictions.probabilities
     predicted = probabilities.argmax(axis=1)
     wrong = np.flatnonzero(predicted != labels)
     if not len(wrong):
         return page.Text(title="Worst errors", text="All test images were classified correctly.")
-    # Worst: the lowest probability for the true class.
-    indices = sorted(wrong.tolist(), key=lambda index: float(probabilities[index, labels[index]]))[:_NUM_MISTAKES]
+    ranked = wrong[np.argsort(-probabilities[wrong].max(axis=1), kind="stable")]
+    indices = [
+        index
+        for rank, index in enumerate(ranked.tolist())
+        if (labels[ranked[:rank]] == labels[index]).sum() < _MISTAKES_PER_CLASS
+    ][:_NUM_MISTAKES]
     images = [
         page.Thumbnail(
             image_bytes=record.image_bytes,
-            caption=f"{evaluation.class_names[record.label]} predicted as {evaluation.class_names[predicted[index]]}",
+            caption=f"{dataset.class_names[record.label]} predicted as {dataset.class_names[predicted[index]]}",
             detail=f"{probabilities[index, predicted[index]]:.0%} confident, {record.file_name}",
         )
         for index, record in zip(indices, dataset.records("test", indices), strict=True)
     ]
     note = (
-        f"{len(wrong)} of {len(labels)} test images are misclassified; those with the lowest probability "
-        "for the true class are shown."
+        f"{len(wrong)} of {len(labels)} test images are misclassified; the most confident errors are shown, at most"
+        f" {_MISTAKES_PER_CLASS} per true class."
     )
     return page.Gallery(title="Worst errors", note=note, images=images)
