@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.recipes import __main__ as recipes
-from benchmarks.recipes import generators
+from benchmarks.recipes import __main__ as recipes, generators
 
 
 def files(folder: Path, **fields: Any) -> dict[str, str]:
