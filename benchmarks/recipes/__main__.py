@@ -46,13 +46,13 @@ class _Case:
     """How all sides train on a task."""
 
     model: str = "small-resnet"
-    image_size: int = 64
+    image_size: int = 48
     epochs: int = 20
-    batch_size: int = 64
+    batch_size: int = 32
 
 
 _CASES = {
-    "digits": _Case(model="convnet", image_size=32, epochs=10),
+    "digits": _Case(model="convnet", image_size=32, epochs=10, batch_size=64),
     "shapes": _Case(image_size=96),
     "textures": _Case(),
     "glyphs": _Case(),

@@ -71,7 +71,7 @@ def build(
     else:
         hidden = layers.Dropout(_DROPOUT, name="dropout")(hidden)
     name = f"{application.name.replace('-', '_')}_classifier"
-    return classifier(images, hidden, num_classes=num_classes, name=name)
+    return classifier(images, hidden, num_classes, name)
 
 
 def _base(application: Application, image_size: int, weights: str) -> keras.Model:

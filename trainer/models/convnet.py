@@ -39,4 +39,4 @@ def build(*, image_size: int, num_classes: int, weights: str) -> keras.Model:
         else layers.GlobalAveragePooling2D(name="mean")(hidden)
     )
     hidden = layers.Dropout(0.3, name="dropout")(hidden)
-    return classifier(images, hidden, num_classes=num_classes, name="convnet", weights=weights)
+    return classifier(images, hidden, num_classes, "convnet", weights)

@@ -44,4 +44,4 @@ def build(*, image_size: int, num_classes: int, weights: str) -> keras.Model:
         hidden = layers.Conv2D(128, 3, activation="relu", name=f"conv{layer}")(hidden)
     hidden = layers.Flatten(name="flatten")(hidden)
     hidden = layers.Dense(128, activation="relu", name="dense")(hidden)
-    return classifier(images, hidden, num_classes=num_classes, name="mnist_cnn", weights=weights)
+    return classifier(images, hidden, num_classes, "mnist_cnn", weights)

@@ -7,9 +7,9 @@ from trainer.models.weights import classifier
 
 
 def build(*, image_size: int, num_classes: int, weights: str) -> keras.Model:
-    """Build four residual blocks (arXiv:1512.03385) of 16 to 128 channels, the mean over the image, and the classes.
+    """Build a convolution, four residual blocks (arXiv:1512.03385), the mean over the image, and the classes.
 
-    The first block works on at most 56 pixels at 224, 32 at 64: larger images are halved once or twice before it.
+    The stride of the first convolution grows with the image, so that the blocks work on at most 48 pixels.
 
     Args:
         image_size: S.
@@ -23,20 +23,15 @@ def build(*, image_size: int, num_classes: int, weights: str) -> keras.Model:
         UserError: The weights are not available.
     """
     images = keras.Input((image_size, image_size, 3), dtype="uint8", name="images")
-    hidden = layers.Rescaling(1 / 127.5, offset=-1.0)(images)
-    hidden = layers.ReLU()(_convolution(hidden, 16, 3, stride=1 + (image_size > 40)))
-    hidden = layers.MaxPooling2D(1 + (image_size > 80))(hidden)
-    for filters in (16, 32, 64, 128):
-        stride = 1 + (filters > 16)
-        residual = layers.ReLU()(_convolution(hidden, filters, 3, stride=stride))
-        residual = _convolution(residual, filters, 3, stride=1)
-        hidden = _convolution(hidden, filters, 1, stride=stride)
-        hidden = layers.ReLU()(layers.Add()([hidden, residual]))
-    hidden = layers.Dropout(0.2)(layers.GlobalAveragePooling2D()(hidden))
-    return classifier(images, hidden, num_classes=num_classes, name="small_resnet", weights=weights)
+    hidden = _convolution(layers.Rescaling(1 / 255)(images), 16, 7, 1 + image_size // 48)
+    for filters, stride in ((16, 1), (32, 2), (64, 2), (128, 2)):
+        residual = _convolution(_convolution(hidden, filters, 3, stride), filters, 3, 1)
+        hidden = layers.Add()([_convolution(hidden, filters, 1, stride), residual])
+    hidden = layers.GlobalAveragePooling2D()(layers.ReLU()(hidden))
+    return classifier(images, layers.Dropout(0.2)(hidden), num_classes, "small_resnet", weights)
 
 
-def _convolution(hidden: keras.KerasTensor, filters: int, size: int, *, stride: int) -> keras.KerasTensor:
-    """Convolve and normalise [B, h, w, C] to [B, h / stride, w / stride, filters]."""
-    hidden = layers.Conv2D(filters, size, strides=stride, padding="same", use_bias=False)(hidden)
+def _convolution(hidden: keras.KerasTensor, filters: int, size: int, stride: int) -> keras.KerasTensor:
+    """Rectify, convolve and normalise [B, h, w, C] to [B, h / stride, w / stride, filters]."""
+    hidden = layers.Conv2D(filters, size, strides=stride, padding="same", use_bias=False)(layers.ReLU()(hidden))
     return layers.BatchNormalization(momentum=0.9)(hidden)

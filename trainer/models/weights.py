@@ -1,4 +1,4 @@
-"""Loads weights from a file or refuses it clearly, so that no training silently starts from random weights."""
+"""Weights from a file, refused clearly so that no training silently starts from random ones; the end of a network."""
 
 import keras
 from keras import layers
@@ -29,7 +29,7 @@ def load_weights(model: keras.Model, path: str) -> None:
 
 
 def classifier(
-    images: keras.KerasTensor, hidden: keras.KerasTensor, *, num_classes: int, name: str, weights: str = "none"
+    images: keras.KerasTensor, hidden: keras.KerasTensor, num_classes: int, name: str, weights: str = "none"
 ) -> keras.Model:
     """Finish a network with the classes, and load weights into it.
 
