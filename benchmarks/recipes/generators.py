@@ -77,16 +77,15 @@ def _finish(pixels: _Pixels, image_size: int, rng: np.random.Generator) -> Image
     return Image.fromarray((small * light[..., None] + noise).clip(0, 255).astype(np.uint8))
 
 
-def _background(size: int, rng: np.random.Generator) -> tuple[Image.Image, npt.NDArray[np.int64]]:
-    """Return blotches [T, T] around a colour, and the colour int64 [3]."""
-    colour = rng.integers(40, 216, 3)
-    blotches = (colour + rng.integers(-30, 31, (3, 3, 3))).astype(np.uint8)
-    return Image.fromarray(blotches).resize((size, size), Image.Resampling.BICUBIC), colour
+def _background(size: int, rng: np.random.Generator) -> Image.Image:
+    """Return light blotches [T, T] around a random colour."""
+    blotches = (rng.integers(140, 226, 3) + rng.integers(-30, 31, (3, 3, 3))).astype(np.uint8)
+    return Image.fromarray(blotches).resize((size, size), Image.Resampling.BICUBIC)
 
 
-def _other(colour: npt.NDArray[np.int64], rng: np.random.Generator) -> tuple[int, int, int]:
-    """Return a colour that differs from another one."""
-    red, green, blue = (colour + rng.integers(64, 193, 3)) % 256
+def _dark(rng: np.random.Generator) -> tuple[int, int, int]:
+    """Return the colour of what is before a background."""
+    red, green, blue = rng.integers(0, 110, 3)
     return int(red), int(green), int(blue)
 
 
@@ -110,23 +109,23 @@ _SHAPES = {
 
 def _shape(label: int, size: int, rng: np.random.Generator) -> _Pixels:
     """Draw a coloured shape before lines and discs of other colours."""
-    image, ground = _background(size, rng)
+    image = _background(size, rng)
     draw = ImageDraw.Draw(image)
     for _ in range(rng.integers(1, 5)):
         ends = [tuple(end) for end in rng.uniform(0, size, (2, 2))]
-        draw.line(ends, fill=_other(ground, rng), width=int(rng.uniform(0.01, 0.04) * size))
+        draw.line(ends, fill=_dark(rng), width=int(rng.uniform(0.01, 0.04) * size))
     for _ in range(rng.integers(0, 4)):
-        draw.circle(tuple(rng.uniform(0, size, 2)), rng.uniform(0.02, 0.06) * size, fill=_other(ground, rng))
+        draw.circle(tuple(rng.uniform(0, size, 2)), rng.uniform(0.02, 0.06) * size, fill=_dark(rng))
     radius = rng.uniform(0.15, 0.35) * size
     centre = rng.uniform(radius, size - radius, 2)
     corners = _polygon(*list(_SHAPES.values())[label], radius, rng) + centre
-    draw.polygon([tuple(corner) for corner in corners], fill=_other(ground, rng))
+    draw.polygon([tuple(corner) for corner in corners], fill=_dark(rng))
     return np.asarray(image, np.float64)
 
 
 def _texture(label: int, size: int, rng: np.random.Generator) -> _Pixels:
     """Draw a periodic pattern, turned, stretched and bent, in two colours."""
-    angle, period = rng.uniform(0, math.pi), rng.uniform(0.06, 0.2)
+    angle, period = rng.uniform(0, math.pi), rng.uniform(0.1, 0.25)
     x, y = np.meshgrid(np.linspace(0, 1, size), np.linspace(0, 1, size))
     bend = rng.uniform(0, 0.04)
     x = x + bend * np.sin(2 * math.pi * (y * rng.uniform(1, 3) + rng.random()))
@@ -144,8 +143,8 @@ def _texture(label: int, size: int, rng: np.random.Generator) -> _Pixels:
         np.where((np.floor(u) + np.floor(v)) % 2, wave_u, wave_v),
     )
     share = 0.5 + 0.5 * np.tanh(patterns[label] * rng.uniform(1, 4))[..., None]
-    image, ground = _background(size, rng)
-    return share * np.asarray(image, np.float64) + (1 - share) * np.array(_other(ground, rng))
+    image = _background(size, rng)
+    return share * np.asarray(image, np.float64) + (1 - share) * np.array(_dark(rng))
 
 
 _LETTERS = "BEFOPR"
@@ -169,7 +168,7 @@ def _font(name: str, size: int) -> ImageFont.FreeTypeFont:
 
 def _glyph(label: int, size: int, rng: np.random.Generator) -> _Pixels:
     """Draw a letter, turned and moved, before parts of other letters."""
-    image, ground = _background(size, rng)
+    image = _background(size, rng)
     # Strokes of letters outside the classes, so that a stroke alone decides nothing.
     for letter in (*rng.choice(list("ACDGHKMNQSTUVWXYZ"), 3), _LETTERS[label]):
         is_class = letter == _LETTERS[label]
@@ -180,7 +179,7 @@ def _glyph(label: int, size: int, rng: np.random.Generator) -> _Pixels:
         font = _font(str(rng.choice(_FONTS)), height)
         ImageDraw.Draw(mask).text(place, str(letter), fill=int(rng.uniform(120, 255)), font=font, anchor="mm")
         mask = mask.rotate(rng.uniform(-30, 30), Image.Resampling.BILINEAR, center=place)
-        image.paste(_other(ground, rng), mask=mask)
+        image.paste(_dark(rng), mask=mask)
     return np.asarray(image, np.float64)
 
 
