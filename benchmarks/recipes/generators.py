@@ -144,7 +144,8 @@ def _texture(label: int, size: int, rng: np.random.Generator) -> _Pixels:
     )
     share = 0.5 + 0.5 * np.tanh(patterns[label] * rng.uniform(1, 4))[..., None]
     image = _background(size, rng)
-    return share * np.asarray(image, np.float64) + (1 - share) * np.array(_dark(rng))
+    mixed: _Pixels = share * np.asarray(image, np.float64) + (1 - share) * np.array(_dark(rng))
+    return mixed
 
 
 _LETTERS = "BEFOPR"
