@@ -6,7 +6,7 @@ from keras import layers
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import on_one_line
 from trainer.models.table import Application
-from trainer.models.weights import load_weights
+from trainer.models.weights import classifier, load_weights
 
 _DROPOUT = 0.2
 """Dropout rate before the classes if the head has no hidden layer."""
@@ -70,10 +70,8 @@ def build(
         hidden = layers.Dense(application.head_units, activation="relu", name="head")(hidden)
     else:
         hidden = layers.Dropout(_DROPOUT, name="dropout")(hidden)
-    hidden = layers.Dense(num_classes, name="logits")(hidden)
-    # float32 even under a mixed precision policy, because probabilities of 16 bits do not add up to one.
-    outputs = layers.Softmax(dtype="float32", name="probabilities")(hidden)
-    return keras.Model(images, outputs, name=f"{application.name.replace('-', '_')}_classifier")
+    name = f"{application.name.replace('-', '_')}_classifier"
+    return classifier(images, hidden, num_classes, name)
 
 
 def _base(application: Application, image_size: int, weights: str) -> keras.Model:

@@ -4,7 +4,7 @@ import keras
 from keras import layers
 
 from localvertex_base.userinput.errors import UserError
-from trainer.models.weights import load_weights
+from trainer.models.weights import classifier
 
 
 def build(*, image_size: int, num_classes: int, weights: str) -> keras.Model:
@@ -39,10 +39,4 @@ def build(*, image_size: int, num_classes: int, weights: str) -> keras.Model:
         else layers.GlobalAveragePooling2D(name="mean")(hidden)
     )
     hidden = layers.Dropout(0.3, name="dropout")(hidden)
-    hidden = layers.Dense(num_classes, name="logits")(hidden)
-    # float32 even under a mixed precision policy, because probabilities of 16 bits do not add up to one.
-    outputs = layers.Softmax(dtype="float32", name="probabilities")(hidden)
-    model = keras.Model(images, outputs, name="convnet")
-    if weights != "none":
-        load_weights(model, weights)
-    return model
+    return classifier(images, hidden, num_classes, "convnet", weights)

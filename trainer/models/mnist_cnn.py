@@ -4,7 +4,7 @@ import keras
 from keras import layers, ops
 
 from localvertex_base.userinput.errors import UserError
-from trainer.models.weights import load_weights
+from trainer.models.weights import classifier
 
 
 @keras.saving.register_keras_serializable(package="trainer")
@@ -44,9 +44,4 @@ def build(*, image_size: int, num_classes: int, weights: str) -> keras.Model:
         hidden = layers.Conv2D(128, 3, activation="relu", name=f"conv{layer}")(hidden)
     hidden = layers.Flatten(name="flatten")(hidden)
     hidden = layers.Dense(128, activation="relu", name="dense")(hidden)
-    hidden = layers.Dense(num_classes, name="logits")(hidden)
-    outputs = layers.Softmax(dtype="float32", name="probabilities")(hidden)
-    model = keras.Model(images, outputs, name="mnist_cnn")
-    if weights != "none":
-        load_weights(model, weights)
-    return model
+    return classifier(images, hidden, num_classes, "mnist_cnn", weights)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _DESCRIPTIONS = {
     "convnet": "small network with batch normalisation and dropout, for small images and quick trials",
     "mnist-cnn": "five convolutions of 128 channels on grey images, as in a 2018 article on several GPUs",
+    "small-resnet": "four residual blocks, for photographs from 32 pixels, trained from random weights",
     **{name: application.description for name, application in table.APPLICATIONS.items()},
 }
 """The networks that have a name, each with a one-line description."""
@@ -110,7 +111,7 @@ def build(
         UserError: The weights are not available, the images do not fit the network, or the user's own function
             returns something else.
     """
-    from trainer.models import applications, convnet, mnist_cnn
+    from trainer.models import applications, convnet, mnist_cnn, small_resnet
 
     resolved = _resolve_weights(name, weights)
     initial = "none" if references.is_reference(resolved) else resolved
@@ -125,5 +126,5 @@ def build(
             is_pretrained=resolved != "none",
             is_frozen=_keeps_base_frozen(name, weights, trainable),
         )
-    module = {"convnet": convnet, "mnist-cnn": mnist_cnn}[name]
+    module = {"convnet": convnet, "mnist-cnn": mnist_cnn, "small-resnet": small_resnet}[name]
     return module.build(image_size=image_size, num_classes=num_classes, weights=initial)

@@ -23,6 +23,7 @@ IMAGES = np.random.default_rng(0).integers(0, 256, (2, 32, 32, 3), dtype=np.uint
 BUILT = (
     "convnet",
     "mnist-cnn",
+    "small-resnet",
     "resnet50",
     "efficientnetv2-b0",
     "mobilenetv3-small",
@@ -118,6 +119,13 @@ def test_weights_that_are_not_available_are_an_error_and_never_a_random_start(
 def test_images_that_are_too_small_are_refused(name: str, size: int) -> None:
     with pytest.raises(UserError, match=f"the dataset has {size}x{size}"):
         models.build(name, image_size=size, num_classes=3, weights="none")
+
+
+@pytest.mark.parametrize(("image_size", "first_map"), [(8, 8), (32, 32), (48, 24), (96, 32), (224, 45)])
+def test_small_resnet_has_small_maps_for_images_of_any_size(image_size: int, first_map: int) -> None:
+    model = models.build("small-resnet", image_size=image_size, num_classes=3)
+    first = next(layer for layer in model.layers if isinstance(layer, keras.layers.Add))
+    assert first.output.shape == (None, first_map, first_map, 16)
 
 
 def test_mnist_cnn_is_the_articles_network() -> None:
