@@ -1,10 +1,15 @@
 """The update rule and its learning rate over the steps."""
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import on_one_line
 from trainer.config import TrainConfig
 from trainer.learner import keras_internals
+from trainer.models import recipes
 
 
 @keras.saving.register_keras_serializable(package="trainer")
@@ -38,23 +43,59 @@ class WarmUpThen(keras.optimizers.schedules.LearningRateSchedule):  # type: igno
         }
 
 
+_FLAGS: dict[str, dict[str, Any]] = {
+    "adam": {"class_name": "Adam", "config": {}},
+    "rmsprop": {"class_name": "RMSprop", "config": {}},
+    "sgd": {"class_name": "SGD", "config": {"momentum": 0.9}},
+}
+"""What the flag `--optimizer` means."""
+_FUSED: dict[str, dict[str, Any]] = {"Adam": {}, "AdamW": {"weight_decay": 0.004}}
+"""Classes that FusedAdam computes, and their defaults."""
+
+
 def build(config: TrainConfig, num_steps: int, clock: tf.Variable | None = None) -> keras.Optimizer:
     """Make the optimizer of a configuration; call `.build(variables)` inside the distribution strategy's scope.
 
     Args:
-        config: Gives optimizer, learning_rate, learning_rate_schedule and warmup_fraction.
+        config: Gives recipe, optimizer, learning_rate, learning_rate_schedule and warmup_fraction.
         num_steps: Length of the whole run, where the schedule ends.
         clock: Step counter, int64 scalar; without it the optimizer counts.
+
+    Raises:
+        UserError: Keras refuses values of the recipe.
     """
-    schedule = WarmUpThen(
-        config.learning_rate, int(config.warmup_fraction * num_steps), num_steps, config.learning_rate_schedule, clock
-    )
-    optimizer: keras.Optimizer
-    if config.optimizer == "sgd":
-        optimizer = keras.optimizers.SGD(schedule, momentum=0.9)
-    elif config.optimizer == "rmsprop":
-        optimizer = keras.optimizers.RMSprop(schedule)
-    else:
-        optimizer = keras_internals.FusedAdam(schedule)
+    recipe = recipes.parse(config.recipe)
+    num_warmup_steps = int(config.warmup_fraction * num_steps)
+    try:
+        rate = (
+            _schedule(recipe.schedule, num_steps, clock)
+            if recipe.schedule
+            else WarmUpThen(
+                recipe.learning_rate or config.learning_rate,
+                num_warmup_steps,
+                num_steps,
+                config.learning_rate_schedule,
+                clock,
+            )
+        )
+        chosen = recipe.optimizer or _FLAGS[config.optimizer]
+        name, options = chosen["class_name"], chosen["config"]
+        if name in _FUSED and not options.get("amsgrad"):
+            optimizer = keras_internals.FusedAdam(rate, **_FUSED[name] | options)
+        else:
+            optimizer = getattr(keras.optimizers, name)(rate, **options)
+    except ValueError as error:
+        raise UserError(f"recipe: {on_one_line(error)}") from error
+    # ReplicaStep accumulates: Keras' own way cannot be traced on several devices.
+    optimizer.gradient_accumulation_steps = None
     keras_internals.skip_gradient_reduction(optimizer)
     return optimizer
+
+
+def _schedule(chosen: dict[str, Any], num_steps: int, clock: tf.Variable | None) -> Any:
+    """Return a schedule of Keras that goes by the clock, as WarmUpThen does."""
+    name, options = chosen["class_name"], chosen["config"]
+    rest = max(1, num_steps - options.get("warmup_steps", 0))
+    missing = {key: rest for key in recipes.SCHEDULES.config(name) if key.endswith("decay_steps")}
+    schedule = getattr(keras.optimizers.schedules, name)(**missing | options)
+    return schedule if clock is None else lambda: schedule(tf.convert_to_tensor(clock))
