@@ -149,7 +149,9 @@ class TrainConfig:
         for key, names in recipes.REPLACES.items():
             for name in names.split():
                 if getattr(given, key) and getattr(self, name) != getattr(TrainConfig, name):
-                    raise UserError(f"{name}={quote(getattr(self, name))} and the recipe's {key} exclude each other; give one")
+                    raise UserError(
+                        f"{name}={quote(getattr(self, name))} and the recipe's {key} exclude each other; give one"
+                    )
 
     def to_dict(self) -> dict[str, str | int | float]:
         """Return the fields, in their order."""

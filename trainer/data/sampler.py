@@ -21,7 +21,6 @@ NUM_WINDOW_BLOCKS = 64
 """Blocks that are shuffled together: about 512 MiB, of which two are in memory at a time."""
 # These keep the random numbers independent of each other and of a whole shuffle, which uses the seed unchanged.
 _RANDOM_NUMBERS_STREAM, _WINDOW_STREAM, _BLOCK_STREAM, _REST_STREAM = 0x5EED, 0x1A2B3C, 0x2B3C4D, 0x3C4D5E
-_CLASS_STREAM, _EXAMPLE_STREAM = 0x4D5E6F, 0x5E6F7A
 
 
 def block_size(shuffle: str, *, num_examples: int, image_size: int) -> int:
@@ -52,8 +51,7 @@ class Sampler:
     block_size: int = 0
     """Neighbouring examples that are read together; 0: every permutation of the whole split is possible."""
     labels: Any = dataclasses.field(default=None, compare=False)
-    """Labels int32 [N] for balanced sampling, whatever the block size: each class is drawn equally often, and each
-    example of a class. None: each example is drawn once per epoch."""
+    """Labels int32 [N] to draw each class equally often, each example of a class too; None: each example once."""
 
     def __post_init__(self) -> None:
         check_batch_size(self.global_batch_size, self.num_examples)
@@ -66,12 +64,12 @@ class Sampler:
     def indices(self, step: tf.Tensor) -> tf.Tensor:
         """Return the indices int64 [G] of a step's examples (the first step is 0), for any number of workers."""
         step = tf.cast(step, tf.int64)
-        if self.labels is not None:
-            return self._balanced(step * self.global_batch_size + tf.range(self.global_batch_size, dtype=tf.int64))
         epoch = step // self.steps_per_epoch
         positions = (step % self.steps_per_epoch) * self.global_batch_size + tf.range(
             self.global_batch_size, dtype=tf.int64
         )
+        if self.labels is not None:
+            return self._balanced(_shuffle(positions, self.seed, epoch, self.num_examples), epoch)
         if not 0 < self.block_size < self.num_examples:
             return _shuffle(positions, self.seed, epoch, self.num_examples)
         return self._from_blocks(self._within_windows(positions, epoch), epoch)
@@ -88,29 +86,28 @@ class Sampler:
         seed = tf.stack([tf.constant(self.seed ^ _RANDOM_NUMBERS_STREAM, tf.int64), tf.cast(step, tf.int64)])
         return tf.random.stateless_uniform([self.global_batch_size, NUM_RANDOM_NUMBERS], seed=seed)
 
+    def _balanced(self, turns: tf.Tensor, epoch: tf.Tensor) -> tf.Tensor:
+        """Return the examples that the classes give at the turns int64 [G] (0 to N - 1) of an epoch.
+
+        The classes take turns, and each gives its examples one after the other, also from epoch to epoch. As the turns
+        are shuffled, so are the classes and the examples.
+        """
+        order = np.argsort(self.labels, kind="stable")
+        _, starts, counts = np.unique(np.take(self.labels, order), return_index=True, return_counts=True)
+        drawn, turn = turns % len(counts), turns // len(counts) + epoch * -(-self.num_examples // len(counts))
+        return tf.gather(order, tf.gather(starts, drawn) + turn % tf.gather(counts, drawn))
+
     def _within_windows(self, positions: tf.Tensor, epoch: tf.Tensor) -> tf.Tensor:
         """Shuffle the positions of an epoch within windows of NUM_WINDOW_BLOCKS blocks."""
         window_size = self.block_size * NUM_WINDOW_BLOCKS
         window = positions // window_size
         start = window * window_size
         num_windows = -(-self.num_examples // window_size)
+        stream = tf.fill(tf.shape(window), tf.constant(self.seed ^ _WINDOW_STREAM, tf.int64))
+        # The raw operation, because tf.random.experimental.index_shuffle fails with one seed per index.
+        seeds = tf.stack([stream, epoch * num_windows + window, tf.zeros_like(window)], axis=1)
         last = tf.minimum(tf.constant(window_size, tf.int64), self.num_examples - start) - 1
-        windows = epoch * num_windows + window
-        return start + _shuffle_each(positions - start, self.seed ^ _WINDOW_STREAM, windows, tf.zeros_like(window), last)
-
-    def _balanced(self, positions: tf.Tensor) -> tf.Tensor:
-        """Return the examples at positions int64 [G] of the whole run, which draws all classes once per round.
-
-        A round is a permutation of the classes. In each of its rounds, a class gives its next example, in a new
-        permutation whenever all have been drawn.
-        """
-        order = np.argsort(self.labels, kind="stable")
-        _, starts, sizes = np.unique(np.asarray(self.labels)[order], return_index=True, return_counts=True)
-        turn, place = positions // len(sizes), positions % len(sizes)
-        drawn = _shuffle_each(place, self.seed ^ _CLASS_STREAM, turn, tf.zeros_like(turn), len(sizes) - 1)
-        size = tf.gather(sizes, drawn)
-        inside = _shuffle_each(turn % size, self.seed ^ _EXAMPLE_STREAM, turn // size, drawn, size - 1)
-        return tf.gather(order, tf.gather(starts, drawn) + inside)
+        return start + tf.raw_ops.RandomIndexShuffle(index=positions - start, seed=seeds, max_index=last, rounds=4)
 
     def _from_blocks(self, positions: tf.Tensor, epoch: tf.Tensor) -> tf.Tensor:
         """Return the examples at positions of an epoch that visits the blocks in random order.
@@ -126,13 +123,6 @@ class Sampler:
         block = _shuffle(block, self.seed ^ _BLOCK_STREAM, epoch, num_blocks)
         in_block = block * self.block_size + packed % self.block_size
         return tf.where(in_rest, num_blocks * self.block_size + positions - rest_start, in_block)
-
-
-def _shuffle_each(index: tf.Tensor, seed: int, epochs: tf.Tensor, streams: tf.Tensor, last: Any) -> tf.Tensor:
-    """Return where permutations of the numbers up to `last` put indices int64 [G], one permutation for each index."""
-    # The raw operation, because tf.random.experimental.index_shuffle fails with one seed per index.
-    seeds = tf.stack([tf.fill(tf.shape(index), tf.constant(seed, tf.int64)), epochs, streams], axis=1)
-    return tf.raw_ops.RandomIndexShuffle(index=index, seed=seeds, max_index=tf.cast(last, tf.int64), rounds=4)
 
 
 def _shuffle(index: tf.Tensor | int, seed: int, epoch: tf.Tensor, count: int) -> tf.Tensor:

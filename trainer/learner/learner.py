@@ -3,9 +3,8 @@
 Legend: R replicas (devices) of all workers together.
 """
 
-import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -13,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from trainer.checkpoints import variables
+from localvertex_base.userinput.errors import UserError
 from trainer.config import TrainConfig
 from trainer.data.batches import Shard, evaluation_batches, training_batches
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
 from trainer.learner import batch_digest, keras_internals, optimizers, precision, replica_step
 from trainer.learner.replica_step import ReplicaStep
-from trainer.models import applications, models, recipes
+from trainer.models import applications, models
 from trainer.models.metrics import ACCURACY, METRICS
 
 EVALUATION_BATCH_SIZE = 256
@@ -78,7 +77,7 @@ class Learner:
             UserError: The weights are not available, the images do not fit the model, or Keras has another version.
         """
         keras_internals.check_version()
-        self.config, recipe = config, recipes.parse(config.recipe)
+        self.config = config
         self._num_counts = 0 if config.metric == ACCURACY else replica_step.NUM_COUNTS * num_classes
         self.distribution_strategy = distribution_strategy
         self.num_replicas = distribution_strategy.num_replicas_in_sync
@@ -102,18 +101,16 @@ class Learner:
             if dtype == "float16":
                 self._update = keras.optimizers.LossScaleOptimizer(self.optimizer)
             # Before tracing, because variables made in a traced function would be placeholders (keras#23085).
-            weights = self.model.trainable_variables
-            self._update.build(weights)
-            sums = [keras.Variable(tf.zeros_like(weight), trainable=False) for weight in weights]
-        self._averages = list(zip(weights, keras_internals.moving_averages(self.optimizer), strict=False))
-        self.refresh()
+            self._weights = self.model.trainable_variables
+            self._update.build(self._weights)
+        if self.optimizer.gradient_accumulation_steps and self.num_replicas > 1:
+            # Keras updates inside a branch, which cannot be traced on several devices.
+            raise UserError(
+                f"gradient_accumulation_steps does not work on {self.num_replicas} devices; leave it out, because they"
+                " share the global batch, or train on one device"
+            )
         self.replica_step = ReplicaStep(
-            model=self.model,
-            config=config,
-            num_replicas=self.num_replicas,
-            recipe=recipe,
-            class_weights=class_weights,
-            sums=sums if recipe.num_accumulated > 1 else [],
+            model=self.model, config=config, num_replicas=self.num_replicas, class_weights=class_weights
         )
         self.use_xla(False)
 
@@ -132,30 +129,17 @@ class Learner:
         They are listed one by one because tf.train.Checkpoint(model=, optimizer=) silently omits the state of Keras'
         seed generators (dropout). The state of loss scaling is not included: a run may resume on a device without it.
 
-        With a moving average (EMA), the averages take the places of the weights and the other way round: whatever reads
-        the model's variables of a checkpoint gets the weights that were validated.
+        Moving averages (EMA) and the weights that they are of change places: who reads the model's variables of a
+        checkpoint, to export or to evaluate them, gets the averages.
         """
-        places = {id(one): other for pair in self._averages for one, other in (pair, pair[::-1])}
-        listed = [*self.model.variables, *self.optimizer.variables, *self.replica_step.sums]
-        return [places.get(id(variable), variable) for variable in listed]
+        averages = keras_internals.moving_averages(self.optimizer)
+        other = dict(zip(map(id, self._weights + averages), averages + self._weights, strict=False))
+        listed = [*self.model.variables, *self.optimizer.variables]
+        return [other.get(id(variable), variable) for variable in listed]
 
     def refresh(self) -> None:
-        """Recompute what is derived from the model's variables, after values were assigned to these."""
+        """Recompute what the model's layers derive from its variables, after values were assigned to these."""
         applications.refresh(self.model)
-        if self._averages and not int(self.optimizer.iterations):
-            for weight, average in self._averages:
-                average.assign(weight)
-
-    @contextlib.contextmanager
-    def _averaged(self) -> Iterator[None]:
-        """Give the network the moving averages (EMA) of its weights, if it has any."""
-        weights, averages = [weight for weight, _ in self._averages], [average for _, average in self._averages]
-        held = variables.values(weights)
-        variables.assign(weights, variables.values(averages))
-        try:
-            yield
-        finally:
-            variables.assign(weights, held)
 
     def loss_scaling(self) -> dict[str, float]:
         """Return the state of the loss scaling of float16; empty in other precisions."""
@@ -201,17 +185,18 @@ class Learner:
         return _repeat(take, num_steps, row_size=2 + batch_digest.NUM_PIECES)
 
     def _train_replica(self, batch: tuple[tf.Tensor, ...], step: tf.Tensor) -> tf.Tensor:
+        variables = self.model.trainable_variables
         scaled = self._update is not self.optimizer
         gradients, changed, row = self._gradients(
-            [variable.value for variable in self.model.trainable_variables],
+            [variable.value for variable in variables],
             self.replica_step.others_at(step),
             batch,
             self._update.dynamic_scale.value if scaled else tf.constant(1.0),
         )
-        return self.replica_step.update(step, gradients, changed, row, self._update)
+        return self.replica_step.update(gradients, changed, row, self._update)
 
     def evaluate(self, examples: Examples, next_rounds: Callable[[int], int] = lambda left: left) -> Score | None:
-        """Compute loss and accuracy over a whole split, with the weights that a checkpoint has as the model's.
+        """Compute loss and accuracy over a whole split, with the moving averages (EMA) if there are any.
 
         Args:
             examples: The split.
@@ -225,11 +210,10 @@ class Learner:
         num_rounds = evaluation_batches(examples, batch_size, Shard(num_pipelines=self.num_replicas))[1]
         iterator = self._distribute(lambda shard: evaluation_batches(examples, batch_size, shard)[0])
         rows: list[npt.NDArray[np.float32]] = []
-        with self._averaged():
-            while (left := num_rounds - sum(len(part) for part in rows)) > 0:
-                if not (rounds := next_rounds(left)):
-                    return None
-                rows.append(self._evaluate(iterator, tf.constant(rounds)).numpy())
+        while (left := num_rounds - sum(len(part) for part in rows)) > 0:
+            if not (rounds := next_rounds(left)):
+                return None
+            rows.append(self._evaluate(iterator, tf.constant(rounds)).numpy())
         # Summed here, in double precision, so that the sum does not depend on the number of rounds per call.
         loss, num_hits, *counts = np.concatenate(rows).sum(axis=0, dtype=np.float64).tolist()
         return Score(
@@ -252,7 +236,11 @@ class Learner:
 
     def _evaluate_replica(self, batch: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
         images, labels, weights = batch
-        probabilities = self.model(images, training=False)
+        if averages := keras_internals.moving_averages(self.optimizer):
+            others = [variable.value for variable in self.model.non_trainable_variables]
+            probabilities = self.model.stateless_call(averages, others, images, training=False)[0]
+        else:
+            probabilities = self.model(images, training=False)
         losses = keras.losses.sparse_categorical_crossentropy(labels, probabilities)
         hits = replica_step.hits(labels, probabilities) * weights
         row = tf.stack([tf.reduce_sum(losses * weights), tf.reduce_sum(hits)])

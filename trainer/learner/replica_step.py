@@ -17,7 +17,7 @@ from trainer.config import TrainConfig
 from trainer.data.augmentation import AUGMENTATIONS
 from trainer.learner import batch_digest
 from trainer.learner.keras_internals import is_seed
-from trainer.models.recipes import Recipe
+from trainer.models import recipes
 
 NUM_COUNTS = 3
 """Number of counts per class in `class_counts`."""
@@ -32,21 +32,18 @@ class ReplicaStep:
     model: keras.Model
     config: TrainConfig
     num_replicas: int
-    recipe: Recipe = Recipe()
     class_weights: Sequence[float] = ()
     """One per class; empty: all examples count the same."""
-    sums: Sequence[keras.Variable] = ()
-    """Gradients since the last update, if the recipe accumulates them; one per trainable variable."""
 
     def losses(self, labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
-        """Return the losses float32 [B] of labels int32 [B] and probabilities [B, K], with the class weights."""
-        if self.recipe.loss:
-            chosen = getattr(keras.losses, self.recipe.loss["class_name"])(reduction=None, **self.recipe.loss["config"])
-            losses = chosen(tf.one_hot(labels, probabilities.shape[-1]), probabilities)
+        """Return the weighted losses float32 [B] of labels int32 [B] and probabilities float32 [B, K]."""
+        if chosen := recipes.parse(self.config.recipe).loss:
+            loss = getattr(keras.losses, chosen["class_name"])(reduction=None, **chosen["config"])
+            losses = loss(tf.one_hot(labels, probabilities.shape[-1]), probabilities)
         else:
             losses = keras.losses.sparse_categorical_crossentropy(labels, probabilities)
-        # Constant weights with a mean of 1 over the split: a normalisation by batch would depend on the replicas.
-        return losses * tf.gather(tf.constant(self.class_weights), labels) if self.class_weights else losses
+        # Their mean is 1 over the split: to normalise them by batch would give each replica another loss.
+        return losses * tf.gather(self.class_weights, labels) if self.class_weights else losses
 
     def gradients(
         self,
@@ -91,12 +88,7 @@ class ReplicaStep:
         return tape.gradient(scaled, trainable), changed, tf.concat([[loss, accuracy], digest], axis=0)
 
     def update(
-        self,
-        step: tf.Tensor,
-        gradients: Sequence[Any],
-        changed: dict[str, tf.Tensor],
-        row: tf.Tensor,
-        optimizer: keras.Optimizer,
+        self, gradients: Sequence[Any], changed: dict[str, tf.Tensor], row: tf.Tensor, optimizer: keras.Optimizer
     ) -> tf.Tensor:
         """Sum over the replicas, in one exchange, and update the variables.
 
@@ -104,7 +96,6 @@ class ReplicaStep:
         equal, and the chief's checkpoint is valid for all of them.
 
         Args:
-            step: Number of the step, int64 scalar; the first is 0.
             gradients: From `gradients`.
             changed: From `gradients`.
             row: From `gradients`.
@@ -129,33 +120,8 @@ class ReplicaStep:
             variable.assign(tf.cast(value, variable.dtype))
         sums = iter(present)
         everywhere = [None if gradient is None else next(sums) for gradient in gradients]
-        if self.sums:
-            self._accumulate(step, everywhere, optimizer)
-        else:
-            optimizer.apply_gradients(zip(everywhere, self.model.trainable_variables, strict=True))
+        optimizer.apply_gradients(zip(everywhere, self.model.trainable_variables, strict=True))
         return row
-
-    def _accumulate(self, step: tf.Tensor, gradients: list[Any], optimizer: keras.Optimizer) -> None:
-        """Add to the sums, and update the variables with the mean gradients once in a number of steps."""
-        for total, gradient in zip(self.sums, gradients, strict=True):
-            if gradient is not None:
-                total.assign_add(gradient)
-
-        def apply() -> None:
-            count = self.recipe.num_accumulated
-            optimizer.apply_gradients(
-                (None if gradient is None else total / count, variable)
-                for total, gradient, variable in zip(self.sums, gradients, self.model.trainable_variables, strict=True)
-            )
-            for total in self.sums:
-                total.assign(tf.zeros_like(total))
-
-        # An optimizer cannot update in a branch of one replica: all of them enter the branch together.
-        def together(strategy: tf.distribute.Strategy) -> None:
-            is_due = (step + 1) % self.recipe.num_accumulated == 0
-            keras.ops.cond(is_due, lambda: strategy.extended.call_for_each_replica(apply), lambda: None)
-
-        tf.distribute.get_replica_context().merge_call(together)
 
     def others_at(self, step: tf.Tensor) -> list[tf.Tensor]:
         """Return the values of the other variables; the states of seed generators follow from (seed, step, replica)."""

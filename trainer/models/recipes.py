@@ -1,7 +1,8 @@
 """The recipe of a training: what Keras offers beyond the flags, checked without importing Keras.
 
 The tables list what resumes exactly, because the checkpoint has all of its state. Left out are ema_overwrite_frequency,
-which Keras cannot do on several devices, and loss_scale_factor, which follows from `--precision`.
+which Keras cannot do on several devices, loss_scale_factor, which follows from `--precision`, and amsgrad, which the
+fused Adam does not have.
 tests/trainer/models/test_recipes.py compares the tables with the constructors of the installed Keras.
 """
 
@@ -17,30 +18,18 @@ from localvertex_base.userinput.reading import parse_json
 
 _FRACTION, _NUMBER, _STEPS = Number(lowest=0, highest=0.999999), Number(lowest=0, highest=1e9), range(1, 10**9)
 _KINDS = {
-    "amsgrad": bool,
-    "nesterov": bool,
-    "centered": bool,
-    "use_ema": bool,
-    "staircase": bool,
-    "cycle": bool,
-    "beta_1": _FRACTION,
-    "beta_2": _FRACTION,
-    "rho": _FRACTION,
-    "momentum": _FRACTION,
-    "ema_momentum": _FRACTION,
-    "label_smoothing": _FRACTION,
+    "nesterov centered use_ema staircase cycle": bool,
+    "beta_1 beta_2 rho momentum ema_momentum label_smoothing": _FRACTION,
     "gradient_accumulation_steps": range(2, 10**6),
-    "decay_steps": _STEPS,
-    "first_decay_steps": _STEPS,
-    "warmup_steps": _STEPS,
+    "decay_steps first_decay_steps warmup_steps": _STEPS,
     "boundaries": [_STEPS],
     "values": [_NUMBER],
 }
-"""Key of a config -> its kind; all others are numbers from 0 on."""
+"""Keys of a config -> their kind; all others are numbers from 0 on."""
 OPTIMIZERS = Classes(
     keys={
-        "Adam": "beta_1 beta_2 epsilon amsgrad",
-        "AdamW": "beta_1 beta_2 epsilon amsgrad",
+        "Adam": "beta_1 beta_2 epsilon",
+        "AdamW": "beta_1 beta_2 epsilon",
         "Lamb": "beta_1 beta_2 epsilon",
         "Lion": "beta_1 beta_2",
         "Nadam": "beta_1 beta_2 epsilon",
@@ -128,12 +117,6 @@ class Recipe:
     def schedule(self) -> Any:
         """The schedule {class_name, config} of the learning rate; None: that of the flags."""
         return self.learning_rate if isinstance(self.learning_rate, dict) else None
-
-    @property
-    def num_accumulated(self) -> int:
-        """Steps whose gradients make one update."""
-        config: dict[str, int] = self.optimizer["config"] if self.optimizer else {}
-        return config.get("gradient_accumulation_steps", 1)
 
     @property
     def text(self) -> str:

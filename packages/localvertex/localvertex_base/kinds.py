@@ -1,7 +1,8 @@
 """JSON values that users write, checked against what is allowed: a wrong one is refused by its path.
 
-A kind is `bool`, `str`, `dict` (any object), a range of integers, a `Number`, a tuple of texts to choose from, a list `[kind]`, an object
-`{str: kind}` with any names or `{"key": kind}` with some of these keys, `Classes`, or `Either` of several kinds.
+A kind is `bool`, `str`, `dict` (any object), a range of integers, a `Number`, a tuple of texts to choose from, a list
+`[kind]`, an object `{str: kind}` with any names or `{"key": kind}` with some of these keys, `Classes`, or `Either` of
+several kinds.
 """
 
 import dataclasses
@@ -27,7 +28,7 @@ class Classes:
     keys: Mapping[str, str]
     """Class -> the keys of its config, separated by blanks."""
     kinds: Mapping[str, Any]
-    """Key -> its kind."""
+    """Keys, separated by blanks -> their kind."""
     other: Any
     """Kind of all other keys."""
     common: str = ""
@@ -39,7 +40,8 @@ class Classes:
 
     def config(self, name: str) -> dict[str, Any]:
         """Return key -> kind of the config of a class."""
-        return {key: self.kinds.get(key, self.other) for key in f"{self.keys[name]} {self.common}".split()}
+        kinds = {key: kind for keys, kind in self.kinds.items() for key in keys.split()}
+        return {key: kinds.get(key, self.other) for key in f"{self.keys[name]} {self.common}".split()}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
