@@ -81,8 +81,7 @@ JSON = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["class_name", "config", "use_ema", "beta_1", "values", "boundaries"])
-            | st.text(max_size=3),
+            st.sampled_from(["class_name", "config", "use_ema", "beta_1", "values"]) | st.text(max_size=3),
             inner,
             max_size=3,
         )
@@ -97,7 +96,7 @@ def test_any_json_is_a_recipe_or_refused_in_one_line(content: dict[str, Any]) ->
     try:
         found = recipes.parse(json.dumps(content))
     except UserError as error:
-        assert "\n" not in str(error)
+        assert "\n" not in str(error)  # noqa: PT017 - most recipes are refused, some are not
     else:
         assert recipes.parse(found.text) == recipes.parse(recipes.parse(found.text).text)
 
@@ -108,7 +107,7 @@ def test_any_text_is_a_recipe_or_refused_in_one_line(text: str) -> None:
     try:
         recipes.parse(text)
     except UserError as error:
-        assert "\n" not in str(error)
+        assert "\n" not in str(error)  # noqa: PT017 - most texts are refused, some are not
 
 
 def test_spelling_does_not_change_the_text() -> None:
@@ -173,5 +172,5 @@ def test_balanced_sampling_has_balanced_the_classes_already() -> None:
 
 
 def test_weights_of_other_classes_are_refused() -> None:
-    with pytest.raises(UserError, match="recipe.class_weights has the unknown key 'catt'; did you mean cat"):
+    with pytest.raises(UserError, match="class_weights has the unknown key 'catt'; did you mean cat"):
         of(class_weights={"catt": 2}).weights_of([1, 2], ["cat", "dog"])
