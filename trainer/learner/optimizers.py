@@ -1,5 +1,6 @@
 """The update rule and its learning rate over the steps."""
 
+import functools
 from typing import Any
 
 import keras
@@ -13,30 +14,27 @@ from trainer.models import recipes
 from trainer.models.recipes import Recipe
 
 
-class WarmUpThen(keras.optimizers.schedules.LearningRateSchedule):  # type: ignore[misc]
-    """Linear from zero during the warm-up, then constant or down to zero along half a cosine (arXiv:1608.03983)."""
+def learning_rate(step: tf.Tensor, *, peak: float, num_warmup_steps: int, num_steps: int, kind: str) -> tf.Tensor:
+    """Return the learning rate of the flags, float32 scalar, at a step (0 is the first).
 
-    def __init__(self, peak: float, num_warmup_steps: int, num_steps: int, kind: str) -> None:
-        self.peak, self.num_warmup_steps, self.num_steps, self.kind = peak, num_warmup_steps, num_steps, kind
-
-    def __call__(self, step: tf.Tensor) -> tf.Tensor:
-        """Return the learning rate, float32 scalar, at a step (0 is the first)."""
-        done = tf.cast(step, tf.float32)
-        # A learning rate of zero would waste the first step.
-        rise = tf.minimum(1.0, (done + 1.0) / max(1, self.num_warmup_steps))
-        if self.kind == "constant":
-            return self.peak * rise
-        share = (done - self.num_warmup_steps) / max(1, self.num_steps - self.num_warmup_steps)
-        return self.peak * rise * 0.5 * (1.0 + tf.cos(3.141592653589793 * tf.clip_by_value(share, 0.0, 1.0)))
+    Linear from zero during the warm-up, then constant or down to zero along half a cosine (arXiv:1608.03983).
+    """
+    done = tf.cast(step, tf.float32)
+    # A learning rate of zero would waste the first step.
+    rise = tf.minimum(1.0, (done + 1.0) / max(1, num_warmup_steps))
+    if kind == "constant":
+        return peak * rise
+    share = (done - num_warmup_steps) / max(1, num_steps - num_warmup_steps)
+    return peak * rise * 0.5 * (1.0 + tf.cos(3.141592653589793 * tf.clip_by_value(share, 0.0, 1.0)))
 
 
-_FLAGS: dict[str, tuple[str, dict[str, Any]]] = {
+_FLAGS = {
     "adam": ("Adam", {}),
     "rmsprop": ("RMSprop", {}),
     "sgd": ("SGD", {"momentum": 0.9}),
 }
 """Class and config of the values of `--optimizer`."""
-_FUSED: dict[str, dict[str, Any]] = {"Adam": {}, "AdamW": {"weight_decay": 0.004}}
+_FUSED = {"Adam": {}, "AdamW": {"weight_decay": 0.004}}
 """Classes that FusedAdam computes, with Keras' defaults."""
 
 
@@ -67,10 +65,16 @@ def build(config: TrainConfig, num_steps: int, clock: tf.Variable | None = None)
     return optimizer
 
 
-def _schedule(config: TrainConfig, recipe: Recipe, num_steps: int) -> keras.optimizers.schedules.LearningRateSchedule:
+def _schedule(config: TrainConfig, recipe: Recipe, num_steps: int) -> Any:
+    """Return the learning rate as a function of the step."""
     if not recipe.schedule:
-        peak = recipe.learning_rate or config.learning_rate
-        return WarmUpThen(peak, int(config.warmup_fraction * num_steps), num_steps, config.learning_rate_schedule)
+        return functools.partial(
+            learning_rate,
+            peak=recipe.learning_rate or config.learning_rate,
+            num_warmup_steps=int(config.warmup_fraction * num_steps),
+            num_steps=num_steps,
+            kind=config.learning_rate_schedule,
+        )
     name, options = recipe.schedule.values()
     rest = max(1, num_steps - options.get("warmup_steps", 0))
     ends = {key: rest for key in recipes.SCHEDULES.config(name) if key.endswith("decay_steps")}
