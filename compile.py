@@ -15,7 +15,7 @@ from kfp import compiler
 from components.container_image import PLACEHOLDER_IMAGE
 from components.release.serving_machines import check_deployment
 from components.train.machines import check
-from localvertex_base.userinput import cli, outputs
+from localvertex_base.userinput import cli, outputs, reading
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import did_you_mean
 from pipelines.batch_prediction import batch_prediction
@@ -50,6 +50,7 @@ def _parser() -> cli.Parser:
         help="container image of the steps without GPUs and of the server; for Dataflow, the one with Apache Beam"
         " (default: same as --image)",
     )
+    parser.add_argument("--recipe", metavar="FILE", help="JSON or YAML file, the default of the parameter recipe")
     parser.add_argument("--region", default=default.region, help="check the machines for this region (%(default)s)")
     parser.add_argument(
         "--output-dir", type=cli.folder, default=pathlib.Path("build"), help="output folder (%(default)s)"
@@ -127,6 +128,7 @@ def _compile(options: argparse.Namespace) -> int:
     directory: pathlib.Path = options.output_dir
     outputs.check_folder("--output-dir", directory)
     given = {"image": options.image, "cpu_image": options.cpu_image, "region": options.region}
+    given["recipe"] = reading.json_of(options.recipe) if options.recipe else ""
     names, settings = _names(options), Settings(**given, **read_settings(options.settings))
     place = {"image": settings.image, "region": settings.region}
     findings = check(settings.machines, **place) + check_steps(settings.steps, **place)

@@ -67,7 +67,7 @@ def _parameters(
 def image_training(settings: Settings) -> Any:
     """Return the pipeline to compile, with the images, constants and default values of the settings."""
 
-    @signature.declare(_parameters, _DESCRIBED, settings.values)
+    @signature.declare(_parameters, _DESCRIBED, settings.values | {"recipe": settings.recipe})
     def graph(parameters: dict[str, Any]) -> None:
         # Constants and parameters by name; a step takes those that it has an input of the same name for.
         values = settings.values | parameters
@@ -90,7 +90,8 @@ def image_training(settings: Settings) -> Any:
                 region=training.LOCATION,
                 image=settings.step_image,
                 dataflow=settings.preparing.workers,
-                settings=of_plan | fixed,
+                # A JSON text may not survive as a part of this structure; `submit` and `plan` check the recipe.
+                settings={name: value for name, value in of_plan.items() if name != "recipe"} | fixed,
                 pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER,
             )
             dataset = with_resources(step(prepared, settings.step_image), settings.steps).outputs["dataset"]

@@ -15,6 +15,7 @@ from components.train.machines import Machines, setting
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import check_keys, read
 from pipelines.steps import StepMachines
+from trainer.config import TrainConfig
 
 _DEFAULT_MACHINES = Machines(machine_type="g2-standard-8", accelerator_type="NVIDIA_L4", accelerator_count=1)
 
@@ -90,6 +91,8 @@ class Settings:
     """Container image of the training job, and of the steps that may have GPUs."""
     cpu_image: str = ""
     """Container image of the steps without GPUs, the prediction server and any Dataflow workers; empty: `image`."""
+    recipe: str = ""
+    """Default of the parameter `recipe`."""
     region: str = "us-central1"
     """Region that the machines are checked for; the compiled file runs wherever it is submitted."""
     machines: Machines = _DEFAULT_MACHINES
@@ -101,13 +104,14 @@ class Settings:
     notification: Notification = dataclasses.field(default_factory=Notification)
 
     def __post_init__(self) -> None:
-        """Refuse image names that are not valid.
+        """Refuse image names and a recipe that are not valid.
 
         Raises:
             UserError: One is not valid.
         """
         check_image("image", self.image)
         check_image("cpu_image", self.step_image)
+        TrainConfig(recipe=self.recipe)
 
     @property
     def step_image(self) -> str:

@@ -304,3 +304,20 @@ def test_help_lists_the_flags_and_the_settings(compile_pipeline: Compile) -> Non
         assert f"--{flag}" in done.stdout
     listed = re.findall(r"^  (\w+)(?: \(.+?\))?: ", done.stdout, re.M)
     assert sorted(listed) == sorted(Settings().values)
+
+
+def test_a_recipe_in_a_file_is_the_default_of_its_parameter(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "recipe.yaml").write_text("optimizer:\n  class_name: AdamW\nclass_weights: auto\n")
+    done = compile_pipeline("image_training", f"--recipe={tmp_path / 'recipe.yaml'}")
+    assert done.returncode == 0, done.stderr
+    found = parameters(tmp_path / "build" / "image_training.json")["recipe"]
+    assert found == '{"optimizer": {"class_name": "AdamW"}, "class_weights": "auto"}'
+
+
+def test_a_wrong_recipe_is_not_compiled(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "recipe.yaml").write_text("optimiser: AdamW\n")
+    for name, message in (("recipe.yaml", "did you mean optimizer?"), ("none.yaml", "cannot be read")):
+        done = compile_pipeline("image_training", f"--recipe={tmp_path / name}")
+        assert done.returncode == 2
+        assert message in done.stderr
+        assert done.stderr.count("\n") == 1

@@ -10,16 +10,18 @@ from collections.abc import Iterator
 import pytest
 
 COMPILED, USER_INPUT, LINUX = "localvertex_base.compiled", "localvertex_base.userinput", "localvertex_base.linux"
+KINDS = "localvertex_base.kinds"
 MAY_IMPORT = {
     "compile": {"pipelines", "components", "accelerators", USER_INPUT},
     "cloud": {"pipelines", USER_INPUT},
     "pipelines": {"components", "trainer", "exact_resume", "localvertex", "accelerators", COMPILED, USER_INPUT},
     "components": {"trainer", "exact_resume", "accelerators", USER_INPUT},
-    "trainer": {"exact_resume", USER_INPUT, LINUX},
+    "trainer": {"exact_resume", KINDS, USER_INPUT, LINUX},
     "exact_resume": set(),
     "localvertex": {"accelerators", COMPILED, USER_INPUT, LINUX},
     "accelerators": {COMPILED, USER_INPUT},
     COMPILED: {USER_INPUT},
+    KINDS: {USER_INPUT},
     USER_INPUT: set(),
     LINUX: set(),
 }

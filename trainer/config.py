@@ -12,7 +12,7 @@ from typing import Any
 
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quote
-from trainer.models import models
+from trainer.models import models, recipes
 
 _BEYOND = 2**1000
 
@@ -112,6 +112,12 @@ class TrainConfig:
         " mirrored).",
         choices=("none", "shift", "flip-and-shift", "crop-and-flip"),
     )
+    recipe: str = _hyperparameter(
+        "",
+        "Optimizer, learning rate, loss, augmentation and balance of the classes as Keras has them: a preset"
+        f" ({', '.join(recipes.PRESETS)}) or a JSON object; empty: the other parameters alone.",
+        is_later=True,
+    )
     shuffle: str = _hyperparameter(
         "default",
         "Order of the training examples: whole (any permutation), blocks (neighbours are read together, for data much"
@@ -137,6 +143,15 @@ class TrainConfig:
                 " too"
             )
         models.check(self.model, self.weights, self.trainable)
+        # Equal recipes are one run, and a preset that changes is another one.
+        given = recipes.parse(self.recipe)
+        object.__setattr__(self, "recipe", given.text)
+        for key, names in recipes.REPLACES.items():
+            for name in names.split():
+                if getattr(given, key) and getattr(self, name) != getattr(TrainConfig, name):
+                    raise UserError(
+                        f"{name}={quote(getattr(self, name))} and the recipe's {key} exclude each other; give one"
+                    )
 
     def to_dict(self) -> dict[str, str | int | float]:
         """Return the fields, in their order."""
@@ -158,8 +173,10 @@ class TrainConfig:
             exact: Whether the run has to give bit-identical weights.
 
         Raises:
-            UserError: The run has to be exact, or may stop early.
+            UserError: The run has to be exact, may stop early or has a recipe.
         """
+        if self.recipe:
+            raise UserError("recipe does not work with parameter servers; train without them, or leave it out")
         if exact:
             raise UserError(
                 "exact does not work with parameter servers, whose order of updates depends on timing; train without"

@@ -17,7 +17,7 @@ from exact_resume.checkpoints.async_writer import SECONDS_BETWEEN_FAILURES
 from exact_resume.files import storage
 from exact_resume.workers import cluster as clusters
 from exact_resume.workers.signals import StopRequest
-from localvertex_base.userinput import cli, paths
+from localvertex_base.userinput import cli, paths, reading
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quote
 from trainer import command_line, config
@@ -51,6 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     # From here on a stop request is remembered, because imports and tracing take seconds.
     stop = StopRequest().install()
     _check(options)
+    options.recipe = reading.text_of(options.recipe)
     train_config = config.from_namespace(options)
     cluster = clusters.read(os.environ, options.distribution_strategy)
     if cluster.strategy == "parameter-server":

@@ -29,6 +29,7 @@ def plan(
     warmup_fraction: float,
     optimizer: str,
     augment: str,
+    recipe: str,
     shuffle: str,
     seed: int,
     run_label: str,

@@ -17,10 +17,13 @@ from components.values import check_score, check_together, fields_of, replicas_i
 from exact_resume.checkpoints.result_file import is_finished
 from localvertex_base.userinput import paths
 from localvertex_base.userinput.errors import UserError
+from trainer import command_line
 from trainer.checkpoints.identity import run_id
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.config import TrainConfig
-from trainer.data.dataset import load
+from trainer.data.dataset import Dataset, load
+from trainer.learner import libraries
+from trainer.models import recipes
 
 
 class TrainingPlan(NamedTuple):
@@ -97,6 +100,7 @@ def plan(
     data = load(dataset)
     _check_batch_size(config, num_train=data.num_examples["train"])
     check_boot_disk(pools, data)
+    balance = _check_recipe(config, data, num_devices=pools.replica_count * max(1, pools.accelerator_count))
     training = f"{paths.check('pipeline_root', pipeline_root).rstrip('/')}/training"
     config, start = starting_weights.resolve(config, data, training=training, region=region)
     identity = run_id(config, data.fingerprint, run_label, exact=exact)
@@ -123,6 +127,7 @@ def plan(
     )
     state = _state(finished=finished, outcome=outcome)
     configuration = config.to_dict() | {"dataset": data.fingerprint, "run label": run_label or "(none)"}
+    configuration |= {"balance of the classes": balance} if balance else {}
     configuration |= {"exact": exact} | ({"starts from": start.description} if start.description else {})
     page = plan_page(
         machines=pools,
@@ -134,7 +139,7 @@ def plan(
         configuration=configuration,
     )
     pathlib.Path(report).write_text(page, encoding="utf-8")
-    started = [start.description] if start.description else []
+    started = [text for text in (start.description, balance) if text]
     print(*started, f"run {identity}: {state}", *(f"warning: {finding.message}" for finding in findings), sep="\n")
     return planned
 
@@ -145,6 +150,32 @@ def _state(*, finished: bool, outcome: str) -> str:
     if finished:
         return "already finished, not trained again; its evaluation, comparison, registration or deployment is missing"
     return "to be trained"
+
+
+def _check_recipe(config: TrainConfig, data: Dataset, *, num_devices: int) -> str:
+    """Refuse what the trainer would refuse, and return how the recipe balances the classes; empty if it does not.
+
+    Raises:
+        UserError: The recipe does not fit the dataset or the machines, or Keras refuses it.
+    """
+    recipe = recipes.parse(config.recipe)
+    weights = recipe.weights_of(data.counts("train"), data.class_names)
+    if not config.recipe:
+        return ""
+    options = recipe.optimizer["config"] if recipe.optimizer else {}
+    if "gradient_accumulation_steps" in options and num_devices > 1:
+        raise UserError(
+            f"recipe: gradient_accumulation_steps does not work on {num_devices} devices; leave it out, because they"
+            " share the global batch, or train on one device"
+        )
+    command_line.set_environment()
+    libraries.load()
+    from trainer.learner import optimizers
+
+    optimizers.build(config, 1)
+    sampled = ["each class is drawn equally often"] if recipe.sampling else []
+    described = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(data.class_names, weights, strict=False))
+    return "; ".join(sampled + ([f"class weights: {described}"] if weights else []))
 
 
 def _check_batch_size(config: TrainConfig, *, num_train: int) -> None:

@@ -42,7 +42,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="value of one parameter (repeatable): plain text for strings, JSON for all other types",
+        help="value of one parameter (repeatable): plain text or @FILE for strings (@@ for a leading @), JSON for all"
+        " other types",
     )
     parameters.add_argument(
         "--parameter-file", metavar="F", help="JSON or YAML file of values; --parameter overrides it"

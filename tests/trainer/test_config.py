@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import json
 import subprocess
 import sys
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from localvertex_base.userinput.errors import UserError
 from trainer import config
 from trainer.config import TrainConfig
+from trainer.models import recipes
 
 
 def parse(flags: list[str]) -> TrainConfig:
@@ -99,3 +101,43 @@ def test_configuration_and_identity_need_no_tensorflow() -> None:
         "sys.exit('tensorflow' in sys.modules or 'keras' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_recipe_is_part_of_the_identity_by_its_content() -> None:
+    plain, preset = TrainConfig(), TrainConfig(recipe="standard")
+    assert "recipe" not in plain.identity_fields()
+    assert TrainConfig(recipe="{}").fingerprint() == plain.fingerprint()
+    assert preset.fingerprint() != plain.fingerprint()
+    assert TrainConfig(recipe=recipes.PRESETS["standard"]) == preset
+    assert config.from_dict(preset.to_dict()) == preset == parse(preset.to_flags())
+
+
+@pytest.mark.parametrize(
+    ("recipe", "fields", "message"),
+    [
+        ({"optimizer": {"class_name": "SGD"}}, {"optimizer": "sgd"}, "optimizer='sgd' and the recipe's optimizer"),
+        ({"learning_rate": 0.1}, {"learning_rate": 0.1}, "learning_rate=0.1 and the recipe's learning_rate"),
+        ({"augmentation": "light"}, {"augment": "none"}, "augment='none' and the recipe's augmentation"),
+        (
+            {"learning_rate": {"class_name": "CosineDecay", "config": {"initial_learning_rate": 0.1}}},
+            {"warmup_fraction": 0.1},
+            "warmup_fraction=0.1 and the recipe's schedule exclude each other; give one",
+        ),
+    ],
+)
+def test_a_recipe_that_contradicts_a_field_is_refused(
+    recipe: dict[str, Any], fields: dict[str, Any], message: str
+) -> None:
+    TrainConfig(recipe=json.dumps(recipe))
+    with pytest.raises(UserError) as caught:
+        TrainConfig(recipe=json.dumps(recipe), **fields)
+    assert message in str(caught.value)
+
+
+def test_a_number_is_the_peak_of_the_fields_schedule() -> None:
+    TrainConfig(recipe='{"learning_rate": 0.1}', warmup_fraction=0.1, learning_rate_schedule="constant")
+
+
+def test_parameter_servers_refuse_a_recipe() -> None:
+    with pytest.raises(UserError, match="recipe does not work with parameter servers"):
+        TrainConfig(recipe="standard").check_for_parameter_servers(exact=False)

@@ -4,7 +4,9 @@ Legend: G global batch, N examples of the split.
 """
 
 import dataclasses
+from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from trainer.data.splits import check_batch_size
@@ -48,6 +50,8 @@ class Sampler:
     seed: int
     block_size: int = 0
     """Neighbouring examples that are read together; 0: every permutation of the whole split is possible."""
+    labels: Any = dataclasses.field(default=None, compare=False)
+    """Labels int32 [N] to draw each class equally often, each example of a class too; None: each example once."""
 
     def __post_init__(self) -> None:
         check_batch_size(self.global_batch_size, self.num_examples)
@@ -64,6 +68,8 @@ class Sampler:
         positions = (step % self.steps_per_epoch) * self.global_batch_size + tf.range(
             self.global_batch_size, dtype=tf.int64
         )
+        if self.labels is not None:
+            return self._balanced(_shuffle(positions, self.seed, epoch, self.num_examples), epoch)
         if not 0 < self.block_size < self.num_examples:
             return _shuffle(positions, self.seed, epoch, self.num_examples)
         return self._from_blocks(self._within_windows(positions, epoch), epoch)
@@ -79,6 +85,17 @@ class Sampler:
         """Return float32 [G, NUM_RANDOM_NUMBERS] in [0, 1) for the augmentation of a step's examples."""
         seed = tf.stack([tf.constant(self.seed ^ _RANDOM_NUMBERS_STREAM, tf.int64), tf.cast(step, tf.int64)])
         return tf.random.stateless_uniform([self.global_batch_size, NUM_RANDOM_NUMBERS], seed=seed)
+
+    def _balanced(self, turns: tf.Tensor, epoch: tf.Tensor) -> tf.Tensor:
+        """Return the examples that the classes give at the turns int64 [G] (0 to N - 1) of an epoch.
+
+        The classes take turns, and each gives its examples one after the other, also from epoch to epoch. As the turns
+        are shuffled, so are the classes and the examples.
+        """
+        order = np.argsort(self.labels, kind="stable")
+        _, starts, counts = np.unique(np.take(self.labels, order), return_index=True, return_counts=True)
+        drawn, turn = turns % len(counts), turns // len(counts) + epoch * -(-self.num_examples // len(counts))
+        return tf.gather(order, tf.gather(starts, drawn) + turn % tf.gather(counts, drawn))
 
     def _within_windows(self, positions: tf.Tensor, epoch: tf.Tensor) -> tf.Tensor:
         """Shuffle the positions of an epoch within windows of NUM_WINDOW_BLOCKS blocks."""

@@ -131,6 +131,14 @@ def skip_gradient_reduction(optimizer: keras.Optimizer) -> None:
     optimizer._all_reduce_sum_gradients = list
 
 
+def moving_averages(optimizer: keras.Optimizer) -> list[keras.Variable]:
+    """Return the averages (EMA) of the variables that an optimizer was built for, in their order; empty without.
+
+    Relies on: their name.
+    """
+    return getattr(optimizer, "_model_variables_moving_average", [])
+
+
 def is_seed(variable: keras.Variable) -> bool:
     """Return whether a variable is the state of a seed generator: uint32 [2], seed and number of the next use.
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from localvertex_base.userinput.errors import UserError
 from trainer.config import TrainConfig
 from trainer.data.batches import Shard, evaluation_batches, training_batches
 from trainer.data.examples import Examples
@@ -66,8 +67,11 @@ class Learner:
         num_classes: int,
         num_steps: int,
         dtype: str = "float32",
+        class_weights: Sequence[float] = (),
     ) -> None:
-        """Build the model with its starting weights; `dtype` is from `trainer.learner.precision.choose`.
+        """Build the model with its starting weights.
+
+        `dtype` is from `trainer.learner.precision.choose`, `class_weights` from `Recipe.weights_of`.
 
         Raises:
             UserError: The weights are not available, the images do not fit the model, or Keras has another version.
@@ -97,8 +101,17 @@ class Learner:
             if dtype == "float16":
                 self._update = keras.optimizers.LossScaleOptimizer(self.optimizer)
             # Before tracing, because variables made in a traced function would be placeholders (keras#23085).
-            self._update.build(self.model.trainable_variables)
-        self.replica_step = ReplicaStep(model=self.model, config=config, num_replicas=self.num_replicas)
+            self._weights = self.model.trainable_variables
+            self._update.build(self._weights)
+        if self.optimizer.gradient_accumulation_steps and self.num_replicas > 1:
+            # Keras updates inside a branch, which cannot be traced on several devices.
+            raise UserError(
+                f"gradient_accumulation_steps does not work on {self.num_replicas} devices; leave it out, because they"
+                " share the global batch, or train on one device"
+            )
+        self.replica_step = ReplicaStep(
+            model=self.model, config=config, num_replicas=self.num_replicas, class_weights=class_weights
+        )
         self.use_xla(False)
 
     @property
@@ -115,8 +128,14 @@ class Learner:
 
         They are listed one by one because tf.train.Checkpoint(model=, optimizer=) silently omits the state of Keras'
         seed generators (dropout). The state of loss scaling is not included: a run may resume on a device without it.
+
+        Moving averages (EMA) and the weights that they are of change places: who reads the model's variables of a
+        checkpoint, to export or to evaluate them, gets the averages.
         """
-        return [*self.model.variables, *self.optimizer.variables]
+        averages = keras_internals.moving_averages(self.optimizer)
+        other = dict(zip(map(id, self._weights + averages), averages + self._weights, strict=False))
+        listed = [*self.model.variables, *self.optimizer.variables]
+        return [other.get(id(variable), variable) for variable in listed]
 
     def refresh(self) -> None:
         """Recompute what the model's layers derive from its variables, after values were assigned to these."""
@@ -177,7 +196,7 @@ class Learner:
         return self.replica_step.update(gradients, changed, row, self._update)
 
     def evaluate(self, examples: Examples, next_rounds: Callable[[int], int] = lambda left: left) -> Score | None:
-        """Compute loss and accuracy over a whole split.
+        """Compute loss and accuracy over a whole split, with the moving averages (EMA) if there are any.
 
         Args:
             examples: The split.
@@ -217,7 +236,11 @@ class Learner:
 
     def _evaluate_replica(self, batch: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
         images, labels, weights = batch
-        probabilities = self.model(images, training=False)
+        if averages := keras_internals.moving_averages(self.optimizer):
+            others = [variable.value for variable in self.model.non_trainable_variables]
+            probabilities = self.model.stateless_call(averages, others, images, training=False)[0]
+        else:
+            probabilities = self.model(images, training=False)
         losses = keras.losses.sparse_categorical_crossentropy(labels, probabilities)
         hits = replica_step.hits(labels, probabilities) * weights
         row = tf.stack([tf.reduce_sum(losses * weights), tf.reduce_sum(hits)])

@@ -17,6 +17,7 @@ from trainer.config import TrainConfig
 from trainer.data.augmentation import AUGMENTATIONS
 from trainer.learner import batch_digest
 from trainer.learner.keras_internals import is_seed
+from trainer.models import recipes
 
 NUM_COUNTS = 3
 """Number of counts per class in `class_counts`."""
@@ -31,6 +32,18 @@ class ReplicaStep:
     model: keras.Model
     config: TrainConfig
     num_replicas: int
+    class_weights: Sequence[float] = ()
+    """One per class; empty: all examples count the same."""
+
+    def losses(self, labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
+        """Return the weighted losses float32 [B] of labels int32 [B] and probabilities float32 [B, K]."""
+        if chosen := recipes.parse(self.config.recipe).loss:
+            loss = getattr(keras.losses, chosen["class_name"])(reduction=None, **chosen["config"])
+            losses = loss(tf.one_hot(labels, probabilities.shape[-1]), probabilities)
+        else:
+            losses = keras.losses.sparse_categorical_crossentropy(labels, probabilities)
+        # Their mean is 1 over the split: to normalise them by batch would give each replica another loss.
+        return losses * tf.gather(self.class_weights, labels) if self.class_weights else losses
 
     def gradients(
         self,
@@ -59,9 +72,8 @@ class ReplicaStep:
             probabilities, after, penalties = self.model.stateless_call(
                 trainable, others, images, training=True, return_losses=True
             )
-            losses = keras.losses.sparse_categorical_crossentropy(labels, probabilities)
             # Divided by the global batch, so that the sum over the replicas is the mean over all examples.
-            loss = tf.reduce_sum(losses) / self.config.global_batch_size
+            loss = tf.reduce_sum(self.losses(labels, probabilities)) / self.config.global_batch_size
             if penalties:
                 loss += tf.cast(tf.add_n(penalties), tf.float32) / self.num_replicas
             scaled = loss * loss_scale

@@ -66,7 +66,7 @@ def _evaluate_step(
     if not (checkpoint := _load(training, step, log_event)):
         return best
     started = time.monotonic()
-    variables.assign(learner.model.variables, checkpoint.arrays[: len(learner.model.variables)])
+    variables.assign(learner.variables(), checkpoint.arrays)
     learner.refresh()
     score = learner.evaluate(validation, rounds)
     if score is None:

@@ -38,6 +38,7 @@ from trainer.loop.board import EVALUATOR, VALIDATION, Board, run_name
 from trainer.loop.early_stopping import EarlyStopping
 from trainer.loop.warm_start import WarmStart
 from trainer.loop.worker_sync import WorkerSync
+from trainer.models import recipes
 
 CONNECT_SECONDS = 120
 """For TensorFlow to connect the machines, which have just met."""
@@ -182,6 +183,9 @@ class Training:
             "num_classes": self.data.num_classes,
             "num_steps": self.loop_run().num_steps,
             "dtype": self.dtype(),
+            "class_weights": recipes.parse(self.config.recipe).weights_of(
+                self.data.counts("train"), self.data.class_names
+            ),
         }
 
     def dtype(self) -> str:

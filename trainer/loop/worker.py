@@ -1,6 +1,7 @@
 """The training role: a chief, a worker or a single machine."""
 
 import contextlib
+import dataclasses
 
 import tensorflow as tf
 
@@ -12,6 +13,7 @@ from trainer.learner import distribution, random_numbers
 from trainer.learner.learner import Learner
 from trainer.loop import loop, speed
 from trainer.loop.training import CONNECT_SECONDS, Training
+from trainer.models import recipes
 
 
 def train(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
@@ -35,6 +37,8 @@ def _train(training: Training, learner: Learner, log_event: Observer, watchdog: 
     """Train to the end; return whether the run is finished."""
     examples, validation = training.load("train", log_event), training.load("validation", log_event)
     sampler, run = training.sampler(), training.loop_run()
+    if recipes.parse(training.config.recipe).sampling:
+        sampler = dataclasses.replace(sampler, labels=examples.labels)
 
     def log_bottleneck(step_seconds: float) -> None:
         message = speed.describe(learner, examples, sampler, step_seconds)

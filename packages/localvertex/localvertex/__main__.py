@@ -86,7 +86,8 @@ def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="set a parameter: strings as they are, other types as JSON; repeatable",
+        help="set a parameter: strings as they are or from a file by @FILE (@@ for a leading @), other types as JSON;"
+        " repeatable",
     )
     values.add_argument(
         "--parameter-file",

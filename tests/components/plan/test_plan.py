@@ -307,3 +307,35 @@ def test_wrong_input_is_one_line_and_no_page(
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "plan.html").exists()
+
+
+def test_the_report_says_how_a_recipe_balances_the_classes(
+    make: Make, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = make()
+    assert "balance of the classes" not in (tmp_path / "plan.html").read_text()
+    assert make(recipe='{"class_weights": "balanced"}').run_id != plain.run_id
+    assert "balance of the classes" in (tmp_path / "plan.html").read_text()
+    assert "class weights: 0 " in capsys.readouterr().out
+    make(recipe='{"sampling": "balanced"}')
+    assert "each class is drawn equally often" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        ({"optimizer": {"class_name": "Adamw"}}, "class_name is 'Adamw'; expected one of: Adam, AdamW"),
+        ({"class_weights": {"ten": 2}}, "recipe.class_weights has the unknown key 'ten'"),
+        ({"optimizer": {"class_name": "Lion", "config": {"beta_1": 0}}}, "recipe: Argument `beta_1`"),
+        (
+            {"optimizer": {"class_name": "SGD", "config": {"gradient_accumulation_steps": 2}}},
+            "gradient_accumulation_steps does not work on 2 devices",
+        ),
+    ],
+)
+def test_a_wrong_recipe_is_refused_before_machines_are_requested(
+    make: Make, recipe: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError) as caught:
+        make(recipe=json.dumps(recipe), replica_count=2)
+    assert message in str(caught.value)

@@ -11,6 +11,8 @@ from trainer.config import TrainConfig
 from trainer.data import sampler
 from trainer.data.sampler import Sampler, block_size
 
+KNOWN_BALANCED = [[9, 1, 0, 4, 6], [2, 0, 0, 3, 6], [1, 7, 0, 6, 5], [5, 9, 4, 6, 0]]
+
 
 def epoch_of(order: Sampler, epoch: int) -> npt.NDArray[np.int64]:
     """The indices of all examples that an epoch visits, in order."""
@@ -115,3 +117,38 @@ def test_blocks_follow_from_the_data_and_the_configuration_alone() -> None:
     assert block_size("whole", num_examples=10**6, image_size=224) == 0
     assert block_size("blocks", num_examples=10, image_size=8192) == 1
     assert TrainConfig(shuffle="blocks").fingerprint() != TrainConfig().fingerprint()
+
+
+def balanced(counts: list[int], batch: int, seed: int = 3) -> Sampler:
+    labels = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts)), counts)).astype(np.int32)
+    return Sampler(num_examples=len(labels), global_batch_size=batch, seed=seed, labels=labels)
+
+
+@settings(deadline=None, max_examples=30)
+@given(counts=st.lists(st.integers(0, 60), min_size=1, max_size=6).filter(any), seed=st.integers(0, 2**31 - 1))
+def test_balanced_sampling_draws_classes_and_their_examples_equally_often(counts: list[int], seed: int) -> None:
+    order = balanced(counts, sum(counts), seed)
+    drawn = np.concatenate([epoch_of(order, epoch) for epoch in range(4)])
+    classes = np.bincount(order.labels[drawn], minlength=len(counts))
+    present = classes[np.array(counts) > 0]
+    assert not classes[np.array(counts) == 0].any()
+    assert present.max() - present.min() <= 4
+    for label, count in enumerate(counts):
+        times = np.bincount(drawn, minlength=order.num_examples)[order.labels == label]
+        # A class that does not get the last turn of an epoch leaves out one example.
+        assert not count or times.max() - times.min() <= 5
+
+
+def test_balanced_batches_follow_from_the_step_and_differ_from_epoch_to_epoch() -> None:
+    order = balanced([70, 20, 10], 10)
+    assert order.steps_per_epoch == 10
+    again = balanced([70, 20, 10], 10)
+    for step in (0, 7, 10, 1000):
+        assert np.array_equal(order.indices(tf.constant(step)), again.indices(tf.constant(step)))
+    assert not np.array_equal(epoch_of(order, 0), epoch_of(order, 1))
+
+
+def test_balanced_sampling_of_known_numbers_keeps_its_order() -> None:
+    """Another order would be another run with the same id."""
+    order = balanced([7, 2, 1], 5)
+    assert [np.asarray(order.indices(tf.constant(step))).tolist() for step in (0, 1, 2, 9)] == KNOWN_BALANCED

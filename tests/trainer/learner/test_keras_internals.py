@@ -175,9 +175,10 @@ def trained(optimizer: keras.Optimizer, gradients: Sequence[Sequence[tf.Tensor]]
 def test_the_fused_adam_is_keras_adam_over_a_schedule(dtype: str) -> None:
     config = TrainConfig(learning_rate=0.1, learning_rate_schedule="cosine")
     fused = optimizers.build(config, 30)
-    plain = keras.optimizers.Adam(optimizers.WarmUpThen(0.1, 3, 30, "cosine"))
+    schedule: dict[str, Any] = {"peak": 0.1, "num_warmup_steps": 3, "num_steps": 30, "kind": "cosine"}
+    plain: keras.Optimizer = keras.optimizers.Adam(lambda: optimizers.learning_rate(plain.iterations.value, **schedule))
     assert type(fused) is FusedAdam
-    fused.learning_rate = optimizers.WarmUpThen(0.1, 3, 30, "cosine")
+    fused.learning_rate = lambda: optimizers.learning_rate(fused.iterations.value, **schedule)
     random = np.random.default_rng(0)
     shapes = ((3, 4), (2,))
     gradients = [[tf.constant(random.normal(size=shape), dtype) for shape in shapes] for _ in range(30)]

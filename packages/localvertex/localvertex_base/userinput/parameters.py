@@ -13,7 +13,7 @@ from typing import Any
 
 from localvertex_base.userinput.doubles import MAX_EXACT, as_doubles
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.reading import display, parse_json, read_all
+from localvertex_base.userinput.reading import display, parse_json, read_all, text_of
 from localvertex_base.userinput.spelling import did_you_mean, quote
 
 
@@ -72,7 +72,8 @@ def read_given(declared: Declared, options: Sequence[str], path: str | Path | No
 
     Args:
         declared: The pipeline's parameters by name.
-        options: Texts `NAME=VALUE`; a STRING is taken as it is, everything else is read as JSON.
+        options: Texts `NAME=VALUE`; a STRING is taken as it is, or from a file by `@FILE` (`@@` for a leading @), and
+            everything else is read as JSON.
         path: JSON or YAML file with one object; None for no file.
 
     Raises:
@@ -83,7 +84,9 @@ def read_given(declared: Declared, options: Sequence[str], path: str | Path | No
         name, separator, text = option.partition("=")
         if not separator:
             raise UserError(f"--parameter is {option!r}; expected NAME=VALUE, e.g. --parameter epochs=3")
-        values[name] = from_text(text, _declaration(name, declared).type)
+        kind = _declaration(name, declared).type
+        # Not in from_text, which also reads forms: a page must not read files of the server.
+        values[name] = text_of(text) if kind is ParameterType.STRING else from_text(text, kind)
     return convert_all(declared, values)
 
 

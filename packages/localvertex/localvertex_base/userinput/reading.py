@@ -1,5 +1,6 @@
 """Strict reading of JSON and YAML files that users and other programs wrote."""
 
+import json
 import math
 import os
 import sys
@@ -42,6 +43,37 @@ def read_all(path: str | Path, *, only_json_values: bool = False) -> list[Any]:
         UserError: The file cannot be read or is neither JSON nor YAML.
     """
     return parse_all(read_bytes(path), display(path), only_json_values=only_json_values)
+
+
+def text_of(value: str) -> str:
+    """Return the text that a value on a command line means: that of FILE for @FILE, and @ for a leading @@.
+
+    A file that ends in .json, .yaml or .yml is read strictly and becomes JSON on one line, any other stays as it is.
+
+    Raises:
+        UserError: The file cannot be read, or is not what its name says.
+    """
+    if not value.startswith("@") or value.startswith("@@"):
+        return value.removeprefix("@")
+    path = value.removeprefix("@")
+    if path.endswith((".json", ".yaml", ".yml")):
+        return json_of(path)
+    try:
+        return read_bytes(path).decode().removesuffix("\n")
+    except UnicodeDecodeError:
+        raise UserError(f"{display(path)} is not text in UTF-8; give another file") from None
+
+
+def json_of(path: str | Path) -> str:
+    """Return the one document of a JSON or YAML file as JSON on one line.
+
+    Raises:
+        UserError: The file cannot be read, is neither JSON nor YAML, or has several documents.
+    """
+    documents = read_all(path, only_json_values=True)
+    if len(documents) != 1:
+        raise UserError(f"{display(path)} has {len(documents)} YAML documents; expected one")
+    return json.dumps(documents[0], ensure_ascii=False)
 
 
 def display(path: str | Path) -> str:

@@ -26,7 +26,8 @@ def command(source: Source, values: Mapping[str, Any], settings: Settings, regio
     path, root = source.path, source.pipeline.root
     words = ["python", "-m", "localvertex", "run", f"./{path}" if path.startswith("-") else path]
     for name, value in values.items():
-        words += ["--parameter", f"{name}={as_text(value, root.input_parameters[name].type)}"]
+        text = as_text(value, root.input_parameters[name].type)
+        words += ["--parameter", f"{name}={'@' * text.startswith('@')}{text}"]
     for name, spec in root.input_artifacts.items():
         words += [] if spec.is_optional else ["--input-artifact", f"{name}=PATH"]
     words += ["--region", region] if region != _DEFAULTS.region else []

@@ -121,3 +121,48 @@ def test_a_value_outside_of_the_declared_literals_is_refused(value: str) -> None
 def test_a_value_that_no_file_can_hold_is_refused() -> None:
     with pytest.raises(UserError, match="expected STRUCT"):
         parameters.convert_all(DECLARED, {"options": {"a": object()}})
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("text", "a\nb\n", "a\nb"),
+        ("value.json", '{"a": [1, 0.5],\n "b": "\u00e4"}', '{"a": [1, 0.5], "b": "\u00e4"}'),
+        ("value.yaml", "a: [1, 0.5]\nb: yes\n", '{"a": [1, 0.5], "b": true}'),
+        ("@", "of a file named @", "of a file named @"),
+    ],
+)
+def test_a_string_is_read_from_a_file(tmp_path: Path, name: str, content: str, expected: str) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    assert parameters.read_given(DECLARED, [f"text=@{tmp_path / name}"]) == {"text": expected}
+
+
+def test_two_at_signs_are_one_at_the_beginning_of_a_text() -> None:
+    for text, expected in (("@@a", "@a"), ("@@", "@"), ("@@@a", "@@a"), ("a@b", "a@b"), ("", "")):
+        assert parameters.read_given(DECLARED, [f"text={text}"]) == {"text": expected}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("none", None, "cannot be read: no such file"),
+        ("binary", b"\xff\xfe\x00a", "is not text in UTF-8"),
+        ("value.json", b"{", "is not JSON"),
+        ("value.yaml", b"a: 1\n---\nb: 1\n", "has 2 YAML documents; expected one"),
+        ("date.yaml", b"a: 2026-01-01\n", "which is not a JSON value"),
+        ("empty", b"", "is empty"),
+    ],
+)
+def test_a_file_that_cannot_be_a_value_is_refused_in_one_line(
+    tmp_path: Path, name: str, content: bytes | None, message: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        parameters.read_given(DECLARED, [f"text=@{tmp_path / name}"])
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_form_does_not_read_files() -> None:
+    assert parameters.from_text("@/etc/hostname", ParameterType.STRING) == "@/etc/hostname"

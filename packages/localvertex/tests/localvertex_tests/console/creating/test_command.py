@@ -15,7 +15,7 @@ from vertex_testing.server import Server, wait_until
 pytestmark = pytest.mark.slow
 
 TEXTS = {
-    "text": "a 'b' \"c\" $HOME $(false) `false` \\n ü\n--work-dir x; # {{$.pipeline_root}}\x15\x1b[201~\t!1\u202e",
+    "text": "@a 'b' \"c\" $HOME $(false) `false` \\n ü\n--work-dir x; # {{$.pipeline_root}}\x15\x1b[201~\t!1\u202e",
     "count": "-7",
     "rate": "1e-05",
     "is_on": "true",
