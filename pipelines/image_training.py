@@ -90,7 +90,7 @@ def image_training(settings: Settings) -> Any:
                 region=training.LOCATION,
                 image=settings.step_image,
                 dataflow=settings.preparing.workers,
-                # A JSON text may not survive as a part of this structure; `submit` and `plan` check the recipe.
+                # `prepare` has an input of its own for the recipe.
                 settings={name: value for name, value in of_plan.items() if name != "recipe"} | fixed,
                 pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER,
             )

@@ -23,6 +23,7 @@ def prepare(
     dataflow: dict[str, str] = {},  # noqa: B006 - kfp reads it once, as the default
     pipeline_root: str = "",
     reread: bool = False,
+    recipe: str = "",
     settings: dict[str, str] = {},  # noqa: B006
 ) -> None:
     """Read the images of the source, resize them once and write them as ArrayRecord shards with their statistics.
@@ -46,13 +47,14 @@ def prepare(
         pipeline_root: Folder or gs:// prefix; in its `prepared/`, the next run finds this dataset and reads only new
             images.
         reread: Read all images, also those that have not changed.
+        recipe: Recipe of the training; an input of its own, because quotes in a structure may not survive.
         settings: Values of other steps by name; wrong ones end this step before it reads an image.
     """
     from components.prepare.dataset import prepare as prepare_dataset, report_errors
 
     dataset.metadata.update(
         report_errors(prepare_dataset)(
-            settings=settings,
+            settings=settings | {"recipe": recipe},
             dataflow={
                 "project": project,
                 "region": region,

@@ -47,7 +47,9 @@ def main() -> None:
         weights = recipes.parse(config.recipe).weights_of(counts, "abcd")
         return Learner(config, strategy, image_size=16, num_classes=4, num_steps=10, class_weights=weights)
 
-    cases: dict[str, dict[str, Any]] = {name: {"optimizer": {"class_name": name, "config": _EMA}} for name in OPTIMIZERS.keys}
+    cases: dict[str, dict[str, Any]] = {
+        name: {"optimizer": {"class_name": name, "config": _EMA}} for name in OPTIMIZERS.keys
+    }
     for name, content in {**cases, "losses": _FOCAL}.items():
         # Balanced sampling with the losses.
         order = dataclasses.replace(sampler, labels=labels) if name == "losses" else sampler

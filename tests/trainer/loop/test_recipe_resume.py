@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from exact_resume.checkpoints import checkpoints
-from tests.support.job import EXACT_RUN
+from tests.support.job import EXACT_RUN, Job
 from tests.support.modules import run_module, start_module
 
 pytestmark = pytest.mark.slow
@@ -53,3 +53,29 @@ def test_a_run_that_is_killed_again_and_again_has_the_weights_of_an_undisturbed_
     assert number == 3
     for name in ("run_id", "weights_sha256", "best_step", "validation_loss", "batch_digests"):
         assert result(killed)[name] == result(whole)[name]
+
+
+def test_two_workers_see_the_batches_of_one_and_their_evaluator_the_averages(
+    digits_directory: Path, tmp_path: Path
+) -> None:
+    # Without the key that works on one device only.
+    optimizer = {"class_name": "AdamW", "config": {"use_ema": True, "ema_momentum": 0.9, "clipnorm": 1.0}}
+    (tmp_path / "recipe.json").write_text(json.dumps(RECIPE | {"optimizer": optimizer}))
+    common = [f"--dataset={digits_directory}", f"--recipe=@{tmp_path / 'recipe.json'}", "--epochs=2"]
+    found = {}
+    for workers, *others in ((1,), (2, "evaluator")):
+        folder = tmp_path / str(workers)
+        arguments = [*common, "--global-batch-size=32", "--keep-checkpoints=9", f"--checkpoint-directory={folder}"]
+        run = Job(folder, arguments, workers, *others)
+        run.run(max_attempts=1)
+        found[workers] = result(folder)
+    assert found[1]["run_id"] == found[2]["run_id"]
+    assert found[1]["batch_digests"] == found[2]["batch_digests"]
+    by_chief, by_evaluator = (
+        {event["step"]: event["loss"] for event in run.events(replica) if event["event"] == "evaluate"}
+        for replica in ("workerpool0-0", "workerpool3-0")
+    )
+    common_steps = {*by_chief} & {*by_evaluator}
+    assert common_steps
+    for step in common_steps:
+        assert by_chief[step] == pytest.approx(by_evaluator[step], rel=1e-4)
