@@ -14,7 +14,7 @@ import keras
 import tensorflow as tf
 
 from trainer.config import TrainConfig
-from trainer.data.augmentation import AUGMENTATIONS
+from trainer.data.augmentation.basic import AUGMENTATIONS
 from trainer.learner import batch_digest
 from trainer.learner.keras_internals import is_seed
 
@@ -59,7 +59,11 @@ class ReplicaStep:
             probabilities, after, penalties = self.model.stateless_call(
                 trainable, others, images, training=True, return_losses=True
             )
-            losses = keras.losses.sparse_categorical_crossentropy(labels, probabilities)
+            if labels.shape.rank == 2:
+                losses = keras.losses.categorical_crossentropy(labels, probabilities)
+                labels = tf.argmax(labels, axis=-1, output_type=tf.int32)
+            else:
+                losses = keras.losses.sparse_categorical_crossentropy(labels, probabilities)
             # Divided by the global batch, so that the sum over the replicas is the mean over all examples.
             loss = tf.reduce_sum(losses) / self.config.global_batch_size
             if penalties:

@@ -12,7 +12,7 @@ from sklearn import metrics as sklearn_metrics
 from exact_resume.checkpoints import checkpoints
 from tests.support.learners import NUM_STEPS, make_learner
 from trainer.checkpoints import variables
-from trainer.data.augmentation import AUGMENTATIONS
+from trainer.data.augmentation.basic import AUGMENTATIONS
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
 from trainer.learner.learner import Learner
