@@ -40,22 +40,22 @@ _WHOLE, _UNCHANGED = Shard(), Augmentation()
 def training_batches(
     examples: Examples,
     sampler: Sampler,
+    augmentation: Augmentation = _UNCHANGED,
     *,
     start_step: int,
     stop_step: int,
     shard: Shard = _WHOLE,
-    augmentation: Augmentation = _UNCHANGED,
 ) -> tf.data.Dataset:
     """Make the batches of the steps from `start_step` to `stop_step`, the latter excluded.
 
     Args:
         examples: The training split.
         sampler: Decides which examples each step trains on.
+        augmentation: Changes the images; by default it does not.
         start_step: First step; nothing before it is computed.
         stop_step: Step after the last one.
         shard: This pipeline's part; by default everything. The G examples of a step are dealt out in order, as evenly
             as G allows.
-        augmentation: Changes of the images; by default none.
 
     Returns:
         A dataset with one element per step and replica of the shard: (images uint8 [B, S, S, 3], labels int32 [B], or
@@ -75,7 +75,7 @@ def training_batches(
         indices = tf.gather(sampler.indices(step), positions)
         random_numbers = tf.gather(sampler.random_numbers(step), positions)
         images, labels = examples.gather(indices, random_numbers, sampler.upcoming(step))
-        images, labels = augmentation(images, labels, tf.gather(sampler.keys(step), positions))
+        images, labels = augmentation(images, labels, random_numbers)
         parts = (images, labels, random_numbers, indices, positions)
         own = slice(start % group, start % group + stop - start)
         return tuple(tf.ensure_shape(part[own], (batch_size, *part.shape[1:])) for part in parts)

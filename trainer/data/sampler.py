@@ -19,7 +19,6 @@ NUM_WINDOW_BLOCKS = 64
 """Blocks that are shuffled together: about 512 MiB, of which two are in memory at a time."""
 # These keep the random numbers independent of each other and of a whole shuffle, which uses the seed unchanged.
 _RANDOM_NUMBERS_STREAM, _WINDOW_STREAM, _BLOCK_STREAM, _REST_STREAM = 0x5EED, 0x1A2B3C, 0x2B3C4D, 0x3C4D5E
-_KEYS_STREAM = 0x4D5E6F
 
 
 def block_size(shuffle: str, *, num_examples: int, image_size: int) -> int:
@@ -80,12 +79,6 @@ class Sampler:
         """Return float32 [G, NUM_RANDOM_NUMBERS] in [0, 1) for the augmentation of a step's examples."""
         seed = tf.stack([tf.constant(self.seed ^ _RANDOM_NUMBERS_STREAM, tf.int64), tf.cast(step, tf.int64)])
         return tf.random.stateless_uniform([self.global_batch_size, NUM_RANDOM_NUMBERS], seed=seed)
-
-    def keys(self, step: tf.Tensor) -> tf.Tensor:
-        """Return int32 [G, 2, 2]: two keys per example of a step, from which `data.augmentation.layers` draws."""
-        seed = tf.stack([tf.constant(self.seed ^ _KEYS_STREAM, tf.int64), tf.cast(step, tf.int64)])
-        shape = [self.global_batch_size, 2, 2]
-        return tf.random.stateless_uniform(shape, seed=seed, minval=None, maxval=None, dtype=tf.int32)
 
     def _within_windows(self, positions: tf.Tensor, epoch: tf.Tensor) -> tf.Tensor:
         """Shuffle the positions of an epoch within windows of NUM_WINDOW_BLOCKS blocks."""

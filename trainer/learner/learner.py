@@ -4,7 +4,6 @@ Legend: R replicas (devices) of all workers together.
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from trainer.config import TrainConfig
-from trainer.data.augmentation import layers
+from trainer.data.augmentation.layers import Augmentation
 from trainer.data.batches import Shard, evaluation_batches, training_batches
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
@@ -76,7 +75,7 @@ class Learner:
         """
         keras_internals.check_version()
         self.config = config
-        self.augmentation = layers.build([], image_size=image_size, num_classes=num_classes)
+        self.augmentation = Augmentation()
         self._num_counts = 0 if config.metric == ACCURACY else replica_step.NUM_COUNTS * num_classes
         self.distribution_strategy = distribution_strategy
         self.num_replicas = distribution_strategy.num_replicas_in_sync
@@ -149,15 +148,12 @@ class Learner:
 
     def batches(self, examples: Examples, sampler: Sampler, stop_step: int) -> Any:
         """Return an iterator over the batches from the present step on, distributed to the replicas."""
-        batches = functools.partial(
-            training_batches,
-            examples,
-            sampler,
-            start_step=self.step,
-            stop_step=stop_step,
-            augmentation=self.augmentation,
+        start_step = self.step
+        return self._distribute(
+            lambda shard: training_batches(
+                examples, sampler, self.augmentation, start_step=start_step, stop_step=stop_step, shard=shard
+            )
         )
-        return self._distribute(lambda shard: batches(shard=shard))
 
     def train(self, iterator: Any, num_steps: int) -> Steps:
         """Train a number of steps in one graph call; the host waits for the device once."""
