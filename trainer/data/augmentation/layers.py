@@ -24,8 +24,6 @@ from trainer.data.augmentation.presets import LAYERS, MIXING, PRESETS
 
 _OURS = {"seed", "value_range", "data_format", "dtype"}
 """Keys of a layer's config that have only one right value."""
-_State = tuple[tf.Tensor, tf.Tensor]
-"""Images [n, S, S, 3] and labels float32 [n, K] of one example, or of two that are mixed."""
 
 
 class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
@@ -43,62 +41,59 @@ class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
             UserError: A layer is not allowed, or Keras refuses its configuration.
         """
         # Without the state of Keras' generator.
-        self._stages, self._num_classes = ([], []), num_classes
+        self._num_classes, self._stages = num_classes, {}
         for entry in json.loads(PRESETS[spec]) if isinstance(spec, str) else spec:
             choice = entry if isinstance(entry, list) else [entry]
             mixes = any(layer["class_name"] in MIXING for layer in choice)
-            self._stages[mixes].append([self._layer(image_size, **layer) for layer in choice])
-        self.group_size = 2 if self._stages[1] else 1
+            layers = [self._layer(image_size, **layer) for layer in choice]
+            self._stages.setdefault(2 if mixes else 1, []).append(layers)
+        self.group_size = max(self._stages, default=1)
 
     def next(self, ordered: bool = True) -> tf.Tensor:
-        """Return the next seed, int32 [2]."""
+        """Return the next seed, int32 [2]: its number is counted while the graph is made, its key is the example's."""
         self._number += 1
         return self._key + [0, self._number]
 
-    def __call__(self, images: tf.Tensor, labels: tf.Tensor, random_numbers: tf.Tensor) -> _State:
+    def __call__(self, images: tf.Tensor, labels: tf.Tensor, random_numbers: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Return the changed images uint8 [B, S, S, 3] and the labels: as given, or float32 [B, K] if they are mixed.
 
         Args:
             images: Images uint8 [B, S, S, 3]; B is a multiple of `group_size`.
             labels: Labels int32 [B].
-            random_numbers: Values float32 [B, R].
+            random_numbers: Values float32 [B, R]; the first two of each row become the key of its example.
         """
-        state = images, tf.one_hot(labels, self._num_classes)
-        keys = tf.bitcast(random_numbers[:, :2], tf.int32)
-        for size, choices in enumerate(self._stages, 1):
-            if choices:
-                changed = tf.map_fn(
-                    functools.partial(self._change, choices, *state, keys),
-                    tf.reshape(tf.range(tf.shape(keys)[0]), (-1, size)),
-                    fn_output_signature=(tf.uint8, tf.float32),
-                )
-                state = [tf.reshape(part, (-1, *part.shape[2:])) for part in changed]
-        return state[0], state[1] if self._stages[1] else labels
+        state = [images, tf.one_hot(labels, self._num_classes), tf.bitcast(random_numbers[:, :2], tf.int32)]
+        self._number = 0
+        for size, choices in sorted(self._stages.items()):
+            changed = tf.map_fn(
+                functools.partial(self._change, choices),
+                [tf.reshape(part, (-1, size, *part.shape[1:])) for part in state],
+                fn_output_signature=[part.dtype for part in state],
+            )
+            state = [tf.reshape(part, (-1, *part.shape[2:])) for part in changed]
+        return state[0], labels if self.group_size == 1 else state[1]
 
-    def _change(self, choices: Any, images: tf.Tensor, labels: tf.Tensor, keys: tf.Tensor, group: tf.Tensor) -> _State:
-        # A stage draws fewer than a thousand numbers, so that the next one draws others.
-        self._key, self._number = keys[group[0]], 1000 * group.shape[0]
-        state = tf.cast(tf.gather(images, group), tf.float32), tf.gather(labels, group)
+    def _change(self, choices: list[Any], group: list[tf.Tensor]) -> list[tf.Tensor]:
+        images, labels, keys = group
+        self._key = keys[0]
+        images = tf.cast(images, tf.float32)
         for layers in choices:
             chosen = tf.random.stateless_uniform([], self.next(), maxval=len(layers), dtype=tf.int32)
             # Only the chosen branch is computed.
-            state = tf.switch_case(chosen, [functools.partial(layer, *state) for layer in layers])
-        return tf.cast(tf.clip_by_value(tf.round(state[0]), 0, 255), tf.uint8), state[1]
+            images, labels = tf.switch_case(chosen, [functools.partial(layer, images, labels) for layer in layers])
+        return [tf.cast(tf.raw_ops.ClipByValue(t=tf.round(images), clip_value_min=0.0, clip_value_max=255.0), tf.uint8), labels, keys]
 
     def _layer(self, image_size: int, class_name: str, config: dict[str, Any]) -> Any:
-        if class_name not in LAYERS or _OURS & config.keys():
-            raise UserError(
-                f"augmentation: {class_name} with {config} is not allowed; expected one of {', '.join(LAYERS)} without"
-                f" {', '.join(_OURS)}"
-            )
         sizes = {name: round(config[name] * image_size) for name in ("height", "width") if name in config}
         try:
+            if class_name not in LAYERS or _OURS & config.keys():
+                raise ValueError(f"expected one of {', '.join(LAYERS)} without {', '.join(_OURS)}")
             layer = getattr(keras.layers, class_name)(**config | sizes)
         except (TypeError, ValueError, NotImplementedError) as error:
-            raise UserError(f"augmentation: {class_name} with {config}: {error}; correct it") from error
-        layer.generator = self
+            raise UserError(f"augmentation: {class_name} with {config}: {error}") from error
+        vars(layer)["generator"] = self
 
-        def change(images: tf.Tensor, labels: tf.Tensor) -> _State:
+        def change(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             if class_name not in MIXING:
                 return tf.image.resize(layer(images, training=True), images.shape[1:3]), labels
             drawn = layer.get_random_transformation(images, seed=self) | {"permutation_order": [1, 0]}

@@ -44,6 +44,7 @@ WITHOUT_RANDOM_NUMBERS = {
     "CenterCrop",
     "ContrastLimitedAdaptiveHistogramEqualization",
     "Equalization",
+    "Identity",
     "Rescaling",
 }
 
@@ -99,7 +100,9 @@ def test_labels_have_the_fractions_of_the_pixels(name: str) -> None:
     mixed, fractions = augment([layer(name, **config)], images, labels, numbers(10))
     np.testing.assert_allclose(fractions.sum(axis=1), 1, rtol=1e-5)
     partners = labels ^ 1
-    assert [set(np.flatnonzero(row)) <= {a, b} for row, a, b in zip(fractions, labels, partners, strict=True)] == [True] * 10
+    assert [set(np.flatnonzero(row)) <= {a, b} for row, a, b in zip(fractions, labels, partners, strict=True)] == [
+        True
+    ] * 10
     # CutMix rounds its rectangle to whole pixels: at most 2 rows and columns of 30.
     np.testing.assert_allclose(mixed.mean(axis=(1, 2, 3)), fractions @ labels * 20, atol=0.5 if name == "MixUp" else 3)
     assert ((fractions > 0.02) & (fractions < 0.98)).any(axis=1).sum() >= 5
@@ -107,7 +110,7 @@ def test_labels_have_the_fractions_of_the_pixels(name: str) -> None:
 
 
 def test_each_example_gets_one_layer_of_a_choice() -> None:
-    spec = [[layer("Rescaling", scale=1), layer("Rescaling", scale=0.5), layer("Rescaling", scale=0)]]
+    spec = [[layer("Identity"), layer("Rescaling", scale=0.5), layer("Rescaling", scale=0)]]
     changed, _ = augment(spec, np.full((300, 2, 2, 3), 100, np.uint8), np.zeros(300, np.int32), numbers(300))
     assert all(70 < (changed[:, 0, 0, 0] == value).sum() < 130 for value in (100, 50, 0))
 
@@ -117,7 +120,7 @@ def test_the_layers_of_the_installed_keras_are_allowed_or_left_out_for_a_reason(
     known = {name for name, each in vars(keras.layers).items() if isinstance(each, type) and issubclass(each, base)}
     # Draws while it is traced; changes no pixels; the images have their size.
     left_out = {"AugMix", "MaxNumBoundingBoxes", "Resizing"}
-    assert known - {base.__name__} == {*LAYERS, *left_out} - {"Rescaling"}
+    assert known - {base.__name__} == {*LAYERS, *left_out} - {"Identity", "Rescaling"}
 
 
 @pytest.mark.parametrize(
@@ -142,7 +145,7 @@ def test_presets_change_images_and_keep_them_recognisable(name: str) -> None:
     ramp = np.linspace(0, 255, SIZE, dtype=np.uint8)
     images = np.stack([np.stack([ramp[:, None].repeat(SIZE, 1)] * 3, axis=-1)] * 64)
     changed, labels = augment(name, images, np.arange(64, dtype=np.int32) % 10, numbers(64))
-    assert (changed != images).any(axis=(1, 2, 3)).mean() > 0.6
+    assert (changed != images).any(axis=(1, 2, 3)).mean() > 0.5
     assert len({image.tobytes() for image in changed}) > 20
     # Still dark above and bright below.
     assert (changed[:, SIZE // 2 :].mean(axis=(1, 2, 3)) > changed[:, : SIZE // 2].mean(axis=(1, 2, 3)) + 50).all()
@@ -150,7 +153,9 @@ def test_presets_change_images_and_keep_them_recognisable(name: str) -> None:
 
 
 def test_a_preset_that_changes_would_change_runs_that_exist() -> None:
-    found = {name: hashlib.sha256(json.dumps(json.loads(text)).encode()).hexdigest()[:8] for name, text in PRESETS.items()}
+    found = {
+        name: hashlib.sha256(json.dumps(json.loads(text)).encode()).hexdigest()[:8] for name, text in PRESETS.items()
+    }
     assert found == {"light": "2eef40ff", "standard": "ab842fcd", "strong": "3e9f5549"}
 
 
