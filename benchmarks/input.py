@@ -6,7 +6,7 @@ dataset that `trainer.prepare` made from the same images, at the same size. All 
 figures are medians. NumPy gathering as many bytes from 1 GiB shows the speed of the memory.
 
 The presets of augmentation change images that are in memory, and Keras' RandAugment changes the same batches in
-`tf.data`'s map. Their ratios are of images per second of processor time, because other work on the core takes wall time.
+`tf.data`'s map. Their ratios are of images per second of processor time, because other programs share the core.
 """
 
 import argparse

@@ -59,8 +59,8 @@ def training_batches(
 
     Returns:
         A dataset with one element per step and replica of the shard: (images uint8 [B, S, S, 3], labels int32 [B], or
-            float32 [B, K] if images are mixed, random numbers float32 [B, NUM_RANDOM_NUMBERS], indices int64 [B] in the split, positions int64 [B] in the
-            global batch).
+            float32 [B, K] if images are mixed, random numbers float32 [B, NUM_RANDOM_NUMBERS], indices int64 [B] in the
+            split, positions int64 [B] in the global batch).
     """
     size, num_replicas, group = sampler.global_batch_size, shard.num_replicas, augmentation.group_size
     # One shape for all batches where possible, because XLA compiles again for each shape.

@@ -7,7 +7,7 @@ to this position, for any number of workers.
 Layers that mix see two neighbours of the global batch, each the other's partner. Neighbours are random, because the
 order of the examples is. A replica has both in its part; where its part begins or ends between them, it reads one more.
 
-All of it runs on the host, ahead of the training, so the pixels do not depend on the device.
+All of it runs on the host, ahead of the training, so that the pixels do not depend on the device.
 
 Legend: B examples of a batch, S image size, K classes, R = trainer.data.sampler.NUM_RANDOM_NUMBERS.
 """
@@ -41,7 +41,8 @@ class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
             UserError: A layer is not allowed, or Keras refuses its configuration.
         """
         # Without the state of Keras' generator.
-        self._num_classes, self._stages = num_classes, {}
+        self._stages: dict[int, list[Any]] = {}
+        self._num_classes = num_classes
         for entry in json.loads(PRESETS[spec]) if isinstance(spec, str) else spec:
             choice = entry if isinstance(entry, list) else [entry]
             mixes = any(layer["class_name"] in MIXING for layer in choice)
@@ -52,7 +53,7 @@ class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
     def next(self, ordered: bool = True) -> tf.Tensor:
         """Return the next seed, int32 [2]: its number is counted while the graph is made, its key is the example's."""
         self._number += 1
-        return self._key + [0, self._number]
+        return tf.add(self._key, [0, self._number])
 
     def __call__(self, images: tf.Tensor, labels: tf.Tensor, random_numbers: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Return the changed images uint8 [B, S, S, 3] and the labels: as given, or float32 [B, K] if they are mixed.
@@ -81,7 +82,11 @@ class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
             chosen = tf.random.stateless_uniform([], self.next(), maxval=len(layers), dtype=tf.int32)
             # Only the chosen branch is computed.
             images, labels = tf.switch_case(chosen, [functools.partial(layer, images, labels) for layer in layers])
-        return [tf.cast(tf.raw_ops.ClipByValue(t=tf.round(images), clip_value_min=0.0, clip_value_max=255.0), tf.uint8), labels, keys]
+        return [
+            tf.cast(tf.raw_ops.ClipByValue(t=tf.round(images), clip_value_min=0.0, clip_value_max=255.0), tf.uint8),
+            labels,
+            keys,
+        ]
 
     def _layer(self, image_size: int, class_name: str, config: dict[str, Any]) -> Any:
         sizes = {name: round(config[name] * image_size) for name in ("height", "width") if name in config}

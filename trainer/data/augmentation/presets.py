@@ -8,11 +8,11 @@ are enlarged to the image's size.
 MIXING = ("CutMix", "MixUp")
 """Layers that mix two examples and make fractions of their labels."""
 LAYERS = (
-    "AutoContrast CenterCrop ContrastLimitedAdaptiveHistogramEqualization CutMix Equalization Identity MixUp RandAugment"
-    " RandomBrightness RandomColorDegeneration RandomColorJitter RandomContrast RandomCrop RandomElasticTransform"
-    " RandomErasing RandomFlip RandomGaussianBlur RandomGrayscale RandomHue RandomInvert RandomPerspective"
-    " RandomPosterization RandomRotation RandomSaturation RandomSharpness RandomShear RandomTranslation RandomZoom"
-    " Rescaling Solarization"
+    "AutoContrast CenterCrop ContrastLimitedAdaptiveHistogramEqualization CutMix Equalization Identity MixUp"
+    " RandAugment RandomBrightness RandomColorDegeneration RandomColorJitter RandomContrast RandomCrop"
+    " RandomElasticTransform RandomErasing RandomFlip RandomGaussianBlur RandomGrayscale RandomHue RandomInvert"
+    " RandomPerspective RandomPosterization RandomRotation RandomSaturation RandomSharpness RandomShear"
+    " RandomTranslation RandomZoom Rescaling Solarization"
 ).split()
 """Classes of keras.layers that take all random numbers from their generator; AugMix draws while it is traced."""
 PRESETS = {
@@ -66,6 +66,6 @@ PRESETS = {
          {"class_name": "MixUp", "config": {}},
          {"class_name": "CutMix", "config": {}}]]""",
 }
-"""Preset -> JSON. Light and standard contain only what is cheap: a crop costs a tenth of RandomZoom, and Rescaling about a
-middle grey a tenth of RandomContrast. Only strong mirrors images, which letters and digits do not survive, and mixes.
-Presets that change would change runs that exist; a test holds them."""
+"""Preset -> JSON. Light and standard contain only what is cheap: a crop costs a tenth of RandomZoom, and Rescaling
+about a middle grey a tenth of RandomContrast. Only strong mirrors images, which letters and digits do not survive, and
+mixes. A preset that changes would change runs that exist; a test holds them."""
