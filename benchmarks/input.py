@@ -73,7 +73,7 @@ def _trainer_batches(examples: Examples, preset: str = "") -> tf.data.Dataset:
 def _rate(batches: tf.data.Dataset, seconds: float) -> Rate:
     """Measure images per second, after the first batches have filled the buffers."""
     iterator = iter(batches)
-    for _ in range(4):
+    for _ in range(2):
         next(iterator)
     return _count(lambda: next(iterator), seconds)
 
