@@ -170,9 +170,11 @@ def _check_recipe(config: TrainConfig, data: Dataset, *, num_devices: int) -> st
         )
     command_line.set_environment()
     libraries.load()
+    from trainer.data.augmentation.layers import Augmentation
     from trainer.learner import optimizers
 
     optimizers.build(config, 1)
+    Augmentation(recipe.augmentation or (), image_size=data.image_size, num_classes=data.num_classes)
     sampled = ["each class is drawn equally often"] if recipe.sampling else []
     described = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(data.class_names, weights, strict=False))
     return "; ".join(sampled + ([f"class weights: {described}"] if weights else []))

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from trainer.data.augmentation.layers import Augmentation
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
 
@@ -33,40 +34,51 @@ class Shard:
         return element // self.replicas_per_pipeline, replica
 
 
-_WHOLE = Shard()
+_WHOLE, _UNCHANGED = Shard(), Augmentation()
 
 
 def training_batches(
-    examples: Examples, sampler: Sampler, *, start_step: int, stop_step: int, shard: Shard = _WHOLE
+    examples: Examples,
+    sampler: Sampler,
+    augmentation: Augmentation = _UNCHANGED,
+    *,
+    start_step: int,
+    stop_step: int,
+    shard: Shard = _WHOLE,
 ) -> tf.data.Dataset:
     """Make the batches of the steps from `start_step` to `stop_step`, the latter excluded.
 
     Args:
         examples: The training split.
         sampler: Decides which examples each step trains on.
+        augmentation: Changes the images; by default it does not.
         start_step: First step; nothing before it is computed.
         stop_step: Step after the last one.
         shard: This pipeline's part; by default everything. The G examples of a step are dealt out in order, as evenly
             as G allows.
 
     Returns:
-        A dataset with one element per step and replica of the shard: (images uint8 [B, S, S, 3], labels int32 [B],
-            random numbers float32 [B, NUM_RANDOM_NUMBERS], indices int64 [B] in the split, positions int64 [B] in the
-            global batch).
+        A dataset with one element per step and replica of the shard: (images uint8 [B, S, S, 3], labels int32 [B], or
+            float32 [B, K] if images are mixed, random numbers float32 [B, NUM_RANDOM_NUMBERS], indices int64 [B] in the
+            split, positions int64 [B] in the global batch).
     """
-    size, num_replicas = sampler.global_batch_size, shard.num_replicas
+    size, num_replicas, group = sampler.global_batch_size, shard.num_replicas, augmentation.group_size
     # One shape for all batches where possible, because XLA compiles again for each shape.
     batch_size = size // num_replicas if size % num_replicas == 0 else None
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def batch(element: tf.Tensor) -> tuple[tf.Tensor, ...]:
         step, replica = shard.batch_and_replica(element)
-        positions = tf.range(replica * size // num_replicas, (replica + 1) * size // num_replicas)
-        positions = tf.ensure_shape(positions, (batch_size,))
+        start, stop = replica * size // num_replicas, (replica + 1) * size // num_replicas
+        # Whole groups, also where this part begins or ends inside one; the last example may be its own partner.
+        positions = tf.minimum(tf.range(start - start % group, stop + -stop % group), size - 1)
         indices = tf.gather(sampler.indices(step), positions)
         random_numbers = tf.gather(sampler.random_numbers(step), positions)
         images, labels = examples.gather(indices, random_numbers, sampler.upcoming(step))
-        return images, labels, random_numbers, indices, positions
+        images, labels = augmentation(images, labels, random_numbers)
+        parts = (images, labels, random_numbers, indices, positions)
+        own = slice(start % group, start % group + stop - start)
+        return tuple(tf.ensure_shape(part[own], (batch_size, *part.shape[1:])) for part in parts)
 
     per_step = shard.replicas_per_pipeline
     elements = tf.data.Dataset.range(start_step * per_step, stop_step * per_step)

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from trainer.data import augmentation, memory, staging
+from trainer.data import memory, staging
+from trainer.data.augmentation import basic
 from trainer.data.dataset import Dataset
 from trainer.data.images import encoding_format
 from trainer.data.stored.record_reader import RecordReader
@@ -68,7 +69,7 @@ class Examples(abc.ABC):
         """
         images, labels = self._read(indices, tf.zeros([0], tf.int64) if upcoming is None else upcoming)
         if self.crop and random_numbers is not None:
-            boxes = augmentation.crop_boxes(random_numbers, self.image_size)
+            boxes = basic.crop_boxes(random_numbers, self.image_size)
             images = tf.map_fn(self._crop, (images, boxes), fn_output_signature=tf.uint8)
         elif images.dtype == tf.string:
             images = tf.map_fn(lambda data: _decode(data, self.image_size), images, fn_output_signature=tf.uint8)
@@ -82,7 +83,7 @@ class Examples(abc.ABC):
         else:
             whole = _decode(image, self.image_size) if image.dtype == tf.string else image
             part = tf.slice(whole, [box[0], box[1], 0], [box[2], box[3], 3])
-        return augmentation.enlarge(part, self.image_size)
+        return basic.enlarge(part, self.image_size)
 
 
 class ExamplesInMemory(Examples):

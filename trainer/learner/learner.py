@@ -14,12 +14,13 @@ import tensorflow as tf
 
 from localvertex_base.userinput.errors import UserError
 from trainer.config import TrainConfig
+from trainer.data.augmentation.layers import Augmentation
 from trainer.data.batches import Shard, evaluation_batches, training_batches
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
 from trainer.learner import batch_digest, keras_internals, optimizers, precision, replica_step
 from trainer.learner.replica_step import ReplicaStep
-from trainer.models import applications, models
+from trainer.models import applications, models, recipes
 from trainer.models.metrics import ACCURACY, METRICS
 
 EVALUATION_BATCH_SIZE = 256
@@ -78,6 +79,8 @@ class Learner:
         """
         keras_internals.check_version()
         self.config = config
+        layers = recipes.parse(config.recipe).augmentation or ()
+        self.augmentation = Augmentation(layers, image_size=image_size, num_classes=num_classes)
         self._num_counts = 0 if config.metric == ACCURACY else replica_step.NUM_COUNTS * num_classes
         self.distribution_strategy = distribution_strategy
         self.num_replicas = distribution_strategy.num_replicas_in_sync
@@ -167,7 +170,9 @@ class Learner:
         """Return an iterator over the batches from the present step on, distributed to the replicas."""
         start_step = self.step
         return self._distribute(
-            lambda shard: training_batches(examples, sampler, start_step=start_step, stop_step=stop_step, shard=shard)
+            lambda shard: training_batches(
+                examples, sampler, self.augmentation, start_step=start_step, stop_step=stop_step, shard=shard
+            )
         )
 
     def train(self, iterator: Any, num_steps: int) -> Steps:

@@ -14,7 +14,7 @@ import keras
 import tensorflow as tf
 
 from trainer.config import TrainConfig
-from trainer.data.augmentation import AUGMENTATIONS
+from trainer.data.augmentation.basic import AUGMENTATIONS
 from trainer.learner import batch_digest
 from trainer.learner.keras_internals import is_seed
 from trainer.models import recipes
@@ -36,14 +36,18 @@ class ReplicaStep:
     """One per class; empty: all examples count the same."""
 
     def losses(self, labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
-        """Return the weighted losses float32 [B] of labels int32 [B] and probabilities float32 [B, K]."""
+        """Return the weighted losses float32 [B] of labels int32 [B], or shares float32 [B, K] of mixed images."""
+        shares = labels if labels.dtype.is_floating else tf.one_hot(labels, probabilities.shape[-1])
         if chosen := recipes.parse(self.config.recipe).loss:
-            loss = getattr(keras.losses, chosen["class_name"])(reduction=None, **chosen["config"])
-            losses = loss(tf.one_hot(labels, probabilities.shape[-1]), probabilities)
+            losses = getattr(keras.losses, chosen["class_name"])(reduction=None, **chosen["config"])(
+                shares, probabilities
+            )
+        elif labels.dtype.is_floating:
+            losses = keras.losses.categorical_crossentropy(shares, probabilities)
         else:
             losses = keras.losses.sparse_categorical_crossentropy(labels, probabilities)
         # Their mean is 1 over the split: to normalise them by batch would give each replica another loss.
-        return losses * tf.gather(self.class_weights, labels) if self.class_weights else losses
+        return losses * tf.linalg.matvec(shares, self.class_weights) if self.class_weights else losses
 
     def gradients(
         self,
@@ -66,7 +70,9 @@ class ReplicaStep:
                 over the replicas.
         """
         images, labels, random_numbers, indices, positions = batch
-        images = AUGMENTATIONS[self.config.augment](images, random_numbers)
+        recipe = recipes.parse(self.config.recipe)
+        # The layers of a recipe changed the images already, on the host, and take the place of the flag.
+        images = AUGMENTATIONS["none" if recipe.augmentation else self.config.augment](images, random_numbers)
         with tf.GradientTape() as tape:
             tape.watch(trainable)
             probabilities, after, penalties = self.model.stateless_call(
@@ -77,6 +83,8 @@ class ReplicaStep:
             if penalties:
                 loss += tf.cast(tf.add_n(penalties), tf.float32) / self.num_replicas
             scaled = loss * loss_scale
+        if labels.dtype.is_floating:
+            labels = tf.argmax(labels, axis=-1, output_type=tf.int32)
         accuracy = tf.reduce_sum(hits(labels, probabilities)) / self.config.global_batch_size
         digest = batch_digest.pieces(images, indices, positions)
         # The others include frozen weights: what the pass does not change is neither exchanged nor assigned.

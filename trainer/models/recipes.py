@@ -15,6 +15,7 @@ from typing import Any
 from localvertex_base import kinds
 from localvertex_base.kinds import Classes, Either, Number
 from localvertex_base.userinput.reading import parse_json
+from trainer.data.augmentation import presets
 
 _FRACTION, _NUMBER, _STEPS = Number(lowest=0, highest=0.999999), Number(lowest=0, highest=1e9), range(1, 10**9)
 _KINDS = {
@@ -64,11 +65,12 @@ LOSSES = Classes(
 )
 """Classes of keras.losses."""
 _WEIGHT = Number(lowest=1e-6, highest=1e6)
+_LAYER = {"class_name": tuple(presets.LAYERS), "config": dict}
 _RECIPE = {
     "optimizer": OPTIMIZERS,
     "learning_rate": Either(kinds=(Number(lowest=1e-12, highest=1e6), SCHEDULES)),
     "loss": LOSSES,
-    "augmentation": Either(kinds=(str, [{"class_name": str, "config": dict}])),
+    "augmentation": Either(kinds=(tuple(presets.PRESETS), [Either(kinds=(_LAYER, [_LAYER]))])),
     "class_weights": Either(kinds=(("none", "auto", "balanced"), {str: _WEIGHT})),
     "sampling": ("natural", "balanced"),
 }
@@ -107,7 +109,7 @@ class Recipe:
     loss: Any = None
     """{class_name, config} of one of LOSSES."""
     augmentation: Any = None
-    """A preset, or layers {class_name, config}; `trainer.data.augmentation` knows which."""
+    """A preset or a list of `trainer.data.augmentation.presets`, which replaces `augment`."""
     class_weights: Any = None
     """auto, balanced, or class name -> weight (1 for the others)."""
     sampling: Any = None

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from trainer.data.augmentation.layers import Augmentation
 from trainer.data.batches import Shard, evaluation_batches, training_batches
 from trainer.data.examples import ExamplesInMemory
 from trainer.data.sampler import Sampler
+from trainer.learner import batch_digest
 
 WHOLE = Shard()
 SAMPLER = Sampler(num_examples=37, global_batch_size=8, seed=11)
@@ -49,6 +51,50 @@ def test_several_replicas_together_give_the_same_global_batches(num_pipelines: i
             of_step = [elements[step * replicas : (step + 1) * replicas] for elements in parts]
             joined = np.concatenate([element[part] for elements in of_step for element in elements])
             assert np.array_equal(joined, batch[part])
+
+
+def mixed(start: int, stop: int, size: int, num_pipelines: int = 1) -> list[tuple[Any, ...]]:
+    """Batches with a change of each example, then MixUp or CutMix, joined over the pipelines."""
+    spec = [
+        {"class_name": "RandomRotation", "config": {"factor": 0.2}},
+        [{"class_name": "MixUp", "config": {}}, {"class_name": "CutMix", "config": {}}],
+    ]
+    sampler = Sampler(num_examples=37, global_batch_size=size, seed=11)
+    shards = [
+        training_batches(
+            examples(),
+            sampler,
+            Augmentation(spec, image_size=8, num_classes=37),
+            start_step=start,
+            stop_step=stop,
+            shard=Shard(pipeline=number, num_pipelines=num_pipelines),
+        )
+        for number in range(num_pipelines)
+    ]
+    return [tuple(np.concatenate(parts) for parts in zip(*batch, strict=True)) for batch in zip(*shards, strict=True)]
+
+
+@pytest.mark.parametrize(("size", "others"), [(8, [(2, 1), (3, 0)]), (7, [(2, 0), (1, 2)])])
+def test_mixed_pixels_and_labels_are_the_same_for_1_2_and_3_workers_and_after_a_resume(
+    size: int, others: list[tuple[int, int]]
+) -> None:
+    """With 7 examples and with three workers, parts begin between two partners."""
+    whole = mixed(0, 3, size)
+    for num_pipelines, start in others:
+        found = mixed(start, 3, size, num_pipelines)
+        for one, other in zip(whole[start:], found, strict=True):
+            assert [np.array_equal(a, b) for a, b in zip(one, other, strict=True)] == [True] * 5
+    assert whole[0][1].shape == (size, 37)
+
+
+def test_mixing_changes_the_digest() -> None:
+    def digests(batches: list[tuple[Any, ...]]) -> list[int]:
+        pieces = [batch_digest.pieces(batch[0], tf.constant(batch[3]), tf.constant(batch[4])) for batch in batches]
+        return [int(digest) for digest in batch_digest.join(np.stack(pieces))]
+
+    found = mixed(0, 2, 8)
+    assert digests(found) == digests(mixed(0, 2, 8, 2))
+    assert not {*digests(found)} & {*digests(collect(0, 2))}
 
 
 def test_batches_contain_the_images_of_their_indices() -> None:

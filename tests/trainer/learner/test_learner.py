@@ -1,5 +1,8 @@
 """The learner: many steps per graph call, one pure pass per replica, digests, precisions and evaluation."""
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -12,10 +15,14 @@ from sklearn import metrics as sklearn_metrics
 from exact_resume.checkpoints import checkpoints
 from tests.support.learners import NUM_STEPS, make_learner
 from trainer.checkpoints import variables
-from trainer.data.augmentation import AUGMENTATIONS
+from trainer.data.augmentation.basic import AUGMENTATIONS
+from trainer.data.augmentation.layers import Augmentation
+from trainer.data.batches import evaluation_batches
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
-from trainer.learner.learner import Learner
+from trainer.learner.learner import Learner, Steps
+
+MIXED = Augmentation([{"class_name": "MixUp", "config": {"alpha": 1.0}}], image_size=16, num_classes=10)
 
 
 def state(learner: Learner) -> str:
@@ -86,6 +93,39 @@ def test_the_digest_depends_on_pixels_examples_and_their_positions(training: Exa
     found = {reference_digest(one, indices.numpy()) for one in (images, other, swapped)}
     found.add(reference_digest(images, indices.numpy() + 1))
     assert len(found) == 4
+
+
+def test_mixing_reaches_neither_evaluation_nor_its_score(training: Examples) -> None:
+    learner = make_learner()
+    expected = learner.evaluate(training)
+    learner.augmentation = MIXED
+    assert learner.evaluate(training) == expected
+    images, labels, _ = next(iter(evaluation_batches(training, 32)[0]))
+    for found, stored in zip((images, labels), training.gather(tf.range(32)), strict=True):
+        assert np.array_equal(found, stored)
+
+
+def test_a_resumed_run_trains_on_the_same_mixed_pixels_and_soft_labels(training: Examples, sampler: Sampler) -> None:
+    def train(augmentation: Augmentation, start: int, stop: int) -> Steps:
+        learner = make_learner(augment="none", learning_rate=1e-12)
+        learner.augmentation, learner.step = augmentation, start
+        return learner.train(learner.batches(training, sampler, stop), stop - start)
+
+    whole, resumed = train(MIXED, 0, 5), train(MIXED, 3, 5)
+    assert resumed.digests.tolist() == whole.digests[3:].tolist()
+    np.testing.assert_allclose(resumed.losses, whole.losses[3:], rtol=1e-4)
+    assert not {*whole.digests.tolist()} & {*train(Augmentation(), 0, 5).digests.tolist()}
+
+
+@pytest.mark.slow
+def test_one_two_and_one_devices_train_on_the_same_mixed_pixels(repository: Path) -> None:
+    def digests(num_devices: int) -> str:
+        command = [sys.executable, "-m", "tests.support.mixed_digests", str(num_devices)]
+        return subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True).stdout
+
+    first, *others = map(digests, (1, 2, 1, 3))
+    assert len(set(first.split())) == 4
+    assert others == [first] * 3
 
 
 def reference_digest(images: npt.NDArray[np.uint8], indices: npt.NDArray[np.int64]) -> int:

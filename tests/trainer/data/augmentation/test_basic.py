@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from trainer.data import augmentation
-from trainer.data.augmentation import AUGMENTATIONS
+from trainer.data.augmentation import basic
+from trainer.data.augmentation.basic import AUGMENTATIONS
 from trainer.data.sampler import NUM_RANDOM_NUMBERS
 
 
@@ -44,7 +44,7 @@ def test_flip_mirrors_about_half_of_the_images() -> None:
 
 
 def test_crops_are_inside_the_image_and_cover_all_sizes() -> None:
-    top, left, height, width = np.asarray(augmentation.crop_boxes(random_numbers(4000), 100)).T
+    top, left, height, width = np.asarray(basic.crop_boxes(random_numbers(4000), 100)).T
     assert min(top.min(), left.min()) == 0
     assert (top + height).max() == (left + width).max() == 100
     assert min(height.min(), width.min()) >= 20
@@ -52,11 +52,11 @@ def test_crops_are_inside_the_image_and_cover_all_sizes() -> None:
     assert areas.min() < 0.1
     assert areas.max() > 0.9
     whole = tf.constant([[0, 0, 0, 0.999999, 0.5, 0.5, 0.5]], tf.float32)
-    assert np.asarray(augmentation.crop_boxes(whole, 64)).tolist() == [[0, 0, 64, 64]]
+    assert np.asarray(basic.crop_boxes(whole, 64)).tolist() == [[0, 0, 64, 64]]
 
 
 def test_a_crop_of_everything_is_the_image_itself() -> None:
     buffer = io.BytesIO()
     Image.effect_noise((80, 80), 90).convert("RGB").save(buffer, "JPEG")
     crop = tf.io.decode_and_crop_jpeg(buffer.getvalue(), [0, 0, 80, 80], channels=3, dct_method="INTEGER_ACCURATE")
-    assert np.array_equal(augmentation.enlarge(crop, 80), np.asarray(Image.open(buffer)))
+    assert np.array_equal(basic.enlarge(crop, 80), np.asarray(Image.open(buffer)))

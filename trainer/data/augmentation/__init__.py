@@ -1,0 +1,1 @@
+"""Random changes of training images: the values of `augment`, and Keras' layers."""
