@@ -156,7 +156,7 @@ def test_a_preset_that_changes_would_change_runs_that_exist() -> None:
     found = {
         name: hashlib.sha256(json.dumps(json.loads(text)).encode()).hexdigest()[:8] for name, text in PRESETS.items()
     }
-    assert found == {"light": "2eef40ff", "standard": "ab842fcd", "strong": "3e9f5549"}
+    assert found == {"light": "35aa7776", "standard": "7f6e8199", "strong": "a7731a2d"}
 
 
 def test_presets_are_known_without_keras() -> None:
