@@ -109,7 +109,7 @@ class Recipe:
     loss: Any = None
     """{class_name, config} of one of LOSSES."""
     augmentation: Any = None
-    """A preset or a list of `trainer.data.augmentation.presets`, which replaces `augment`."""
+    """A list as in `trainer.data.augmentation.presets`, also for a preset, which replaces `augment`."""
     class_weights: Any = None
     """auto, balanced, or class name -> weight (1 for the others)."""
     sampling: Any = None
@@ -158,4 +158,7 @@ def parse(text: str) -> Recipe:
     content = PRESETS.get(text, text or "{}")
     if content.lstrip()[:1] != "{":
         kinds.check("recipe", text, (*PRESETS, "a JSON object"))
-    return Recipe(**kinds.check("recipe", parse_json(content, "recipe"), _RECIPE))
+    given = kinds.check("recipe", parse_json(content, "recipe"), _RECIPE)
+    if isinstance(preset := given.get("augmentation"), str):
+        given["augmentation"] = json.loads(presets.PRESETS[preset])
+    return Recipe(**given)

@@ -24,6 +24,7 @@ RECIPE = {
     "loss": {"class_name": "CategoricalFocalCrossentropy", "config": {"label_smoothing": 0.05}},
     "class_weights": "balanced",
     "sampling": "balanced",
+    "augmentation": "strong",
 }
 
 
@@ -36,7 +37,7 @@ def test_a_run_that_is_killed_again_and_again_has_the_weights_of_an_undisturbed_
     digits_directory: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "recipe.yaml").write_text(json.dumps(RECIPE))
-    common = [f"--dataset={digits_directory}", f"--recipe=@{tmp_path / 'recipe.yaml'}", *EXACT_RUN]
+    common = [f"--dataset={digits_directory}", f"--recipe=@{tmp_path / 'recipe.yaml'}", *EXACT_RUN, "--augment=shift"]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     done = run_module("trainer.task", *common, f"--checkpoint-directory={whole}")
     assert done.returncode == 0, done.stderr

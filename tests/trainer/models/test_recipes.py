@@ -43,7 +43,7 @@ def of(**content: Any) -> Recipe:
         ('{"class_weights": {"a": 0}}', "recipe.class_weights.a is 0; expected a number from 1e-06"),
         ('{"sampling": "even"}', "recipe.sampling is 'even'; expected one of: natural, balanced"),
         ('{"augmentation": [1]}', "recipe.augmentation[0] is 1; expected an object"),
-        ('{"augmentation": 1}', "recipe.augmentation is 1; expected a text or a list"),
+        ('{"augmentation": 1}', "recipe.augmentation is 1; expected one of: light, standard, strong or a list"),
     ],
 )
 def test_a_wrong_recipe_is_refused_in_one_line(text: str, message: str) -> None:
