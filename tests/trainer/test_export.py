@@ -79,6 +79,7 @@ def test_a_fresh_process_gets_the_reported_accuracy_from_the_exported_model(
     assert json.loads(done.stdout) == pytest.approx(evaluation[0].accuracy)
 
 
+@pytest.mark.slow
 def test_the_exported_model_starts_a_training_with_the_weights_of_its_run(
     exported: Path, trained_directory: Path
 ) -> None:
@@ -191,6 +192,7 @@ def test_predictions_that_are_not_finite_are_neither_judged_nor_scored_and_fit_n
     assert not (tmp_path / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_one_temperature_of_the_validation_split_is_in_the_predictions_the_report_and_the_exported_model(
     evaluation: tuple[Evaluation, Path],
     digits: Dataset,
@@ -247,6 +249,7 @@ def test_a_folder_in_use_is_not_overwritten(exported: Path, digits_directory: Pa
         )
 
 
+@pytest.mark.slow
 def test_an_export_with_other_probabilities_does_not_appear(
     digits_directory: Path, trained_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,6 +285,7 @@ def test_another_dataset_is_refused(trained_directory: Path, tmp_path: Path) -> 
     assert not (tmp_path / "x.html").exists()
 
 
+@pytest.mark.slow
 def test_predict_names_the_class_of_images_and_refuses_other_files(exported: Path, tmp_path: Path) -> None:
     digits_source.write(str(tmp_path / "digits"))
     (tmp_path / "text.png").write_text("not an image")

@@ -119,7 +119,13 @@ def test_a_bucket_whose_mark_failed_is_marked_by_the_next_up(cloud: Script, worl
 @pytest.mark.usefixtures("build_folder")
 @pytest.mark.parametrize(
     "difference",
-    [{"objects": 1}, {"metageneration": 2}, {"labels": {"team": "vision"}}, {"flags": []}, {"flags": ["raw"]}],
+    [
+        {"objects": 1},
+        *(
+            pytest.param(other, marks=pytest.mark.slow)
+            for other in ({"metageneration": 2}, {"labels": {"team": "vision"}}, {"flags": []}, {"flags": ["raw"]})
+        ),
+    ],
 )
 def test_a_bucket_that_up_did_not_create_is_not_marked(cloud: Script, world: World, difference: dict[str, Any]) -> None:
     assert cloud("up", GCLOUD_FAILS="buckets update").returncode == 1

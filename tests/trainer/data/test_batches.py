@@ -74,6 +74,7 @@ def mixed(start: int, stop: int, size: int, num_pipelines: int = 1) -> list[tupl
     return [tuple(np.concatenate(parts) for parts in zip(*batch, strict=True)) for batch in zip(*shards, strict=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "others"), [(8, [(2, 1), (3, 0)]), (7, [(2, 0), (1, 2)])])
 def test_mixed_pixels_and_labels_are_the_same_for_1_2_and_3_workers_and_after_a_resume(
     size: int, others: list[tuple[int, int]]

@@ -40,7 +40,10 @@ def policy(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "mixed_float16"], indirect=True)
-@pytest.mark.parametrize("name", BUILT)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if name in table.APPLICATIONS else []) for name in BUILT],
+)
 def test_every_model_gives_float32_probabilities_for_uint8_images(name: str, policy: str) -> None:
     model = models.build(name, image_size=32, num_classes=5, weights="none")
     probabilities = np.asarray(model(IMAGES))

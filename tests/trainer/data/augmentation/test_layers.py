@@ -68,7 +68,13 @@ def noise(count: int) -> npt.NDArray[np.uint8]:
     return image.repeat(count, axis=0)
 
 
-@pytest.mark.parametrize("name", [name for name in LAYERS if name not in MIXING])
+FAST = ("RandAugment", "RandomCrop", "RandomErasing", "RandomRotation")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in FAST else [pytest.mark.slow]) for name in LAYERS if name not in MIXING],
+)
 def test_what_a_layer_does_follows_from_the_random_numbers_of_the_example_alone(name: str) -> None:
     images, labels = noise(8), np.arange(8, dtype=np.int32)
     once, given = augment([layer(name)], images, labels, numbers(8))

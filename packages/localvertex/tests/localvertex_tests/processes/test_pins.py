@@ -60,6 +60,7 @@ def using(*packages: str) -> Any:
     return uses
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("index")
 def test_the_nearest_version_of_the_same_minor_is_used_and_said_once(
     execute: Execute, task: FindTask, calls: list[str]

@@ -144,6 +144,7 @@ print(type(aiplatform.Context("later").api_client.transport).__name__)
 """
 
 
+@pytest.mark.slow
 def test_the_sdk_finds_the_server_after_it_has_changed_to_rest(start_server: Callable[..., Server]) -> None:
     """`aiplatform.init` without a project changes to REST."""
     program = CHANGES.replace("WORK_DIR", repr(str(start_server().work_dir)))
