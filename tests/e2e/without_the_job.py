@@ -55,6 +55,7 @@ def without_the_job(
         warmup_fraction=0.05,
         optimizer="adam",
         augment="none",
+        recipe="",
         shuffle="whole",
         seed=1,
         patience=0,
