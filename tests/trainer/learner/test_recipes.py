@@ -198,6 +198,10 @@ def test_adamw_has_the_weight_decay_of_keras() -> None:
             {"learning_rate": {"class_name": "PiecewiseConstantDecay", "config": {"boundaries": [1], "values": [1]}}},
             "boundaries",
         ),
+        (
+            {"learning_rate": {"class_name": "PiecewiseConstantDecay", "config": {"boundaries": [], "values": [1]}}},
+            "boundaries",
+        ),
     ],
 )
 def test_what_only_keras_refuses_is_one_line(recipe: dict[str, Any], message: str) -> None:

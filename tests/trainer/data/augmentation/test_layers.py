@@ -146,6 +146,33 @@ def test_what_cannot_be_exact_or_fit_is_refused_by_name(entry: dict[str, Any], r
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        [[]],
+        [{}],
+        [{"config": {}}],
+        [layer("RandomCrop", height=None, width=0.5)],
+        [layer("RandomCrop", height=0, width=0)],
+        [layer("RandomCrop", height=1e300, width=1)],
+        [[layer("Identity"), layer("CenterCrop", height=0.001, width=0.5)]],
+        [layer("Rescaling", scale="a")],
+        [layer("Rescaling", scale=[1, 2])],
+        [layer("Rescaling", scale=None)],
+        [layer("MixUp", alpha="a")],
+    ],
+)
+def test_what_would_end_the_training_is_refused_before_it(spec: list[Any]) -> None:
+    with pytest.raises(UserError, match=r"^augmentation: ") as caught:
+        Augmentation(spec, image_size=SIZE, num_classes=10).check(SIZE)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_layer_may_have_no_config_and_presets_pass_the_check() -> None:
+    for spec in ([{"class_name": "RandomFlip"}], *PRESETS):
+        Augmentation(spec, image_size=SIZE, num_classes=10).check(SIZE)
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_change_images_and_keep_them_recognisable(name: str) -> None:
     ramp = np.linspace(0, 255, SIZE, dtype=np.uint8)
