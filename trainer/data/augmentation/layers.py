@@ -27,6 +27,7 @@ from trainer.data.augmentation.presets import LAYERS, MIXING, PRESETS
 
 _OURS = {"seed", "value_range", "data_format", "dtype"}
 """Keys of a layer's config that have only one right value."""
+_FLIPS = ("horizontal_and_vertical", "horizontal", "vertical")
 
 
 class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
@@ -117,6 +118,9 @@ class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
             sizes = {name: round(config[name] * image_size) for name in ("height", "width") if name in config}
             if class_name not in LAYERS or _OURS & config.keys():
                 raise ValueError(f"expected one of {', '.join(LAYERS)} without {', '.join(_OURS)}")
+            # Keras flips nothing then.
+            if class_name == "RandomFlip" and config.get("mode", _FLIPS[0]) not in _FLIPS:
+                raise ValueError(f"expected one of the modes {', '.join(_FLIPS)}")
             layer = getattr(keras.layers, class_name)(**config | sizes)
         except (TypeError, ValueError, OverflowError, NotImplementedError) as error:
             raise UserError(f"augmentation: {class_name} with {config}: {error}") from error

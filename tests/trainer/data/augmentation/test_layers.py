@@ -138,6 +138,7 @@ def test_the_layers_of_the_installed_keras_are_allowed_or_left_out_for_a_reason(
         (layer("RandomBrightness", factor=0.1, value_range=[0, 1]), "value_range"),
         (layer("RandomZoom", height_factor=7), "RandomZoom"),
         (layer("RandomFlip", height_factor=7), "height_factor"),
+        (layer("RandomFlip", mode="Horizontal"), "expected one of the modes"),
     ],
 )
 def test_what_cannot_be_exact_or_fit_is_refused_by_name(entry: dict[str, Any], reason: str) -> None:
