@@ -105,6 +105,8 @@ class Learner:
                 self._update = keras.optimizers.LossScaleOptimizer(self.optimizer)
             # Before tracing, because variables made in a traced function would be placeholders (keras#23085).
             self._weights = self.model.trainable_variables
+            # On its own, because inside of loss scaling Keras does not list Nadam's product of momenta.
+            self.optimizer.build(self._weights)
             self._update.build(self._weights)
         if self.optimizer.gradient_accumulation_steps and self.num_replicas > 1:
             # Keras updates inside a branch, which cannot be traced on several devices.

@@ -54,6 +54,8 @@ def build(config: TrainConfig, num_steps: int, clock: tf.Variable | None = None)
     make = keras_internals.FusedAdam if name in _FUSED else getattr(keras.optimizers, name)
     try:
         schedule = _schedule(config, recipe, num_steps)
+        if recipe.schedule and not recipe.schedule["config"].get("boundaries", [0]):
+            raise ValueError("PiecewiseConstantDecay has no boundaries; give some, or a number as learning_rate")
         # The optimizer's own counter skips steps that overflowed, and loses some with parameter servers.
         optimizer: keras.Optimizer = make(
             lambda: schedule(tf.convert_to_tensor(optimizer.iterations if clock is None else clock)),

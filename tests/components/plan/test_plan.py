@@ -325,6 +325,7 @@ def test_the_report_says_how_a_recipe_balances_the_classes(
     ("recipe", "message"),
     [
         ({"optimizer": {"class_name": "Adamw"}}, "class_name is 'Adamw'; expected one of: Adam, AdamW"),
+        ({"augmentation": [{"class_name": "Rescaling", "config": {"scale": "a"}}]}, "augmentation: a layer fails"),
         ({"class_weights": {"ten": 2}}, "recipe.class_weights has the unknown key 'ten'"),
         ({"optimizer": {"class_name": "Lion", "config": {"beta_1": 0}}}, "recipe: Argument `beta_1`"),
         (

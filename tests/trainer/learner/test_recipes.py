@@ -74,6 +74,19 @@ def test_a_fresh_learner_resumes_with_equal_bits(training: Examples, sampler: Sa
     assert any(not np.array_equal(one, other) for one, other in zip(saved, copy(whole), strict=True))
 
 
+def test_a_checkpoint_has_all_state_of_nadam_with_loss_scaling_too(training: Examples, sampler: Sampler) -> None:
+    recipe = {"optimizer": {"class_name": "Nadam"}}
+    assert len(tiny(recipe, "float16").variables()) == len(tiny(recipe).variables())
+    whole, resumed = tiny(recipe, "float16"), tiny(recipe, "float16")
+    train(whole, training, sampler, 3)
+    variables.assign(resumed.variables(), copy(whole))
+    resumed.set_loss_scaling(whole.loss_scaling())
+    resumed.step = whole.step
+    for learner in (whole, resumed):
+        train(learner, training, sampler, 1)
+    assert all(np.array_equal(one, other) for one, other in zip(copy(whole), copy(resumed), strict=True))
+
+
 def test_the_averages_are_what_is_validated_and_what_a_checkpoint_has_as_the_model(
     training: Examples, sampler: Sampler
 ) -> None:
@@ -196,6 +209,10 @@ def test_adamw_has_the_weight_decay_of_keras() -> None:
         ({"optimizer": {"class_name": "Lion", "config": {"beta_1": 0}}}, "degenerates to SignSGD"),
         (
             {"learning_rate": {"class_name": "PiecewiseConstantDecay", "config": {"boundaries": [1], "values": [1]}}},
+            "boundaries",
+        ),
+        (
+            {"learning_rate": {"class_name": "PiecewiseConstantDecay", "config": {"boundaries": [], "values": [1]}}},
             "boundaries",
         ),
     ],

@@ -13,17 +13,21 @@ Legend: B examples of a batch, S image size, K classes, R = trainer.data.sampler
 """
 
 import functools
+import itertools
 import json
+from types import MappingProxyType
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import on_one_line
 from trainer.data.augmentation.presets import LAYERS, MIXING, PRESETS
 
 _OURS = {"seed", "value_range", "data_format", "dtype"}
 """Keys of a layer's config that have only one right value."""
+_FLIPS = ("horizontal_and_vertical", "horizontal", "vertical")
 
 
 class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
@@ -45,10 +49,30 @@ class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
         self._num_classes = num_classes
         for entry in json.loads(PRESETS[spec]) if isinstance(spec, str) else spec:
             choice = entry if isinstance(entry, list) else [entry]
-            mixes = any(layer["class_name"] in MIXING for layer in choice)
+            if not choice:
+                raise UserError("augmentation: a list of layers to choose from is empty; give one, or leave it out")
+            mixes = any(layer.get("class_name") in MIXING for layer in choice)
             layers = [self._layer(image_size, **layer) for layer in choice]
             self._stages.setdefault(2 if mixes else 1, []).append(layers)
         self.group_size = max(self._stages, default=1)
+
+    def check(self, image_size: int) -> None:
+        """Apply each layer once, because Keras checks many values only then.
+
+        Args:
+            image_size: S.
+
+        Raises:
+            UserError: A layer fails.
+        """
+        for size, choices in self._stages.items():
+            images, labels = tf.fill((size, image_size, image_size, 3), 128.0), tf.zeros((size, self._num_classes))
+            self._key, self._number = tf.constant([1, 2]), 0
+            for change in itertools.chain.from_iterable(choices):
+                try:
+                    images.shape.assert_is_compatible_with(change(images, labels)[0].shape)
+                except (TypeError, ValueError, ArithmeticError, LookupError, tf.errors.OpError) as error:
+                    raise UserError(f"augmentation: a layer fails: {on_one_line(error)}") from error
 
     def next(self, ordered: bool = True) -> tf.Tensor:
         """Return the next seed, int32 [2]: its number is counted while the graph is made, its key is the example's."""
@@ -88,13 +112,17 @@ class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
             keys,
         ]
 
-    def _layer(self, image_size: int, class_name: str, config: dict[str, Any]) -> Any:
-        sizes = {name: round(config[name] * image_size) for name in ("height", "width") if name in config}
+    def _layer(self, image_size: int, class_name: str = "", config: Any = MappingProxyType({})) -> Any:
+        config = dict(config)
         try:
+            sizes = {name: round(config[name] * image_size) for name in ("height", "width") if name in config}
             if class_name not in LAYERS or _OURS & config.keys():
                 raise ValueError(f"expected one of {', '.join(LAYERS)} without {', '.join(_OURS)}")
+            # Keras flips nothing then.
+            if class_name == "RandomFlip" and config.get("mode", _FLIPS[0]) not in _FLIPS:
+                raise ValueError(f"expected one of the modes {', '.join(_FLIPS)}")
             layer = getattr(keras.layers, class_name)(**config | sizes)
-        except (TypeError, ValueError, NotImplementedError) as error:
+        except (TypeError, ValueError, OverflowError, NotImplementedError) as error:
             raise UserError(f"augmentation: {class_name} with {config}: {error}") from error
         vars(layer)["generator"] = self
 

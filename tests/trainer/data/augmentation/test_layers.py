@@ -138,12 +138,40 @@ def test_the_layers_of_the_installed_keras_are_allowed_or_left_out_for_a_reason(
         (layer("RandomBrightness", factor=0.1, value_range=[0, 1]), "value_range"),
         (layer("RandomZoom", height_factor=7), "RandomZoom"),
         (layer("RandomFlip", height_factor=7), "height_factor"),
+        (layer("RandomFlip", mode="Horizontal"), "expected one of the modes"),
     ],
 )
 def test_what_cannot_be_exact_or_fit_is_refused_by_name(entry: dict[str, Any], reason: str) -> None:
     with pytest.raises(UserError, match=reason) as caught:
         Augmentation([[entry]], image_size=SIZE, num_classes=10)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        [[]],
+        [{}],
+        [{"config": {}}],
+        [layer("RandomCrop", height=None, width=0.5)],
+        [layer("RandomCrop", height=0, width=0)],
+        [layer("RandomCrop", height=1e300, width=1)],
+        [[layer("Identity"), layer("CenterCrop", height=0.001, width=0.5)]],
+        [layer("Rescaling", scale="a")],
+        [layer("Rescaling", scale=[1, 2])],
+        [layer("Rescaling", scale=None)],
+        [layer("MixUp", alpha="a")],
+    ],
+)
+def test_what_would_end_the_training_is_refused_before_it(spec: list[Any]) -> None:
+    with pytest.raises(UserError, match=r"^augmentation: ") as caught:
+        Augmentation(spec, image_size=SIZE, num_classes=10).check(SIZE)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_layer_may_have_no_config_and_presets_pass_the_check() -> None:
+    for spec in ([{"class_name": "RandomFlip"}], *PRESETS):
+        Augmentation(spec, image_size=SIZE, num_classes=10).check(SIZE)
 
 
 @pytest.mark.parametrize("name", PRESETS)
