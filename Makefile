@@ -11,8 +11,8 @@ export SOURCE ?= digits
 export WORK_DIR ?= runs
 # Of `make soak`.
 SEED ?= 0
-# Number of test processes: one more than the cores, because a third of the time tests wait.
-TEST_PROCESSES ?= 3
+# Number of test processes: two more than the cores, because tests wait a third of their time.
+TEST_PROCESSES ?= 4
 # PACKAGE=localvertex runs the tests of one package.
 TESTS = $(if $(PACKAGE),packages/$(PACKAGE)/tests)
 

@@ -26,6 +26,7 @@ def lines_of(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for path in folder.glob("*.jsonl") for line in path.read_text().splitlines()]
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 @pytest.mark.timeout(SECONDS)
 def test_a_killed_soak_resumes_after_the_last_finished_part(repository: Path, tmp_path: Path) -> None:

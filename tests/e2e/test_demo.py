@@ -106,6 +106,7 @@ def test_a_second_run_trains_nothing_and_reports_that(demo: Run, run: Runner, wo
         assert outcome in text
 
 
+@pytest.mark.soak
 def test_a_changed_learning_rate_trains_and_a_stopped_run_resumes(
     demo: Run, command: Callable[..., list[str]], run: Runner, work_dir: pathlib.Path
 ) -> None:

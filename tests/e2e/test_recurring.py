@@ -83,6 +83,7 @@ def jobs(server: Server) -> list[dict[str, Any]]:
 NOTHING_NEW = {"prepare", "plan", "summary"}
 
 
+@pytest.mark.soak
 @pytest.mark.slow(first=True)
 def test_new_images_are_trained_on_and_unchanged_ones_end_early(
     compiled_for_few_images: pathlib.Path,

@@ -63,7 +63,7 @@ def random_steps(what: str, count: int) -> list[int]:
 
 
 @pytest.mark.slow(first=True)
-@pytest.mark.parametrize("num_workers", [1, 2])
+@pytest.mark.parametrize("num_workers", [2, pytest.param(1, marks=pytest.mark.soak)])
 def test_sigkill_at_random_steps_and_a_torn_checkpoint(
     job: NewJob, results: Results, tmp_path: Path, num_workers: int
 ) -> None:
@@ -111,6 +111,7 @@ def test_sigterm_saves_at_the_next_boundary_on_all_workers(job: NewJob, results:
     assert_as_uninterrupted(run, results(2))
 
 
+@pytest.mark.soak
 @pytest.mark.slow(first=True)
 def test_a_frozen_peer_ends_the_other(job: NewJob, results: Results) -> None:
     """The chief is frozen first, then the worker."""

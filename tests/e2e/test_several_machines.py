@@ -105,6 +105,7 @@ def test_lost_machines_change_no_bit_of_the_weights(train: Train, uninterrupted:
     assert all(f"fault: {fault}" in interrupted.log for fault in faults)
 
 
+@pytest.mark.soak
 def test_a_frozen_machine_and_a_preemption_change_no_bit_of_the_weights(train: Train, uninterrupted: Trained) -> None:
     """The only proof here of a frozen machine, so the log has to contain it."""
     faults = ("SIGSTOP workerpool1-0 at 51%", "SIGTERM workerpool0-0 at 54% grace 3s", "preempt all at 84% grace 4s")

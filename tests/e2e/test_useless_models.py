@@ -75,6 +75,7 @@ def test_noise_is_refused_with_the_default_parameters(
     assert "by force_promotion; not better than a constant answer" in log(work_dir, forced, "compare")
 
 
+@pytest.mark.soak
 def test_forty_photographs_end_with_a_usable_model_that_is_no_champion(
     run: Runner, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

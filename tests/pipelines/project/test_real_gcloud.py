@@ -96,6 +96,7 @@ def names(name: str) -> Names:
     return Names(project="my-project", region="us-central1", name=name)
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("google")
 def test_what_exists_what_is_missing_and_what_is_foreign() -> None:
     gcloud = Gcloud(dry_run=True)

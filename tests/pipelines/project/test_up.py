@@ -305,6 +305,7 @@ def test_without_gcloud_the_error_has_a_link(repository: pathlib.Path) -> None:
     assert done.stderr.startswith("error: gcloud is not installed; see https://")
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_the_test_steps_of_the_build_work(repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
     steps = yaml.safe_load((repository / "cloudbuild.yaml").read_text())["steps"]

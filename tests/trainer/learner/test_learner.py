@@ -117,6 +117,7 @@ def test_a_resumed_run_trains_on_the_same_mixed_pixels_and_soft_labels(training:
     assert not {*whole.digests.tolist()} & {*train(Augmentation(), 0, 5).digests.tolist()}
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_one_two_and_one_devices_train_on_the_same_mixed_pixels(repository: Path) -> None:
     def digests(num_devices: int) -> str:

@@ -225,6 +225,7 @@ def test_what_only_keras_refuses_is_one_line(recipe: dict[str, Any], message: st
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_two_devices_train_as_one(repository: Path) -> None:
     """In a process of its own, because TensorFlow splits its CPU before the first operation."""

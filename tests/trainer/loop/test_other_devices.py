@@ -86,6 +86,7 @@ def test_another_arithmetic_is_refused_as_other_devices_are(
     assert named in done.stderr
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPU cores")
 def test_another_number_of_cores_is_another_kind_of_cpu(
     arguments: list[str], kill_at_save: Callable[..., None], tmp_path: Path

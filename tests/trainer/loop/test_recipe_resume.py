@@ -56,6 +56,7 @@ def test_a_run_that_is_killed_again_and_again_has_the_weights_of_an_undisturbed_
         assert result(killed)[name] == result(whole)[name]
 
 
+@pytest.mark.soak
 def test_two_workers_see_the_batches_of_one_and_their_evaluator_the_averages(
     digits_directory: Path, tmp_path: Path
 ) -> None:

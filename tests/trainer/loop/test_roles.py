@@ -45,6 +45,7 @@ def job(digits_directory: Path, tmp_path: Path) -> Callable[..., Job]:
     return make
 
 
+@pytest.mark.soak
 @pytest.mark.slow(first=True)
 def test_parameter_servers_survive_a_worker_that_is_lost_and_restarted(job: Callable[..., Job]) -> None:
     run = job(3, "ps", epochs=30)

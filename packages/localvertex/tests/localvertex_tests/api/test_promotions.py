@@ -43,6 +43,7 @@ def start_run(file: Path, work_dir: Path, folder: Path, number: int) -> "subproc
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
+@pytest.mark.soak
 def test_200_promotions_at_once_leave_one_champion_and_lose_no_version(
     start_server: Callable[..., Server], compile_pipeline: Any, tmp_path: Path
 ) -> None:

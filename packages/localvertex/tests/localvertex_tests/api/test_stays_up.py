@@ -277,6 +277,7 @@ def test_a_custom_job_is_failed_only_when_its_process_is_gone(
     assert again.call("DELETE", f"customJobs/{number}").status_code == 200
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_a_large_pipeline_does_not_hold_up_others(
     start_server: Callable[..., Server], light_pipeline: dict[str, Any]

@@ -19,6 +19,7 @@ def expected(construct: Construct) -> Any:
     return construct.outputs if construct.state == "SUCCEEDED" and not construct.refused else ""
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_kfp_local_differs_only_where_a_construct_says_so(package: Path, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "localvertex_tests.constructs.kfp_local", tmp_path / "result.json"]

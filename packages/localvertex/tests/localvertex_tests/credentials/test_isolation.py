@@ -186,7 +186,7 @@ def reads(program: str, path: str) -> None:
     "place",
     [
         "HOME",
-        "GCE_METADATA_HOST",
+        pytest.param("GCE_METADATA_HOST", marks=pytest.mark.soak),
         pytest.param("CLOUDSDK_CONFIG", marks=pytest.mark.soak),
         pytest.param("GOOGLE_APPLICATION_CREDENTIALS", marks=pytest.mark.soak),
     ],

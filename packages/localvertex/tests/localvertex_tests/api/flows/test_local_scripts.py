@@ -74,6 +74,7 @@ def test_a_script_runs_with_its_requirements(
     assert "found 1.0 ['--rate', '0.1'] my value " in log_of(endpoint, job)
 
 
+@pytest.mark.soak
 def test_requirements_that_are_missing_fail_the_job_alone(cloud: Any, endpoint: Server, tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
     job = cloud.CustomJob.from_local_script(
