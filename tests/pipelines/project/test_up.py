@@ -104,6 +104,7 @@ def test_a_failure_stops_it_and_the_next_run_continues(cloud: Script, world: Wor
     assert any("repositories create" in change for change in later)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("build_folder")
 def test_a_bucket_whose_mark_failed_is_marked_by_the_next_up(cloud: Script, world: World) -> None:
     assert cloud("up", GCLOUD_FAILS="buckets update").returncode == 1

@@ -87,6 +87,7 @@ def test_all_forms_give_the_pixels_that_pillow_gives(data: Dataset, monkeypatch:
     assert [one.num_bytes for one in on_disk] == [0, 0]
 
 
+@pytest.mark.slow
 def test_all_forms_give_the_same_crops(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     made = forms(data, monkeypatch, crop=True)
     indices = tf.range(made[0].num_examples, dtype=tf.int64)

@@ -64,6 +64,7 @@ def test_the_format_number_changes_with_the_bytes(source: pathlib.Path, tmp_path
     )
 
 
+@pytest.mark.slow
 def test_a_comment_in_the_source_rereads_nothing(
     repository: pathlib.Path, source: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
