@@ -52,7 +52,7 @@ console: .venv/ready ## Open the console in the browser: create, watch and compa
 test: .venv/ready ## Run the tests, in about 5 minutes on 2 cores
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not slow" $(TESTS)
 
-test-slow: .venv/ready $(if $(PACKAGE),,.venv-beam/ready) ## Run the slow tests: whole runs, killed and resumed
+test-slow: .venv/ready $(if $(PACKAGE),,.venv-beam/ready) ## Run the slow tests: whole runs, killed and resumed, in about 20 minutes
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder -m "slow and not soak" $(TESTS)
 
 test-alone: .venv/ready ## Run the tests of each package in an environment with its own dependencies alone
