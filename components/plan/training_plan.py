@@ -162,12 +162,7 @@ def _check_recipe(config: TrainConfig, data: Dataset, *, num_devices: int) -> st
     weights = recipe.weights_of(data.counts("train"), data.class_names)
     if not config.recipe:
         return ""
-    options = recipe.optimizer["config"] if recipe.optimizer else {}
-    if "gradient_accumulation_steps" in options and num_devices > 1:
-        raise UserError(
-            f"recipe: gradient_accumulation_steps does not work on {num_devices} devices; leave it out, because they"
-            " share the global batch, or train on one device"
-        )
+    recipe.check_devices(num_devices)
     command_line.set_environment()
     libraries.load()
     from trainer.data.augmentation.layers import Augmentation

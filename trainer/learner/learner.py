@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from localvertex_base.userinput.errors import UserError
 from trainer.config import TrainConfig
 from trainer.data.augmentation.layers import Augmentation
 from trainer.data.batches import Shard, evaluation_batches, training_batches
@@ -79,11 +78,12 @@ class Learner:
         """
         keras_internals.check_version()
         self.config = config
-        layers = recipes.parse(config.recipe).augmentation or ()
-        self.augmentation = Augmentation(layers, image_size=image_size, num_classes=num_classes)
+        recipe = recipes.parse(config.recipe)
+        self.augmentation = Augmentation(recipe.augmentation or (), image_size=image_size, num_classes=num_classes)
         self._num_counts = 0 if config.metric == ACCURACY else replica_step.NUM_COUNTS * num_classes
         self.distribution_strategy = distribution_strategy
         self.num_replicas = distribution_strategy.num_replicas_in_sync
+        recipe.check_devices(self.num_replicas)
         # Keras' own seed decides the initial weights.
         keras.utils.set_random_seed(config.seed)
         with distribution_strategy.scope():
@@ -108,12 +108,6 @@ class Learner:
             # On its own, because inside of loss scaling Keras does not list Nadam's product of momenta.
             self.optimizer.build(self._weights)
             self._update.build(self._weights)
-        if self.optimizer.gradient_accumulation_steps and self.num_replicas > 1:
-            # Keras updates inside a branch, which cannot be traced on several devices.
-            raise UserError(
-                f"gradient_accumulation_steps does not work on {self.num_replicas} devices; leave it out, because they"
-                " share the global batch, or train on one device"
-            )
         self.replica_step = ReplicaStep(
             model=self.model, config=config, num_replicas=self.num_replicas, class_weights=class_weights
         )

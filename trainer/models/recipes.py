@@ -14,6 +14,7 @@ from typing import Any
 
 from localvertex_base import kinds
 from localvertex_base.kinds import Classes, Either, Number
+from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import parse_json
 from trainer.data.augmentation import presets
 
@@ -125,6 +126,19 @@ class Recipe:
         """One JSON text, however it was spelled; empty if nothing is given."""
         given = {name: value for name, value in vars(self).items() if value not in (None, "none", "natural")}
         return json.dumps(given, sort_keys=True) if given else ""
+
+    def check_devices(self, num_devices: int) -> None:
+        """Refuse what works on one device only.
+
+        Raises:
+            UserError: There are several devices, and the recipe accumulates gradients.
+        """
+        # Keras updates inside a branch, which cannot be traced on several devices.
+        if num_devices > 1 and self.optimizer and "gradient_accumulation_steps" in self.optimizer["config"]:
+            raise UserError(
+                f"recipe: gradient_accumulation_steps does not work on {num_devices} devices; leave it out, because"
+                " they share the global batch, or train on one device"
+            )
 
     def weights_of(self, counts: Sequence[int], class_names: Sequence[str]) -> list[float]:
         """Return a weight per class, with a mean of 1 over the examples that are drawn; empty if all are the same.

@@ -79,7 +79,7 @@ def blob_of_a_missing_bucket() -> Any:
 
 @flow("data")
 def blob_upload_makes_a_missing_bucket() -> Any:
-    # docs/other-tools.md: tools name buckets that nobody has created.
+    # docs/other-tools.md: tools name buckets that do not exist yet.
     blob = client().bucket("absent-too").blob("a")
     blob.upload_from_string("data")
     return blob.download_as_text()
