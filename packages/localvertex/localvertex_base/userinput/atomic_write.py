@@ -15,6 +15,7 @@ from pathlib import Path
 
 _LONGEST_NAME = 200
 """File systems take 255 bytes; the rest is for what makes a temporary name unique."""
+_ENDING = r"\.[0-9a-f]{8}\.partial"
 _SYSTEM_FOLDERS = ("/dev", "/proc", "/sys")
 """Where devices, processes and the kernel appear as files."""
 _MEMORY = "/dev/shm"  # noqa: S108 - an ordinary folder in /dev
@@ -125,9 +126,18 @@ def remove_left(target: Path) -> None:
     Only what has the name that this module gives, belongs to this user and is not locked. Where the file system has no
     locks, everything stays.
     """
-    pattern = re.compile(rf"\.{re.escape(_stem(target))}\.[0-9a-f]{{8}}\.partial")
+    _remove_matching(target.parent, re.compile(re.escape(f".{_stem(target)}") + _ENDING))
+
+
+def remove_all_left(tree: Path) -> None:
+    """Do as `remove_left` for all targets in a folder and the folders below it."""
+    for folder, _, _ in os.walk(tree):
+        _remove_matching(Path(folder), re.compile(r"\..+" + _ENDING))
+
+
+def _remove_matching(folder: Path, pattern: re.Pattern[str]) -> None:
     with suppress(OSError):
-        for entry in list(os.scandir(target.parent)):
+        for entry in list(os.scandir(folder)):
             if pattern.fullmatch(entry.name):
                 with suppress(OSError):
                     _remove_unused(Path(entry.path))

@@ -66,7 +66,7 @@ class Store:
         self.index = Index(work_dir / PRIVATE / FILE, self.report)
 
     def hold(self) -> IO[str]:
-        """Lock the state for this process, until the file is closed.
+        """Lock the state for this process, until the file is closed, and remove what a killed server left half-written.
 
         Raises:
             UserError: Another server has locked it, or the folder cannot be used.
@@ -76,6 +76,7 @@ class Store:
             self.folder.mkdir(exist_ok=True)
             file = (self.folder / ".lock").open("w")
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            atomic_write.remove_all_left(self.folder)
         except BlockingIOError:
             raise UserError(
                 f"another server uses {self.folder.parent}; stop it, or choose another --work-dir"
