@@ -29,16 +29,25 @@ from scipy import stats
 
 from benchmarks.measuring import Clock, load, machine, parse
 from benchmarks.recipes import generators
+from trainer.data import dataset
 from trainer.prepare import prepare
 
 _ROOT = Path(__file__).parents[2]
 _KERAS = ("fit", "careful-fit")
 _CODE = {
     "data": ("benchmarks/recipes/generators.py", "trainer/data/**/*.py"),
-    "keras": ("benchmarks/recipes/keras_recipes.py", "trainer/models/*.py"),
+    "keras": (
+        "benchmarks/recipes/keras_recipes.py",
+        "trainer/models/convnet.py",
+        "trainer/models/small_resnet.py",
+        "trainer/models/weights.py",
+    ),
     "ours": ("trainer/*.py", "trainer/[!rs]*/**/*.py"),
 }
-"""The files on which a prepared dataset, a Keras recipe and the trainer depend, besides their settings."""
+"""The files on which a prepared dataset, a Keras recipe and the trainer depend, besides their settings.
+
+A training that has ended stays so when the code that prepares datasets changes and their fingerprint does not.
+"""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,7 +62,7 @@ class _Case:
 
 _CASES = {
     "digits": _Case(model="convnet", image_size=32, epochs=10, batch_size=64),
-    "shapes": _Case(image_size=96),
+    "shapes": _Case(),
     "textures": _Case(),
     "glyphs": _Case(),
     "photographs": _Case(),
@@ -115,7 +124,7 @@ def _code(kind: str) -> str:
 
 
 def _data(options: argparse.Namespace, task: str, seed: int) -> tuple[str, Path]:
-    """Return the key of a task's images and the folder of the prepared dataset, which is made if it is missing."""
+    """Return the fingerprint of a task's images and the folder of the prepared dataset, made if it is missing."""
     size = options.image_size or _CASES[task].image_size
     settings: dict[str, Any] = {"task": task, "image_size": size}
     if task != "digits":
@@ -133,7 +142,7 @@ def _data(options: argparse.Namespace, task: str, seed: int) -> tuple[str, Path]
         report = str(folder.with_suffix(".html"))
         prepare(source=source, output_directory=str(folder), report_path=report, image_size=size)
         shutil.rmtree(images, ignore_errors=True)
-    return key, folder
+    return dataset.load(str(folder)).fingerprint[:8], folder
 
 
 def _trainings(options: argparse.Namespace, record: Record) -> Iterator[dict[str, Any]]:
