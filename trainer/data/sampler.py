@@ -4,6 +4,7 @@ Legend: G global batch, N examples of the split.
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -106,8 +107,12 @@ class Sampler:
         stream = tf.fill(tf.shape(window), tf.constant(self.seed ^ _WINDOW_STREAM, tf.int64))
         # The raw operation, because tf.random.experimental.index_shuffle fails with one seed per index.
         seeds = tf.stack([stream, epoch * num_windows + window, tf.zeros_like(window)], axis=1)
-        last = tf.minimum(tf.constant(window_size, tf.int64), self.num_examples - start) - 1
-        return start + tf.raw_ops.RandomIndexShuffle(index=positions - start, seed=seeds, max_index=last, rounds=4)
+        sizes = tf.minimum(tf.constant(window_size, tf.int64), self.num_examples - start)
+
+        def shuffle(numbers: tf.Tensor, last: tf.Tensor) -> tf.Tensor:
+            return tf.raw_ops.RandomIndexShuffle(index=numbers, seed=seeds, max_index=last, rounds=4)
+
+        return start + _complete(shuffle, positions - start, sizes, self.num_examples % window_size)
 
     def _from_blocks(self, positions: tf.Tensor, epoch: tf.Tensor) -> tf.Tensor:
         """Return the examples at positions of an epoch that visits the blocks in random order.
@@ -128,4 +133,24 @@ class Sampler:
 def _shuffle(index: tf.Tensor | int, seed: int, epoch: tf.Tensor, count: int) -> tf.Tensor:
     """Return where a permutation of `count` numbers puts an index."""
     seeds = tf.stack([tf.constant(seed, tf.int64), epoch])
-    return tf.random.experimental.index_shuffle(tf.cast(index, tf.int64), seed=seeds, max_index=count - 1)
+
+    def shuffle(numbers: tf.Tensor, last: tf.Tensor) -> tf.Tensor:
+        return tf.random.experimental.index_shuffle(numbers, seed=seeds, max_index=last)
+
+    return _complete(shuffle, tf.cast(index, tf.int64), tf.constant(count, tf.int64), count)
+
+
+def _complete(
+    shuffle: Callable[[tf.Tensor, tf.Tensor], tf.Tensor], numbers: tf.Tensor, sizes: tf.Tensor, short: int
+) -> tf.Tensor:
+    """Return where permutations of `sizes` numbers put some numbers, of which `short` may be a wrong size.
+
+    Where the largest number is a power of 4 from 2**16 on, TensorFlow 2.21 has one bit too few: one number is there
+    twice, and another never. There it permutes one number more, and the number that gets this place is moved again.
+    """
+    last = short - 1
+    if last < 2**16 or last & (last - 1) or last.bit_length() % 2 == 0:
+        return shuffle(numbers, sizes - 1)
+    longest = tf.where(sizes == short, sizes, sizes - 1)
+    found = shuffle(numbers, longest)
+    return tf.where(found < sizes, found, shuffle(found, longest))

@@ -6,6 +6,8 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings, strategies as st
 
+from exact_resume import sampler as exact_resume_sampler
+from exact_resume.sampler import Sampler as LibrarySampler
 from localvertex_base.userinput.errors import UserError
 from trainer.config import TrainConfig
 from trainer.data import sampler
@@ -46,6 +48,32 @@ def test_an_epoch_visits_no_example_twice_and_epochs_differ() -> None:
     epochs = [epoch_of(order, epoch) for epoch in range(3)]
     assert all(len(set(epoch)) == 32 for epoch in epochs)
     assert len({tuple(epoch) for epoch in epochs}) == 3
+
+
+@pytest.mark.parametrize(("num_examples", "block"), [(2**16 + 1, 0), (2**18 + 1, 0), (2**16 + 1 + 64 * 1025, 1025)])
+def test_no_example_is_lost_where_tensorflow_loses_one(num_examples: int, block: int) -> None:
+    """Of the last case, the window that is not full has 4**8 + 1 examples."""
+    order = Sampler(num_examples=num_examples, global_batch_size=num_examples, seed=5, block_size=block)
+    assert len(np.unique(epoch_of(order, 1))) == num_examples
+
+
+def test_the_library_has_the_same_order() -> None:
+    """A million numbers; where TensorFlow loses one, see above, the orders differ."""
+    source, num_compared = np.random.default_rng(0), 0
+    for count in (1, 2, 17, 256, 1000, 4097, 65535, 65536, 70_000, 131_073, 262_144, 10**6, 2**20, 2**33, 2**40 + 7):
+        for seed in source.integers(0, 2**31, 8).tolist():
+            epoch, start = int(source.integers(0, 1000)), int(source.integers(0, max(1, count - 14_000)))
+            stop = min(count, start + 14_000)
+            found = exact_resume_sampler.permuted(start, stop, seed, epoch, count)
+            wanted = tf.random.experimental.index_shuffle(
+                tf.range(start, stop, dtype=tf.int64), seed=np.array([seed, epoch], np.int64), max_index=count - 1
+            )
+            assert np.array_equal(found, wanted)
+            num_compared += len(found)
+    assert num_compared > 10**6
+    ours, theirs = (kind(num_examples=1000, global_batch_size=64, seed=7) for kind in (Sampler, LibrarySampler))
+    for step in (0, 14, 15, 1000):
+        assert np.array_equal(ours.indices(tf.constant(step)), theirs.indices(step))
 
 
 def test_a_batch_larger_than_the_split_is_refused() -> None:

@@ -1,0 +1,181 @@
+"""Which examples a step trains on: a pure function of (seed, step), so a resumed run has no order to restore.
+
+Each epoch visits the examples in an order of its own. Where a permutation puts a number is computed for that number
+alone, by a block cipher (Simon, https://eprint.iacr.org/2013/404) that is applied until the result is an example: no
+list of all examples is in memory. The numbers are those of TensorFlow's `RandomIndexShuffle` with 4 rounds.
+
+Legend: N examples, G global batch.
+"""
+
+import dataclasses
+import functools
+import operator
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from exact_resume.errors import InputError
+
+_Indices = npt.NDArray[np.int64]
+_FIRST_KEY = 498247692
+"""Of `tf.random.experimental.index_shuffle`, before the seed and the epoch."""
+_NUM_ROUNDS = 4
+_SMALLEST_WORD = 8
+"""Bits of half a number."""
+_CHUNK = 2**16
+"""Positions of an epoch that are computed together: half a megabyte."""
+_HIGHEST_SEED = 2**31 - 1
+
+
+class Worker(Protocol):
+    """A worker's place among all; a run is one."""
+
+    @property
+    def rank(self) -> int:
+        """Number of this worker, from 0 on."""
+
+    @property
+    def num_workers(self) -> int:
+        """Number of workers."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sampler:
+    """The order of the training examples: whole batches, equal for any number of workers.
+
+    The examples that fill no whole batch are left out of an epoch; in another epoch these are others.
+
+    Raises:
+        InputError: A number is out of its range.
+    """
+
+    num_examples: int
+    """N."""
+    global_batch_size: int
+    """G: examples of a step, which is one update of the weights, over all workers and micro-batches."""
+    seed: int = 0
+    num_micro_batches: int = 1
+    """Parts of a batch whose gradients are accumulated."""
+
+    def __post_init__(self) -> None:
+        bounds = {
+            "num_examples": (1, 2**62),
+            "global_batch_size": (1, self.num_examples),
+            "seed": (0, _HIGHEST_SEED),
+            "num_micro_batches": (1, self.global_batch_size),
+        }
+        for name, (lowest, highest) in bounds.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
+                raise InputError(f"{name} is {value!r}; expected a whole number from {lowest} to {highest}")
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Number of whole batches in an epoch."""
+        return self.num_examples // self.global_batch_size
+
+    def indices(self, step: int) -> _Indices:
+        """Return the indices int64 [G] of a step's examples, 0 to N - 1; the first step is 0."""
+        epoch, batch = divmod(operator.index(step), self.steps_per_epoch)
+        first = batch * self.global_batch_size
+        chunk, offset = divmod(first, _CHUNK)
+        found = self._chunk(epoch, chunk)[offset : offset + self.global_batch_size]
+        while len(found) < self.global_batch_size:
+            chunk += 1
+            found = np.concatenate([found, self._chunk(epoch, chunk)[: self.global_batch_size - len(found)]])
+        return found
+
+    def shard(self, step: int, worker: Worker, *, micro: int = 0) -> _Indices:
+        """Return the indices of a worker's examples in a micro-batch of a step.
+
+        A batch is cut into `num_micro_batches` parts, and each part into one for each worker, in their order. Where
+        the numbers do not divide, sizes differ by one: part i of n has the positions from `i * size // n` on.
+        """
+        found = _part(self.indices(step), micro, self.num_micro_batches)
+        return found if worker.num_workers == 1 else _part(found, worker.rank, worker.num_workers)
+
+    def batches(self, *, start: int, stop: int, worker: Worker) -> Iterator[list[int]]:
+        """Yield a worker's indices from one step to before another, as `batch_sampler` of a torch `DataLoader`.
+
+        Read-ahead and worker processes of the loader change nothing: a resumed run starts at the step that comes next.
+        """
+        for step in range(start, stop):
+            for micro in range(self.num_micro_batches):
+                yield self.shard(step, worker, micro=micro).tolist()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields, for the identity of a run."""
+        return dataclasses.asdict(self)
+
+    def _chunk(self, epoch: int, chunk: int) -> _Indices:
+        first = chunk * _CHUNK
+        return permuted(first, min(first + _CHUNK, self.num_examples), self.seed, epoch, self.num_examples)
+
+
+def _part(indices: _Indices, number: int, count: int) -> _Indices:
+    if not 0 <= number < count:
+        raise InputError(f"part {number} of a batch in {count} parts does not exist; expected 0 to {count - 1}")
+    return indices[number * len(indices) // count : (number + 1) * len(indices) // count]
+
+
+@functools.lru_cache(maxsize=4)
+def permuted(start: int, stop: int, seed: int, epoch: int, count: int) -> _Indices:
+    """Return where a permutation of `count` numbers puts those from `start` to before `stop`: int64, read-only."""
+    # At a power of 4, TensorFlow has one bit too few for the largest number: one is there twice, another never.
+    word = max(_SMALLEST_WORD, ((count - 1).bit_length() + 1) // 2)
+    kind = np.uint32 if word <= 16 else np.uint64
+    keys = _keys(seed, epoch, word)
+    values: npt.NDArray[Any] = np.arange(start, stop, dtype=kind)
+    if word == _SMALLEST_WORD:
+        # Few examples are reached only after many rounds: a table of all numbers, squared again and again.
+        table = _encrypted(np.arange(2 ** (2 * word), dtype=kind), keys, word)
+        values = table[start:stop].copy()
+        table[:count] = np.arange(count)
+        while (values >= count).any():
+            values, table = table[values], table[table]
+    left = np.arange(len(values) * (word > _SMALLEST_WORD))
+    while len(left):
+        values[left] = found = _encrypted(values[left], keys, word)
+        left = left[found >= count]
+    result = values.astype(np.int64)
+    result.flags.writeable = False
+    return result
+
+
+def _keys(seed: int, epoch: int, word: int) -> list[int]:
+    """Return the key of each round, of `word` bits."""
+    mask = (1 << word) - 1
+    keys = [key & 0xFFFFFFFF & mask for key in (_FIRST_KEY, seed, epoch)]
+    constants = 0x7369F885192C0EF5
+
+    def turned(key: int, by: int) -> int:
+        return (key >> by | key << (word - by)) & mask
+
+    for number in range(3, _NUM_ROUNDS):
+        bit = constants >> (number - 3) & 1
+        keys.append(
+            0xFFFFFFFC & mask ^ bit ^ keys[number - 3] ^ turned(keys[number - 1], 3) ^ turned(keys[number - 1], 4)
+        )
+    return keys
+
+
+def _encrypted(values: npt.NDArray[Any], keys: list[int], word: int) -> npt.NDArray[Any]:
+    """Return the values after all rounds: a permutation of the numbers of `2 * word` bits."""
+    kind = values.dtype.type
+    mask, bits = kind((1 << word) - 1), kind(word)
+
+    def mixed(half: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        # Bits beyond the word are cut after the exclusive or, once.
+        one, two, eight = (half << kind(by) | half >> kind(word - by) for by in (1, 2, 8))
+        result: npt.NDArray[Any] = one & eight ^ two
+        return result
+
+    left: npt.NDArray[Any] = values >> bits
+    right: npt.NDArray[Any] = values & mask
+    for number in range(0, _NUM_ROUNDS, 2):
+        left = (left ^ mixed(right) ^ kind(keys[number])) & mask
+        right = (right ^ mixed(left) ^ kind(keys[number + 1])) & mask
+    result: npt.NDArray[Any] = left << bits | right
+    return result
