@@ -53,9 +53,10 @@ def build(config: TrainConfig, num_steps: int, clock: tf.Variable | None = None)
     name, options = recipe.optimizer.values() if recipe.optimizer else _FLAGS[config.optimizer]
     make = keras_internals.FusedAdam if name in _FUSED else getattr(keras.optimizers, name)
     try:
+        boundaries = (recipe.schedule or {"config": {}})["config"].get("boundaries", [1])
+        if boundaries != (sorted({*boundaries}) or None):
+            raise ValueError(f"PiecewiseConstantDecay.boundaries are {boundaries}; expected ascending steps")
         schedule = _schedule(config, recipe, num_steps)
-        if recipe.schedule and not recipe.schedule["config"].get("boundaries", [0]):
-            raise ValueError("PiecewiseConstantDecay has no boundaries; give some, or a number as learning_rate")
         # The optimizer's own counter skips steps that overflowed, and loses some with parameter servers.
         optimizer: keras.Optimizer = make(
             lambda: schedule(tf.convert_to_tensor(optimizer.iterations if clock is None else clock)),

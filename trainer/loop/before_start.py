@@ -6,7 +6,6 @@ from exact_resume.checkpoints import ownership
 from trainer.checkpoints import identity
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
-from trainer.data.splits import check_batch_size
 from trainer.models import weights_file
 
 
@@ -14,10 +13,10 @@ def check(config: TrainConfig, data: Dataset, directory: str, run_identity: dict
     """Refuse what the training itself would refuse seconds later, after TensorFlow's notes.
 
     Raises:
-        UserError: The batch is larger than the training split, or the weights file is missing.
+        UserError: The batch is larger than the training split, the run too short, or the weights file is missing.
         InputError: The checkpoint folder contains another run.
     """
-    check_batch_size(config.global_batch_size, data.num_examples["train"])
+    config.num_steps(data.num_examples["train"])
     # A function of the user's own interprets the text.
     if weights_file.is_file(config.weights) and ":" not in config.model:
         weights_file.require(config.weights)

@@ -90,13 +90,15 @@ PRESETS = {
         "augmentation": "standard", "sampling": "balanced"}""",
 }
 """Recipes by name. The identity of a run has their content: a preset that changes makes other runs."""
-REPLACES = {
+REPLACED = {
     "optimizer": "optimizer",
     "learning_rate": "learning_rate",
-    "schedule": "learning_rate_schedule warmup_fraction",
-    "augmentation": "augment",
+    "learning_rate_schedule": "schedule",
+    "warmup_fraction": "schedule",
+    "augment": "augmentation",
+    "shuffle": "sampling",
 }
-"""What a recipe gives -> fields of `TrainConfig` that then have no effect."""
+"""Field of `TrainConfig` -> what a recipe gives, so that the field has no effect."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -124,8 +126,13 @@ class Recipe:
     @property
     def text(self) -> str:
         """One JSON text, however it was spelled; empty if nothing is given."""
-        given = {name: value for name, value in vars(self).items() if value not in (None, "none", "natural")}
+        given = {name: value for name, value in vars(self).items() if value}
         return json.dumps(given, sort_keys=True) if given else ""
+
+    @property
+    def num_accumulated(self) -> int:
+        """Number of steps whose gradients make one update."""
+        return self.optimizer["config"].get("gradient_accumulation_steps", 1) if self.optimizer else 1
 
     def check_devices(self, num_devices: int) -> None:
         """Refuse what works on one device only.
@@ -134,7 +141,7 @@ class Recipe:
             UserError: There are several devices, and the recipe accumulates gradients.
         """
         # Keras updates inside a branch, which cannot be traced on several devices.
-        if num_devices > 1 and self.optimizer and "gradient_accumulation_steps" in self.optimizer["config"]:
+        if num_devices > 1 and self.num_accumulated > 1:
             raise UserError(
                 f"recipe: gradient_accumulation_steps does not work on {num_devices} devices; leave it out, because"
                 " they share the global batch, or train on one device"
@@ -175,4 +182,4 @@ def parse(text: str) -> Recipe:
     given = kinds.check("recipe", parse_json(content, "recipe"), _RECIPE)
     if isinstance(preset := given.get("augmentation"), str):
         given["augmentation"] = json.loads(presets.PRESETS[preset])
-    return Recipe(**given)
+    return Recipe(**{name: value for name, value in given.items() if value not in ("none", "natural", [], {})})

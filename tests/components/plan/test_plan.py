@@ -277,7 +277,7 @@ def test_the_page_shows_machines_and_configuration(make: Make, tmp_path: pathlib
     ("changes", "message"),
     [
         ({"accelerator_count": 3}, "3 x NVIDIA_TESLA_T4"),
-        ({"global_batch_size": 1000}, "global_batch_size is 1000"),
+        ({"global_batch_size": 1000}, "global_batch_size=1000 is more than the "),
         ({"epochs": 0}, "epochs=0"),
         ({"model": "resnet5000"}, "resnet5000"),
         (
@@ -331,6 +331,10 @@ def test_the_report_says_how_a_recipe_balances_the_classes(
         (
             {"optimizer": {"class_name": "SGD", "config": {"gradient_accumulation_steps": 2}}},
             "gradient_accumulation_steps does not work on 2 devices",
+        ),
+        (
+            {"optimizer": {"class_name": "SGD", "config": {"gradient_accumulation_steps": 99}}},
+            "gradient_accumulation_steps=99, but the run has 8 steps",
         ),
     ],
 )
