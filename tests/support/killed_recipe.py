@@ -11,9 +11,6 @@ from typing import Any
 
 from exact_resume.checkpoints import checkpoints
 from exact_resume.files import publication
-from tests.support.disturbed_run import DisturbedRun
-from tests.support.forked_job import ForkedJob, kill_at
-from trainer.learner.learner import Learner
 from trainer.models.recipes import OPTIMIZERS
 
 _MIXING = [
@@ -49,14 +46,6 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 """Each kind of state that a recipe adds -> a recipe that has it."""
 _RUN = ("--exact", "--max-steps=150", "--epochs=100", "--global-batch-size=32", "--checkpoint-every-steps=2")
-_PLACES = (
-    (Learner, "train"),
-    (Learner, "evaluate"),
-    (publication, "_flush_to_disk"),
-    (checkpoints, "_manifest"),
-    (checkpoints, "prune"),
-)
-"""What each attempt calls soon, in training, validation and the background's saves."""
 
 
 def prove(kind: str, dataset: Path, folder: Path, draw: random.Random, num_kills: int, *flags: str) -> list[str]:
@@ -73,13 +62,23 @@ def prove(kind: str, dataset: Path, folder: Path, draw: random.Random, num_kills
     Raises:
         AssertionError: The run ended otherwise than one without a kill.
     """
+    # TensorFlow is imported only where a run is killed, not where `KINDS` is read.
+    from tests.support.disturbed_run import DisturbedRun
+    from tests.support.forked_job import ForkedJob, kill_at
+    from trainer.learner.learner import Learner
+
+    places: list[tuple[Any, str]] = [
+        *((Learner, name) for name in ("train", "evaluate")),
+        (publication, "_flush_to_disk"),
+        *((checkpoints, name) for name in ("_manifest", "prune")),
+    ]
     words = [f"--dataset={dataset}", f"--recipe={json.dumps(KINDS[kind])}", *_RUN, *flags]
     whole, killed = folder / "whole", folder / "killed"
     killed.mkdir(parents=True)
     ForkedJob(whole, [*words, f"--checkpoint-directory={whole}"], 1, job_id="0").run(max_attempts=1)
     run, found = DisturbedRun(killed, draw, words, num_workers=1, undisturbed=whole), []
     for _ in range(num_kills):
-        owner, name = draw.choice(_PLACES)
+        owner, name = draw.choice(places)
         # The next validation is up to seven steps away.
         is_after, call = draw.random() < 0.5, draw.randint(1, 1 if name == "evaluate" else 3)
         with run.started(run.job(deed=kill_at(owner, name, after=is_after, call=call))) as job:
