@@ -159,12 +159,11 @@ class TrainConfig:
 
     def identity_fields(self) -> dict[str, str | int | float]:
         """Return the fields that identify a run: all but later fields at their default."""
-        unused = {
-            field.name
+        return {
+            field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)
-            if field.metadata["is_later"] and getattr(self, field.name) == field.default
+            if not field.metadata["is_later"] or getattr(self, field.name) != field.default
         }
-        return {name: value for name, value in self.to_dict().items() if name not in unused}
 
     def num_steps(self, num_train: int) -> int:
         """Return the planned length of the run, which ends with a whole group of accumulated gradients.

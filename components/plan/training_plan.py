@@ -168,7 +168,7 @@ def _check_recipe(config: TrainConfig, data: Dataset, *, num_devices: int) -> st
     from trainer.learner import optimizers
 
     optimizers.build(config, 1)
-    augmentation = Augmentation(recipe.augmentation or (), image_size=data.image_size, num_classes=data.num_classes)
+    augmentation = Augmentation(recipe.augmentation, image_size=data.image_size, num_classes=data.num_classes)
     augmentation.check(data.image_size)
     sampled = ["each class is drawn equally often"] if recipe.sampling else []
     described = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(data.class_names, weights, strict=False))

@@ -111,7 +111,7 @@ class Recipe:
     """A number is the peak of the flags' schedule; {class_name, config} of one of SCHEDULES replaces it."""
     loss: Any = None
     """{class_name, config} of one of LOSSES."""
-    augmentation: Any = None
+    augmentation: Any = ()
     """A list as in `trainer.data.augmentation.presets`, also for a preset, which replaces `augment`."""
     class_weights: Any = None
     """auto, balanced, or class name -> weight (1 for the others)."""

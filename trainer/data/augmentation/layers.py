@@ -74,7 +74,7 @@ class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
             for change in itertools.chain.from_iterable(choices):
                 try:
                     images.shape.assert_is_compatible_with(change(images, labels)[0].shape)
-                except (TypeError, ValueError, ArithmeticError, LookupError, tf.errors.OpError) as error:
+                except Exception as error:
                     raise UserError(f"augmentation: a layer fails: {on_one_line(error)}") from error
 
     def next(self, ordered: bool = True) -> tf.Tensor:
@@ -96,7 +96,6 @@ class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
             changed = tf.map_fn(
                 functools.partial(self._change, choices),
                 [tf.reshape(part, (-1, size, *part.shape[1:])) for part in state],
-                fn_output_signature=[part.dtype for part in state],
             )
             state = [tf.reshape(part, (-1, *part.shape[2:])) for part in changed]
         return state[0], labels if self.group_size == 1 else state[1]
@@ -119,7 +118,7 @@ class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
             if class_name not in LAYERS or _OURS & config.keys():
                 raise ValueError(f"expected one of {', '.join(LAYERS)} without {', '.join(_OURS)}")
             layer = getattr(keras.layers, class_name)(**config | sizes)
-        except (TypeError, ValueError, NotImplementedError) as error:
+        except Exception as error:
             raise UserError(f"augmentation: {class_name} with {config}: {error}") from error
         vars(layer)["generator"] = self
 
