@@ -8,6 +8,7 @@ import dataclasses
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from localvertex_base.userinput.errors import UserError
@@ -116,7 +117,8 @@ class TrainConfig:
     recipe: str = _hyperparameter(
         "",
         "Optimizer, learning rate, loss, augmentation and balance of the classes as Keras has them: a preset"
-        f" ({', '.join(recipes.PRESETS)}) or a JSON object; empty: the other parameters alone.",
+        f" ({', '.join(recipes.PRESETS)}) or a JSON object; empty: the other parameters, and class weights"
+        " where the largest class has three times the images of the smallest.",
         is_later=True,
     )
     shuffle: str = _hyperparameter(
@@ -164,6 +166,14 @@ class TrainConfig:
             for field in dataclasses.fields(self)
             if not field.metadata["is_later"] or getattr(self, field.name) != field.default
         }
+
+    def for_data(self, counts: Sequence[int]) -> "TrainConfig":
+        """Return the configuration for a dataset, with class weights where its recipe leaves them to the data.
+
+        Args:
+            counts: Training examples per class.
+        """
+        return dataclasses.replace(self, recipe=recipes.parse(self.recipe).for_data(counts).text)
 
     def num_steps(self, num_train: int) -> int:
         """Return the planned length of the run, which ends with a whole group of accumulated gradients.

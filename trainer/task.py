@@ -62,6 +62,8 @@ def main(arguments: list[str] | None = None) -> int:
     with _end_on_signal(stop, options.dataset, directory):
         data = dataset.load(options.dataset)
         data.check_shards("train", "validation")
+        if cluster.strategy != "parameter-server":
+            train_config = train_config.for_data(data.counts("train"))
         train_config, options.starting_weights = starting_weights.resolve(
             train_config, options.starting_weights, directory
         )

@@ -1,5 +1,6 @@
 """The training plan: what is computed, on which machines, and whether that has been done already."""
 
+import dataclasses
 import functools
 import pathlib
 from typing import Any, NamedTuple
@@ -97,6 +98,8 @@ def plan(
     findings = check(pools, image=image, region=region)
     findings += check_deployment(deploy_endpoint, replicas_in(values), region=region)
     data = load(dataset)
+    if not pools.parameter_server_count:
+        config = config.for_data(data.counts("train"))
     config.num_steps(data.num_examples["train"])
     check_boot_disk(pools, data)
     balance = _check_recipe(config, data, num_devices=pools.replica_count * max(1, pools.accelerator_count))
@@ -159,17 +162,16 @@ def _check_recipe(config: TrainConfig, data: Dataset, *, num_devices: int) -> st
     """
     recipe = recipes.parse(config.recipe)
     weights = recipe.weights_of(data.counts("train"), data.class_names)
-    if not config.recipe:
-        return ""
     recipe.check_devices(num_devices)
-    command_line.set_environment()
-    libraries.load()
-    from trainer.data.augmentation.layers import Augmentation
-    from trainer.learner import optimizers
+    if dataclasses.replace(recipe, class_weights=None, sampling=None) != recipes.Recipe():
+        command_line.set_environment()
+        libraries.load()
+        from trainer.data.augmentation.layers import Augmentation
+        from trainer.learner import optimizers
 
-    optimizers.build(config, 1)
-    augmentation = Augmentation(recipe.augmentation, image_size=data.image_size, num_classes=data.num_classes)
-    augmentation.check(data.image_size)
+        optimizers.build(config, 1)
+        augmentation = Augmentation(recipe.augmentation, image_size=data.image_size, num_classes=data.num_classes)
+        augmentation.check(data.image_size)
     sampled = ["each class is drawn equally often"] if recipe.sampling else []
     described = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(data.class_names, weights, strict=False))
     return "; ".join(sampled + ([f"class weights: {described}"] if weights else []))

@@ -135,9 +135,7 @@ def test_a_recipe_that_contradicts_a_field_is_refused(
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "recipe", [{"augmentation": []}, {"class_weights": {}}, {"class_weights": "none"}, {"sampling": "natural"}]
-)
+@pytest.mark.parametrize("recipe", [{"augmentation": []}, {"class_weights": {}}, {"sampling": "natural"}])
 def test_what_changes_nothing_is_no_other_run(recipe: dict[str, Any]) -> None:
     assert recipes.parse(json.dumps(recipe)) == recipes.Recipe()
     assert TrainConfig(recipe=json.dumps(recipe)).fingerprint() == TrainConfig().fingerprint()

@@ -76,7 +76,7 @@ _RECIPE = {
     "sampling": ("natural", "balanced"),
 }
 _IMBALANCE = 3
-"""Size of the largest class, as a multiple of the smallest, from which `auto` weights the classes."""
+"""Size of the largest class, as a multiple of the smallest, from which the classes have weights by default."""
 PRESETS = {
     "standard": """{"optimizer": {"class_name": "AdamW", "config": {"weight_decay": 0.01, "global_clipnorm": 1.0}},
         "loss": {"class_name": "CategoricalCrossentropy", "config": {"label_smoothing": 0.1}},
@@ -114,7 +114,7 @@ class Recipe:
     augmentation: Any = ()
     """A list as in `trainer.data.augmentation.presets`, also for a preset, which replaces `augment`."""
     class_weights: Any = None
-    """auto, balanced, or class name -> weight (1 for the others)."""
+    """auto, none, balanced, or class name -> weight (1 for the others); None: `for_data` decides."""
     sampling: Any = None
     """balanced: each class is seen equally often."""
 
@@ -147,6 +147,17 @@ class Recipe:
                 " they share the global batch, or train on one device"
             )
 
+    def for_data(self, counts: Sequence[int]) -> "Recipe":
+        """Return the recipe for a dataset: `auto` weights, also where nothing is given, or none as nothing.
+
+        Args:
+            counts: Training examples per class.
+        """
+        if self.class_weights not in (None, "auto", "none"):
+            return self
+        is_needed = not self.sampling and max(counts) >= _IMBALANCE * min(filter(None, counts))
+        return dataclasses.replace(self, class_weights=(self.class_weights or "auto") if is_needed else None)
+
     def weights_of(self, counts: Sequence[int], class_names: Sequence[str]) -> list[float]:
         """Return a weight per class, with a mean of 1 over the examples that are drawn; empty if all are the same.
 
@@ -164,7 +175,7 @@ class Recipe:
         if isinstance(given, dict):
             kinds.check("recipe.class_weights", given, dict.fromkeys(class_names, _WEIGHT))
             weights = [given.get(name, 1.0) for name in class_names]
-        elif not given or (given == "auto" and max(weights) < _IMBALANCE * min(weights)):
+        elif given in (None, "none"):
             return []
         mean = sum(map(operator.mul, weights, drawn)) / sum(drawn)
         return [weight / mean for weight in weights]
@@ -182,4 +193,4 @@ def parse(text: str) -> Recipe:
     given = kinds.check("recipe", parse_json(content, "recipe"), _RECIPE)
     if isinstance(preset := given.get("augmentation"), str):
         given["augmentation"] = json.loads(presets.PRESETS[preset])
-    return Recipe(**{name: value for name, value in given.items() if value not in ("none", "natural", [], {})})
+    return Recipe(**{name: value for name, value in given.items() if value not in ("natural", [], {})})
