@@ -40,6 +40,9 @@ class Order:
     xla: bool | None = None
     """None: the faster of both for the bare loop, and Keras' choice for `fit`."""
     precision: str = "float32"
+    recipe: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """For `fit` on one device, which does the same with Keras' own means; instead of the layers of an augmentation, it
+    has RandAugment in the map of `tf.data`."""
 
 
 def main(order: Order) -> None:
@@ -92,6 +95,9 @@ def _fit(order: Order, chosen: Any, data: Any, pixels: list[Any], labels: list[i
         # "auto" does not use XLA on a machine without GPU; tf-keras does not know the word.
         jit = {} if _IS_CLUSTER else {"jit_compile": "auto" if order.xla is None else order.xla}
         model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"], **jit)
+    more: dict[str, Any] = {}
+    if order.recipe:
+        batches, more = _use_recipe(order.recipe, model, batches, data)
     watch = _Stopwatch(order)
 
     def end_epoch(epoch: int, logs: Any) -> None:
@@ -100,8 +106,31 @@ def _fit(order: Order, chosen: Any, data: Any, pixels: list[Any], labels: list[i
             model.stop_training = True
 
     callback = tf.keras.callbacks.LambdaCallback(on_epoch_end=end_epoch)
-    model.fit(batches, steps_per_epoch=order.steps_per_call, epochs=10**6, verbose=0, callbacks=[callback])
+    model.fit(batches, steps_per_epoch=order.steps_per_call, epochs=10**6, verbose=0, callbacks=[callback], **more)
     return watch.rate()
+
+
+def _use_recipe(recipe: dict[str, Any], model: Any, batches: Any, data: Any) -> tuple[Any, dict[str, Any]]:
+    """Compile the model as a recipe says; return the batches, and further arguments of `fit`."""
+    import keras
+    import tensorflow as tf
+
+    from trainer.models import recipes
+
+    given = recipes.parse(json.dumps(recipe))
+    optimizer = given.optimizer or {"class_name": "Adam", "config": {}}
+    loss: Any = "sparse_categorical_crossentropy"
+    if given.loss:
+        loss = getattr(keras.losses, given.loss["class_name"])(**given.loss["config"])
+        batches = batches.map(lambda images, labels: (images, tf.one_hot(labels, data.num_classes)))
+    if given.augmentation:
+        augment = keras.layers.RandAugment(value_range=(0, 255))
+        batches = batches.map(
+            lambda images, labels: (tf.cast(augment(images), tf.uint8), labels), num_parallel_calls=tf.data.AUTOTUNE
+        ).prefetch(tf.data.AUTOTUNE)
+    model.compile(getattr(keras.optimizers, optimizer["class_name"])(**optimizer["config"]), loss, metrics=["accuracy"])
+    weights = given.weights_of(data.counts("train"), data.class_names)
+    return batches, {"class_weight": dict(enumerate(weights))} if weights else {}
 
 
 def _model(order: Order, data: Any) -> Any:

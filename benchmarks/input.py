@@ -12,6 +12,7 @@ The presets of augmentation change images that are in memory, and Keras' RandAug
 import argparse
 import contextlib
 import io
+import json
 import os
 import statistics
 import tempfile
@@ -66,7 +67,7 @@ def _codelab_batches(folder: Path) -> tf.data.Dataset:
 def _trainer_batches(examples: Examples, preset: str = "") -> tf.data.Dataset:
     """Return the trainer's endless batches of a split."""
     sampler = Sampler(num_examples=examples.num_examples, global_batch_size=_BATCH_SIZE, seed=0)
-    augmentation = Augmentation(preset or [], image_size=_SIZE, num_classes=10)
+    augmentation = Augmentation(json.loads(PRESETS[preset]) if preset else [], image_size=_SIZE, num_classes=10)
     return training_batches(examples, sampler, augmentation, start_step=0, stop_step=10**9)
 
 

@@ -7,6 +7,9 @@ it is tf-keras' `fit` under MultiWorkerMirroredStrategy, because Keras 3's does 
 The bare loop is the limit: a `tf.function` on data in memory that does nothing but train, with two workers under
 MultiWorkerMirroredStrategy, and with XLA if that is faster. See benchmarks/baselines.py for both baselines.
 
+`--recipes` compares `fit` and the trainer with each option of a recipe instead: `fit` uses Keras' own means, and
+RandAugment in the map of `tf.data` beside the augmentation `standard`.
+
 The sides take turns in separate processes, and the figures are medians. The trainer's figure is from the event log of
 `python -m trainer.task` after the warm-up, without XLA.
 """
@@ -57,6 +60,16 @@ _CASES = {
     "mnist-cnn": Case(model="mnist-cnn", image_size=28, steps_per_epoch=10, target=0.97),
     "resnet50": Case(model="resnet50", image_size=96, batch_size=16, steps_per_epoch=4, target=0.97),
     "two-workers": Case(model="convnet", image_size=16, steps_per_epoch=50, num_workers=2, num_calls=12, target=2.0),
+}
+_RECIPES: dict[str, dict[str, Any]] = {
+    "none": {},
+    "AdamW with clipping": {
+        "optimizer": {"class_name": "AdamW", "config": {"weight_decay": 0.01, "global_clipnorm": 1.0}}
+    },
+    "EMA": {"optimizer": {"class_name": "Adam", "config": {"use_ema": True}}},
+    "label smoothing": {"loss": {"class_name": "CategoricalCrossentropy", "config": {"label_smoothing": 0.1}}},
+    "class weights": {"class_weights": "balanced"},
+    "augmentation": {"augmentation": "standard"},
 }
 _SIDES = ("fit", "trainer", "bare")
 _TRAINER = "-m trainer.task --weights=none --augment=none --epochs=100000 --checkpoint-every-seconds=0"
@@ -152,11 +165,15 @@ def _prepared(directory: Path, image_size: int) -> Path:
     return directory
 
 
-def _measure(side: str, case: Case, data: Path, seconds: float) -> tuple[float, Took]:
+def _measure(
+    side: str, case: Case, data: Path, seconds: float, recipe: dict[str, Any] | None = None
+) -> tuple[float, Took]:
     """Return the steps per second of a side, and the cost of its processes."""
-    clock = Clock()
+    clock, recipe = Clock(), recipe or {}
     if side == "trainer":
-        rate = trainer_rate(data, case.model, case.batch_size, seconds, case.num_workers)
+        # The flag of the cases excludes the key.
+        flags = [f"--recipe={json.dumps(recipe)}"] + ["--augment=shift"] * ("augmentation" in recipe)
+        rate = trainer_rate(data, case.model, case.batch_size, seconds, case.num_workers, *flags)
     else:
         rate = baseline_rate(
             case.num_workers,
@@ -167,6 +184,7 @@ def _measure(side: str, case: Case, data: Path, seconds: float) -> tuple[float, 
             steps_per_call=case.steps_per_epoch,
             seconds=seconds,
             num_calls=case.num_calls,
+            recipe=recipe,
         )
     return rate, clock.took()
 
@@ -184,13 +202,42 @@ def _compare(case: Case, turns: list[dict[str, tuple[float, Took]]]) -> bool:
     return ratio >= case.target
 
 
+def _compare_recipes(data: Path, case: Case, repeats: int, seconds: float) -> None:
+    """Print a row for each option of a recipe."""
+    print(f"{case.title}, medians of {repeats} rounds\n")
+    columns = (
+        "option",
+        "`fit`, steps/s",
+        "trainer, steps/s",
+        "ratio",
+        "processor s of a process: `fit`, trainer",
+        "load",
+    )
+    print(f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|", flush=True)
+    for name, recipe in _RECIPES.items():
+        found: dict[str, list[tuple[float, Took]]] = {"fit": [], "trainer": []}
+        for _ in range(repeats):
+            for side, turns in found.items():
+                turns.append(_measure(side, case, data, seconds, recipe))
+        fit, ours = (statistics.median(rate for rate, _ in turns) for turns in found.values())
+        cpu = ", ".join(f"{median(took for _, took in turns).cpu_seconds:.0f}" for turns in found.values())
+        print(f"| {name} | {fit:.1f} | {ours:.1f} | {ours / fit:.2f} | {cpu} | {load()} |", flush=True)
+
+
 def main() -> int:
     """Print the ratios; return 1 if one misses its target."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=15.0, help="duration of each measurement, without warm-up")
     parser.add_argument("--only", default="", help="one of: " + ", ".join(_CASES))
+    parser.add_argument("--recipes", action="store_true", help="each option of a recipe, on the first case")
     options = parse(parser, repeats=1, seconds=0.1, only="convnet")
+    if options.recipes:
+        case = next(iter(_CASES.values()))
+        with tempfile.TemporaryDirectory() as folder:
+            data = _prepared(Path(folder) / "data", case.image_size)
+            _compare_recipes(data, case, options.repeats, options.seconds)
+        return 0
     if options.only in ("", "two-workers") and importlib.util.find_spec("tf_keras") is None:
         parser.error("tf-keras is missing: python -m pip install --no-deps tf-keras==2.21.0, or give --only")
     columns = " ".join(f"{side:>8}" for side in _SIDES)

@@ -64,6 +64,51 @@ def test_the_commands_of_the_training_page(python: str, repository: pathlib.Path
     assert results[0]["batch_digests"] == results[1]["batch_digests"]
 
 
+TRAIN_ALL = """
+import json, os, sys
+from trainer import task
+from trainer.loop import roles
+from trainer.models import models
+
+commands, file = json.loads(sys.argv[1])
+save = lambda: models.build("convnet", image_size=16, num_classes=10).save_weights(file)
+for call in (save, *(lambda words=words: task.main(words) for words in commands)):
+    if (pid := os.fork()) == 0:
+        code = call()
+        sys.stdout.flush()
+        os._exit(code or 0)
+    if status := os.waitpid(pid, 0)[1]:
+        sys.exit(os.waitstatus_to_exitcode(status))
+"""
+"""Each training is a fork, because most of the time would be TensorFlow's import."""
+
+
+@pytest.mark.slow
+def test_the_rows_of_the_recipes_page(
+    python: str, repository: pathlib.Path, digits_directory: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    page = repository / "docs" / "recipes.md"
+    [line] = commands(page)
+    [own] = re.findall(r"^```yaml\n(.*?)^```$", page.read_text(), flags=re.M | re.S)
+    (tmp_path / "recipe.yaml").write_text(own)
+    weights = str(tmp_path / "convnet.weights.h5")
+    known = {"DATASET": str(digits_directory), "MODEL": "convnet", "FILE": weights}
+    known["@recipe.yaml"] = f"@{tmp_path / 'recipe.yaml'}"
+    rows = re.findall(r"^\| [^|]* \| `(-.*)` \|$", page.read_text(), flags=re.M)
+    assert len(rows) == 5
+    words = [shlex.split(line.replace("FLAGS", row)) for row in rows]
+    assert all(command[1:3] == ["-m", "trainer.task"] for command in words)
+    given = [
+        [*({"RUN": str(tmp_path / str(number)), **known}.get(word, word) for word in command[3:]), "--max-steps=2"]
+        for number, command in enumerate(words)
+    ]
+    done = run(python, repository, ["-c", TRAIN_ALL, json.dumps([given, weights])])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("is finished: 2 steps") == len(rows)
+    recipes = [json.loads((tmp_path / str(number) / "result.json").read_text())["identity"] for number in range(5)]
+    assert len({json.dumps(each) for each in recipes}) == len(rows)
+
+
 @pytest.mark.slow
 def test_the_commands_of_the_data_page(python: str, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
     folders = {name: str(tmp_path / name) for name in ("FOLDER_1", "FOLDER_2", "STATE")}

@@ -8,10 +8,12 @@ import dataclasses
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quote
+from trainer.data.splits import check_batch_size
 from trainer.models import models, recipes
 
 _BEYOND = 2**1000
@@ -115,7 +117,8 @@ class TrainConfig:
     recipe: str = _hyperparameter(
         "",
         "Optimizer, learning rate, loss, augmentation and balance of the classes as Keras has them: a preset"
-        f" ({', '.join(recipes.PRESETS)}) or a JSON object; empty: the other parameters alone.",
+        f" ({', '.join(recipes.PRESETS)}) or a JSON object; empty: the other parameters, and class weights"
+        " where the largest class has three times the images of the smallest.",
         is_later=True,
     )
     shuffle: str = _hyperparameter(
@@ -146,12 +149,11 @@ class TrainConfig:
         # Equal recipes are one run, and a preset that changes is another one.
         given = recipes.parse(self.recipe)
         object.__setattr__(self, "recipe", given.text)
-        for key, names in recipes.REPLACES.items():
-            for name in names.split():
-                if getattr(given, key) and getattr(self, name) != getattr(TrainConfig, name):
-                    raise UserError(
-                        f"{name}={quote(getattr(self, name))} and the recipe's {key} exclude each other; give one"
-                    )
+        for name, key in recipes.REPLACED.items():
+            if getattr(given, key) and getattr(self, name) != getattr(TrainConfig, name):
+                raise UserError(
+                    f"{name}={quote(getattr(self, name))} and the recipe's {key} exclude each other; give one"
+                )
 
     def to_dict(self) -> dict[str, str | int | float]:
         """Return the fields, in their order."""
@@ -159,12 +161,38 @@ class TrainConfig:
 
     def identity_fields(self) -> dict[str, str | int | float]:
         """Return the fields that identify a run: all but later fields at their default."""
-        unused = {
-            field.name
+        return {
+            field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)
-            if field.metadata["is_later"] and getattr(self, field.name) == field.default
+            if not field.metadata["is_later"] or getattr(self, field.name) != field.default
         }
-        return {name: value for name, value in self.to_dict().items() if name not in unused}
+
+    def for_data(self, counts: Sequence[int]) -> "TrainConfig":
+        """Return the configuration for a dataset, with class weights where its recipe leaves them to the data.
+
+        Args:
+            counts: Training examples per class.
+        """
+        return dataclasses.replace(self, recipe=recipes.parse(self.recipe).for_data(counts).text)
+
+    def num_steps(self, num_train: int) -> int:
+        """Return the planned length of the run, which ends with a whole group of accumulated gradients.
+
+        Args:
+            num_train: Examples of the training split.
+
+        Raises:
+            UserError: They are fewer than a batch, or the run is shorter than a group.
+        """
+        check_batch_size(self.global_batch_size, num_train)
+        steps = self.epochs * (num_train // self.global_batch_size)
+        steps, group = min(steps, self.max_steps or steps), recipes.parse(self.recipe).num_accumulated
+        if steps < group:
+            raise UserError(
+                f"recipe: gradient_accumulation_steps={group}, but the run has {steps} steps, so the weights"
+                " would never change; give fewer, or train longer"
+            )
+        return steps - steps % group
 
     def check_for_parameter_servers(self, *, exact: bool) -> None:
         """Refuse what parameter servers cannot keep.

@@ -26,8 +26,7 @@ from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.files import outputs
 from trainer.learner import libraries
-from trainer.loop import before_start
-from trainer.models import models
+from trainer.models import models, weights_file
 
 _AUTO = "auto"
 _LIMITS = {
@@ -63,6 +62,8 @@ def main(arguments: list[str] | None = None) -> int:
     with _end_on_signal(stop, options.dataset, directory):
         data = dataset.load(options.dataset)
         data.check_shards("train", "validation")
+        if cluster.strategy != "parameter-server":
+            train_config = train_config.for_data(data.counts("train"))
         train_config, options.starting_weights = starting_weights.resolve(
             train_config, options.starting_weights, directory
         )
@@ -70,8 +71,14 @@ def main(arguments: list[str] | None = None) -> int:
         if _is_finished(directory, run_identity, data):
             return 0
         outputs.check_folder("--checkpoint-directory", directory)
+        # Seconds before TensorFlow is imported; several machines meet first and refuse it together.
         if not cluster.addresses:
-            before_start.check(train_config, data, directory, run_identity)
+            train_config.num_steps(data.num_examples["train"])
+            # A function of the user's own interprets the text.
+            if weights_file.is_file(train_config.weights) and ":" not in train_config.model:
+                weights_file.require(train_config.weights)
+            if found := ownership.identity_in(directory):
+                ownership.refuse_other_run(found, run_identity, directory, defaults=identity.DEFAULTS)
     libraries.load()
     from trainer.loop import roles
     from trainer.loop.training import Training

@@ -1,5 +1,6 @@
 """The training plan: what is computed, on which machines, and whether that has been done already."""
 
+import dataclasses
 import functools
 import pathlib
 from typing import Any, NamedTuple
@@ -16,7 +17,6 @@ from components.train.machines import Machines, check
 from components.values import check_score, check_together, fields_of, replicas_in
 from exact_resume.checkpoints.result_file import is_finished
 from localvertex_base.userinput import paths
-from localvertex_base.userinput.errors import UserError
 from trainer import command_line
 from trainer.checkpoints.identity import run_id
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
@@ -98,7 +98,9 @@ def plan(
     findings = check(pools, image=image, region=region)
     findings += check_deployment(deploy_endpoint, replicas_in(values), region=region)
     data = load(dataset)
-    _check_batch_size(config, num_train=data.num_examples["train"])
+    if not pools.parameter_server_count:
+        config = config.for_data(data.counts("train"))
+    config.num_steps(data.num_examples["train"])
     check_boot_disk(pools, data)
     balance = _check_recipe(config, data, num_devices=pools.replica_count * max(1, pools.accelerator_count))
     training = f"{paths.check('pipeline_root', pipeline_root).rstrip('/')}/training"
@@ -160,25 +162,16 @@ def _check_recipe(config: TrainConfig, data: Dataset, *, num_devices: int) -> st
     """
     recipe = recipes.parse(config.recipe)
     weights = recipe.weights_of(data.counts("train"), data.class_names)
-    if not config.recipe:
-        return ""
     recipe.check_devices(num_devices)
-    command_line.set_environment()
-    libraries.load()
-    from trainer.data.augmentation.layers import Augmentation
-    from trainer.learner import optimizers
+    if dataclasses.replace(recipe, class_weights=None, sampling=None) != recipes.Recipe():
+        command_line.set_environment()
+        libraries.load()
+        from trainer.data.augmentation.layers import Augmentation
+        from trainer.learner import optimizers
 
-    optimizers.build(config, 1)
-    augmentation = Augmentation(recipe.augmentation or (), image_size=data.image_size, num_classes=data.num_classes)
-    augmentation.check(data.image_size)
+        optimizers.build(config, 1)
+        augmentation = Augmentation(recipe.augmentation, image_size=data.image_size, num_classes=data.num_classes)
+        augmentation.check(data.image_size)
     sampled = ["each class is drawn equally often"] if recipe.sampling else []
     described = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(data.class_names, weights, strict=False))
     return "; ".join(sampled + ([f"class weights: {described}"] if weights else []))
-
-
-def _check_batch_size(config: TrainConfig, *, num_train: int) -> None:
-    if config.global_batch_size > num_train:
-        raise UserError(
-            f"global_batch_size is {config.global_batch_size}, but the training split has {num_train} images; "
-            f"give {num_train} or less"
-        )

@@ -4,6 +4,7 @@ The global batch is odd, so that a part may begin between two examples that are 
 """
 
 import dataclasses
+import json
 import sys
 
 import numpy as np
@@ -11,6 +12,7 @@ import tensorflow as tf
 
 from tests.support.learners import CONFIG
 from trainer.data.augmentation.layers import Augmentation
+from trainer.data.augmentation.presets import PRESETS
 from trainer.data.examples import ExamplesInMemory
 from trainer.data.sampler import Sampler
 from trainer.learner.learner import Learner
@@ -26,7 +28,7 @@ def main() -> None:
     strategy = tf.distribute.MirroredStrategy(names) if count > 1 else tf.distribute.get_strategy()
     config = dataclasses.replace(CONFIG, global_batch_size=15, augment="none")
     learner = Learner(config, strategy, image_size=16, num_classes=10, num_steps=10)
-    learner.augmentation = Augmentation("strong", image_size=16, num_classes=10)
+    learner.augmentation = Augmentation(json.loads(PRESETS["strong"]), image_size=16, num_classes=10)
     pixels = np.random.default_rng(0).integers(0, 256, (60, 16, 16, 3), dtype=np.uint8)
     examples = ExamplesInMemory(images=tf.constant(pixels), labels=tf.range(60) % 10, image_size=16)
     sampler = Sampler(num_examples=60, global_batch_size=15, seed=3)

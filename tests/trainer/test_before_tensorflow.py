@@ -45,6 +45,10 @@ def other(digits_directory: Path, tmp_path: Path) -> Path:
     ("arguments", "message"),
     [
         (["--global-batch-size=100000"], "global_batch_size=100000 is more than the "),
+        (
+            ['--recipe={"optimizer": {"class_name": "SGD", "config": {"gradient_accumulation_steps": 99}}}'],
+            "gradient_accumulation_steps=99, but the run has ",
+        ),
         (["--weights=missing.weights.h5"], "weights file 'missing.weights.h5' not found"),
         (["--max-steps=3", "--seed=3"], "seed is 0 there and 3 here"),
         (["--checkpoint-directory=/proc/x"], "it is in a folder of the system"),

@@ -123,6 +123,7 @@ def test_a_recipe_is_part_of_the_identity_by_its_content() -> None:
             {"warmup_fraction": 0.1},
             "warmup_fraction=0.1 and the recipe's schedule exclude each other; give one",
         ),
+        ({"sampling": "balanced"}, {"shuffle": "blocks"}, "shuffle='blocks' and the recipe's sampling exclude each"),
     ],
 )
 def test_a_recipe_that_contradicts_a_field_is_refused(
@@ -132,6 +133,33 @@ def test_a_recipe_that_contradicts_a_field_is_refused(
     with pytest.raises(UserError) as caught:
         TrainConfig(recipe=json.dumps(recipe), **fields)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("recipe", [{"augmentation": []}, {"class_weights": {}}, {"sampling": "natural"}])
+def test_what_changes_nothing_is_no_other_run(recipe: dict[str, Any]) -> None:
+    assert recipes.parse(json.dumps(recipe)) == recipes.Recipe()
+    assert TrainConfig(recipe=json.dumps(recipe)).fingerprint() == TrainConfig().fingerprint()
+
+
+ACCUMULATING = '{"optimizer": {"class_name": "SGD", "config": {"gradient_accumulation_steps": 7}}}'
+
+
+def test_a_run_ends_with_the_last_whole_group_of_accumulated_gradients() -> None:
+    lengths = [
+        TrainConfig(recipe=recipe, epochs=5, max_steps=max_steps, global_batch_size=30).num_steps(127)
+        for recipe in ("", ACCUMULATING)
+        for max_steps in (0, 15, 100)
+    ]
+    assert lengths == [20, 15, 20, 14, 14, 14]
+
+
+def test_a_run_without_a_whole_group_is_refused() -> None:
+    with pytest.raises(UserError) as caught:
+        TrainConfig(recipe=ACCUMULATING, epochs=5, max_steps=6).num_steps(127)
+    assert str(caught.value) == (
+        "recipe: gradient_accumulation_steps=7, but the run has 5 steps, so the weights would never change;"
+        " give fewer, or train longer"
+    )
 
 
 def test_a_number_is_the_peak_of_the_fields_schedule() -> None:

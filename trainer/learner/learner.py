@@ -79,7 +79,7 @@ class Learner:
         keras_internals.check_version()
         self.config = config
         recipe = recipes.parse(config.recipe)
-        self.augmentation = Augmentation(recipe.augmentation or (), image_size=image_size, num_classes=num_classes)
+        self.augmentation = Augmentation(recipe.augmentation, image_size=image_size, num_classes=num_classes)
         self._num_counts = 0 if config.metric == ACCURACY else replica_step.NUM_COUNTS * num_classes
         self.distribution_strategy = distribution_strategy
         self.num_replicas = distribution_strategy.num_replicas_in_sync

@@ -54,8 +54,6 @@ def build(config: TrainConfig, num_steps: int, clock: tf.Variable | None = None)
     make = keras_internals.FusedAdam if name in _FUSED else getattr(keras.optimizers, name)
     try:
         schedule = _schedule(config, recipe, num_steps)
-        if recipe.schedule and not recipe.schedule["config"].get("boundaries", [0]):
-            raise ValueError("PiecewiseConstantDecay has no boundaries; give some, or a number as learning_rate")
         # The optimizer's own counter skips steps that overflowed, and loses some with parameter servers.
         optimizer: keras.Optimizer = make(
             lambda: schedule(tf.convert_to_tensor(optimizer.iterations if clock is None else clock)),
@@ -78,6 +76,9 @@ def _schedule(config: TrainConfig, recipe: Recipe, num_steps: int) -> Any:
             kind=config.learning_rate_schedule,
         )
     name, options = recipe.schedule.values()
+    boundaries = options.get("boundaries", [1])
+    if boundaries != (sorted({*boundaries}) or None):
+        raise ValueError(f"PiecewiseConstantDecay.boundaries are {boundaries}; expected ascending steps")
     rest = max(1, num_steps - options.get("warmup_steps", 0))
     ends = {key: rest for key in recipes.SCHEDULES.config(name) if key.endswith("decay_steps")}
     return getattr(keras.optimizers.schedules, name)(**ends | options)

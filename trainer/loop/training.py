@@ -199,21 +199,22 @@ class Training:
     def sampler(self) -> Sampler:
         """Return the order of the training examples."""
         num_examples = self.data.num_examples["train"]
+        # Balanced sampling reads examples from anywhere.
+        shuffle = "whole" if recipes.parse(self.config.recipe).sampling else self.config.shuffle
         return Sampler(
             num_examples=num_examples,
             global_batch_size=self.config.global_batch_size,
             seed=self.config.seed,
-            block_size=block_size(self.config.shuffle, num_examples=num_examples, image_size=self.data.image_size),
+            block_size=block_size(shuffle, num_examples=num_examples, image_size=self.data.image_size),
         )
 
     def loop_run(self) -> loop.Run:
         """Return what stays fixed in the loop."""
-        num_steps = self.config.epochs * self.sampler().steps_per_epoch
         return loop.Run(
             run_id=self.run_id,
             identity=self.identity,
             checkpoint_directory=self.directory,
-            num_steps=min(num_steps, self.config.max_steps or num_steps),
+            num_steps=self.config.num_steps(self.data.num_examples["train"]),
             early_stopping=EarlyStopping(
                 patience=self.config.patience, minimum_accuracy_gain=self.config.minimum_accuracy_gain
             ),

@@ -76,7 +76,7 @@ _RECIPE = {
     "sampling": ("natural", "balanced"),
 }
 _IMBALANCE = 3
-"""Size of the largest class, as a multiple of the smallest, from which `auto` weights the classes."""
+"""Size of the largest class, as a multiple of the smallest, from which the classes have weights by default."""
 PRESETS = {
     "standard": """{"optimizer": {"class_name": "AdamW", "config": {"weight_decay": 0.01, "global_clipnorm": 1.0}},
         "loss": {"class_name": "CategoricalCrossentropy", "config": {"label_smoothing": 0.1}},
@@ -90,13 +90,15 @@ PRESETS = {
         "augmentation": "standard", "sampling": "balanced"}""",
 }
 """Recipes by name. The identity of a run has their content: a preset that changes makes other runs."""
-REPLACES = {
+REPLACED = {
     "optimizer": "optimizer",
     "learning_rate": "learning_rate",
-    "schedule": "learning_rate_schedule warmup_fraction",
-    "augmentation": "augment",
+    "learning_rate_schedule": "schedule",
+    "warmup_fraction": "schedule",
+    "augment": "augmentation",
+    "shuffle": "sampling",
 }
-"""What a recipe gives -> fields of `TrainConfig` that then have no effect."""
+"""Field of `TrainConfig` -> what a recipe gives, so that the field has no effect."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -109,10 +111,10 @@ class Recipe:
     """A number is the peak of the flags' schedule; {class_name, config} of one of SCHEDULES replaces it."""
     loss: Any = None
     """{class_name, config} of one of LOSSES."""
-    augmentation: Any = None
+    augmentation: Any = ()
     """A list as in `trainer.data.augmentation.presets`, also for a preset, which replaces `augment`."""
     class_weights: Any = None
-    """auto, balanced, or class name -> weight (1 for the others)."""
+    """auto, none, balanced, or class name -> weight (1 for the others); None: `for_data` decides."""
     sampling: Any = None
     """balanced: each class is seen equally often."""
 
@@ -124,8 +126,13 @@ class Recipe:
     @property
     def text(self) -> str:
         """One JSON text, however it was spelled; empty if nothing is given."""
-        given = {name: value for name, value in vars(self).items() if value not in (None, "none", "natural")}
+        given = {name: value for name, value in vars(self).items() if value}
         return json.dumps(given, sort_keys=True) if given else ""
+
+    @property
+    def num_accumulated(self) -> int:
+        """Number of steps whose gradients make one update."""
+        return self.optimizer["config"].get("gradient_accumulation_steps", 1) if self.optimizer else 1
 
     def check_devices(self, num_devices: int) -> None:
         """Refuse what works on one device only.
@@ -134,11 +141,22 @@ class Recipe:
             UserError: There are several devices, and the recipe accumulates gradients.
         """
         # Keras updates inside a branch, which cannot be traced on several devices.
-        if num_devices > 1 and self.optimizer and "gradient_accumulation_steps" in self.optimizer["config"]:
+        if num_devices > 1 and self.num_accumulated > 1:
             raise UserError(
                 f"recipe: gradient_accumulation_steps does not work on {num_devices} devices; leave it out, because"
                 " they share the global batch, or train on one device"
             )
+
+    def for_data(self, counts: Sequence[int]) -> "Recipe":
+        """Return the recipe for a dataset: `auto` weights, also where nothing is given, or none as nothing.
+
+        Args:
+            counts: Training examples per class.
+        """
+        if self.class_weights not in (None, "auto", "none"):
+            return self
+        is_needed = not self.sampling and max(counts) >= _IMBALANCE * min(filter(None, counts))
+        return dataclasses.replace(self, class_weights=(self.class_weights or "auto") if is_needed else None)
 
     def weights_of(self, counts: Sequence[int], class_names: Sequence[str]) -> list[float]:
         """Return a weight per class, with a mean of 1 over the examples that are drawn; empty if all are the same.
@@ -157,7 +175,7 @@ class Recipe:
         if isinstance(given, dict):
             kinds.check("recipe.class_weights", given, dict.fromkeys(class_names, _WEIGHT))
             weights = [given.get(name, 1.0) for name in class_names]
-        elif not given or (given == "auto" and max(weights) < _IMBALANCE * min(weights)):
+        elif given in (None, "none"):
             return []
         mean = sum(map(operator.mul, weights, drawn)) / sum(drawn)
         return [weight / mean for weight in weights]
@@ -175,4 +193,4 @@ def parse(text: str) -> Recipe:
     given = kinds.check("recipe", parse_json(content, "recipe"), _RECIPE)
     if isinstance(preset := given.get("augmentation"), str):
         given["augmentation"] = json.loads(presets.PRESETS[preset])
-    return Recipe(**given)
+    return Recipe(**{name: value for name, value in given.items() if value not in ("natural", [], {})})

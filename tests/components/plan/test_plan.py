@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from components.container_image import PLACEHOLDER_IMAGE
 from components.plan.training_plan import TrainingPlan, plan
@@ -72,6 +73,12 @@ def make(dataset: str, tmp_path: pathlib.Path) -> Make:
         return plan(**arguments | changes)
 
     return make_plan
+
+
+def arguments_of(planned: TrainingPlan) -> list[str]:
+    """The flags of the trainer."""
+    found: list[str] = planned.worker_pool_specs[0]["container_spec"]["args"]
+    return found
 
 
 def test_the_run_id_depends_on_the_computation_and_not_on_the_machines(make: Make) -> None:
@@ -277,7 +284,7 @@ def test_the_page_shows_machines_and_configuration(make: Make, tmp_path: pathlib
     ("changes", "message"),
     [
         ({"accelerator_count": 3}, "3 x NVIDIA_TESLA_T4"),
-        ({"global_batch_size": 1000}, "global_batch_size is 1000"),
+        ({"global_batch_size": 1000}, "global_batch_size=1000 is more than the "),
         ({"epochs": 0}, "epochs=0"),
         ({"model": "resnet5000"}, "resnet5000"),
         (
@@ -321,6 +328,28 @@ def test_the_report_says_how_a_recipe_balances_the_classes(
     assert "each class is drawn equally often" in capsys.readouterr().out
 
 
+def test_classes_of_very_different_sizes_have_weights_unless_the_recipe_says_none(
+    make: Make, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images = tmp_path / "images"
+    for name, count in {"circle": 90, "square": 30}.items():
+        (images / name).mkdir(parents=True)
+        for number in range(count):
+            Image.new("L", (8, 8), number + 100 * (name == "square")).save(images / name / f"{number}.png")
+    report = str(tmp_path / "report.html")
+    prepare(source=str(images), output_directory=str(tmp_path / "own"), report_path=report, image_size=8)
+    small = {"dataset": str(tmp_path / "own"), "global_batch_size": 8}
+    weighted = make(**small)
+    assert "class weights: circle 0.6" in capsys.readouterr().out
+    assert any('--recipe={"class_weights": "auto"}' in arg for arg in arguments_of(weighted))
+    ignored = make(**small, recipe='{"class_weights": "none"}')
+    assert "class weights" not in capsys.readouterr().out
+    assert ignored.run_id != weighted.run_id
+    assert make(**small, recipe='{"class_weights": "auto"}').run_id == weighted.run_id
+    servers = {"replica_count": 2, "parameter_server_count": 1}
+    assert not any("class_weights" in arg for arg in arguments_of(make(**small, **servers)))
+
+
 @pytest.mark.parametrize(
     ("recipe", "message"),
     [
@@ -331,6 +360,10 @@ def test_the_report_says_how_a_recipe_balances_the_classes(
         (
             {"optimizer": {"class_name": "SGD", "config": {"gradient_accumulation_steps": 2}}},
             "gradient_accumulation_steps does not work on 2 devices",
+        ),
+        (
+            {"optimizer": {"class_name": "SGD", "config": {"gradient_accumulation_steps": 99}}},
+            "gradient_accumulation_steps=99, but the run has 8 steps",
         ),
     ],
 )

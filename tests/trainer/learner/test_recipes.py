@@ -18,7 +18,7 @@ from trainer.checkpoints import variables
 from trainer.config import TrainConfig
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
-from trainer.learner import optimizers
+from trainer.learner import keras_internals, optimizers
 from trainer.learner.learner import Learner
 from trainer.models.recipes import OPTIMIZERS, SCHEDULES
 
@@ -123,16 +123,16 @@ def test_an_average_is_that_of_keras(training: Examples, sampler: Sampler) -> No
 def test_accumulated_steps_are_one_update_with_their_mean(training: Examples, sampler: Sampler) -> None:
     sgd = {"class_name": "SGD", "config": {}}
     rate = {"class_name": "PiecewiseConstantDecay", "config": {"boundaries": [100], "values": [0.1, 0.1]}}
-    three = tiny(
-        {"optimizer": {**sgd, "config": {"gradient_accumulation_steps": 3}}, "learning_rate": rate}, augment="none"
-    )
+    accumulating = {"gradient_accumulation_steps": 3, "use_ema": True}
+    three = tiny({"optimizer": {**sgd, "config": accumulating}, "learning_rate": rate}, augment="none")
     one = tiny({"optimizer": sgd, "learning_rate": rate}, augment="none", global_batch_size=96)
     large = dataclasses.replace(sampler, global_batch_size=96)
     before = variables.values(three.model.trainable_variables)
     train(three, training, sampler, 2)
-    assert all(
-        np.array_equal(a, b) for a, b in zip(before, variables.values(three.model.trainable_variables), strict=True)
-    )
+    averages = keras_internals.moving_averages(three.optimizer)
+    # The averages are those of weights that have not changed yet, not zero.
+    for found in (three.model.trainable_variables, averages):
+        assert all(np.array_equal(a, b) for a, b in zip(before, variables.values(found), strict=True))
     train(three, training, sampler, 1)
     train(one, training, large, 1)
     for own, expected in zip(three.model.trainable_variables, one.model.trainable_variables, strict=True):
@@ -207,13 +207,17 @@ def test_adamw_has_the_weight_decay_of_keras() -> None:
     [
         ({"optimizer": {"class_name": "SGD", "config": {"clipnorm": 1, "clipvalue": 1}}}, "Only one of `clipnorm`"),
         ({"optimizer": {"class_name": "Lion", "config": {"beta_1": 0}}}, "degenerates to SignSGD"),
-        (
-            {"learning_rate": {"class_name": "PiecewiseConstantDecay", "config": {"boundaries": [1], "values": [1]}}},
-            "boundaries",
-        ),
-        (
-            {"learning_rate": {"class_name": "PiecewiseConstantDecay", "config": {"boundaries": [], "values": [1]}}},
-            "boundaries",
+        *(
+            (
+                {"learning_rate": {"class_name": "PiecewiseConstantDecay", "config": config}},
+                message,
+            )
+            for config, message in (
+                ({"boundaries": [1], "values": [1]}, "length of boundaries should be 1 less"),
+                ({"boundaries": [], "values": [1]}, "PiecewiseConstantDecay.boundaries are []; expected ascending"),
+                ({"boundaries": [5, 2], "values": [1, 2, 3]}, "boundaries are [5, 2]; expected ascending steps"),
+                ({"boundaries": [2, 2], "values": [1, 2, 3]}, "boundaries are [2, 2]; expected ascending steps"),
+            )
         ),
     ],
 )

@@ -1,31 +1,18 @@
 """A whole run with every state that a recipe adds, killed again and again: the weights of an undisturbed run."""
 
-import itertools
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from exact_resume.checkpoints import checkpoints
-from tests.support.job import EXACT_RUN, Job
-from tests.support.modules import run_module, start_module
+from tests.support.job import Job
+from tests.support.killed_recipe import KINDS
 
 pytestmark = pytest.mark.slow
-RECIPE = {
-    "optimizer": {
-        "class_name": "AdamW",
-        "config": {"use_ema": True, "ema_momentum": 0.9, "gradient_accumulation_steps": 3, "global_clipnorm": 1.0},
-    },
-    "learning_rate": {
-        "class_name": "CosineDecay",
-        "config": {"initial_learning_rate": 0.0, "warmup_target": 0.005, "warmup_steps": 5},
-    },
-    "loss": {"class_name": "CategoricalFocalCrossentropy", "config": {"label_smoothing": 0.05}},
-    "class_weights": "balanced",
-    "sampling": "balanced",
-    "augmentation": "strong",
-}
 
 
 def result(folder: Path) -> dict[str, Any]:
@@ -34,35 +21,27 @@ def result(folder: Path) -> dict[str, Any]:
 
 
 def test_a_run_that_is_killed_again_and_again_has_the_weights_of_an_undisturbed_one(
-    digits_directory: Path, tmp_path: Path
+    repository: Path, digits_directory: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "recipe.yaml").write_text(json.dumps(RECIPE))
-    common = [f"--dataset={digits_directory}", f"--recipe=@{tmp_path / 'recipe.yaml'}", *EXACT_RUN, "--augment=shift"]
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    done = run_module("trainer.task", *common, f"--checkpoint-directory={whole}")
-    assert done.returncode == 0, done.stderr
-    for number in itertools.count():
-        before = max(checkpoints.steps(str(killed)), default=0) if killed.exists() else 0
-        process = start_module("trainer.task", *common, f"--checkpoint-directory={killed}")
-        while process.poll() is None and number < 3:
-            # Killed at the first checkpoint that this attempt has written.
-            if killed.exists() and max(checkpoints.steps(str(killed)), default=0) > before:
-                process.kill()
-        process.communicate(timeout=300)
-        if process.returncode == 0:
-            break
-    assert number == 3
-    for name in ("run_id", "weights_sha256", "best_step", "validation_loss", "batch_digests"):
-        assert result(killed)[name] == result(whole)[name]
+    """`python -m benchmarks.soak.recipes` does it 20 times for each kind of state."""
+    words = [str(digits_directory), str(tmp_path), "2", "all together"]
+    flags = ["--max-steps=12", "--model=tests.support.tiny_network:build"]
+    command = [sys.executable, "-m", "tests.support.killed_recipe", *words, *flags]
+    environment = os.environ | {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert len(done.stdout.splitlines()) == 2
+    assert result(tmp_path / "killed")["weights_sha256"] == result(tmp_path / "whole")["weights_sha256"]
 
 
 @pytest.mark.soak
 def test_two_workers_see_the_batches_of_one_and_their_evaluator_the_averages(
     digits_directory: Path, tmp_path: Path
 ) -> None:
-    # Without the key that works on one device only.
+    # Without the key that works on one device only, and with the layers of a preset.
     optimizer = {"class_name": "AdamW", "config": {"use_ema": True, "ema_momentum": 0.9, "clipnorm": 1.0}}
-    (tmp_path / "recipe.json").write_text(json.dumps(RECIPE | {"optimizer": optimizer}))
+    recipe = KINDS["all together"] | {"optimizer": optimizer, "augmentation": "strong"}
+    (tmp_path / "recipe.json").write_text(json.dumps(recipe))
     common = [f"--dataset={digits_directory}", f"--recipe=@{tmp_path / 'recipe.json'}", "--epochs=2"]
     found = {}
     for workers, *others in ((1,), (2, "evaluator")):

@@ -114,7 +114,7 @@ def test_spelling_does_not_change_the_text() -> None:
     one = '{"sampling": "balanced", "optimizer": {"config": {"clipnorm": 1, "beta_1": 0.90}, "class_name": "AdamW"}}'
     other = '{"optimizer":{"class_name":"AdamW","config":{"beta_1":9e-1,"clipnorm":1.0}},"sampling":"balanced"}'
     assert recipes.parse(one).text == recipes.parse(other).text
-    for nothing in ("", "{}", ' {"class_weights": "none"}', '{"sampling": "natural"}'):
+    for nothing in ("", "{}", '{"sampling": "natural"}'):
         assert recipes.parse(nothing).text == ""
 
 
@@ -158,17 +158,28 @@ def test_weights_of_classes_have_a_mean_of_1_over_the_examples() -> None:
     assert given_weights[2] / given_weights[1] == pytest.approx(4.0)
 
 
-def test_auto_weights_classes_from_three_times_the_smallest_on() -> None:
-    auto = of(class_weights="auto")
-    assert auto.weights_of([29, 10, 0], "abc") == []
-    assert auto.weights_of([30, 10, 0], "abc") != []
-    assert Recipe().weights_of([99, 1], "ab") == []
+def test_classes_have_weights_from_three_times_the_smallest_on() -> None:
+    for recipe in (Recipe(), of(class_weights="auto")):
+        assert recipe.for_data([29, 10, 0]).text == ""
+        found = recipe.for_data([30, 10, 0])
+        assert found == found.for_data([30, 10, 0]) == of(class_weights="auto")
+        assert found.weights_of([30, 10, 0], "abc") != []
+
+
+def test_what_a_recipe_says_of_weights_stays() -> None:
+    for given_weights in ("balanced", {"a": 2.0}):
+        assert of(class_weights=given_weights).for_data([99, 1]) == of(class_weights=given_weights)
+    none = of(class_weights="none")
+    assert none.for_data([99, 1]) == none
+    assert none.weights_of([99, 1], "ab") == []
+    # Where there would be no weights anyway, it is no other run.
+    assert none.for_data([99, 99]) == Recipe()
 
 
 def test_balanced_sampling_has_balanced_the_classes_already() -> None:
-    for weights in ("auto", "balanced"):
-        found = of(class_weights=weights, sampling="balanced").weights_of([90, 10], "ab")
-        assert found in ([], [1.0, 1.0])
+    sampled = of(sampling="balanced")
+    assert of(class_weights="auto", sampling="balanced").for_data([90, 10]) == sampled.for_data([90, 10]) == sampled
+    assert of(class_weights="balanced", sampling="balanced").weights_of([90, 10], "ab") == [1.0, 1.0]
 
 
 def test_weights_of_other_classes_are_refused() -> None:

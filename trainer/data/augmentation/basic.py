@@ -18,12 +18,6 @@ _MAX_CROP_RATIO = 4 / 3
 """Largest ratio of a crop's sides, width to height or height to width."""
 
 
-def _identity(images: tf.Tensor, random_numbers: tf.Tensor) -> tf.Tensor:
-    """Return the images as they are."""
-    del random_numbers
-    return images
-
-
 def _shift(images: tf.Tensor, random_numbers: tf.Tensor) -> tf.Tensor:
     """Move each image by up to an eighth of its edge and repeat the border's pixels in the gap."""
     size = images.shape[1]
@@ -42,15 +36,10 @@ def _flip(images: tf.Tensor, random_numbers: tf.Tensor) -> tf.Tensor:
     return tf.where(mirror, images[:, :, ::-1], images)
 
 
-def _flip_and_shift(images: tf.Tensor, random_numbers: tf.Tensor) -> tf.Tensor:
-    """Mirror each image left to right with probability one half, then shift it."""
-    return _shift(_flip(images, random_numbers), random_numbers)
-
-
 AUGMENTATIONS: dict[str, _Augmentation] = {
-    "none": _identity,
+    "none": lambda images, _: images,
     "shift": _shift,
-    "flip-and-shift": _flip_and_shift,
+    "flip-and-shift": lambda images, random_numbers: _shift(_flip(images, random_numbers), random_numbers),
     # The crop is cut while images are decoded (trainer.data.examples): what it leaves out need not be decoded.
     "crop-and-flip": _flip,
 }

@@ -14,20 +14,23 @@ Legend: B examples of a batch, S image size, K classes, R = trainer.data.sampler
 
 import functools
 import itertools
-import json
-from types import MappingProxyType
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from localvertex_base import kinds
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import on_one_line
-from trainer.data.augmentation.presets import LAYERS, MIXING, PRESETS
+from trainer.data.augmentation.presets import LAYERS, MIXING
 
 _OURS = {"seed", "value_range", "data_format", "dtype"}
 """Keys of a layer's config that have only one right value."""
-_FLIPS = ("horizontal_and_vertical", "horizontal", "vertical")
+_KINDS = {
+    **dict.fromkeys(("height", "width", "alpha"), kinds.Number(lowest=0.01, highest=1)),
+    "mode": ("horizontal_and_vertical", "horizontal", "vertical"),
+}
+"""Keys of a layer's config -> their kind, where Keras itself takes values that change nothing or give no numbers."""
 
 
 class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
@@ -37,7 +40,7 @@ class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
         """Make the layers; without any, images and labels stay as they are.
 
         Args:
-            spec: Name of a preset, or a list as in `presets`.
+            spec: A list as in `presets`.
             image_size: S.
             num_classes: K.
 
@@ -47,12 +50,12 @@ class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
         # Without the state of Keras' generator.
         self._stages: dict[int, list[Any]] = {}
         self._num_classes = num_classes
-        for entry in json.loads(PRESETS[spec]) if isinstance(spec, str) else spec:
+        for entry in spec:
             choice = entry if isinstance(entry, list) else [entry]
             if not choice:
                 raise UserError("augmentation: a list of layers to choose from is empty; give one, or leave it out")
             mixes = any(layer.get("class_name") in MIXING for layer in choice)
-            layers = [self._layer(image_size, **layer) for layer in choice]
+            layers = [self._layer(image_size, **{"class_name": "", "config": {}, **layer}) for layer in choice]
             self._stages.setdefault(2 if mixes else 1, []).append(layers)
         self.group_size = max(self._stages, default=1)
 
@@ -71,7 +74,7 @@ class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
             for change in itertools.chain.from_iterable(choices):
                 try:
                     images.shape.assert_is_compatible_with(change(images, labels)[0].shape)
-                except (TypeError, ValueError, ArithmeticError, LookupError, tf.errors.OpError) as error:
+                except Exception as error:
                     raise UserError(f"augmentation: a layer fails: {on_one_line(error)}") from error
 
     def next(self, ordered: bool = True) -> tf.Tensor:
@@ -93,7 +96,6 @@ class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
             changed = tf.map_fn(
                 functools.partial(self._change, choices),
                 [tf.reshape(part, (-1, size, *part.shape[1:])) for part in state],
-                fn_output_signature=[part.dtype for part in state],
             )
             state = [tf.reshape(part, (-1, *part.shape[2:])) for part in changed]
         return state[0], labels if self.group_size == 1 else state[1]
@@ -106,23 +108,17 @@ class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
             chosen = tf.random.stateless_uniform([], self.next(), maxval=len(layers), dtype=tf.int32)
             # Only the chosen branch is computed.
             images, labels = tf.switch_case(chosen, [functools.partial(layer, images, labels) for layer in layers])
-        return [
-            tf.cast(tf.raw_ops.ClipByValue(t=tf.round(images), clip_value_min=0.0, clip_value_max=255.0), tf.uint8),
-            labels,
-            keys,
-        ]
+        return [tf.saturate_cast(tf.round(images), tf.uint8), labels, keys]
 
-    def _layer(self, image_size: int, class_name: str = "", config: Any = MappingProxyType({})) -> Any:
-        config = dict(config)
+    def _layer(self, image_size: int, class_name: str, config: dict[str, Any]) -> Any:
+        for name in _KINDS.keys() & config.keys():
+            kinds.check(f"augmentation: {class_name}.{name}", config[name], _KINDS[name])
+        sizes = {name: round(config[name] * image_size) for name in ("height", "width") if name in config}
         try:
-            sizes = {name: round(config[name] * image_size) for name in ("height", "width") if name in config}
             if class_name not in LAYERS or _OURS & config.keys():
                 raise ValueError(f"expected one of {', '.join(LAYERS)} without {', '.join(_OURS)}")
-            # Keras flips nothing then.
-            if class_name == "RandomFlip" and config.get("mode", _FLIPS[0]) not in _FLIPS:
-                raise ValueError(f"expected one of the modes {', '.join(_FLIPS)}")
             layer = getattr(keras.layers, class_name)(**config | sizes)
-        except (TypeError, ValueError, OverflowError, NotImplementedError) as error:
+        except Exception as error:
             raise UserError(f"augmentation: {class_name} with {config}: {error}") from error
         vars(layer)["generator"] = self
 

@@ -28,15 +28,16 @@ def blocks(class_names: Sequence[str], validation: Predictions, test: Prediction
             chosen = metrics.precision_recall_curve(validation.labels == index, validation.probabilities[:, index])
             # F1 is the harmonic mean of both. The last point has no threshold.
             threshold = chosen[2][stats.hmean(chosen[:2])[:-1].argmax()]
-            precision, recall, thresholds = metrics.precision_recall_curve(is_class, scores)
-            reached = np.searchsorted(thresholds, threshold)
+            precision, recall, _ = metrics.precision_recall_curve(is_class, scores)
             row = [
                 class_names[index],
                 metrics.average_precision_score(is_class, scores),
                 metrics.roc_auc_score(is_class, scores),
                 threshold,
-                precision[reached],
-                recall[reached],
+                # Not the curve's last point, which has a precision of 1 without any image.
+                *metrics.precision_recall_fscore_support(
+                    is_class, scores >= threshold, average="binary", zero_division=0.0
+                )[:2],
             ]
             curves = {
                 "precision over recall": zip(recall, precision, strict=True),

@@ -58,6 +58,7 @@ def numbers(count: int) -> tf.Tensor:
 
 
 def augment(spec: Any, images: Any, labels: Any, random_numbers: tf.Tensor) -> tuple[npt.NDArray[Any], ...]:
+    spec = json.loads(PRESETS[spec]) if isinstance(spec, str) else spec
     call = tf.function(Augmentation(spec, image_size=images.shape[1], num_classes=10), autograph=False)
     return tuple(np.asarray(part) for part in call(tf.constant(images), tf.constant(labels), random_numbers))
 
@@ -138,7 +139,20 @@ def test_the_layers_of_the_installed_keras_are_allowed_or_left_out_for_a_reason(
         (layer("RandomBrightness", factor=0.1, value_range=[0, 1]), "value_range"),
         (layer("RandomZoom", height_factor=7), "RandomZoom"),
         (layer("RandomFlip", height_factor=7), "height_factor"),
-        (layer("RandomFlip", mode="Horizontal"), "expected one of the modes"),
+        (
+            layer("RandomFlip", mode="Horizontal"),
+            "RandomFlip.mode is 'Horizontal'; expected one of: horizontal_and_vertical, horizontal",
+        ),
+        (layer("MixUp", alpha=0), "augmentation: MixUp.alpha is 0; expected a number from 0.01 to 1"),
+        (layer("MixUp", alpha="a"), "augmentation: MixUp.alpha is 'a'; expected a number"),
+        (
+            layer("RandomCrop", height=1.5, width=1),
+            "augmentation: RandomCrop.height is 1.5; expected a number from 0.01",
+        ),
+        (
+            layer("CenterCrop", height=1, width=300),
+            "augmentation: CenterCrop.width is 300; expected a number from 0.01",
+        ),
     ],
 )
 def test_what_cannot_be_exact_or_fit_is_refused_by_name(entry: dict[str, Any], reason: str) -> None:
@@ -170,7 +184,7 @@ def test_what_would_end_the_training_is_refused_before_it(spec: list[Any]) -> No
 
 
 def test_a_layer_may_have_no_config_and_presets_pass_the_check() -> None:
-    for spec in ([{"class_name": "RandomFlip"}], *PRESETS):
+    for spec in ([{"class_name": "RandomFlip"}], *map(json.loads, PRESETS.values())):
         Augmentation(spec, image_size=SIZE, num_classes=10).check(SIZE)
 
 
