@@ -111,13 +111,12 @@ class AsynchronousLearner(Learner):
     def batches(self, examples: Examples, sampler: Sampler, stop_step: int) -> Any:
         """Return iterators on the workers, each of which repeats the whole split without copying it."""
         del stop_step
-        num_bytes = examples.num_bytes
         if not isinstance(examples, ExamplesInMemory):
             raise UserError(
                 "the training split does not fit into the chief's memory, which parameter servers require;"
                 " train without them (worker pool 2), or use a machine with more memory"
             )
-        if num_bytes > _MAX_SPLIT_BYTES:
+        if (num_bytes := examples.num_bytes) > _MAX_SPLIT_BYTES:
             raise UserError(
                 f"the training split has {num_bytes / 2**30:.1f} GiB in memory, but parameter servers support at most"
                 f" {_MAX_SPLIT_BYTES / 2**30:g}; train without them (worker pool 2)"
