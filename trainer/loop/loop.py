@@ -20,7 +20,7 @@ from trainer.checkpoints import starting_weights, variables
 from trainer.command_line import TrainingError
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
-from trainer.learner.learner import Learner, Steps
+from trainer.learner.learner import Learner, Score, Steps
 from trainer.loop.early_stopping import EarlyStopping, Validations, with_score
 from trainer.loop.restore import restore
 from trainer.loop.warm_start import WarmStart
@@ -188,12 +188,26 @@ def _validate(
             f"the validation loss after step {learner.step} is {score.loss}; lower the learning rate (now"
             f" {learner.config.learning_rate:g}) or check the data"
         )
-    found = Best(step=learner.step, accuracy=score.accuracy, loss=score.loss, score=score.score)
+    return log_score(score, learner.step, best, sampler, started, log_event)
+
+
+def log_score(score: Score, step: int, best: Best, sampler: Sampler, started: float, log_event: Observer) -> Best:
+    """Log the score of a step, and return it.
+
+    Args:
+        score: Of the validation split.
+        step: The step.
+        best: The best score before.
+        sampler: Knows the steps of an epoch.
+        started: Time of `time.monotonic` before the validation.
+        log_event: Receives the event.
+    """
+    found = Best(step=step, accuracy=score.accuracy, loss=score.loss, score=score.score)
     log_event(
         "evaluate",
         split="validation",
-        step=learner.step,
-        epoch=learner.step / sampler.steps_per_epoch,
+        step=step,
+        epoch=step / sampler.steps_per_epoch,
         **score.fields(),
         is_best=best.is_beaten_by(found.value, found.loss),
         seconds=time.monotonic() - started,
