@@ -105,15 +105,9 @@ class Row:
         """None if the image is rejected."""
         if self.content_hash is None:
             return None
-        return Figures(
-            content_hash=self.content_hash,
-            perceptual_hash=self._content["perceptual_hash"],
-            width=self._content["width"],
-            height=self._content["height"],
-            num_bytes=self._content["num_bytes"],
-            pixel_sums=tuple(self._content["pixel_sums"]),
-            pixel_sums_of_squares=tuple(self._content["pixel_sums_of_squares"]),
-        )
+        found = {name: self._content[name] for name in _FIGURES}
+        # JSON has lists.
+        return Figures(**{name: tuple(each) if isinstance(each, list) else each for name, each in found.items()})
 
     @functools.cached_property
     def _content(self) -> dict[str, Any]:
@@ -126,6 +120,7 @@ Values = tuple[str | int | None, ...]
 """What a row contains, as `to_values` returns it."""
 RowBytes = tuple[Row, bytes]
 """A row with its prepared image, or with its record as it is stored."""
+_FIGURES = [field.name for field in dataclasses.fields(Figures)]
 _ENCODER = json.JSONEncoder(sort_keys=True)
 COLUMNS = "name, label, split, reason, content_hash, stored_hash, num_stored_bytes, origin, offset, details"
 """Columns of what `to_values` returns."""
