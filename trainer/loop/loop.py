@@ -113,7 +113,8 @@ def train(
                 decision = sync.decide(pace, ends_early=run.early_stopping.is_due(history))
             # 4. Save the best at once, otherwise when a save is due. A stop request also triggers a save.
             is_last = decision.stop or decision.ends_early or step == run.num_steps
-            is_due = decision.save or (_is_multiple(step, run.checkpoint_every_steps) and step != restored.step)
+            is_step = run.checkpoint_every_steps > 0 and step % run.checkpoint_every_steps == 0
+            is_due = decision.save or (is_step and step != restored.step)
             if step > 0 and (improved or is_due or is_last):
                 started = time.monotonic()
                 # Even if this save fails, the scores alone determine the best step.
@@ -300,10 +301,6 @@ def _steps_to_next(run: Run, sampler: Sampler, step: int) -> int:
     """Return the number of steps to the end of the epoch or of the run, or to the next save by steps."""
     every, epoch = run.checkpoint_every_steps or run.num_steps, sampler.steps_per_epoch
     return min(run.num_steps, (step // epoch + 1) * epoch, (step // every + 1) * every) - step
-
-
-def _is_multiple(step: int, every: int) -> bool:
-    return every > 0 and step % every == 0
 
 
 def _seconds_between_saves(run: Run, writer: Checkpointing) -> float:
