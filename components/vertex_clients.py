@@ -50,26 +50,6 @@ class NotFoundError(UserError):
     """The service has no resource of this name."""
 
 
-def models(region: str, pipeline_root: str) -> Any:
-    """Return a ModelServiceClient for a step with this pipeline root; see `_for_step` for what it raises."""
-    return _for_step("ModelServiceClient", region, pipeline_root)
-
-
-def endpoints(region: str, pipeline_root: str) -> Any:
-    """Return an EndpointServiceClient."""
-    return _for_step("EndpointServiceClient", region, pipeline_root)
-
-
-def predictions(region: str, pipeline_root: str) -> Any:
-    """Return a PredictionServiceClient."""
-    return _for_step("PredictionServiceClient", region, pipeline_root)
-
-
-def jobs(region: str, pipeline_root: str) -> Any:
-    """Return a JobServiceClient."""
-    return _for_step("JobServiceClient", region, pipeline_root)
-
-
 def parent(region: str, pipeline_root: str) -> str:
     """Return `projects/PROJECT/locations/REGION`, in which the step's resources are.
 
@@ -156,6 +136,12 @@ def _for_step(name: str, region: str, pipeline_root: str) -> Any:
     if endpoint:
         return make(name, url=endpoint.address, credentials=step_endpoint.credentials(endpoint))
     return make(name, url=f"https://{region}-aiplatform.googleapis.com", credentials=google_credentials()[0])
+
+
+models = partial(_for_step, "ModelServiceClient")
+endpoints = partial(_for_step, "EndpointServiceClient")
+predictions = partial(_for_step, "PredictionServiceClient")
+"""Clients for a step, from its region and its pipeline root."""
 
 
 def _endpoint(pipeline_root: str) -> StepEndpoint | None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import accelerators
-from accelerators.job.finding import sentences
+from accelerators.job.finding import refuse
 from accelerators.pipeline.rules import check_resources
 from components.train.machines import beyond_the_build, setting
 from localvertex_base.userinput.errors import UserError
@@ -57,9 +57,7 @@ def check_steps(machines: StepMachines, *, image: str, region: str) -> list[acce
     limits = {"cpuLimit": machines.prepare_cpus, "memoryLimit": machines.prepare_memory_gb}
     findings = check_resources("prepare", limits, region=region)
     findings += check_resources("evaluate", {"accelerator": {"type": kind, "count": count}}, region=region)
-    errors = [finding for finding in findings if finding.severity == "error"]
-    if errors:
-        raise UserError(sentences(errors))
+    refuse(findings)
     return findings + beyond_the_build(kind, image)
 
 

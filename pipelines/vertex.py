@@ -129,8 +129,10 @@ def client(location: Location, name: str) -> Any:
     if location.is_local:
         from localvertex.client import Credentials
 
-        return vertex_clients.make(name, url=location.url, credentials=Credentials(location.work_dir))
-    return vertex_clients.make(name, url=location.url, credentials=vertex_clients.google_credentials()[0])
+        credentials: Any = Credentials(location.work_dir)
+    else:
+        credentials = vertex_clients.google_credentials()[0]
+    return vertex_clients.make(name, url=location.url, credentials=credentials)
 
 
 def message(name: str, body: dict[str, Any]) -> Any:

@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import Any
 
 from components import vertex_clients
-from components.registry.labels import CHAMPION, CHECKPOINT, PROJECT_LABEL, RUN_ID, VERSION_KEYS, label_value
-from components.vertex_clients import NotFoundError, call, display_name_filter
+from components.registry.labelled import Labelled
+from components.registry.labels import CHAMPION, CHECKPOINT, RUN_ID, VERSION_KEYS, label_value
+from components.vertex_clients import NotFoundError, call
 from localvertex_base.userinput.errors import UserError
 
 _DEFAULT = "default"
@@ -36,16 +37,8 @@ class Version:
         return f"{self.model}@{self.number}"
 
 
-class Registry:
-    """The registry that a step reaches.
-
-    Args:
-        region: Region of the models.
-        pipeline_root: Pipeline root of the run, which is local in a local run.
-    """
-
-    def __init__(self, *, region: str, pipeline_root: str) -> None:
-        self._region, self._root = region, pipeline_root
+class Registry(Labelled):
+    """The registry that a step reaches."""
 
     def find(self, display_name: str) -> str:
         """Return the resource name of the pipeline's model with this display name, or an empty string.
@@ -53,14 +46,7 @@ class Registry:
         Raises:
             UserError: There are several.
         """
-        key, value = PROJECT_LABEL
-        found = [each.name for each in self._parse_name(display_name) if each.labels.get(key) == value]
-        if len(found) > 1:
-            raise UserError(
-                f"{len(found)} models in {self._region} have the name {display_name!r} and the label {key}={value}: "
-                f"{', '.join(found[:5])}; remove the label from all but one of them"
-            )
-        return found[0] if found else ""
+        return self.own(self._parse_name(display_name), display_name, kind="models")
 
     def versions(self, model: str) -> list[Version]:
         """Return all versions of a model, the oldest first.
@@ -170,7 +156,7 @@ class Registry:
 
     def _by_name(self, name: str, version: str) -> Version:
         if _ID.fullmatch(name):
-            model = name if "/" in name else f"{self._parent}/models/{name}"
+            model = name if "/" in name else f"{self.parent}/models/{name}"
             try:
                 return self.get(f"{model}@{version}")
             except NotFoundError:
@@ -179,7 +165,7 @@ class Registry:
         if len(found) != 1:
             ids = ", ".join(each.name.rpartition("/")[2] for each in found[:5])
             hint = f"; give one of their ids: {ids}" if found else f", or it has no version {version!r}"
-            raise UserError(f"{len(found)} models of this name in {self._region}{hint}")
+            raise UserError(f"{len(found)} models of this name in {self.region}{hint}")
         try:
             return self.get(f"{found[0].name}@{version}")
         except NotFoundError:
@@ -187,9 +173,7 @@ class Registry:
             raise NotFoundError(f"it has no version {version!r}; it has {', '.join(known)}") from None
 
     def _parse_name(self, display_name: str) -> list[Any]:
-        request = {"parent": self._parent, "filter": display_name_filter(display_name)}
-        found: list[Any] = call(self._client.list_models, request, what="the registered models cannot be listed")
-        return [each for each in found if each.display_name == display_name]
+        return self.named(self._client.list_models, display_name, what="the registered models cannot be listed")
 
     def _labels(self, name: str) -> dict[str, str]:
         return dict(call(self._client.get_model, {"name": name}, what=f"{name} cannot be read").labels)
@@ -200,11 +184,7 @@ class Registry:
 
     @cached_property
     def _client(self) -> Any:
-        return vertex_clients.models(self._region, self._root)
-
-    @cached_property
-    def _parent(self) -> str:
-        return vertex_clients.parent(self._region, self._root)
+        return vertex_clients.models(self.region, self.root)
 
 
 def _version(model: Any) -> Version:

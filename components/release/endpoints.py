@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import Any
 
 from components import vertex_clients
+from components.registry.labelled import Labelled
 from components.registry.labels import PROJECT_LABEL
-from components.vertex_clients import call, display_name_filter, wait_for
+from components.vertex_clients import call, wait_for
 from localvertex_base.userinput.errors import UserError
 from trainer.command_line import TrainingError
 
@@ -43,16 +44,8 @@ class Deployed:
         return self.model.rpartition("/")[2] == model.rpartition("/")[2]
 
 
-class Endpoints:
-    """The endpoints of a region.
-
-    Args:
-        region: Of the endpoints.
-        pipeline_root: Pipeline root of the run, which is local in a local run.
-    """
-
-    def __init__(self, *, region: str, pipeline_root: str) -> None:
-        self._region, self._root = region, pipeline_root
+class Endpoints(Labelled):
+    """The endpoints of a region."""
 
     def find(self, display_name: str) -> str:
         """Return the resource name of the pipeline's endpoint with this display name, empty if there is none.
@@ -60,22 +53,14 @@ class Endpoints:
         Raises:
             UserError: There are several, or only others' endpoints have this name.
         """
-        key, value = PROJECT_LABEL
-        request = {"parent": self._parent, "filter": display_name_filter(display_name)}
-        found = call(self._client.list_endpoints, request, what="the endpoints cannot be listed")
-        named = [each for each in found if each.display_name == display_name]
-        own = [each.name for each in named if each.labels.get(key) == value]
-        if named and not own:
+        named = self.named(self._client.list_endpoints, display_name, what="the endpoints cannot be listed")
+        found = self.own(named, display_name, kind="endpoints")
+        if named and not found:
             raise UserError(
-                f"an endpoint {display_name!r} exists in {self._region} without the label {key}={value}:"
+                f"an endpoint {display_name!r} exists in {self.region} without the label {'='.join(PROJECT_LABEL)}:"
                 f" {named[0].name}; give another deploy_endpoint, or add the label if this pipeline may use it"
             )
-        if len(own) > 1:
-            raise UserError(
-                f"{len(own)} endpoints in {self._region} have the name {display_name!r} and the label {key}={value}:"
-                f" {', '.join(own[:5])}; remove the label from all but one of them"
-            )
-        return own[0] if own else ""
+        return found
 
     def find_or_create(self, display_name: str) -> str:
         """Return the resource name of the endpoint; its id follows from the name, so that no two are created.
@@ -90,7 +75,7 @@ class Endpoints:
         what = f"the endpoint {display_name!r} cannot be created"
         endpoint_id = f"image-training-{hashlib.sha256(display_name.encode()).hexdigest()[:16]}"
         request = {
-            "parent": self._parent,
+            "parent": self.parent,
             "endpoint": {"display_name": display_name, "labels": dict([PROJECT_LABEL])},
             "endpoint_id": endpoint_id,
         }
@@ -104,7 +89,7 @@ class Endpoints:
 
         operation = call(create, request, what=what)
         if operation is None:
-            return self._created_before(f"{self._parent}/endpoints/{endpoint_id}", display_name)
+            return self._created_before(f"{self.parent}/endpoints/{endpoint_id}", display_name)
         return str(wait_for(operation, what=what, seconds=_CREATE_SECONDS).name)
 
     def _created_before(self, endpoint: str, display_name: str) -> str:
@@ -196,7 +181,7 @@ class Endpoints:
         from google.protobuf import json_format, struct_pb2
 
         values = [json_format.ParseDict(dict(each), struct_pb2.Value()) for each in instances]
-        client = vertex_clients.predictions(self._region, self._root)
+        client = vertex_clients.predictions(self.region, self.root)
 
         def predict(*, request: Any, **options: Any) -> Any:
             # A list of values is not accepted in a request that is a dict.
@@ -208,11 +193,7 @@ class Endpoints:
 
     @cached_property
     def _client(self) -> Any:
-        return vertex_clients.endpoints(self._region, self._root)
-
-    @cached_property
-    def _parent(self) -> str:
-        return vertex_clients.parent(self._region, self._root)
+        return vertex_clients.endpoints(self.region, self.root)
 
 
 def _id(version: str) -> str:

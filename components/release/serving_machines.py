@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import accelerators
-from accelerators.job.finding import sentences
+from accelerators.job.finding import refuse
 from components.train.machines import setting
 from localvertex_base.userinput.errors import UserError
 
@@ -73,9 +73,10 @@ def check_deployment(endpoint_name: str, machines: ServingMachines, *, region: s
     if not endpoint_name:
         return []
     findings = accelerators.check_deployment(machines.dedicated_resources(), region=region)
-    errors = [finding for finding in findings if finding.severity == "error"]
-    if errors:
-        raise UserError(f"deployment to {endpoint_name!r}: {sentences(errors)}")
+    try:
+        refuse(findings)
+    except UserError as error:
+        raise UserError(f"deployment to {endpoint_name!r}: {error}") from None
     return findings
 
 

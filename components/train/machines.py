@@ -6,7 +6,7 @@ from typing import Any
 
 import accelerators
 from accelerators.catalogue.nearest import without_accelerators
-from accelerators.job.finding import sentences
+from accelerators.job.finding import refuse
 from components.container_image import PLACEHOLDER_IMAGE
 from localvertex_base.userinput.errors import UserError
 
@@ -181,10 +181,7 @@ def check(machines: Machines, *, image: str, region: str) -> list[accelerators.F
         persistent_resource_id=machines.persistent_resource_id,
     )
     # Another placeholder, such as your-project, is an error: a user who names an image wants it to run.
-    rules = {"placeholder-image"} if image != PLACEHOLDER_IMAGE else set()
-    errors = [finding for finding in findings if finding.severity == "error" or finding.rule in rules]
-    if errors:
-        raise UserError(sentences(errors))
+    refuse(findings, rules=["placeholder-image"] * (image != PLACEHOLDER_IMAGE))
     findings += beyond_the_build(machines.accelerator_type, image)
     # compile.py itself explains how far a file without an image can be used.
     return [finding for finding in findings if image != PLACEHOLDER_IMAGE or finding.rule != "placeholder-image"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from accelerators import Finding
-from accelerators.job.finding import sentences
+from accelerators.job.finding import refuse
 from accelerators.pipeline.check import examine_pipeline
 from accelerators.pipeline.graph import Graph
 from components.release.serving_machines import check_deployment
@@ -162,10 +162,7 @@ def check(job: dict[str, Any], location: Location) -> list[Finding]:
     """
     examined = examine_pipeline(job, region=location.region, today=None)
     # Locally no container image is used, and the server has its own pipeline root.
-    rules = set() if location.is_local else _REFUSED_BY_VERTEX
-    errors = [finding for finding in examined.findings if finding.severity == "error" or finding.rule in rules]
-    if errors:
-        raise UserError(sentences(errors))
+    refuse(examined.findings, rules=() if location.is_local else _REFUSED_BY_VERTEX)
     seen = {finding.rule for finding in examined.findings}
     own = [finding for finding in _check_own(job, location.region) if finding.rule not in seen]
     return [

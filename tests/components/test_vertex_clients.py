@@ -130,7 +130,7 @@ def test_a_local_step_without_an_address_asks_nobody(
 def test_a_local_root_needs_no_marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (VARIABLE, "LOCALVERTEX_STEP"):
         monkeypatch.delenv(name, raising=False)
-    for make in (vertex_clients.models, vertex_clients.endpoints, vertex_clients.predictions, vertex_clients.jobs):
+    for make in (vertex_clients.models, vertex_clients.endpoints, vertex_clients.predictions):
         with pytest.raises(UserError, match="this step of a local run has no registry"):
             make("us-central1", str(tmp_path))
     with pytest.raises(UserError, match="this step of a local run has no registry"):

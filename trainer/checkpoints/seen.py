@@ -42,10 +42,6 @@ class SeenImages:
     hashes: Hashes
     """Perceptual hashes int8 [N, 64], sorted and each once."""
 
-    def have_number(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
-        """Return for each image whether its bytes were seen."""
-        return np.isin(numbers, self.numbers)
-
     def look_like(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
         """Return for each perceptual hash int8 [M, 64] whether one at distance 0 was seen."""
         frequencies, found = _frequencies(hashes), np.zeros(len(hashes), bool)

@@ -28,30 +28,18 @@ _FEATURES = {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.Fixed
 class Examples(abc.ABC):
     """A split. The pixels are the same in each of its forms."""
 
-    def __init__(self, *, image_size: int, crop: bool = False) -> None:
+    labels: tf.Tensor
+    """Labels int32 [N]; of records on disk, the first access reads the whole split."""
+
+    def __init__(self, *, num_examples: int, image_size: int, crop: bool = False) -> None:
         """Set what `gather` returns.
 
         Args:
+            num_examples: N.
             image_size: S.
             crop: Whether a random crop is cut out of each image (augment=crop-and-flip).
         """
-        self.image_size = image_size
-        self.crop = crop
-
-    @property
-    @abc.abstractmethod
-    def num_examples(self) -> int:
-        """N."""
-
-    @property
-    @abc.abstractmethod
-    def labels(self) -> tf.Tensor:
-        """Labels int32 [N]."""
-
-    @property
-    @abc.abstractmethod
-    def num_bytes(self) -> int:
-        """Memory that the images use."""
+        self.num_examples, self.image_size, self.crop = num_examples, image_size, crop
 
     @abc.abstractmethod
     def _read(self, indices: tf.Tensor, upcoming: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -91,18 +79,8 @@ class ExamplesInMemory(Examples):
 
     def __init__(self, *, images: tf.Tensor, labels: tf.Tensor, image_size: int, crop: bool = False) -> None:
         """Hold images uint8 [N, S, S, 3] or encoded string [N], and labels int32 [N]."""
-        super().__init__(image_size=image_size, crop=crop)
-        self.images, self._labels = images, labels
-
-    @property
-    def num_examples(self) -> int:
-        """N."""
-        return int(self._labels.shape[0])
-
-    @property
-    def labels(self) -> tf.Tensor:
-        """Labels int32 [N]."""
-        return self._labels
+        super().__init__(num_examples=int(labels.shape[0]), image_size=image_size, crop=crop)
+        self.images, self.labels = images, labels
 
     @property
     def num_bytes(self) -> int:
@@ -113,7 +91,7 @@ class ExamplesInMemory(Examples):
 
     def _read(self, indices: tf.Tensor, upcoming: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         del upcoming
-        return tf.gather(self.images, indices), tf.gather(self._labels, indices)
+        return tf.gather(self.images, indices), tf.gather(self.labels, indices)
 
 
 class ExamplesOnDisk(Examples):
@@ -121,25 +99,13 @@ class ExamplesOnDisk(Examples):
 
     def __init__(self, reader: RecordReader, *, num_examples: int, image_size: int, crop: bool = False) -> None:
         """Use the reader of the split's records."""
-        super().__init__(image_size=image_size, crop=crop)
-        self._reader, self._num_examples = reader, num_examples
-
-    @property
-    def num_examples(self) -> int:
-        """N."""
-        return self._num_examples
+        super().__init__(num_examples=num_examples, image_size=image_size, crop=crop)
+        self._reader = reader
 
     @functools.cached_property
     def labels(self) -> tf.Tensor:
-        """Labels int32 [N]; the first access reads the whole split."""
-        nothing = np.zeros(0, np.int64)
-        chunks = (np.arange(a, min(a + _CHUNK, self._num_examples)) for a in range(0, self._num_examples, _CHUNK))
-        return tf.concat([_parse(self._reader.read(chunk, nothing))[1] for chunk in chunks], axis=0)
-
-    @property
-    def num_bytes(self) -> int:
-        """Memory that the images use."""
-        return 0
+        """Labels int32 [N]."""
+        return tf.concat([_parse(records)[1] for _, records in _chunks(self._reader, self.num_examples)], axis=0)
 
     def _read(self, indices: tf.Tensor, upcoming: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         records = tf.numpy_function(self._reader.read, [indices, upcoming], tf.string, stateful=False)
@@ -163,13 +129,12 @@ def load_split(dataset: Dataset, split: str, *, crop: bool = False, block_size: 
     count, size = local.num_examples[split], local.image_size
     available = MEMORY_FRACTION * memory.available_bytes()
     # Twice, because for a moment both Python and TensorFlow hold the images.
-    if 2 * count * size * size * 3 <= available:
-        images, labels = _load_decoded(local, split)
-    elif 2 * sum(os.path.getsize(path) for path in paths) <= available:
-        images, labels = _load_encoded(local, split)
-    else:
+    is_decoded = 2 * count * size * size * 3 <= available
+    if not is_decoded and 2 * sum(os.path.getsize(path) for path in paths) > available:
         reader = RecordReader(paths, num_records=count, block_size=block_size)
         return ExamplesOnDisk(reader, num_examples=count, image_size=size, crop=crop)
+    reader = RecordReader(paths, num_records=count, block_size=0)
+    images, labels = _load_decoded(reader, count, size) if is_decoded else _load_encoded(reader, count)
     return ExamplesInMemory(images=images, labels=labels, image_size=size, crop=crop)
 
 
@@ -187,8 +152,7 @@ def _parse(records: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return parsed["image"], tf.cast(parsed["label"], tf.int32)
 
 
-def _load_decoded(dataset: Dataset, split: str) -> tuple[tf.Tensor, tf.Tensor]:
-    size, count = dataset.image_size, dataset.num_examples[split]
+def _load_decoded(reader: RecordReader, count: int, size: int) -> tuple[tf.Tensor, tf.Tensor]:
     pixels, labels = np.empty((count, size, size, 3), np.uint8), np.empty(count, np.int32)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)  # type: ignore[untyped-decorator]
@@ -196,7 +160,7 @@ def _load_decoded(dataset: Dataset, split: str) -> tuple[tf.Tensor, tf.Tensor]:
         images, chunk_labels = _parse(records)
         return tf.map_fn(lambda data: _decode(data, size), images, fn_output_signature=tf.uint8), chunk_labels
 
-    def fill(chunk: tuple[int, list[bytes]]) -> None:
+    def fill(chunk: tuple[int, npt.NDArray[np.object_]]) -> None:
         start, records = chunk
         end = start + len(records)
         images, chunk_labels = unpack(tf.constant(records))
@@ -204,20 +168,17 @@ def _load_decoded(dataset: Dataset, split: str) -> tuple[tf.Tensor, tf.Tensor]:
 
     # TensorFlow's decoders release the interpreter's lock: one chunk per thread.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for _ in pool.map(fill, _chunks(dataset, split)):
+        for _ in pool.map(fill, _chunks(reader, count)):
             pass
     return tf.constant(pixels), tf.constant(labels)
 
 
-def _load_encoded(dataset: Dataset, split: str) -> tuple[tf.Tensor, tf.Tensor]:
-    parts = [_parse(tf.constant(records)) for _, records in _chunks(dataset, split)]
-    return tf.concat([part[0] for part in parts], axis=0), tf.concat([part[1] for part in parts], axis=0)
+def _load_encoded(reader: RecordReader, count: int) -> tuple[tf.Tensor, tf.Tensor]:
+    images, labels = zip(*(_parse(records) for _, records in _chunks(reader, count)), strict=True)
+    return tf.concat(images, axis=0), tf.concat(labels, axis=0)
 
 
-def _chunks(dataset: Dataset, split: str) -> Iterator[tuple[int, list[bytes]]]:
+def _chunks(reader: RecordReader, count: int) -> Iterator[tuple[int, npt.NDArray[np.object_]]]:
     """Yield (index of the first record, records) for runs of neighbouring records."""
-    reader = RecordReader(dataset.shard_paths(split), num_records=dataset.num_examples[split], block_size=0)
-    nothing: npt.NDArray[np.int64] = np.zeros(0, np.int64)
-    for start in range(0, dataset.num_examples[split], _CHUNK):
-        end = min(start + _CHUNK, dataset.num_examples[split])
-        yield start, list(reader.read(np.arange(start, end), nothing))
+    for start in range(0, count, _CHUNK):
+        yield start, reader.read(np.arange(start, min(start + _CHUNK, count)), np.zeros(0, np.int64))

@@ -137,17 +137,8 @@ def _decode(data: bytes) -> tuple[Image.Image, list[str]]:
         raise BadImage(_reason(error, data)) from error
 
 
-def resize(image: Image.Image, image_size: int) -> Pixels:
-    """Stretch to image_size x image_size with an antialiased triangle filter (tf.image's bilinear with antialias).
-
-    Returns:
-        Pixels uint8 [image_size, image_size, 3].
-    """
-    return np.asarray(stretch(image, image_size))
-
-
 def stretch(image: Image.Image, image_size: int) -> Image.Image:
-    """Return what `resize` returns, as an image."""
+    """Stretch to image_size x image_size with an antialiased triangle filter (tf.image's bilinear with antialias)."""
     return image.resize((image_size, image_size), Image.Resampling.BILINEAR)
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from localvertex_base.userinput.errors import UserError
 
 SPLITS = ("train", "validation", "test")
-_VALIDATION_FRACTION = 0.1
+_FRACTION = 0.1
+"""Of the images in validation, and as many in test."""
 SALT = 0
 """Part of every hash that decides a split or a sample. A seed of the run would change the test images with it."""
-_TEST_FRACTION = 0.1
 
 
 def check_batch_size(global_batch_size: int, num_train: int) -> None:
@@ -57,8 +57,7 @@ class Splits:
             contents: Returns an iterator over all contents, each once.
         """
         given = {content.split for content in contents()}
-        self._has_own, self._own_validation = given != {""}, "validation" in given
-        self._movable = () if self._own_validation else ("validation",) if self._has_own else ("validation", "test")
+        self._movable = () if "validation" in given else ("validation",) if given != {""} else ("validation", "test")
         """The splits besides train that are decided here."""
         self._moved: dict[str, str] = {}
         if self._movable:
@@ -72,7 +71,8 @@ class Splits:
             return self._moved[content.content_hash]
         if content.previous in ("train", *self._movable):
             return content.previous
-        return _by_hash(content.content_hash, self._has_own, self._own_validation)
+        position, decided = _position(content.content_hash), enumerate(reversed(self._movable), start=1)
+        return next((split for number, split in decided if position < number * _FRACTION), "train")
 
     def _fill_gaps(self, contents: Iterable[Content]) -> None:
         """Move images so that each class with enough different images is in each split that is decided here."""
@@ -119,13 +119,3 @@ def _position(content_hash: str) -> float:
 def strictness(split: str) -> int:
     """Return the rank of a split, empty being the lowest: equal images in several are used in the highest."""
     return ("", *SPLITS).index(split)
-
-
-def _by_hash(content: str, has_own: bool, own_validation: bool) -> str:
-    position = _position(content)
-    if not has_own and position < _TEST_FRACTION:
-        return "test"
-    if own_validation:
-        return "train"
-    start = 0.0 if has_own else _TEST_FRACTION
-    return "validation" if start <= position < start + _VALIDATION_FRACTION else "train"

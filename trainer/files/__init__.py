@@ -1,1 +1,1 @@
-"""Outputs that the user names, and what long work shows and keeps meanwhile; other files are exact_resume's."""
+"""Outputs that the user names, and what long work shows meanwhile; other files are exact_resume's."""

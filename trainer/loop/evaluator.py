@@ -12,6 +12,7 @@ from trainer.checkpoints import identity, variables
 from trainer.data.examples import Examples
 from trainer.learner import distribution
 from trainer.learner.learner import Learner
+from trainer.loop import loop
 from trainer.loop.training import Training
 
 _POLL_SECONDS = 2.0
@@ -71,18 +72,8 @@ def _evaluate_step(
     score = learner.evaluate(validation, rounds)
     if score is None:
         return None
-    found = Best(step=step, accuracy=score.accuracy, loss=score.loss, score=score.score)
-    is_best = best.is_beaten_by(found.value, found.loss)
-    log_event(
-        "evaluate",
-        split="validation",
-        step=step,
-        epoch=step / training.sampler().steps_per_epoch,
-        **score.fields(),
-        is_best=is_best,
-        seconds=time.monotonic() - started,
-    )
-    return found if is_best else best
+    found = loop.log_score(score, step, best, training.sampler(), started, log_event)
+    return found if best.is_beaten_by(found.value, found.loss) else best
 
 
 def _load(training: Training, step: int, log_event: Observer) -> Checkpoint | None:

@@ -20,7 +20,7 @@ from trainer.checkpoints import starting_weights, variables
 from trainer.command_line import TrainingError
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
-from trainer.learner.learner import Learner, Steps
+from trainer.learner.learner import Learner, Score, Steps
 from trainer.loop.early_stopping import EarlyStopping, Validations, with_score
 from trainer.loop.restore import restore
 from trainer.loop.warm_start import WarmStart
@@ -113,7 +113,8 @@ def train(
                 decision = sync.decide(pace, ends_early=run.early_stopping.is_due(history))
             # 4. Save the best at once, otherwise when a save is due. A stop request also triggers a save.
             is_last = decision.stop or decision.ends_early or step == run.num_steps
-            is_due = decision.save or (_is_multiple(step, run.checkpoint_every_steps) and step != restored.step)
+            is_step = run.checkpoint_every_steps > 0 and step % run.checkpoint_every_steps == 0
+            is_due = decision.save or (is_step and step != restored.step)
             if step > 0 and (improved or is_due or is_last):
                 started = time.monotonic()
                 # Even if this save fails, the scores alone determine the best step.
@@ -188,12 +189,26 @@ def _validate(
             f"the validation loss after step {learner.step} is {score.loss}; lower the learning rate (now"
             f" {learner.config.learning_rate:g}) or check the data"
         )
-    found = Best(step=learner.step, accuracy=score.accuracy, loss=score.loss, score=score.score)
+    return log_score(score, learner.step, best, sampler, started, log_event)
+
+
+def log_score(score: Score, step: int, best: Best, sampler: Sampler, started: float, log_event: Observer) -> Best:
+    """Log the score of a step, and return it.
+
+    Args:
+        score: Of the validation split.
+        step: The step.
+        best: The best score before.
+        sampler: Knows the steps of an epoch.
+        started: Time of `time.monotonic` before the validation.
+        log_event: Receives the event.
+    """
+    found = Best(step=step, accuracy=score.accuracy, loss=score.loss, score=score.score)
     log_event(
         "evaluate",
         split="validation",
-        step=learner.step,
-        epoch=learner.step / sampler.steps_per_epoch,
+        step=step,
+        epoch=step / sampler.steps_per_epoch,
         **score.fields(),
         is_best=best.is_beaten_by(found.value, found.loss),
         seconds=time.monotonic() - started,
@@ -286,10 +301,6 @@ def _steps_to_next(run: Run, sampler: Sampler, step: int) -> int:
     """Return the number of steps to the end of the epoch or of the run, or to the next save by steps."""
     every, epoch = run.checkpoint_every_steps or run.num_steps, sampler.steps_per_epoch
     return min(run.num_steps, (step // epoch + 1) * epoch, (step // every + 1) * every) - step
-
-
-def _is_multiple(step: int, every: int) -> bool:
-    return every > 0 and step % every == 0
 
 
 def _seconds_between_saves(run: Run, writer: Checkpointing) -> float:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -64,7 +63,7 @@ def lead(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
 def _lead(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
     learner = AsynchronousLearner(training)
     remarks = random_numbers.check(
-        learner.local_model, tf.distribute.get_strategy(), training.config.model, exact=False
+        learner.local.model, tf.distribute.get_strategy(), training.config.model, exact=False
     )
     training.log_start(len(training.cluster.addresses.get("worker", ())), log_event)
     examples, validation = training.load("train", log_event), training.load("validation", log_event)
@@ -99,25 +98,19 @@ class AsynchronousLearner(Learner):
             )
         arguments = training.learner_arguments()
         super().__init__(training.config, strategy, **arguments)
-        # On the chief's own device, for validation; the distribution strategy has no device here.
-        self._local = Learner(training.config, tf.distribute.get_strategy(), **arguments)
+        self.local = Learner(training.config, tf.distribute.get_strategy(), **arguments)
+        """On the chief's own device, for validation; the distribution strategy has no device here."""
         self._take_step = tf.function(self._one_step, autograph=False)
-
-    @property
-    def local_model(self) -> keras.Model:
-        """The network on the chief's own device."""
-        return self._local.model
 
     def batches(self, examples: Examples, sampler: Sampler, stop_step: int) -> Any:
         """Return iterators on the workers, each of which repeats the whole split without copying it."""
         del stop_step
-        num_bytes = examples.num_bytes
         if not isinstance(examples, ExamplesInMemory):
             raise UserError(
                 "the training split does not fit into the chief's memory, which parameter servers require;"
                 " train without them (worker pool 2), or use a machine with more memory"
             )
-        if num_bytes > _MAX_SPLIT_BYTES:
+        if (num_bytes := examples.num_bytes) > _MAX_SPLIT_BYTES:
             raise UserError(
                 f"the training split has {num_bytes / 2**30:.1f} GiB in memory, but parameter servers support at most"
                 f" {_MAX_SPLIT_BYTES / 2**30:g}; train without them (worker pool 2)"
@@ -158,6 +151,6 @@ class AsynchronousLearner(Learner):
 
     def evaluate(self, examples: Examples, next_rounds: Callable[[int], int] = lambda left: left) -> Score | None:
         """Evaluate a copy of the weights on the chief."""
-        variables.assign(self._local.model.variables, variables.values(self.model.variables))
-        self._local.refresh()
-        return self._local.evaluate(examples, next_rounds)
+        variables.assign(self.local.model.variables, variables.values(self.model.variables))
+        self.local.refresh()
+        return self.local.evaluate(examples, next_rounds)

@@ -9,6 +9,9 @@ from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
 from trainer.learner.learner import Learner
 
+_SECONDS = 0.3
+"""For the measurement of the input alone."""
+
 
 def describe(learner: Learner, training: Examples, sampler: Sampler, step_seconds: float) -> str:
     """Return the images per second, those of the input alone, and what follows from them.
@@ -32,7 +35,7 @@ def describe(learner: Learner, training: Examples, sampler: Sampler, step_second
     )
 
 
-def _input_rate(learner: Learner, training: Examples, sampler: Sampler, seconds: float = 0.3) -> float:
+def _input_rate(learner: Learner, training: Examples, sampler: Sampler) -> float:
     """Return the images per second of the input pipelines of all workers alone."""
     num_workers = max(1, learner.num_replicas // learner.replicas_per_worker)
     shard = Shard(num_pipelines=num_workers, replicas_per_pipeline=learner.replicas_per_worker)
@@ -42,6 +45,6 @@ def _input_rate(learner: Learner, training: Examples, sampler: Sampler, seconds:
         count += int(tf.shape(images)[0])
         # The first batch fills the pipeline.
         started, count = (started, count) if started else (time.monotonic(), 0)
-        if time.monotonic() - started > seconds:
+        if time.monotonic() - started > _SECONDS:
             break
     return float(count * num_workers / (time.monotonic() - started))

@@ -20,6 +20,12 @@ def confusion_matrix(labels: npt.NDArray[Any], predicted: npt.NDArray[Any], num_
     return np.bincount(cells, minlength=num_classes**2).reshape(num_classes, num_classes)
 
 
+def score_of(metric: str, labels: npt.NDArray[Any], answers: npt.NDArray[Any], num_classes: int) -> float:
+    """Return the value of a metric, 0 to 1, for true classes [N] and answers [N]; K is an answer of no class."""
+    counted = (labels[answers == labels], labels, answers)
+    return float(METRICS[metric](*(np.bincount(each, minlength=num_classes)[:num_classes] for each in counted)))
+
+
 def score(metric: str, confusion: Counts) -> float:
     """Return the value of a metric, 0 to 1; 0 if there are no examples."""
     return float(METRICS[metric](confusion.diagonal(), confusion.sum(axis=1), confusion.sum(axis=0)))

@@ -4,13 +4,14 @@ The constant answer is the most frequent class of the training split. If there a
 model is better, the verdict is `undecided`: the model is registered but not promoted.
 """
 
+import bisect
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
 from trainer.data.dataset import Dataset
-from trainer.models.metrics import confusion_matrix, score
+from trainer.models.metrics import score_of
 from trainer.results.significance import SIGNIFICANCE, Labels, p_better, p_by_chance, p_mcnemar
 
 _FEWEST = 21
@@ -61,7 +62,7 @@ def judge(
         num_copies: Test images that are left out, because they are copies of others.
     """
     always, num_classes = np.full_like(labels, constant), len(class_names)
-    own, baseline = (score(metric, confusion_matrix(labels, each, num_classes)) for each in (answers, always))
+    own, baseline = (score_of(metric, labels, each, num_classes) for each in (answers, always))
     p_value = p_better(metric, labels, answers, always, num_classes)
     copies = f", {num_copies:,} copies left out" if num_copies else ""
     found = (
@@ -111,8 +112,4 @@ def num_enough(error: float) -> int:
     highest = 1
     while not is_enough(highest):
         highest *= 2
-    lowest = highest // 2
-    while highest - lowest > 1:
-        middle = (lowest + highest) // 2
-        lowest, highest = (lowest, middle) if is_enough(middle) else (middle, highest)
-    return highest
+    return bisect.bisect_left(range(highest), True, highest // 2 + 1, key=is_enough)

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -81,7 +81,10 @@ def lines(dataset: Dataset, predictions: Sequence[Predictions]) -> Iterator[str]
         dataset: The dataset; the shards of the splits must be on this machine.
         predictions: Predictions on one or more splits.
     """
-    names, position, with_image = dataset.class_names, 0, _confident_mistakes(predictions)
+    names, position = dataset.class_names, 0
+    labels = np.concatenate([each.labels for each in predictions])
+    probabilities = np.concatenate([each.probabilities for each in predictions])
+    with_image = set(ranked_mistakes(labels, probabilities)[:_MAX_IMAGES])
     for each in predictions:
         predicted = each.probabilities.argmax(axis=1)
         for index, record in enumerate(dataset.records(each.split)):
@@ -98,10 +101,9 @@ def lines(dataset: Dataset, predictions: Sequence[Predictions]) -> Iterator[str]
             position += 1
 
 
-def _confident_mistakes(predictions: Sequence[Predictions]) -> set[int]:
-    """Return the positions, in all splits together, of the mistakes with the highest probability."""
-    labels = np.concatenate([each.labels for each in predictions])
-    probabilities = np.concatenate([each.probabilities for each in predictions])
+def ranked_mistakes(labels: npt.NDArray[Any], probabilities: npt.NDArray[Any]) -> list[int]:
+    """Return the positions [M] of the mistakes among true classes [N], those with the highest probability first."""
     mistakes = np.flatnonzero(probabilities.argmax(axis=1) != labels)
     order = np.argsort(-probabilities[mistakes].max(axis=1), kind="stable")
-    return set(mistakes[order[:_MAX_IMAGES]].tolist())
+    found: list[int] = mistakes[order].tolist()
+    return found

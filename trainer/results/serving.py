@@ -70,37 +70,21 @@ def exif_orientation(data: tf.Tensor) -> tf.Tensor:
     first entry is the photograph's; a thumbnail's follows later.
     """
     head = tf.strings.substr(data, 0, tf.minimum(tf.strings.length(data), _EXIF_BYTES))
-    values = tf.cast(tf.io.decode_raw(head, tf.uint8), tf.int32)
-    little = _value_after(values, (0x12, 0x01, 0x03, 0x00, 0x01, 0x00, 0x00, 0x00), 0)
-    big = _value_after(values, (0x01, 0x12, 0x00, 0x03, 0x00, 0x00, 0x00, 0x01), 1)
-    found = tf.where(_find(values, (0x45, 0x78, 0x69, 0x66, 0x00, 0x00)) >= 0, tf.maximum(little, big), 1)
+    little = _byte_after(head, b"\x12\x01\x03\x00\x01\x00\x00\x00", 0)
+    big = _byte_after(head, b"\x01\x12\x00\x03\x00\x00\x00\x01", 1)
+    has_exif = tf.size(tf.strings.split(head, b"Exif\x00\x00")) > 1
+    found = tf.where(has_exif, tf.maximum(little, big), 1)
     return tf.where((found >= 1) & (found <= 8), found, 1)
 
 
-def _find(values: tf.Tensor, pattern: tuple[int, ...]) -> tf.Tensor:
-    """Return the index of the first occurrence of a pattern, -1 if there is none: int32 scalar."""
-    length = tf.maximum(tf.size(values) - len(pattern) + 1, 0)
-    hits = tf.ones([length], tf.bool)
-    for offset, wanted in enumerate(pattern):
-        hits &= values[offset : offset + length] == wanted
-    return tf.cond(
-        tf.reduce_any(hits),
-        lambda: tf.argmax(tf.cast(hits, tf.uint8), output_type=tf.int32),
-        lambda: tf.constant(-1, tf.int32),
-    )
-
-
-def _value_after(values: tf.Tensor, pattern: tuple[int, ...], distance: int) -> tf.Tensor:
-    """Return the value `distance` after the first occurrence of a pattern, 0 if there is none."""
-    start = _find(values, pattern)
-    index = start + len(pattern) + distance
-    return tf.cond((start >= 0) & (index < tf.size(values)), lambda: values[index], lambda: tf.constant(0))
+def _byte_after(data: tf.Tensor, pattern: bytes, distance: int) -> tf.Tensor:
+    """Return the byte `distance` after the first occurrence of a pattern, 0 if there is none: int32 scalar."""
+    following = tf.concat([tf.strings.split(data, pattern, maxsplit=1), [""]], 0)[1]
+    return tf.cast(tf.io.decode_raw(following + bytes(1 + distance), tf.uint8)[distance], tf.int32)
 
 
 def _reorient(pixels: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
     """Undo an EXIF orientation (EXIF 2.3, tag 0x0112): 2 to 4 mirror or rotate, 5 to 8 also swap the axes."""
     result = tf.cond(orientation >= 5, lambda: tf.transpose(pixels, [1, 0, 2]), lambda: pixels)
-    upside_down = (orientation == 3) | (orientation == 4) | (orientation == 7) | (orientation == 8)
-    mirrored = (orientation == 2) | (orientation == 3) | (orientation == 6) | (orientation == 7)
-    result = tf.cond(upside_down, lambda: result[::-1], lambda: result)
-    return tf.cond(mirrored, lambda: result[:, ::-1], lambda: result)
+    result = tf.cond(tf.reduce_any(orientation == [3, 4, 7, 8]), lambda: result[::-1], lambda: result)
+    return tf.cond(tf.reduce_any(orientation == [2, 3, 6, 7]), lambda: result[:, ::-1], lambda: result)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trainer.models.metrics import ACCURACY, METRICS
+from trainer.models.metrics import ACCURACY, METRICS, score_of
 
 SIGNIFICANCE = 0.05
 _NUM_PERMUTATIONS = 9_999
@@ -45,24 +45,14 @@ def p_by_chance(metric: str, labels: Labels, answers: Labels, num_classes: int) 
     than the training split. Arguments are as for `p_better`.
     """
     random = np.random.default_rng(_SEED)
-    num_examples = np.bincount(labels, minlength=num_classes)
-    num_predicted = np.bincount(answers, minlength=num_classes)
-
-    def value(given: Labels) -> float:
-        right = np.bincount(labels[given == labels], minlength=num_classes)
-        return float(METRICS[metric](right, num_examples, num_predicted))
-
-    reached = value(answers) - _ROUNDING
-    num_as_good = sum(value(random.permutation(answers)) >= reached for _ in range(_NUM_SHUFFLES))
+    reached = score_of(metric, labels, answers, num_classes) - _ROUNDING
+    shuffled = (random.permutation(answers) for _ in range(_NUM_SHUFFLES))
+    num_as_good = sum(score_of(metric, labels, each, num_classes) >= reached for each in shuffled)
     return (1 + num_as_good) / (1 + _NUM_SHUFFLES)
 
 
 def p_differs(metric: str, labels: Labels, answers: Labels, reference: Labels, num_classes: int) -> float:
-    """Return the two-sided p-value of a difference; arguments as for `p_better`."""
-    if metric == ACCURACY:
-        is_right, was_right = answers == labels, reference == labels
-        lost_or_won = int((is_right & ~was_right).sum()), int((was_right & ~is_right).sum())
-        return min(1.0, 2 * p_mcnemar(max(lost_or_won), min(lost_or_won)))
+    """Return the two-sided p-value of a difference, by permutations; arguments as for `p_better`."""
     observed, permuted = _leads(metric, labels, answers, reference, num_classes)
     return float(1 + (np.abs(permuted) >= abs(observed) - _ROUNDING).sum()) / (1 + len(permuted))
 

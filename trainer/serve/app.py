@@ -1,7 +1,7 @@
 """The two routes of the server, health and predictions, and the limits on what waits."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -105,26 +105,25 @@ def application(serving: Serving, contract: Contract) -> Starlette:
     return Starlette(
         routes=[
             Route(contract.health_route, health, methods=["GET"]),
-            Route(contract.predict_route, _answer(serving.predict), methods=["POST"]),
+            Route(contract.predict_route, serving.predict, methods=["POST"]),
         ],
-        exception_handlers={HTTPException: _on_http_error, Exception: _on_defect},
+        exception_handlers={
+            Refused: _on_refused,
+            ClientDisconnect: _on_refused,
+            HTTPException: _on_http_error,
+            Exception: _on_defect,
+        },
     )
-
-
-def _answer(method: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    async def respond(request: Request) -> Response:
-        try:
-            return await method(request)
-        except Refused as refused:
-            return _error(refused.status, str(refused))
-        except ClientDisconnect:
-            return _error(400, "the client closed the connection")
-
-    return respond
 
 
 def _error(status: int, reason: str) -> Response:
     return JSONResponse({"error": reason}, status, {"Retry-After": "1"} if status in (429, 503) else None)
+
+
+async def _on_refused(request: Request, error: Exception) -> Response:
+    if isinstance(error, Refused):
+        return _error(error.status, str(error))
+    return _error(400, "the client closed the connection")
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:

@@ -40,7 +40,7 @@ class Contract:
             raise UserError(f"health and predictions have the same route, {self.health_route}; expected two")
 
 
-def of_environment(variables: Mapping[str, str] | None = None) -> Contract:
+def of_environment(given: Mapping[str, str] = os.environ) -> Contract:
     """Return the contract of this process; without Vertex AI's variables, one for this machine alone.
 
     Only with AIP_HTTP_PORT does the server listen on all addresses, as Vertex AI needs; AIP_HTTP_HOST names one.
@@ -48,7 +48,6 @@ def of_environment(variables: Mapping[str, str] | None = None) -> Contract:
     Raises:
         UserError: A variable is not valid.
     """
-    given = os.environ if variables is None else variables
     port = given.get("AIP_HTTP_PORT", "")
     if port and not re.fullmatch(r"\d{1,5}", port, re.ASCII):
         raise UserError(f"AIP_HTTP_PORT is {quote(port)}; expected a port such as {_DEFAULT_PORT}")

@@ -36,7 +36,7 @@ class Model:
             raise ValueError(error.message) from None
 
     def warm_up(self) -> None:
-        """Make the first prediction."""
+        """Make the first prediction, which takes longer than all others."""
         buffer = io.BytesIO()
         Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(buffer, "PNG")
         self.predict([buffer.getvalue()])

@@ -5,36 +5,19 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import FrameType
-from typing import Protocol
 
 import uvicorn
 
 from localvertex_base.userinput.errors import UserError
 from trainer.serve.app import Serving, application
-from trainer.serve.batches import MAX_IMAGES, Batches, Probabilities
+from trainer.serve.batches import MAX_IMAGES, Batches
 from trainer.serve.contract import Contract
+from trainer.serve.model import Model
 
 _DRAIN_SECONDS = 25
 """For the last predictions; the service kills a container 30 seconds after SIGTERM."""
-
-
-class ImageClassifier(Protocol):
-    """A model that answers image files."""
-
-    @property
-    def class_names(self) -> Sequence[str]:
-        """The names of the K classes."""
-        ...
-
-    def predict(self, image_bytes: list[bytes]) -> Probabilities:
-        """Return the probabilities float32 [B, K]; raise ValueError for what cannot be decoded."""
-        ...
-
-    def warm_up(self) -> None:
-        """Make the first prediction, which takes longer than all others."""
-        ...
 
 
 class _Server(uvicorn.Server):
@@ -57,7 +40,7 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def serve(contract: Contract, load: Callable[[], ImageClassifier], *, max_images: int = MAX_IMAGES) -> None:
+def serve(contract: Contract, load: Callable[[], Model], *, max_images: int = MAX_IMAGES) -> None:
     """Serve until SIGTERM or SIGINT, and answer the requests that wait.
 
     Args:

@@ -97,7 +97,7 @@ def test_a_damaged_second_frame_does_no_harm() -> None:
 
 
 def test_an_image_of_one_pixel_is_read() -> None:
-    pixels = images.resize(images.decode(encoded(Image.new("RGB", (1, 1), RED), "PNG")), 16)
+    pixels = np.asarray(images.stretch(images.decode(encoded(Image.new("RGB", (1, 1), RED), "PNG")), 16))
     assert np.array_equal(np.unique(pixels.reshape(-1, 3), axis=0), [RED])
 
 
@@ -179,7 +179,7 @@ def test_a_decompression_bomb_prints_no_warning(tmp_path: pathlib.Path, edge: in
 
 
 def test_prepared_images_have_the_size_asked_for_and_small_ones_are_lossless() -> None:
-    pixels = images.resize(striped(), 32)
+    pixels = np.asarray(images.stretch(striped(), 32))
     assert pixels.shape == (32, 32, 3)
     assert pixels.dtype == np.uint8
     assert np.array_equal(np.asarray(Image.open(io.BytesIO(images.encode_image(Image.fromarray(pixels))))), pixels)

@@ -69,7 +69,7 @@ def test_every_image_of_a_folder_is_what_prepare_would_make_of_it(tmp_path: Path
     written, found = instances(tmp_path / "source", tmp_path)
     assert found.keys() == made.keys()
     for name, data in found.items():
-        expected = images.resize(images.decode(made[name]), SIZE)
+        expected = np.asarray(images.stretch(images.decode(made[name]), SIZE))
         assert np.array_equal(np.asarray(Image.open(io.BytesIO(data))), expected)
     assert written.uris == ["gs://b/instances/instances-00000.jsonl"]
     assert (written.num_bad, written.destination) == (0, "gs://b/instances-predictions")

@@ -29,7 +29,7 @@ def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
 
 def difference(data: bytes, image_size: int) -> npt.NDArray[np.int64]:
     """By how much each pixel differs, 0 to 255."""
-    prepared = images.resize(images.decode(data), image_size).astype(int)
+    prepared = np.asarray(images.stretch(images.decode(data), image_size)).astype(int)
     served = np.asarray(serving.decode_and_resize(tf.constant([data]), image_size))[0].astype(int)
     return np.abs(prepared - served)
 

@@ -21,6 +21,8 @@ class Image:
     split: str = field(compare=False)
 
 
+Pair = tuple[Image | None, Image | None]
+"""An image before (None if it was added) and now (None if it was removed)."""
 _STAGES: tuple[tuple[str, Callable[[Image], tuple[str, ...]]], ...] = (
     (RENAMED, lambda image: (image.content_hash, image.label)),
     (RELABELLED, lambda image: (image.content_hash,)),
@@ -36,8 +38,8 @@ class Changes:
     num_before: Counter[str] = field(default_factory=Counter)
     """Class -> number of usable images."""
     num_now: Counter[str] = field(default_factory=Counter)
-    pairs: dict[str, list[tuple[Image | None, Image | None]]] = field(default_factory=dict)
-    """Kind of change -> each image before (None if it was added) and now (None if it was removed), by name."""
+    pairs: dict[str, list[Pair]] = field(default_factory=dict)
+    """Kind of change -> the images that changed, by name."""
     newly_rejected: list[tuple[str, str]] = field(default_factory=list)
     """Name and reason of each usable image that became unusable."""
     moved: list[tuple[Image, Image]] = field(default_factory=list)
@@ -107,19 +109,19 @@ def between(previous_directory: str, new_directory: str) -> Changes:
     return found
 
 
-def _moved(pairs: Iterable[tuple[Image | None, Image | None]]) -> Iterator[tuple[Image, Image]]:
+def _moved(pairs: Iterable[Pair]) -> Iterator[tuple[Image, Image]]:
     """Yield the pairs that are in two splits."""
     return ((before, now) for before, now in pairs if before and now and before.split != now.split)
 
 
 def _match(
     before: list[Image], now: list[Image], key: Callable[[Image], tuple[str, ...]]
-) -> tuple[list[tuple[Image | None, Image | None]], list[Image], list[Image]]:
+) -> tuple[list[Pair], list[Image], list[Image]]:
     """Return pairs of images with the same key, in the order of their names, and the remaining images of both lists."""
     remaining: dict[tuple[str, ...], list[Image]] = {}
     for image in reversed(before):
         remaining.setdefault(key(image), []).append(image)
-    pairs: list[tuple[Image | None, Image | None]] = []
+    pairs: list[Pair] = []
     unmatched = []
     for image in now:
         if same := remaining.get(key(image)):

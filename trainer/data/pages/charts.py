@@ -1,8 +1,9 @@
 """Charts as inline SVG: texts and axes use the page's text colour, so they are legible in light and dark."""
 
+import contextlib
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,32 @@ _OPACITIES = (1.0, 0.6, 0.3)
 _INK = "#010203"
 """Placeholder for the page's text colour while drawing; replaced by currentColor afterwards."""
 
+_STYLE = {
+    # Text stays text (small, selectable, in the page's font). A fixed salt makes the bytes of equal charts equal.
+    "svg.fonttype": "none",
+    "svg.hashsalt": "report",
+    "font.family": "sans-serif",
+    "axes.axisbelow": True,
+    "axes.edgecolor": _INK,
+    "axes.facecolor": "none",
+    "axes.grid": True,
+    "axes.labelcolor": _INK,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": _INK,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11,
+    "grid.alpha": 0.25,
+    "grid.color": _INK,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.labelcolor": _INK,
+    "xtick.color": _INK,
+    "xtick.labelsize": 9,
+    "ytick.color": _INK,
+    "ytick.labelsize": 9,
+}
+
 
 def lines(title: str, series: Mapping[str, Iterable[tuple[float, float]]], *, x_label: str, y_label: str) -> str:
     """Draw lines over a common axis.
@@ -26,37 +53,37 @@ def lines(title: str, series: Mapping[str, Iterable[tuple[float, float]]], *, x_
         x_label: Below the axis, with unit.
         y_label: Next to the axis, with unit.
     """
-    figure, axes = _axes(title, 5.2, 3.1)
-    drawn = [(name, points) for name, points in series.items() if points]
-    for (name, points), colour in zip(drawn, (_ACCENT, _SECOND), strict=False):
-        xs, ys = zip(*points, strict=True)
-        marker = "o" if len(xs) < 40 else ""
-        axes.plot(xs, ys, "-", color=colour, label=name, linewidth=1.6, marker=marker, markersize=3)
-    axes.set_xlabel(x_label, color=_INK)
-    axes.set_ylabel(y_label, color=_INK)
-    if len(drawn) > 1:
-        axes.legend(frameon=False, labelcolor=_INK)
-    return _svg(figure)
+    with _axes(title, 5.2, 3.1) as (figure, axes):
+        drawn = [(name, points) for name, points in series.items() if points]
+        for (name, points), colour in zip(drawn, (_ACCENT, _SECOND), strict=False):
+            xs, ys = zip(*points, strict=True)
+            marker = "o" if len(xs) < 40 else ""
+            axes.plot(xs, ys, "-", color=colour, label=name, linewidth=1.6, marker=marker, markersize=3)
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(y_label)
+        if len(drawn) > 1:
+            axes.legend()
+        return _svg(figure)
 
 
 def bars(title: str, names: Sequence[str], stacks: Mapping[str, Sequence[int]], *, x_label: str) -> str:
     """Draw horizontal stacked bars, one per name, from top to bottom."""
     from matplotlib.ticker import MaxNLocator
 
-    figure, axes = _axes(title, 5.2, 1.2 + 0.26 * len(names))
-    starts = np.zeros(len(names), np.int64)
-    for (name, numbers), opacity in zip(stacks.items(), _OPACITIES, strict=False):
-        axes.barh(range(len(names)), numbers, left=starts, color=_ACCENT, alpha=opacity, label=name)
-        starts += numbers
-    axes.set_yticks(range(len(names)), [_short(name) for name in names])
-    axes.invert_yaxis()
-    axes.set_xlim(0, max(1, starts.max(initial=0)) * 1.05)
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.set_xlabel(x_label, color=_INK)
-    if len(stacks) > 1:
-        figure.legend(loc="outside lower center", ncols=len(stacks), frameon=False, labelcolor=_INK)
-    return _svg(figure)
+    with _axes(title, 5.2, 1.2 + 0.26 * len(names)) as (figure, axes):
+        starts = np.zeros(len(names), np.int64)
+        for (name, numbers), opacity in zip(stacks.items(), _OPACITIES, strict=False):
+            axes.barh(range(len(names)), numbers, left=starts, color=_ACCENT, alpha=opacity, label=name)
+            starts += numbers
+        axes.set_yticks(range(len(names)), [_short(name) for name in names])
+        axes.invert_yaxis()
+        axes.set_xlim(0, max(1, starts.max(initial=0)) * 1.05)
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        axes.set_xlabel(x_label)
+        if len(stacks) > 1:
+            figure.legend(loc="outside lower center", ncols=len(stacks))
+        return _svg(figure)
 
 
 def confusion(title: str, matrix: npt.NDArray[np.int64], names: Sequence[str]) -> str:
@@ -70,53 +97,45 @@ def confusion(title: str, matrix: npt.NDArray[np.int64], names: Sequence[str]) -
     from matplotlib.colors import to_rgba_array
 
     size = min(7.5, 2.2 + 0.42 * len(names))
-    figure, axes = _axes(title, size, size)
-    fractions = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
-    # One image, however many classes there are.
-    cells = to_rgba_array([_WRONG, _ACCENT])[np.eye(len(names), dtype=int)]
-    cells[..., 3] = np.where(matrix, fractions.clip(0.25), 0)
-    axes.imshow(cells, interpolation="none")
-    if len(names) <= 20:
-        for row, column in zip(*np.nonzero(matrix), strict=True):
-            colour = "white" if fractions[row, column] > 0.6 else _INK
-            axes.text(column, row, str(matrix[row, column]), ha="center", va="center", color=colour, size=8)
-    rotated = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if max(map(len, names)) > 2 else {}
-    shown = range(0, len(names), 1 + len(names) // 31)
-    labels = [_short(names[each]) for each in shown]
-    axes.set_xticks(shown, labels, **rotated)
-    axes.set_yticks(shown, labels)
-    axes.grid(visible=False)
-    axes.set_xlabel("predicted", color=_INK)
-    axes.set_ylabel("true", color=_INK)
-    return _svg(figure)
+    with _axes(title, size, size) as (figure, axes):
+        fractions = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
+        # One image, however many classes there are.
+        cells = to_rgba_array([_WRONG, _ACCENT])[np.eye(len(names), dtype=int)]
+        cells[..., 3] = np.where(matrix, fractions.clip(0.25), 0)
+        axes.imshow(cells, interpolation="none")
+        if len(names) <= 20:
+            for row, column in zip(*np.nonzero(matrix), strict=True):
+                colour = "white" if fractions[row, column] > 0.6 else _INK
+                axes.text(column, row, str(matrix[row, column]), ha="center", va="center", color=colour, size=8)
+        rotated = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if max(map(len, names)) > 2 else {}
+        shown = range(0, len(names), 1 + len(names) // 31)
+        labels = [_short(names[each]) for each in shown]
+        axes.set_xticks(shown, labels, **rotated)
+        axes.set_yticks(shown, labels)
+        axes.grid(visible=False)
+        axes.set_xlabel("predicted")
+        axes.set_ylabel("true")
+        return _svg(figure)
 
 
-def _axes(title: str, width_inches: float, height_inches: float) -> tuple[Any, Any]:
+@contextlib.contextmanager
+def _axes(title: str, width_inches: float, height_inches: float) -> Iterator[tuple[Any, Any]]:
+    import matplotlib
+
     # Not pyplot, which keeps global state and looks for a display.
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width_inches, height_inches), layout="constrained")
-    axes = figure.add_subplot()
-    axes.set_title(one_line(title).replace("$", r"\$"), color=_INK, fontsize=11, loc="left")
-    axes.tick_params(colors=_INK, labelsize=9)
-    axes.set_facecolor("none")
-    axes.grid(visible=True, alpha=0.25, linewidth=0.6, color=_INK)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_color(_INK)
-        axes.spines[side].set_alpha(0.4)
-    return figure, axes
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=(width_inches, height_inches), layout="constrained")
+        axes = figure.add_subplot()
+        axes.set_title(one_line(title).replace("$", r"\$"))
+        axes.spines[["left", "bottom"]].set_alpha(0.4)
+        yield figure, axes
 
 
 def _svg(figure: Any) -> str:
-    import matplotlib
-
     buffer = io.StringIO()
-    # Text stays text (small, selectable, in the page's font). A fixed salt makes the bytes of equal charts equal.
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "report", "font.family": "sans-serif"}):
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]
     # The page sets the width, and the viewBox keeps the proportions.

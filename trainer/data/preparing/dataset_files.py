@@ -31,7 +31,7 @@ OWN = re.compile(
 
 
 def write(
-    directory: os.PathLike[str],
+    directory: storage.Path,
     rows: Rows,
     prepared: Prepared,
     progress: Progress,
@@ -91,7 +91,7 @@ def _count(shard: PlannedShard, rows: Rows, add: Callable[[bytes], None]) -> Ite
 
 
 def _write_tfds_metadata(
-    directory: os.PathLike[str], class_names: list[str], image_size: int, written: dict[str, list[StoredShard]]
+    directory: storage.Path, class_names: list[str], image_size: int, written: dict[str, list[StoredShard]]
 ) -> None:
     import tensorflow_datasets as tfds
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from exact_resume.files import bucket, storage
-from trainer.data.preparing.rows import Row
+from trainer.data.preparing.rows import Row, Values
 from trainer.data.sources.source import Identity
 
 FILE = "images.jsonl.gz"
@@ -19,7 +19,7 @@ _COMPRESSION = 1
 
 
 @contextlib.contextmanager
-def open_writer(directory: str | os.PathLike[str], class_names: list[str]) -> Iterator[Callable[[Row], None]]:
+def open_writer(directory: storage.Path, class_names: list[str]) -> Iterator[Callable[[Row], None]]:
     """Yield a function that appends a row; the same rows give the same bytes at any time."""
     with (
         open(os.path.join(directory, FILE), "wb") as file,
@@ -33,12 +33,12 @@ def open_writer(directory: str | os.PathLike[str], class_names: list[str]) -> It
         yield add
 
 
-def read(directory: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
+def read(directory: storage.Path) -> Iterator[dict[str, Any]]:
     """Yield the lines of a dataset, local or on gs://, by name."""
     yield from map(json.loads, read_encoded(directory))
 
 
-def read_encoded(directory: str | os.PathLike[str]) -> Iterator[bytes]:
+def read_encoded(directory: storage.Path) -> Iterator[bytes]:
     """Yield the encoded lines of a dataset, local or on gs://; equal images have equal lines."""
     path = storage.join(directory, FILE)
     with tempfile.TemporaryFile(prefix="images-") if storage.is_remote(path) else open(path, "rb") as file:
@@ -50,9 +50,7 @@ def read_encoded(directory: str | os.PathLike[str]) -> Iterator[bytes]:
             yield from lines
 
 
-def values(
-    directory: str | os.PathLike[str], class_names: Sequence[str]
-) -> Iterator[tuple[tuple[str | int | None, ...], Identity]]:
+def values(directory: storage.Path, class_names: Sequence[str]) -> Iterator[tuple[Values, Identity]]:
     """Yield the rows of a dataset on this machine, by name, as `rows.to_values` returns them, with their identities."""
     labels = {name: label for label, name in enumerate(class_names)} | {None: None}
     for encoded in read_encoded(directory):

@@ -16,7 +16,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import IO, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from exact_resume.files import atomic_write, downloads, storage
 from exact_resume.files.overlap import in_order
@@ -29,7 +29,6 @@ MAX_IMAGES = 2048
 _ROWS, _BYTES = ".rows", ".bytes"
 _FILE = re.compile(r"[0-9a-f]{64}\.(?:rows|bytes)")
 _ASIDE = re.compile(rf"\.({_FILE.pattern})\.[0-9a-f]{{8}}\.partial")
-_PIECE_BYTES = 2**20
 _NUM_THREADS = 16
 
 
@@ -196,9 +195,6 @@ def _path(folder: str, name: str, ending: str) -> str:
     return storage.join(folder, name + ending)
 
 
-def _sha256(file: IO[bytes]) -> str:
+def _sha256(file: Any) -> str:
     file.seek(0)
-    digest = hashlib.sha256()
-    while piece := file.read(_PIECE_BYTES):
-        digest.update(piece)
-    return digest.hexdigest()
+    return hashlib.file_digest(file, "sha256").hexdigest()

@@ -9,7 +9,7 @@ FIELD_BYTES = 512
 _NUM_BITS = 256
 
 
-def layout(extent: Callable[[str, str], tuple[int, int]], *, target_bytes: int = TARGET_BYTES) -> Iterator[str]:
+def layout(extent: Callable[[str, str], tuple[int, int]]) -> Iterator[str]:
     """Yield the prefixes of a split's shards, in the order of the hashes.
 
     A prefix depends only on its own records, so new images change no other prefix.
@@ -18,7 +18,6 @@ def layout(extent: Callable[[str, str], tuple[int, int]], *, target_bytes: int =
         extent: Returns two figures of the hashes from the first to the second argument, both included, in hexadecimal:
             the size of their stored images, plus FIELD_BYTES for each, and the number of different hashes, which need
             not be exact from 2 on.
-        target_bytes: Size above which a prefix of more than one hash is split.
 
     Yields:
         Prefixes as texts of 0 and 1; the empty one includes all hashes.
@@ -27,7 +26,7 @@ def layout(extent: Callable[[str, str], tuple[int, int]], *, target_bytes: int =
     while pending:
         prefix = pending.pop()
         num_bytes, num_hashes = extent(*bounds(prefix))
-        if num_bytes > target_bytes and num_hashes > 1:
+        if num_bytes > TARGET_BYTES and num_hashes > 1:
             pending += [f"{prefix}1", f"{prefix}0"]
         elif num_hashes:
             yield prefix

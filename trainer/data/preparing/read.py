@@ -2,10 +2,9 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import BinaryIO
 
-from exact_resume.files.overlap import in_order
+from exact_resume.files.overlap import batched, in_groups
 from trainer.data.preparing.examine import Examined, examine
 from trainer.data.preparing.rows import Row
 from trainer.data.sources.source import Identity, SourceImage
@@ -14,7 +13,6 @@ _IN_FLIGHT = 512
 """Number of images that are read ahead, which bounds the memory."""
 _GROUP = 8
 """Number of images in one task: handing one over takes as long as decoding a tenth of a small image."""
-_Outcome = tuple[Identity, Examined | str]
 
 
 def examine_images(source_images: Iterable[SourceImage], image_size: int, prepared: BinaryIO) -> Iterator[list[Row]]:
@@ -25,8 +23,15 @@ def examine_images(source_images: Iterable[SourceImage], image_size: int, prepar
         image_size: Height and width of the prepared images in pixels.
         prepared: A file that grows by the prepared images; a list of rows is yielded after its images are written.
     """
-    found, offset = _outcomes(source_images, image_size), prepared.seek(0, os.SEEK_END)
-    while chunk := list(islice(found, _IN_FLIGHT)):
+    offset = prepared.seek(0, os.SEEK_END)
+    # Threads are enough, because Pillow's decoders and filters release the interpreter's lock. With a bucket they wait.
+    found = in_groups(
+        lambda image: _read_one(image, image_size),
+        source_images,
+        group_size=_GROUP,
+        num_threads=max(16, os.cpu_count() or 1),
+    )
+    for chunk in batched(found, _IN_FLIGHT):
         added = []
         for image, (identity, outcome) in chunk:
             added.append(_row(image, identity, outcome, offset))
@@ -36,18 +41,7 @@ def examine_images(source_images: Iterable[SourceImage], image_size: int, prepar
         yield added
 
 
-def _outcomes(source_images: Iterable[SourceImage], image_size: int) -> Iterator[tuple[SourceImage, _Outcome]]:
-    # Threads are enough, because Pillow's decoders and filters release the interpreter's lock. With a bucket they wait.
-    num_threads = max(16, os.cpu_count() or 1)
-    remaining = iter(source_images)
-    groups = iter(lambda: list(islice(remaining, _GROUP)), [])
-    for group, outcomes in in_order(
-        lambda group: (group, [_read_one(image, image_size) for image in group]), groups, num_threads=num_threads
-    ):
-        yield from zip(group, outcomes, strict=True)
-
-
-def _read_one(image: SourceImage, image_size: int) -> _Outcome:
+def _read_one(image: SourceImage, image_size: int) -> tuple[Identity, Examined | str]:
     try:
         identity = image.identity()
         data = image.read()

@@ -2,8 +2,10 @@
 
 import contextlib
 import dataclasses
+import errno
 import functools
 import json
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -11,7 +13,6 @@ from trainer.data.preparing.prefixes import FIELD_BYTES
 from trainer.data.sources.source import Identity
 from trainer.data.splits import SPLITS, Content, Splits, strictness
 from trainer.data.stored.records import Figures
-from trainer.files import temporary_database
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -104,15 +105,9 @@ class Row:
         """None if the image is rejected."""
         if self.content_hash is None:
             return None
-        return Figures(
-            content_hash=self.content_hash,
-            perceptual_hash=self._content["perceptual_hash"],
-            width=self._content["width"],
-            height=self._content["height"],
-            num_bytes=self._content["num_bytes"],
-            pixel_sums=tuple(self._content["pixel_sums"]),
-            pixel_sums_of_squares=tuple(self._content["pixel_sums_of_squares"]),
-        )
+        found = {name: self._content[name] for name in _FIGURES}
+        # JSON has lists.
+        return Figures(**{name: tuple(each) if isinstance(each, list) else each for name, each in found.items()})
 
     @functools.cached_property
     def _content(self) -> dict[str, Any]:
@@ -121,6 +116,11 @@ class Row:
         return found
 
 
+Values = tuple[str | int | None, ...]
+"""What a row contains, as `to_values` returns it."""
+RowBytes = tuple[Row, bytes]
+"""A row with its prepared image, or with its record as it is stored."""
+_FIGURES = [field.name for field in dataclasses.fields(Figures)]
 _ENCODER = json.JSONEncoder(sort_keys=True)
 COLUMNS = "name, label, split, reason, content_hash, stored_hash, num_stored_bytes, origin, offset, details"
 """Columns of what `to_values` returns."""
@@ -128,8 +128,10 @@ _NAMES = COLUMNS.split(", ")
 _ALL_NAMES = [*_NAMES, "final"]
 NUM_COLUMNS = len(_NAMES)
 _SCHEMA = f"""
+PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE; PRAGMA cache_size = -2000;
 CREATE TABLE images ({COLUMNS}, final DEFAULT '');
 CREATE TABLE previous (content_hash PRIMARY KEY, split) WITHOUT ROWID;
+BEGIN;
 """
 """Of the two, `previous` has the splits of the previous dataset, if there is one."""
 _INDEX = "CREATE INDEX by_content ON images (final, content_hash, label, name, num_stored_bytes)"
@@ -141,8 +143,9 @@ class Rows:
 
     def __init__(self) -> None:
         """Make a file without a name, which vanishes with the process, even a killed one."""
-        self.database = temporary_database.connect(_SCHEMA)
+        self.database = sqlite3.connect("", isolation_level=None)
         """Others add tables of their own, because moving rows within a database is fast."""
+        self.database.executescript(_SCHEMA)
 
     def close(self) -> None:
         """Remove the file."""
@@ -235,11 +238,15 @@ def open_rows() -> Iterator[Rows]:
     Raises:
         OSError: The disk is full, or fails.
     """
-    with temporary_database.errors_of("the rows"), contextlib.closing(Rows()) as rows:
-        yield rows
+    try:
+        with contextlib.closing(Rows()) as rows:
+            yield rows
+    except sqlite3.Error as error:
+        number = errno.ENOSPC if error.sqlite_errorcode == sqlite3.SQLITE_FULL else errno.EIO
+        raise OSError(number, f"the temporary file of the rows cannot be written ({error})") from error
 
 
-def to_values(row: Row) -> tuple[str | int | None, ...]:
+def to_values(row: Row) -> Values:
     """Return what a row contains, ready for JSON or SQLite."""
     return tuple(getattr(row, name) for name in _NAMES)
 

@@ -3,13 +3,15 @@
 import contextlib
 import dataclasses
 import errno
+import functools
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 
+from exact_resume.files import storage
 from exact_resume.files.bucket_upload import crc32c
 from trainer.data.preparing import prefixes
-from trainer.data.preparing.rows import Row, Rows
+from trainer.data.preparing.rows import Row, RowBytes, Rows
 from trainer.data.stored.metadata import NAME, StoredShard
 from trainer.data.stored.records import Record, serialize
 
@@ -29,11 +31,15 @@ class PlannedShard:
         return rows.used_rows(self.split, *prefixes.bounds(self.prefix))
 
 
+Planned = Iterable[tuple[PlannedShard, Iterable[Row]]]
+"""Shards, each with its rows in their order."""
+Records = Callable[[Iterable[Row]], Iterator[RowBytes]]
+"""A function that yields each row with its record as it is stored."""
+
+
 def plan(split: str, rows: Rows) -> list[PlannedShard]:
     """Return the shards of a split, in the order of the hashes: a function of the rows."""
-    found = list(
-        prefixes.layout(lambda first, last: rows.extent(split, first, last), target_bytes=prefixes.TARGET_BYTES)
-    )
+    found = list(prefixes.layout(functools.partial(rows.extent, split)))
     return [
         PlannedShard(split=split, prefix=prefix, name=f"{NAME}-{split}.array_record-{number:05d}-of-{len(found):05d}")
         for number, prefix in enumerate(found)
@@ -45,7 +51,7 @@ def distinct(row: Row) -> bytes:
     return f"{row.label}:{row.content_hash or ''}:{row.stored_hash};".encode()
 
 
-def write(directory: str | os.PathLike[str], shard: PlannedShard, records: Iterable[tuple[Row, bytes]]) -> StoredShard:
+def write(directory: storage.Path, shard: PlannedShard, records: Iterable[RowBytes]) -> StoredShard:
     """Write a shard; the same images give the same bytes on every machine.
 
     Args:
@@ -69,7 +75,7 @@ def write(directory: str | os.PathLike[str], shard: PlannedShard, records: Itera
     )
 
 
-def to_records(images: Iterable[tuple[Row, bytes]]) -> Iterator[Record]:
+def to_records(images: Iterable[RowBytes]) -> Iterator[Record]:
     """Yield the record of each row, which is used, with its prepared image."""
     for row, image_bytes in images:
         if row.figures is None or row.label is None:
@@ -77,7 +83,7 @@ def to_records(images: Iterable[tuple[Row, bytes]]) -> Iterator[Record]:
         yield Record(image_bytes=image_bytes, label=row.label, file_name=row.name, figures=row.figures)
 
 
-def serialize_rows(images: Iterable[tuple[Row, bytes]]) -> Iterator[tuple[Row, bytes]]:
+def serialize_rows(images: Iterable[RowBytes]) -> Iterator[RowBytes]:
     """Yield each row, which is used, with its record as it is stored."""
     for row, image_bytes in images:
         (record,) = to_records([(row, image_bytes)])
@@ -101,7 +107,7 @@ def _disk_errors() -> Iterator[None]:
 
 
 @_disk_errors()
-def _write_records(path: str, records: Iterable[tuple[Row, bytes]], add: Callable[[bytes], None]) -> int:
+def _write_records(path: str, records: Iterable[RowBytes], add: Callable[[bytes], None]) -> int:
     from array_record.python.array_record_module import ArrayRecordWriter
 
     num_records = 0

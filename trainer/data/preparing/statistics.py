@@ -1,10 +1,12 @@
 """Statistics of a dataset's images, computed from their rows alone and stored next to the records."""
 
 import bisect
-import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from trainer.data.preparing.quality.channels import channels_of
 from trainer.data.preparing.rows import Row
 from trainer.data.sources.remarks import OTHER, Remarks, first_names
 from trainer.data.splits import SPLITS
@@ -25,8 +27,8 @@ class Statistics:
         self.num_bad_files = 0
         self.num_images = 0
         self.bad_files: list[tuple[str, str]] = []
-        self._sums = [0, 0, 0]
-        self._sums_of_squares = [0, 0, 0]
+        # Python's integers, which do not overflow.
+        self._sums, self._sums_of_squares = np.zeros((2, 3), object)
         self._longer_edges = [0] * (len(_SIZE_EDGES) + 1)
         self._smallest: tuple[int, ...] = ()
         self._largest: tuple[int, ...] = (0, 0, 0)
@@ -42,9 +44,8 @@ class Statistics:
             self.remarks.add(remark, row.name)
         figures = row.figures
         self.num_images += 1
-        for channel in range(3):
-            self._sums[channel] += figures.pixel_sums[channel]
-            self._sums_of_squares[channel] += figures.pixel_sums_of_squares[channel]
+        self._sums += figures.pixel_sums
+        self._sums_of_squares += figures.pixel_sums_of_squares
         width, height = figures.width, figures.height
         self._longer_edges[bisect.bisect_left(_SIZE_EDGES, max(width, height))] += 1
         # Equal areas are ordered by width, so the order of the rows has no effect.
@@ -72,23 +73,20 @@ class Statistics:
             image_size: Height and width of the prepared images in pixels.
         """
         num_pixels = max(1, self.num_images * image_size * image_size)
+        channels = channels_of(self._sums, self._sums_of_squares, num_pixels)
         return {
             "counts": {
                 name: {split: counts.get((split, label), 0) for split in SPLITS}
                 for label, name in enumerate(self.class_names)
             },
-            "mean_rgb": [round(total / num_pixels, 4) for total in self._sums],
-            "stddev_rgb": [
-                # Integers are subtracted, because the difference of floats would not be exact.
-                round(math.sqrt(squares * num_pixels - total * total) / num_pixels, 4)
-                for total, squares in zip(self._sums, self._sums_of_squares, strict=True)
-            ],
+            "mean_rgb": [round(mean, 4) for mean in channels.means],
+            "stddev_rgb": [round(deviation, 4) for deviation in channels.deviations],
             "original_longer_edge": {"upper_bounds_pixels": list(_SIZE_EDGES), "counts": self._longer_edges},
             "smallest_original": list(self._smallest[-2:] or (0, 0)),
             "largest_original": list(self._largest[-2:]),
             "num_bad_files": self.num_bad_files,
             "bad_files": [list(pair) for pair in self.bad_files],
-            "num_ignored_files": self.remarks.count(OTHER),
+            "num_ignored_files": self.remarks.counts[OTHER],
             "remarks": self.remarks.to_list(),
             "num_repeated_images": self.num_images - num_contents,
             "num_images_under_several_classes": num_ambiguous,

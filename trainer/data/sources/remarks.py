@@ -1,5 +1,6 @@
 """What is skipped of a source, or used only in part: every kind is counted, and its first names are kept."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 SYSTEM = "system or hidden files and folders, ignored"
@@ -8,7 +9,7 @@ OUTSIDE = "images outside a class folder, ignored"
 IRREGULAR = "FIFOs, sockets, devices and broken links, not read"
 LOOPS = "links to a folder that contains them, not followed"
 KERNEL = "folders of the operating system, not read"
-_MAX_NAMES = 10
+MAX_NAMES = 10
 """Number of names that are kept of each kind."""
 _MAX_LOGGED = 3
 
@@ -17,27 +18,25 @@ class Remarks:
     """Counts and first names by kind, in the order in which the kinds occur."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
-        self._names: dict[str, list[str]] = {}
+        self.counts = Counter[str]()
+        """How many there are of each kind."""
+        self.names: dict[str, list[str]] = {}
 
-    def add(self, kind: str, name: str) -> None:
-        """Count one file or folder.
+    def add(self, kind: str, *names: str, count: int = 1) -> None:
+        """Count files or folders.
 
         Args:
             kind: A phrase that a number follows.
-            name: Path below the source.
+            names: Paths below the source.
+            count: Their number.
         """
-        self._counts[kind] = self.count(kind) + 1
-        if len(names := self._names.setdefault(kind, [])) < _MAX_NAMES:
-            names.append(name)
-
-    def count(self, kind: str) -> int:
-        """Return how many there are of a kind."""
-        return self._counts.get(kind, 0)
+        self.counts[kind] += count
+        kept = self.names.setdefault(kind, [])
+        kept += names[: MAX_NAMES - len(kept)]
 
     def to_list(self) -> list[tuple[str, int, list[str]]]:
         """Return kind, count and first names, ready for JSON."""
-        return [(kind, count, self._names[kind]) for kind, count in self._counts.items()]
+        return [(kind, count, self.names[kind]) for kind, count in self.counts.items()]
 
     def describe(self) -> list[str]:
         """Return a phrase per kind for a single line."""

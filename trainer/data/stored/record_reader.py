@@ -1,7 +1,7 @@
 """Records of a split by index, from the shards on this machine's disk."""
 
+import functools
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -35,8 +35,8 @@ class RecordReader:
         self._pool = ThreadPoolExecutor(_NUM_THREADS, thread_name_prefix="records")
         self._lock = threading.Lock()
         # The current window and the one that is read ahead, each with one more block at both ends.
-        self._capacity = 2 * (NUM_WINDOW_BLOCKS + 2)
-        self._blocks: OrderedDict[int, Future[list[bytes]]] = OrderedDict()
+        remembered = functools.lru_cache(2 * (NUM_WINDOW_BLOCKS + 2))
+        self._started = remembered(lambda number: self._pool.submit(self._load, number))
 
     def read(self, indices: _Indices, upcoming: _Indices) -> npt.NDArray[np.object_]:
         """Return the records, bytes [B], at indices [B]; load the blocks of `upcoming` in the background."""
@@ -50,13 +50,9 @@ class RecordReader:
         return np.array(records, dtype=object)
 
     def _block(self, number: int) -> Future[list[bytes]]:
+        # Without the lock, two threads could start to read the same block.
         with self._lock:
-            if number not in self._blocks:
-                self._blocks[number] = self._pool.submit(self._load, number)
-                if len(self._blocks) > self._capacity:
-                    self._blocks.popitem(last=False)
-            self._blocks.move_to_end(number)
-            return self._blocks[number]
+            return self._started(number)
 
     def _load(self, number: int) -> list[bytes]:
         start = number * self._block_size

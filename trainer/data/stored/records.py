@@ -59,24 +59,19 @@ def serialize(record: Record) -> bytes:
     """Return a record as a `tf.train.Example`, in the layout of TensorFlow Datasets for `prepare`'s features."""
     from tensorflow_datasets.proto import tf_example_pb2
 
-    example, figures = tf_example_pb2.Example(), record.figures
-    feature = example.features.feature
-    for name, value in (
-        ("content_hash", figures.content_hash.encode()),
-        ("file_name", record.file_name.encode()),
-        ("image", record.image_bytes),
-        ("perceptual_hash", figures.perceptual_hash.encode()),
-    ):
-        feature[name].bytes_list.value.append(value)
-    for name, values in (
-        ("height", (figures.height,)),
-        ("label", (record.label,)),
-        ("num_bytes", (figures.num_bytes,)),
-        ("pixel_sums", figures.pixel_sums),
-        ("pixel_sums_of_squares", figures.pixel_sums_of_squares),
-        ("width", (figures.width,)),
-    ):
-        feature[name].int64_list.value.extend(values)
+    example = tf_example_pb2.Example()
+    content = {
+        "file_name": record.file_name,
+        "image": record.image_bytes,
+        "label": record.label,
+        **vars(record.figures),
+    }
+    for name, value in content.items():
+        feature = example.features.feature[name]
+        if isinstance(value, str | bytes):
+            feature.bytes_list.value.append(value.encode() if isinstance(value, str) else value)
+        else:
+            feature.int64_list.value.extend(value if isinstance(value, tuple) else (value,))
     return bytes(example.SerializeToString(deterministic=True))
 
 

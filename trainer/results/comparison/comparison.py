@@ -1,7 +1,6 @@
 """Evaluates a model and the champion on the same images."""
 
 import dataclasses
-import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -10,10 +9,11 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from exact_resume.files import storage
+from exact_resume.files.overlap import batched
 from trainer.checkpoints import restored, seen
 from trainer.checkpoints.best import BestCheckpoint
 from trainer.data.dataset import Dataset
-from trainer.models.metrics import ACCURACY, METRICS
+from trainer.models.metrics import ACCURACY, confusion_matrix, score_of
 from trainer.results import serving, significance
 from trainer.results.comparison import champion as champions, class_names, images
 from trainer.results.comparison.class_names import Classes
@@ -130,8 +130,8 @@ def _answers_of(
     """
     known = (*classes.common, *classes.only_champion, *classes.only_challenger)
     numbers: dict[str | None, int] = {name: index for index, name in enumerate(known)} | {None: -1}
-    batches, remaining = [np.empty((3, 0), np.int32)], iter(shown)
-    while batch := list(itertools.islice(remaining, _BATCH)):
+    batches = [np.empty((3, 0), np.int32)]
+    for batch in batched(shown, _BATCH):
         encoded = [image for image, _ in batch]
         rows = ([name for _, name in batch], _answers(champion, encoded), _answers(challenger, encoded))
         batches.append(np.array([[numbers[name] for name in row] for row in rows], np.int32))
@@ -177,30 +177,20 @@ def result(
 
 
 def _scores(metric: str, labels: Labels, champion: Labels, challenger: Labels, num_classes: int) -> Scores:
-    first, second = (
-        float(
-            METRICS[metric](
-                np.bincount(labels[each == labels], minlength=num_classes),
-                np.bincount(labels, minlength=num_classes),
-                np.bincount(each, minlength=num_classes)[:num_classes],
-            )
-        )
-        for each in (champion, challenger)
+    return Scores(
+        metric=metric,
+        champion=score_of(metric, labels, champion, num_classes),
+        challenger=score_of(metric, labels, challenger, num_classes),
+        p_value=significance.p_differs(metric, labels, challenger, champion, num_classes),
     )
-    p_value = significance.p_differs(metric, labels, challenger, champion, num_classes)
-    return Scores(metric=metric, champion=first, challenger=second, p_value=p_value)
 
 
 def _count(
     labels: Labels, is_first: Labels, is_second: Labels, classes: Classes
 ) -> tuple[ContingencyTable, list[ClassResult]]:
     """Return the table, and the correct answers per class that has images."""
-    table = ContingencyTable(
-        both=int((is_first & is_second).sum()),
-        only_champion=int((is_first & ~is_second).sum()),
-        only_challenger=int((is_second & ~is_first).sum()),
-        neither=int((~is_first & ~is_second).sum()),
-    )
+    (neither, only_challenger), (only_champion, both) = confusion_matrix(is_first, is_second, 2).tolist()
+    table = ContingencyTable(both=both, only_champion=only_champion, only_challenger=only_challenger, neither=neither)
     num_images, first, second = (
         np.bincount(each, minlength=len(classes.common)).tolist()
         for each in (labels, labels[is_first], labels[is_second])

@@ -58,11 +58,6 @@ class ContingencyTable:
         return (self.both + self.only_challenger) / self.num_images
 
     @property
-    def difference(self) -> float:
-        """Gain of accuracy; below 0: a loss."""
-        return (self.only_challenger - self.only_champion) / self.num_images
-
-    @property
     def p_value(self) -> float:
         """Of the exact, two-sided McNemar test: such a difference, or a larger one, between equally good models."""
         from scipy import stats
@@ -149,18 +144,15 @@ class Comparison:
         return sum(self.unknown.values())
 
 
-def decide(
-    table: ContingencyTable, *, max_regression: float, must_improve: bool, scores: Scores | None = None
-) -> tuple[bool, str]:
+def decide(table: ContingencyTable, *, max_regression: float, must_improve: bool, scores: Scores) -> tuple[bool, str]:
     """Return whether the new model replaces the champion, and why.
 
     Args:
         table: Both models' results.
         max_regression: Largest accepted loss of the score, 0 to 1.
         must_improve: Whether it has to be significantly better.
-        scores: Scores in the metric that decides; None: the accuracies.
+        scores: Scores in the metric that decides.
     """
-    scores = scores or table.scores
     name = "" if scores.metric == ACCURACY else f"{scores.metric} "
     found = f"{name}{scores.challenger:.2%} against {scores.champion:.2%} on {table.num_images:,} images"
     lost = -scores.difference

@@ -5,6 +5,8 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterator
 
+import numpy as np
+
 from exact_resume.files import storage
 from exact_resume.files.overlap import in_order
 from localvertex_base.userinput.errors import UserError
@@ -58,7 +60,7 @@ def unseen(data: Dataset, *known: seen.SeenImages) -> Unseen:
             test[line["name"]], classes[line["name"]] = line["content_hash"], shared[line["label"]]
             hashes.append(seen.hash_of(line))
     images = seen.union(*known)
-    has_seen_bytes = images.have_number(seen.numbers(test.values()))
+    has_seen_bytes = np.isin(seen.numbers(test.values()), images.numbers)
     is_seen = has_seen_bytes | images.look_like(seen.hashes_of(hashes))
     kept = {name: digest for (name, digest), left_out in zip(test.items(), is_seen, strict=True) if not left_out}
     return Unseen(

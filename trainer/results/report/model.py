@@ -13,7 +13,7 @@ from trainer.data.dataset import Dataset
 from trainer.data.pages import charts, page
 from trainer.models.metrics import ACCURACY
 from trainer.results.evaluation import Evaluation
-from trainer.results.predictions import Predictions
+from trainer.results.predictions import Predictions, ranked_mistakes
 from trainer.results.report import curves
 
 _NUM_MISTAKES, _MISTAKES_PER_CLASS = 60, 3
@@ -159,13 +159,12 @@ def _confusion(evaluation: Evaluation) -> list[page.Block]:
 def _mistakes(dataset: Dataset, predictions: Predictions) -> page.Block:
     labels, probabilities = predictions.labels, predictions.probabilities
     predicted = probabilities.argmax(axis=1)
-    wrong = np.flatnonzero(predicted != labels)
-    if not len(wrong):
+    ranked = ranked_mistakes(labels, probabilities)
+    if not ranked:
         return page.Text(title="Worst errors", text="All test images were classified correctly.")
-    ranked = wrong[np.argsort(-probabilities[wrong].max(axis=1), kind="stable")]
     indices = [
         index
-        for rank, index in enumerate(ranked.tolist())
+        for rank, index in enumerate(ranked)
         if (labels[ranked[:rank]] == labels[index]).sum() < _MISTAKES_PER_CLASS
     ][:_NUM_MISTAKES]
     images = [
@@ -177,7 +176,7 @@ def _mistakes(dataset: Dataset, predictions: Predictions) -> page.Block:
         for index, record in zip(indices, dataset.records("test", indices), strict=True)
     ]
     note = (
-        f"{len(wrong)} of {len(labels)} test images are misclassified; the most confident errors are shown, at most"
+        f"{len(ranked)} of {len(labels)} test images are misclassified; the most confident errors are shown, at most"
         f" {_MISTAKES_PER_CLASS} per true class."
     )
     return page.Gallery(title="Worst errors", note=note, images=images)

@@ -48,6 +48,22 @@ def in_order(
             tasks.put(None)
 
 
+def in_groups(
+    call: Callable[[T], R], items: Iterable[T], *, group_size: int, num_threads: int
+) -> Iterator[tuple[T, R]]:
+    """Yield each item with its result, as `in_order`; a thread takes several at a time, where a call is short."""
+    groups = batched(items, group_size)
+    return itertools.chain.from_iterable(
+        in_order(lambda group: [(item, call(item)) for item in group], groups, num_threads=num_threads)
+    )
+
+
+def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yield lists of `size` items, which are taken when they are asked for; the last one may be shorter."""
+    remaining = iter(items)
+    return iter(lambda: list(itertools.islice(remaining, size)), [])
+
+
 def _work(call: Callable[[T], R], tasks: "queue.SimpleQueue[tuple[Future[R], T] | None]") -> None:
     while task := tasks.get():
         future, item = task

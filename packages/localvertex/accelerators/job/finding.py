@@ -1,8 +1,10 @@
 """A finding of a check about one path in a file, and the sentence made of it."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
+
+from localvertex_base.userinput.errors import UserError
 
 Severity = Literal["error", "warning"]
 
@@ -39,6 +41,16 @@ class Finding:
     def nearest(self) -> str:
         """The nearest valid choices as the end of a sentence; empty where there are none."""
         return f" (nearest: {', '.join(self.alternatives)})" if self.alternatives else ""
+
+
+def refuse(findings: Iterable[Finding], *, rules: Collection[str] = ()) -> None:
+    """Refuse errors, and warnings of some rules.
+
+    Raises:
+        UserError: There are some; the message has the reasons and the nearest valid choices.
+    """
+    if refused := [each for each in findings if each.severity == "error" or each.rule in rules]:
+        raise UserError(sentences(refused))
 
 
 def sentences(findings: Iterable[Finding]) -> str:

@@ -34,7 +34,13 @@ def distance(one: Image.Image, other: bytes) -> int:
     found = [examined(data) for data in (encoded(one), other)]
     assert all(len(image.figures.perceptual_hash) == 128 for image in found)
     both = signatures.signatures_of(
-        [(image.figures.perceptual_hash, channels_of(image.figures, 48)) for image in found]
+        [
+            (
+                image.figures.perceptual_hash,
+                channels_of(image.figures.pixel_sums, image.figures.pixel_sums_of_squares, 48**2),
+            )
+            for image in found
+        ]
     )
     array = np.frombuffer(b"".join(both), dtype=np.uint8).reshape(2, -1)
     distances, _ = signatures.compare(signatures.unpack(array), np.array([0]), np.array([1]))

@@ -3,6 +3,7 @@
 import hashlib
 from random import Random
 
+import pytest
 from hypothesis import given, strategies as st
 
 from trainer.data.preparing.prefixes import bounds, layout
@@ -24,7 +25,9 @@ def prefixes(sizes: dict[str, int]) -> list[str]:
         found = [size for content_hash, size in sizes.items() if first <= content_hash <= last]
         return sum(found), min(2, len(found))
 
-    return list(layout(extent, target_bytes=TARGET))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("trainer.data.preparing.prefixes.TARGET_BYTES", TARGET)
+        return list(layout(extent))
 
 
 def below(prefix: str, sizes: dict[str, int]) -> dict[str, int]:

@@ -64,8 +64,8 @@ def test_a_link_to_a_folder_above_does_not_bring_other_classes(tmp_path: Path) -
     os.symlink("itself", tmp_path / "itself")
     source = FolderSource(str(tmp_path))
     assert names(source) == ["a/1.png", "b/1.png"]
-    assert source.remarks.count(remarks.LOOPS) == 1
-    assert source.remarks.count(remarks.IRREGULAR) == 2
+    assert source.remarks.counts[remarks.LOOPS] == 1
+    assert source.remarks.counts[remarks.IRREGULAR] == 2
     os.symlink(tmp_path, tmp_path / "c")
     with pytest.raises(UserError, match=r"class folder 'c' .* has no image that can be read"):
         FolderSource(str(tmp_path))

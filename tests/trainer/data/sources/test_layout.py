@@ -60,7 +60,7 @@ def test_folders_of_the_system_beside_splits_are_ignored_and_remarked(opened: Op
 def test_folders_of_the_system_beside_classes_are_no_classes(opened: Opener) -> None:
     source = opened(["a/1.png", "b/1.png", *(f"{system}/1.png" for system in SYSTEM)])
     assert source.class_names == ["a", "b"]
-    assert source.remarks.count(remarks.SYSTEM) == len(SYSTEM)
+    assert source.remarks.counts[remarks.SYSTEM] == len(SYSTEM)
 
 
 def test_files_of_the_system_are_ignored(opened: Opener) -> None:

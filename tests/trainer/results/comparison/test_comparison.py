@@ -169,7 +169,7 @@ def test_a_champion_of_more_pixels_sees_the_originals_and_not_what_is_left_of_th
         shown, expected = zip(*images.prepared_images(data, images.unseen(data, OTHERS)), strict=True)
         misled = np.mean([a == b for a, b in zip(champion.answer(shown), expected, strict=True)])
     assert misled < found.table.champion_accuracy - 0.1
-    assert not decide(found.table, max_regression=0.0, must_improve=False)[0]
+    assert not decide(found.table, max_regression=0.0, must_improve=False, scores=found.scores)[0]
 
 
 def test_models_of_one_size_see_the_stored_images_and_equal_models_are_equal(setting: Setting) -> None:

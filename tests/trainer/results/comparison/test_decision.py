@@ -51,7 +51,7 @@ def test_the_p_value_is_that_of_a_fair_coin(lost: int, gained: int) -> None:
 def test_the_decision_and_its_reason(
     found: ContingencyTable, max_regression: float, must_improve: bool, is_promoted: bool, reason: str
 ) -> None:
-    decided = decide(found, max_regression=max_regression, must_improve=must_improve)
+    decided = decide(found, max_regression=max_regression, must_improve=must_improve, scores=found.scores)
     assert decided[0] is is_promoted
     assert reason in decided[1]
 

@@ -8,7 +8,6 @@ import bisect
 import dataclasses
 import functools
 import hashlib
-import itertools
 import os
 import pathlib
 import shutil
@@ -16,14 +15,13 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 
 from exact_resume.files import bucket, downloads, storage
-from exact_resume.files.overlap import in_order
+from exact_resume.files.overlap import batched, in_order
 from localvertex_base.userinput.errors import UserError
 from trainer.data.preparing import parts, shards
 from trainer.data.preparing.engines.beam import Beam
-from trainer.data.preparing.engines.engine import Records
 from trainer.data.preparing.parts import DamagedPart, Part
-from trainer.data.preparing.rows import Row
-from trainer.data.preparing.shards import PlannedShard
+from trainer.data.preparing.rows import Row, RowBytes
+from trainer.data.preparing.shards import Planned, PlannedShard, Records
 from trainer.data.sources.source import SourceImage
 from trainer.data.stored.metadata import StoredShard
 
@@ -38,7 +36,7 @@ class _Located:
     path: str
     offset: int
 
-    def read(self) -> tuple[Row, bytes]:
+    def read(self) -> RowBytes:
         """Return the row with its image.
 
         Raises:
@@ -75,8 +73,7 @@ class Distributed:
         Raises:
             UserError: The workers cannot open the images.
         """
-        remaining = map(self._check, images)
-        items = iter(lambda: list(itertools.islice(remaining, parts.MAX_IMAGES)), [])
+        items = batched(map(self._check, images), parts.MAX_IMAGES)
         for part in self._beam.map(functools.partial(_make, image_size, self._parts_folder), items):
             yield self._append(*parts.load(self._parts_folder, part.name))
 
@@ -88,13 +85,11 @@ class Distributed:
             raise DamagedPart(f"{path} is missing or has another size")
         return self._append(part, rows), part.began_ns
 
-    def images(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bytes]]:
+    def images(self, rows: Iterable[Row]) -> Iterator[RowBytes]:
         """Yield each row with its prepared image."""
         return in_order(_Located.read, self._locate(rows), num_threads=_NUM_CONNECTIONS)
 
-    def write_shards(
-        self, directory: str | os.PathLike[str], planned: Iterable[tuple[PlannedShard, Iterable[Row]]], records: Records
-    ) -> Iterator[StoredShard]:
+    def write_shards(self, directory: storage.Path, planned: Planned, records: Records) -> Iterator[StoredShard]:
         """Write shards on the workers, except those with images of the previous dataset, which are written here."""
         here = []
 
@@ -137,7 +132,7 @@ class Distributed:
             path = parts.path_of_bytes(self._parts_folder, self._names[index])
             yield _Located(row=row, path=path, offset=row.offset - self._starts[index])
 
-    def _place(self, directory: str | os.PathLike[str], written: Sequence[StoredShard]) -> None:
+    def _place(self, directory: storage.Path, written: Sequence[StoredShard]) -> None:
         """Move the workers' shards into the dataset; within a bucket they are copied when it is published."""
         versions = bucket.versions(self._beam.folder) if self._is_copied and written else {}
         for shard in written:

@@ -17,7 +17,7 @@ from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list
 from trainer.data.preparing.previous.history import HistoryEntry, NoHistory, Unusable
-from trainer.data.preparing.rows import Row
+from trainer.data.preparing.rows import Row, Values
 from trainer.data.sources.source import Identity
 from trainer.data.splits import SPLITS
 from trainer.data.stored.metadata import StoredShard
@@ -32,7 +32,7 @@ class NoPreviousDataset:
     folder = ""
     """On this machine, with its metadata and its list of images."""
 
-    def rows(self) -> Iterator[tuple[tuple[str | int | None, ...], Identity]]:
+    def rows(self) -> Iterator[tuple[Values, Identity]]:
         """Yield what all rows contain, by name, and their identities."""
         return iter(())
 
@@ -72,7 +72,7 @@ class PreviousDataset(NoPreviousDataset):
         }
         self._opened: dict[str, tuple[str, contextlib.ExitStack, Shards]] = {}
 
-    def rows(self) -> Iterator[tuple[tuple[str | int | None, ...], Identity]]:
+    def rows(self) -> Iterator[tuple[Values, Identity]]:
         """Yield what all rows contain, by name, and their identities."""
         return image_list.values(self.folder, self._dataset.class_names)
 

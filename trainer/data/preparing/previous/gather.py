@@ -3,10 +3,9 @@
 import contextlib
 import dataclasses
 import functools
-import itertools
 from collections.abc import Iterable, Iterator
 
-from exact_resume.files.overlap import in_order
+from exact_resume.files.overlap import batched, in_groups
 from trainer.data.preparing import parts
 from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.parts import DamagedPart
@@ -67,8 +66,9 @@ def gather(
 
 def _unknown(images: Iterable[SourceImage], previous_rows: PreviousRows, progress: Progress) -> Iterator[SourceImage]:
     """Yield the images that have to be read, and add the rows of the others."""
-    identified = _identify(images)
-    while some := list(itertools.islice(identified, _BATCH_SIZE)):
+    # One request per image, where a manifest names objects.
+    identified = in_groups(_identity, images, group_size=_GROUP, num_threads=_NUM_THREADS)
+    for some in batched(identified, _BATCH_SIZE):
         unknown = previous_rows.take(some)
         num_known = len(some) - len(unknown)
         progress.advance(num_known, num_known=num_known)
@@ -76,18 +76,8 @@ def _unknown(images: Iterable[SourceImage], previous_rows: PreviousRows, progres
             yield dataclasses.replace(image, identity=functools.partial(dict, identity)) if identity else image
 
 
-def _identify(images: Iterable[SourceImage]) -> Iterator[tuple[SourceImage, Identity]]:
-    """Yield each image with its identity; empty if it cannot be looked at, which reading it finds again."""
-    remaining = iter(images)
-    groups = iter(lambda: list(itertools.islice(remaining, _GROUP)), [])
-    # One request per image, where a manifest names objects.
-    for group, identities in in_order(
-        lambda group: (group, [_identity(image) for image in group]), groups, num_threads=_NUM_THREADS
-    ):
-        yield from zip(group, identities, strict=True)
-
-
 def _identity(image: SourceImage) -> Identity:
+    """Return the identity of an image; empty if it cannot be looked at, which reading it finds again."""
     try:
         return image.identity()
     except OSError:

@@ -1,12 +1,12 @@
 """The prepared images of all rows, wherever they are."""
 
-import itertools
 from collections.abc import Iterable, Iterator
 
+from exact_resume.files.overlap import batched
 from trainer.data.preparing import shards
 from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.previous.dataset import NoPreviousDataset
-from trainer.data.preparing.rows import Row
+from trainer.data.preparing.rows import Row, RowBytes
 
 _BATCH_SIZE = 256
 """Number of records that are read at a time."""
@@ -20,15 +20,14 @@ class Prepared:
         self.engine = engine
         self.previous = previous
 
-    def images(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bytes]]:
+    def images(self, rows: Iterable[Row]) -> Iterator[RowBytes]:
         """Yield each row with its prepared image."""
-        remaining = iter(rows)
-        while some := list(itertools.islice(remaining, _BATCH_SIZE)):
+        for some in batched(rows, _BATCH_SIZE):
             old = self.previous.images([row for row in some if row.origin])
             new = self.engine.images([row for row in some if not row.origin])
             for row in some:
                 yield (row, next(old)) if row.origin else next(new)
 
-    def records(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bytes]]:
+    def records(self, rows: Iterable[Row]) -> Iterator[RowBytes]:
         """Yield each row with its record as it is to be stored."""
         return shards.serialize_rows(self.images(rows))

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 
-from trainer.data.preparing.rows import COLUMNS, NUM_COLUMNS, Row, Rows, to_values
+from trainer.data.preparing.rows import COLUMNS, NUM_COLUMNS, Row, Rows, Values, to_values
 from trainer.data.sources.source import Identity, SourceImage
 
 SETTLING_NS = 100_000_000
@@ -30,7 +30,7 @@ FROM asked JOIN known ON known.rowid = found ORDER BY asked.number
 """  # noqa: S608 - constants
 
 _ENCODER = json.JSONEncoder(sort_keys=True)
-Found = tuple[tuple[str | int | None, ...], Identity]
+Found = tuple[Values, Identity]
 """What a row contains, as `to_values` returns it, and the identity of its image."""
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from exact_resume.files import storage
 from trainer.data.preparing.quality import signature_index
 from trainer.data.preparing.quality.channels import Channels
 from trainer.data.preparing.quality.kinds import is_flat
@@ -64,7 +65,7 @@ class Finder:
         if len(self._pending) == _BATCH_SIZE:
             self._compute()
 
-    def find(self, directory: str | os.PathLike[str]) -> NearDuplicates:
+    def find(self, directory: storage.Path) -> NearDuplicates:
         """Find all near-duplicates and write the list of them, once all images are added.
 
         Of images with equal signatures, the first one stands for the others in pairs with other signatures.
@@ -109,7 +110,7 @@ class Finder:
         self._signatures += b"".join(signatures_of(self._pending))
         self._pending.clear()
 
-    def _write(self, directory: str | os.PathLike[str], listed: list[tuple[int, int, int]]) -> None:
+    def _write(self, directory: storage.Path, listed: list[tuple[int, int, int]]) -> None:
         with open(os.path.join(directory, FILE), "w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             columns = ("name", "class", "split")

@@ -1,10 +1,10 @@
 """All warnings about the images of a dataset, with counts and first names."""
 
-import os
 import sys
 from collections.abc import Iterator
 from typing import Any
 
+from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
 from trainer.data.preparing.quality.channels import channels_of
 from trainer.data.preparing.quality.kinds import (
@@ -22,10 +22,7 @@ from trainer.data.preparing.quality.kinds import (
 )
 from trainer.data.preparing.quality.near_duplicates import Finder, NearDuplicates
 from trainer.data.preparing.rows import Row, Rows
-from trainer.data.sources.remarks import first_names
-
-_MAX_NAMES = 10
-"""Number of names that are kept per kind of warning."""
+from trainer.data.sources.remarks import MAX_NAMES, Remarks, first_names
 
 
 class Quality:
@@ -36,20 +33,19 @@ class Quality:
         self._class_names = class_names
         self._image_size = image_size
         self._finder = Finder(class_names)
-        self._counts: dict[str, int] = {}
-        self._names: dict[str, list[str]] = {}
+        self._found = Remarks()
         self._near: NearDuplicates | None = None
 
     def add(self, row: Row) -> None:
         """Check one image; rejected ones are skipped."""
-        if row.figures is None:
+        if not (figures := row.figures):
             return
-        channels = channels_of(row.figures, self._image_size)
-        for kind in kinds_of(row.figures, channels, self._image_size):
-            self._add(kind, 1, [row.name])
+        channels = channels_of(figures.pixel_sums, figures.pixel_sums_of_squares, self._image_size**2)
+        for kind in kinds_of(figures, channels, self._image_size):
+            self._found.add(kind, row.name)
         self._finder.add(row, channels)
 
-    def report(self, strict: frozenset[str], directory: str | os.PathLike[str]) -> None:
+    def report(self, strict: frozenset[str], directory: storage.Path) -> None:
         """Find all warnings, once the splits are set, write the near-duplicates, and print one line per kind.
 
         Args:
@@ -72,11 +68,13 @@ class Quality:
     def to_dict(self) -> dict[str, Any]:
         """Return the warnings, ready for JSON."""
         return {
-            "warnings": [[kind, TEXTS[kind], self._counts[kind], self._names[kind]] for kind in self._find()],
+            "warnings": [
+                [kind, TEXTS[kind], self._found.counts[kind], self._found.names[kind]] for kind in self._find()
+            ],
             "near_duplicates": vars(self._near),
             "label_conflicts": [
                 {"content_hash": content_hash, "images": [[name, self._class_names[label]] for name, label in images]}
-                for content_hash, images in self._rows.conflicts(_MAX_NAMES)
+                for content_hash, images in self._rows.conflicts(MAX_NAMES)
             ],
         }
 
@@ -86,40 +84,36 @@ class Quality:
         for split, content_hash, name in sorted({(i["split"], i["content_hash"], i["name"]) for i in images}):
             yield from (row for row in self._rows.used_rows(split, content_hash, content_hash) if row.name == name)
 
-    def _add(self, kind: str, count: int, names: list[str]) -> None:
-        self._counts[kind] = self._counts.get(kind, 0) + count
-        kept = self._names.setdefault(kind, [])
-        kept += names[: _MAX_NAMES - len(kept)]
-
     def _find(self) -> list[str]:
-        return [kind for kind in TEXTS if self._counts.get(kind)]
+        return [kind for kind in TEXTS if self._found.counts[kind]]
 
     def _describe(self, kind: str) -> str:
         # Each name is a pair of images, so the number of further pairs is not known.
-        number = 0 if kind in (LEAKS, NEAR_DUPLICATES) else self._counts[kind]
-        return f"{TEXTS[kind]}: {self._counts[kind]:,} ({first_names(self._names[kind], number)}); {ADVICE[kind]}"
+        count = self._found.counts[kind]
+        names = first_names(self._found.names[kind], 0 if kind in (LEAKS, NEAR_DUPLICATES) else count)
+        return f"{TEXTS[kind]}: {count:,} ({names}); {ADVICE[kind]}"
 
     def _add_pairs(self, near: NearDuplicates) -> None:
         for kind, number, is_across in ((LEAKS, near.num_across, True), (NEAR_DUPLICATES, near.num_within, False)):
             pairs = [pair["images"] for pair in near.pairs]
             chosen = [pair for pair in pairs if (pair[0]["split"] != pair[1]["split"]) == is_across]
-            self._add(kind, number, [" ~ ".join(image["name"] for image in pair) for pair in chosen])
+            self._found.add(kind, *(" ~ ".join(image["name"] for image in pair) for pair in chosen), count=number)
 
     def _add_conflicts(self) -> None:
-        names = [" = ".join(name for name, _ in images[:2]) for _, images in self._rows.conflicts(_MAX_NAMES)]
-        self._add(LABEL_CONFLICTS, self._rows.num_contents()[1], names)
+        names = [" = ".join(name for name, _ in images[:2]) for _, images in self._rows.conflicts(MAX_NAMES)]
+        self._found.add(LABEL_CONFLICTS, *names, count=self._rows.num_contents()[1])
 
     def _add_classes(self) -> None:
         counts = {self._class_names[label]: count for label, count in self._rows.label_counts().items()}
         smallest = min(counts.values())
         for name, count in sorted(counts.items(), key=lambda pair: (pair[1], pair[0])):
             if count < MIN_IMAGES:
-                self._add(FEW_IMAGES, 1, [f"{name}: {count:,}"])
+                self._found.add(FEW_IMAGES, f"{name}: {count:,}")
             if count > MAX_IMBALANCE * smallest:
-                self._add(IMBALANCE, 1, [f"{name}: {count:,}"])
+                self._found.add(IMBALANCE, f"{name}: {count:,}")
         spellings: dict[str, list[str]] = {}
         for name in counts:
             spellings.setdefault(name.casefold(), []).append(name)
         for names in spellings.values():
             if len(names) > 1:
-                self._add(SIMILAR_LABELS, len(names), [", ".join(names)])
+                self._found.add(SIMILAR_LABELS, ", ".join(names), count=len(names))

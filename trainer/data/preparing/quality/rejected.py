@@ -5,6 +5,7 @@ import csv
 import os
 from collections.abc import Callable, Iterator
 
+from exact_resume.files import storage
 from trainer.data.preparing.rows import Row
 
 FILE = "rejected.csv"
@@ -14,7 +15,7 @@ _FULL_WIDTH = str.maketrans("\uff1d\uff0b\uff0d\uff20", "=+-@")
 
 
 @contextlib.contextmanager
-def open_writer(directory: str | os.PathLike[str], class_names: list[str]) -> Iterator[Callable[[Row], None]]:
+def open_writer(directory: storage.Path, class_names: list[str]) -> Iterator[Callable[[Row], None]]:
     """Yield a function that appends a row if it is rejected; the same rows give the same bytes at any time."""
     with open(os.path.join(directory, FILE), "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)

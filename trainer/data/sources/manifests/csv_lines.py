@@ -4,7 +4,7 @@ import csv
 import os
 
 from localvertex_base.userinput.spelling import quote
-from trainer.data.sources.manifests.entry import BadLine, Entry, OtherTask, clean_label, is_ml_use, split_of
+from trainer.data.sources.manifests.entry import ML_USES, BadLine, Entry, OtherTask, clean_label, split_of
 
 _OTHER_FILES = {
     **dict.fromkeys((".txt", ".pdf", ".html", ".json", ".jsonl"), "text"),
@@ -22,7 +22,7 @@ def parse(text: str, *, is_labelled: bool = True) -> Entry:
     """
     fields = _fields(text)
     split = None
-    if len(fields) > 1 and is_ml_use(fields[0]):
+    if len(fields) > 1 and fields[0].lower() in ML_USES:
         split = split_of(fields.pop(0))
     elif len(fields) > 1 and fields[1].startswith("gs://"):
         # Vertex AI writes nothing or a word before the address.

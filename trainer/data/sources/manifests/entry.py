@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from localvertex_base.userinput.spelling import quote
 
-_ML_USES = {
+ML_USES = {
     "training": "train",
     "train": "train",
     "validation": "validation",
@@ -38,18 +38,13 @@ class Entry:
     """A split, empty for UNASSIGNED, or None where the line has no ml_use."""
 
 
-def is_ml_use(text: str) -> bool:
-    """Return whether a text is one of Vertex AI's words for a split."""
-    return text.lower() in _ML_USES
-
-
 def split_of(ml_use: str) -> str:
     """Return the split of Vertex AI's word.
 
     Raises:
         BadLine: It is not one of them.
     """
-    if (split := _ML_USES.get(ml_use.lower())) is None:
+    if (split := ML_USES.get(ml_use.lower())) is None:
         raise BadLine(f"ml_use {quote(ml_use)}; expected training, validation, test or UNASSIGNED")
     return split
 
