@@ -115,22 +115,22 @@ def _use_recipe(recipe: dict[str, Any], model: Any, batches: Any, data: Any) -> 
     import keras
     import tensorflow as tf
 
-    from trainer.models import recipes
-
-    given = recipes.parse(json.dumps(recipe))
-    optimizer = given.optimizer or {"class_name": "Adam", "config": {}}
+    optimizer = recipe.get("optimizer", {"class_name": "Adam", "config": {}})
     loss: Any = "sparse_categorical_crossentropy"
-    if given.loss:
-        loss = getattr(keras.losses, given.loss["class_name"])(**given.loss["config"])
+    if given := recipe.get("loss"):
+        loss = getattr(keras.losses, given["class_name"])(**given["config"])
         batches = batches.map(lambda images, labels: (images, tf.one_hot(labels, data.num_classes)))
-    if given.augmentation:
+    if "augmentation" in recipe:
         augment = keras.layers.RandAugment(value_range=(0, 255))
         batches = batches.map(
             lambda images, labels: (tf.cast(augment(images), tf.uint8), labels), num_parallel_calls=tf.data.AUTOTUNE
         ).prefetch(tf.data.AUTOTUNE)
-    model.compile(getattr(keras.optimizers, optimizer["class_name"])(**optimizer["config"]), loss, metrics=["accuracy"])
-    weights = given.weights_of(data.counts("train"), data.class_names)
-    return batches, {"class_weight": dict(enumerate(weights))} if weights else {}
+    chosen = getattr(keras.optimizers, optimizer["class_name"])(**optimizer["config"])
+    model.compile(chosen, loss, metrics=["accuracy"])
+    if "class_weights" not in recipe:
+        return batches, {}
+    counts = data.counts("train")
+    return batches, {"class_weight": {label: sum(counts) / len(counts) / count for label, count in enumerate(counts)}}
 
 
 def _model(order: Order, data: Any) -> Any:

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -20,6 +21,7 @@ from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
 from trainer.learner import keras_internals, optimizers
 from trainer.learner.learner import Learner
+from trainer.loop.training import Training
 from trainer.models.recipes import OPTIMIZERS, SCHEDULES
 
 TINY = "tests.support.tiny_network:build"
@@ -176,6 +178,16 @@ def test_the_loss_of_a_step_is_that_of_keras_with_class_weights(
     expected = loss(tf.one_hot(labels, 10), learner.model(images), sample_weight=tf.gather(weights, labels))
     found = learner.train(learner.batches(training, sampler, NUM_STEPS), 1).losses
     np.testing.assert_allclose(found, [float(expected)], rtol=1e-5)
+
+
+def test_balanced_sampling_reads_single_examples_however_large_the_data_is() -> None:
+    data: Any = SimpleNamespace(num_examples={"train": 10**7}, image_size=224)
+    sizes = []
+    for recipe in ("", '{"sampling": "balanced"}'):
+        training: Any = SimpleNamespace(config=TrainConfig(recipe=recipe), data=data)
+        sizes.append(Training.sampler(training).block_size)
+    assert sizes[0] > 0
+    assert sizes[1] == 0
 
 
 def test_a_schedule_ends_at_the_last_step_and_goes_by_the_steps_done() -> None:
