@@ -12,7 +12,7 @@ import uvicorn
 
 from localvertex_base.userinput.errors import UserError
 from trainer.serve.app import Serving, application
-from trainer.serve.batches import Batches
+from trainer.serve.batches import MAX_IMAGES, Batches
 from trainer.serve.contract import Contract
 from trainer.serve.model import Model
 
@@ -40,12 +40,13 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def serve(contract: Contract, load: Callable[[], Model]) -> None:
+def serve(contract: Contract, load: Callable[[], Model], *, max_images: int = MAX_IMAGES) -> None:
     """Serve until SIGTERM or SIGINT, and answer the requests that wait.
 
     Args:
         contract: Where to listen.
         load: Returns the model; called in another thread.
+        max_images: Largest number of images in one call of the model.
 
     Raises:
         UserError: The port is in use, or the model cannot be loaded.
@@ -69,7 +70,7 @@ def serve(contract: Contract, load: Callable[[], Model]) -> None:
             try:
                 model = load()
                 serving.class_names = model.class_names
-                batches = Batches(model.predict)
+                batches = Batches(model.predict, max_images=max_images)
                 model.warm_up()
                 serving.batches = batches
                 print("ready", flush=True)
