@@ -21,6 +21,7 @@ from trainer.results import calibration, predictions
 from trainer.serve import trial
 from trainer.serve.trial import TrialServer
 
+Metadata = dict[str, str | int | float]
 _OWN = re.compile(
     r"saved_model\.pb|fingerprint\.pb|variables/variables\.(?:index|data-\d+-of-\d+)"
     r"|assets\.extra/(?:model\.json|seen_images(?:_perceptual)?)"
@@ -30,7 +31,7 @@ _NUM_COMPARED = 64
 """Number of test images on which the exported model is compared with the trained one."""
 
 
-def export(*, checkpoint_directory: str, dataset_directory: str, output_directory: str) -> dict[str, str | int | float]:
+def export(*, checkpoint_directory: str, dataset_directory: str, output_directory: str) -> Metadata:
     """Export the checkpoint that was best on the validation split, after a trial of it behind the server.
 
     Args:
@@ -59,7 +60,7 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
 
 def _export(
     checkpoint_directory: str, chosen: BestCheckpoint, data: Dataset, output_directory: str, server: TrialServer
-) -> dict[str, str | int | float]:
+) -> Metadata:
     libraries.load()
     import tensorflow as tf
 
@@ -69,7 +70,7 @@ def _export(
 
     trained = restored.model_of(chosen, data)
     temperature = calibration.fit(predictions.predict(trained.model, staging.stage(data, "validation"), "validation"))
-    metadata: dict[str, str | int | float] = {
+    metadata: Metadata = {
         "run_id": trained.checkpoint.run_id,
         "step": trained.checkpoint.step,
         "model": trained.config.model,

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from exact_resume.checkpoints import ownership, result_file
+from exact_resume.checkpoints import manifest, ownership, result_file
 from exact_resume.checkpoints.async_writer import SECONDS_BETWEEN_FAILURES
 from exact_resume.files import storage
 from exact_resume.workers import cluster as clusters
@@ -88,7 +88,7 @@ def main(arguments: list[str] | None = None) -> int:
             options=options,
             config=train_config,
             data=data,
-            run_id=identity.run_id(train_config, data.fingerprint, options.run_label, exact=options.exact),
+            run_id=manifest.run_id(run_identity),
             identity=run_identity,
             directory=directory,
             cluster=cluster,

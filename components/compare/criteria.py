@@ -1,7 +1,6 @@
 """Criteria by which `compare` decides about a promotion."""
 
 import dataclasses
-from typing import Any
 
 from components.train.machines import setting
 from localvertex_base.userinput.errors import UserError
@@ -27,7 +26,3 @@ class Criteria:
             raise UserError(f"max_regression is {self.max_regression}; expected a number from 0 to 1, e.g. 0.01")
         if not isinstance(self.min_compared_images, int) or self.min_compared_images < 1:
             raise UserError(f"min_compared_images is {self.min_compared_images}; expected a whole number from 1")
-
-    def as_note(self) -> dict[str, Any]:
-        """Return the criteria for `outcome.note_comparison`: others make another comparison."""
-        return dataclasses.asdict(self)

@@ -128,7 +128,7 @@ def compare(
         champion=result.champion if result.is_final else "",
         is_promoted=result.is_promoted,
         reason=result.reason,
-        criteria=wanted.as_note(),
+        criteria=dataclasses.asdict(wanted),
         promotion=result.promotion,
     )
     if deploy_endpoint and result.promotion == labels.UNDECIDED and not result.is_promoted:

@@ -119,7 +119,7 @@ def _not_deployed(noted: Notes, endpoint: str, version: Version, versions: list[
 
 def _refusal(comparison: Any, release: Release, registry: Callable[[], Registry]) -> str:
     """Return why the model is not registered; empty if a comparison is due."""
-    if comparison.get("is_promoted") is not False or comparison.get("criteria") != release.criteria.as_note():
+    if comparison.get("is_promoted") is not False or comparison.get("criteria") != dataclasses.asdict(release.criteria):
         return ""
     champion = str(comparison.get("champion"))
     if not champion:

@@ -1,13 +1,14 @@
 """Checks whether `prepare` may start a Dataflow job, and its settings, before anything is read."""
 
 import importlib.util
+import os
 from collections.abc import Mapping
 from typing import Any
 
 from components.container_image import PLACEHOLDER_IMAGE
-from components.local_run import is_local_run
 from components.values import fields_of
 from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.step_endpoint import MARKER
 from trainer.data.preparing.dataflow.settings import LOCAL, Settings, check_engine
 
 
@@ -25,7 +26,7 @@ def dataflow_settings(parameters: Mapping[str, Any], source: str, prepare_engine
     check_engine(prepare_engine)
     if prepare_engine == LOCAL:
         return None
-    if is_local_run():
+    if MARKER in os.environ:
         raise UserError(
             "prepare_engine is 'dataflow', which starts machines in Google Cloud; a local run does not: set "
             "prepare_engine=local"

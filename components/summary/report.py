@@ -4,10 +4,10 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from components.local_run import is_local_run
 from components.summary import webhook
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import on_one_line
+from localvertex_base.userinput.step_endpoint import MARKER
 
 if TYPE_CHECKING:
     from kfp.dsl import PipelineTaskFinalStatus
@@ -60,7 +60,7 @@ def _send(status: "PipelineTaskFinalStatus", secret: str) -> str:
     source = webhook.VARIABLE if address else secret
     if not source:
         return ""
-    if is_local_run() and not address:
+    if MARKER in os.environ and not address:
         return f"not sent to {secret}: a local run uses no Google service; set {webhook.VARIABLE}"
     try:
         webhook.post(address or webhook.address_in(secret), _text(status))
@@ -78,5 +78,5 @@ def _text(status: "PipelineTaskFinalStatus") -> str:
     if len(error) > _LONGEST_ERROR:
         # The cause of a Python error is at its end.
         error = f"{error[:half]} [...] {error[-half:]}"
-    page = "" if is_local_run() else run_page(project, region, job_id)
+    page = "" if MARKER in os.environ else run_page(project, region, job_id)
     return "\n".join(filter(None, (f"{job_id}: {status.state}", error, page)))

@@ -129,7 +129,7 @@ def _requests(pools: Any) -> list[MachineRequest]:
     for pool in filter(None, pools if isinstance(pools, list) else ()):
         machine, replicas = mapping(pool.get("machine_spec")), pool.get("replica_count", 1)
         values = [machine.get("machine_type"), machine.get("accelerator_type", ""), machine.get("accelerator_count", 0)]
-        if not isinstance(values[0], str) or not isinstance(values[1], str) or not _numbers(values[2], replicas):
+        if not all(map(isinstance, (*values, replicas), (str, str, int | float, int | float))):
             return []
         found.append(
             MachineRequest(
@@ -140,10 +140,6 @@ def _requests(pools: Any) -> list[MachineRequest]:
             )
         )
     return found
-
-
-def _numbers(*values: Any) -> bool:
-    return all(isinstance(value, (int, float)) for value in values)
 
 
 def _planned_machines(steps: list[Step]) -> list[MachineRequest]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from exact_resume.files import storage
+from exact_resume.files.overlap import batched
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quote
 from trainer.data.splits import SPLITS
@@ -153,8 +154,8 @@ def load(directory: str) -> Dataset:
 
 
 def _read(shards: Shards, wanted: Sequence[int]) -> Iterator[Record]:
-    for start in range(0, len(wanted), _CHUNK):
-        yield from map(parse, shards.read(wanted[start : start + _CHUNK]))
+    for some in batched(wanted, _CHUNK):
+        yield from map(parse, shards.read(some))
 
 
 def _missing_shard(path: str, directory: str) -> UserError:

@@ -25,6 +25,9 @@ _CHUNK = 512
 _FEATURES = {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}
 
 
+ImagesAndLabels = tuple[tf.Tensor, tf.Tensor]
+
+
 class Examples(abc.ABC):
     """A split. The pixels are the same in each of its forms."""
 
@@ -42,12 +45,12 @@ class Examples(abc.ABC):
         self.num_examples, self.image_size, self.crop = num_examples, image_size, crop
 
     @abc.abstractmethod
-    def _read(self, indices: tf.Tensor, upcoming: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def _read(self, indices: tf.Tensor, upcoming: tf.Tensor) -> ImagesAndLabels:
         """Return images, uint8 [B, S, S, 3] or encoded string [B], and labels int32 [B]."""
 
     def gather(
         self, indices: tf.Tensor, random_numbers: tf.Tensor | None = None, upcoming: tf.Tensor | None = None
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    ) -> ImagesAndLabels:
         """Return images uint8 [B, S, S, 3] and labels int32 [B].
 
         Args:
@@ -89,7 +92,7 @@ class ExamplesInMemory(Examples):
             return int(tf.reduce_sum(tf.cast(tf.strings.length(self.images), tf.int64)))
         return self.num_examples * self.image_size * self.image_size * 3
 
-    def _read(self, indices: tf.Tensor, upcoming: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def _read(self, indices: tf.Tensor, upcoming: tf.Tensor) -> ImagesAndLabels:
         del upcoming
         return tf.gather(self.images, indices), tf.gather(self.labels, indices)
 
@@ -107,7 +110,7 @@ class ExamplesOnDisk(Examples):
         """Labels int32 [N]."""
         return tf.concat([_parse(records)[1] for _, records in _chunks(self._reader, self.num_examples)], axis=0)
 
-    def _read(self, indices: tf.Tensor, upcoming: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def _read(self, indices: tf.Tensor, upcoming: tf.Tensor) -> ImagesAndLabels:
         records = tf.numpy_function(self._reader.read, [indices, upcoming], tf.string, stateful=False)
         return _parse(tf.ensure_shape(records, indices.shape))
 
@@ -146,17 +149,17 @@ def _decode(data: tf.Tensor, image_size: int) -> tf.Tensor:
     return tf.io.decode_jpeg(data, channels=3, dct_method="INTEGER_ACCURATE")
 
 
-def _parse(records: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def _parse(records: tf.Tensor) -> ImagesAndLabels:
     """Return the encoded images string [B] and labels int32 [B] of records string [B]."""
     parsed = tf.io.parse_example(records, _FEATURES)
     return parsed["image"], tf.cast(parsed["label"], tf.int32)
 
 
-def _load_decoded(reader: RecordReader, count: int, size: int) -> tuple[tf.Tensor, tf.Tensor]:
+def _load_decoded(reader: RecordReader, count: int, size: int) -> ImagesAndLabels:
     pixels, labels = np.empty((count, size, size, 3), np.uint8), np.empty(count, np.int32)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)  # type: ignore[untyped-decorator]
-    def unpack(records: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def unpack(records: tf.Tensor) -> ImagesAndLabels:
         images, chunk_labels = _parse(records)
         return tf.map_fn(lambda data: _decode(data, size), images, fn_output_signature=tf.uint8), chunk_labels
 
@@ -173,7 +176,7 @@ def _load_decoded(reader: RecordReader, count: int, size: int) -> tuple[tf.Tenso
     return tf.constant(pixels), tf.constant(labels)
 
 
-def _load_encoded(reader: RecordReader, count: int) -> tuple[tf.Tensor, tf.Tensor]:
+def _load_encoded(reader: RecordReader, count: int) -> ImagesAndLabels:
     images, labels = zip(*(_parse(records) for _, records in _chunks(reader, count)), strict=True)
     return tf.concat(images, axis=0), tf.concat(labels, axis=0)
 

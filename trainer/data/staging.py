@@ -1,13 +1,11 @@
 """Copies a dataset in a bucket to this machine's disk once; its records are then read by index from there."""
 
-import contextlib
 import dataclasses
 import errno
 import fcntl
 import os
 import pathlib
 import shutil
-from collections.abc import Iterator
 
 from exact_resume.files import bucket, downloads, storage
 from exact_resume.files.overlap import in_order
@@ -37,7 +35,9 @@ def stage(dataset: Dataset, split: str) -> Dataset:
     folder.mkdir(parents=True, exist_ok=True)
     sizes = dataset.shard_sizes(split)
     expected = {shard.name: shard.crc32c for shard in dataset.shards[split]}
-    with _lock(folder):
+    with (folder / ".lock").open("w") as lock:
+        # The kernel releases the lock when the process ends, however that happens.
+        fcntl.flock(lock, fcntl.LOCK_EX)
         copies = {path: folder / os.path.basename(path) for path in sizes}
         missing = [path for path, copy in copies.items() if not copy.exists() or copy.stat().st_size != sizes[path]]
         needed, free = sum(sizes[path] for path in missing), shutil.disk_usage(folder).free
@@ -79,11 +79,3 @@ def _copy(path: str, folder: pathlib.Path, expected: str) -> None:
         partial.unlink()
         raise DamagedShard(f"shard {path} is damaged (its CRC32C is {found}, expected {expected}); run prepare again")
     os.replace(partial, folder / name)
-
-
-@contextlib.contextmanager
-def _lock(folder: pathlib.Path) -> Iterator[None]:
-    # The kernel releases the lock when the process ends, however that happens.
-    with (folder / ".lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

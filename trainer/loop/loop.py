@@ -94,7 +94,8 @@ def train(
         if not restored.step and (taken := run.warm_start.apply(learner, run.identity)):
             log_event("notice", message=taken)
             if run.lease:
-                run.warm_start.note(run.checkpoint_directory, run.identity, taken)
+                weights, folder = run.identity["weights"], run.warm_start.folder
+                starting_weights.note_start(run.checkpoint_directory, weights=weights, folder=folder, taken=taken)
         best, validated_step, digests = restored.best, restored.step * restored.is_validated, [restored.batch_digests]
         saved_at, pace, num_calls = time.monotonic(), Pace(), 0
         # 2. Batches from that step on.

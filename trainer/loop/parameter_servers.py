@@ -57,25 +57,21 @@ def serve(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
 def lead(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
     """Train as the chief of parameter servers; return the exit code."""
     with watched(training.peers("worker", "ps"), lambda reason: leave(reason, log_event)):
-        return _lead(training, log_event, watchdog)
-
-
-def _lead(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
-    learner = AsynchronousLearner(training)
-    remarks = random_numbers.check(
-        learner.local.model, tf.distribute.get_strategy(), training.config.model, exact=False
-    )
-    training.log_start(len(training.cluster.addresses.get("worker", ())), log_event)
-    examples, validation = training.load("train", log_event), training.load("validation", log_event)
-    for remark in (*remarks, "parameter servers: the order of updates depends on timing; no two runs are equal"):
-        log_event("notice", message=remark)
-    sync = training.sync(learner, watchdog, log_event)
-    if loop.train(
-        training.loop_run(), learner, examples, validation, training.sampler(), sync=sync, log_event=log_event
-    ):
-        training.print_result()
-        return 0
-    return training.stop.exit_code
+        learner = AsynchronousLearner(training)
+        remarks = random_numbers.check(
+            learner.local.model, tf.distribute.get_strategy(), training.config.model, exact=False
+        )
+        training.log_start(len(training.cluster.addresses.get("worker", ())), log_event)
+        examples, validation = training.load("train", log_event), training.load("validation", log_event)
+        for remark in (*remarks, "parameter servers: the order of updates depends on timing; no two runs are equal"):
+            log_event("notice", message=remark)
+        sync = training.sync(learner, watchdog, log_event)
+        if loop.train(
+            training.loop_run(), learner, examples, validation, training.sampler(), sync=sync, log_event=log_event
+        ):
+            training.print_result()
+            return 0
+        return training.stop.exit_code
 
 
 class AsynchronousLearner(Learner):

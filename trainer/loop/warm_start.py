@@ -49,10 +49,6 @@ class WarmStart:
         learner.refresh()
         return f"starting from {wanted[:19]}... ({name}): {class_rows.describe(found.class_names, self.class_names)}"
 
-    def note(self, directory: str, identity: Mapping[str, Any], taken: str) -> None:
-        """Record what was taken, for the result."""
-        starting_weights.note_start(directory, weights=identity["weights"], folder=self.folder, taken=taken)
-
     def describe(self, learner: Learner) -> dict[str, Any]:
         """Return what another run has to know to start from this one's checkpoints."""
         return {

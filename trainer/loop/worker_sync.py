@@ -18,14 +18,13 @@ _MAX_GROWTH = 4
 class Pace:
     """Decides how many steps fit into a graph call, from the durations of the calls so far."""
 
-    def __init__(self, target_seconds: float = _TARGET_SECONDS) -> None:
-        self._target_seconds = target_seconds
+    def __init__(self) -> None:
         self.num_steps = 1
         """Number of steps for the next call."""
 
     def record(self, num_steps: int, seconds: float) -> None:
         """Learn from a call: its number of steps and its duration."""
-        fitting = int(self._target_seconds * num_steps / max(seconds, 1e-6))
+        fitting = int(_TARGET_SECONDS * num_steps / max(seconds, 1e-6))
         self.num_steps = max(1, min(fitting, num_steps * _MAX_GROWTH))
 
 

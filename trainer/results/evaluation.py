@@ -72,8 +72,11 @@ def score(
     predicted = probabilities.argmax(axis=1)
     confusion = confusion_matrix(labels, predicted, len(classes))
     baseline = int(np.argmax(train_counts))
+    accuracy = score_of(ACCURACY, confusion)
     constant = confusion_matrix(labels, np.full(len(labels), baseline), len(classes))
-    loss = _cross_entropy(labels, probabilities)
+    # Rows of float32 do not sum exactly to one, which scikit-learn warns about.
+    exact = probabilities.astype(np.float64)
+    loss = float(metrics.log_loss(labels, exact / exact.sum(axis=1, keepdims=True), labels=classes))
     precision, recall, f1, support = metrics.precision_recall_fscore_support(
         labels, predicted, labels=classes, zero_division=0.0
     )
@@ -85,7 +88,7 @@ def score(
         f"baseline_{name.replace('-', '_')}": score_of(name, constant) for name in dict.fromkeys((ACCURACY, metric))
     }
     return Evaluation(
-        accuracy=score_of(ACCURACY, confusion),
+        accuracy=accuracy,
         loss=loss,
         num_examples=len(labels),
         class_names=class_names,
@@ -101,7 +104,7 @@ def score(
         baseline_score=score_of(metric, constant),
         never_predicted=[class_names[each] for each in np.flatnonzero(present & (confusion.sum(axis=0) == 0))],
         metrics={
-            "accuracy": score_of(ACCURACY, confusion),
+            "accuracy": accuracy,
             **baselines,
             "baseline_class": class_names[baseline],
             "loss": loss,
@@ -109,12 +112,3 @@ def score(
             "num_test_examples": float(len(labels)),
         },
     )
-
-
-def _cross_entropy(labels: npt.NDArray[np.int32], probabilities: npt.NDArray[np.float32]) -> float:
-    from sklearn import metrics
-
-    # Rows of float32 do not sum exactly to one, which scikit-learn warns about.
-    exact = probabilities.astype(np.float64)
-    normalised = exact / exact.sum(axis=1, keepdims=True)
-    return float(metrics.log_loss(labels, normalised, labels=list(range(probabilities.shape[1]))))

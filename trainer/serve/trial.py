@@ -21,13 +21,16 @@ from typing import IO
 import numpy as np
 import numpy.typing as npt
 
+from exact_resume.files.overlap import batched
 from trainer.command_line import TrainingError
 
 Probabilities = npt.NDArray[np.float32]
 _COMMAND = (sys.executable, "-m", "trainer.serve", "-", "--port=0")
+"""Reads the name of the model from standard input, and prints its address."""
 _TOLERANCE = 1e-4
 """Largest difference of a probability for stored images, whose pixels are equal on both sides."""
 _LIMIT_SECONDS = 300.0
+"""From the name of the model to the last answer."""
 _POLL_SECONDS = 0.02
 _IMAGES_PER_REQUEST = 8
 _ROOT = Path(__file__).resolve().parents[2]
@@ -36,16 +39,14 @@ _ROOT = Path(__file__).resolve().parents[2]
 class TrialServer:
     """A server in a process of its own, which loads a model when it gets its name."""
 
-    def __init__(
-        self, process: "subprocess.Popen[bytes]", printed: tuple[IO[bytes], IO[bytes]], seconds: float
-    ) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", printed: tuple[IO[bytes], IO[bytes]]) -> None:
         self._process = process
         self._stdout, self._stderr = printed
-        self._deadline, self._seconds = time.monotonic() + seconds, seconds
+        self._deadline = time.monotonic() + _LIMIT_SECONDS
 
     def load(self, directory: str) -> None:
         """Let it load a model, without waiting for it."""
-        self._deadline = time.monotonic() + self._seconds
+        self._deadline = time.monotonic() + _LIMIT_SECONDS
         # A process that has ended is noticed by the check.
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
@@ -67,11 +68,8 @@ class TrialServer:
         """
         try:
             url = f"{self._ready_url()}/predict"
-            parts = range(0, len(stored), _IMAGES_PER_REQUEST)
-            answers = np.asarray(
-                [row for start in parts for row in self._predict(url, stored[start : start + _IMAGES_PER_REQUEST])],
-                np.float32,
-            )
+            parts = batched(stored, _IMAGES_PER_REQUEST)
+            answers = np.asarray([row for part in parts for row in self._predict(url, part)], np.float32)
             if answers.shape != expected.shape:
                 raise TrainingError(f"it answers with probabilities of shape {answers.shape}, not {expected.shape}")
         except urllib.error.HTTPError as error:
@@ -95,7 +93,7 @@ class TrialServer:
             if has_ended:
                 raise TrainingError("it ended")
             time.sleep(_POLL_SECONDS)
-        raise TrainingError(f"it was not ready {self._seconds:g} s after the export")
+        raise TrainingError(f"it was not ready {_LIMIT_SECONDS:g} s after the export")
 
     def _predict(self, url: str, files: Sequence[bytes]) -> list[list[float]]:
         instances = [{"b64": base64.b64encode(data).decode()} for data in files]
@@ -120,17 +118,12 @@ class TrialServer:
 
 
 @contextlib.contextmanager
-def start_server(*, command: Sequence[str] = _COMMAND, seconds: float = _LIMIT_SECONDS) -> Iterator[TrialServer]:
-    """Start a server, which is killed at the end of the block; it also ends if this process is killed.
-
-    Args:
-        command: Reads the name of the model from standard input, and prints its address.
-        seconds: Longest time from the name of the model to the last answer.
-    """
+def start_server() -> Iterator[TrialServer]:
+    """Start a server, which is killed at the end of the block; it also ends if this process is killed."""
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr, env=_environment())
+        process = subprocess.Popen(_COMMAND, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr, env=_environment())
         try:
-            yield TrialServer(process, (stdout, stderr), seconds)
+            yield TrialServer(process, (stdout, stderr))
         finally:
             process.kill()
             # A request to a process that has ended is of no use.

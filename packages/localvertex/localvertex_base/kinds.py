@@ -70,11 +70,8 @@ def check(path: str, value: Any, kind: Any) -> Any:
         # Compared as it is, because a large integer is no float.
         if type(value) in (int, float) and kind.lowest <= value <= kind.highest:
             return float(value)
-    elif isinstance(kind, range):
-        if type(value) is int and value in kind:
-            return value
-    elif isinstance(kind, tuple):
-        if isinstance(value, str) and value in kind:
+    elif isinstance(kind, range | tuple):
+        if type(value) is (int if isinstance(kind, range) else str) and value in kind:
             return value
     elif isinstance(value, _json_type(kind)):
         return _parts(path, value, kind)

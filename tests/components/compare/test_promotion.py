@@ -1,5 +1,6 @@
 """The step `compare` with the registry of a server: what is promoted, why, and what the next run reads about it."""
 
+import dataclasses
 import json
 import shutil
 from collections.abc import Callable
@@ -202,7 +203,7 @@ def test_a_worse_model_is_refused_with_its_table_and_noted_for_the_next_run(rele
     assert "worse by" in release.page()
     noted = outcome.notes(str(release.checkpoints("few"))).comparison
     assert (noted["champion"], noted["is_promoted"]) == (f"{model.partition('@')[0]}@1", False)
-    assert noted["criteria"] == Criteria(min_compared_images=10).as_note()
+    assert noted["criteria"] == dataclasses.asdict(Criteria(min_compared_images=10))
     assert release.metrics["is_promoted"] == 0
     assert release.metrics["reason"] == noted["reason"]
     assert release.metrics["challenger_accuracy"] < release.metrics["champion_accuracy"]

@@ -56,7 +56,7 @@ def register(run: str, name: Any) -> None:
 
 
 def refuse(run: str, champion: str, criteria: Criteria | None = None) -> None:
-    noted, reason = (criteria or Criteria()).as_note(), "worse than version 1"
+    noted, reason = dataclasses.asdict(criteria or Criteria()), "worse than version 1"
     outcome.note_comparison(run, champion=champion, is_promoted=False, reason=reason, criteria=noted, promotion="")
 
 

@@ -33,7 +33,7 @@ def make_sync(peer: Peer, *, is_chief: bool, notices: list[str], logged: list[st
 
 
 def test_a_call_is_as_long_as_the_time_allows_and_grows_gradually() -> None:
-    pace = Pace(target_seconds=2.0)
+    pace = Pace()
     assert pace.num_steps == 1
     pace.record(1, 5.0)
     assert pace.num_steps == 1

@@ -115,10 +115,11 @@ def test_a_source_that_cannot_be_used_is_one_line(tmp_path: Path, source: str, m
         instances(given, tmp_path, max_bad_fraction=2)
 
 
-def test_no_shard_is_larger_than_its_limit(tmp_path: Path) -> None:
+def test_no_shard_is_larger_than_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = make(tmp_path / "source", [f"{number}.png" for number in range(40)])
     limit = 4000
-    written, found = instances(tmp_path / "source", tmp_path, max_shard_bytes=limit)
+    monkeypatch.setattr(batch_instances, "_MAX_SHARD_BYTES", limit)
+    written, found = instances(tmp_path / "source", tmp_path)
     assert found.keys() == made.keys()
     sizes = [(tmp_path / "instances" / uri.rpartition("/")[2]).stat().st_size for uri in written.uris]
     assert len(sizes) > 5

@@ -1,7 +1,6 @@
 """The server with an exported model: the probabilities of evaluate, a model from a bucket, and trials that fail."""
 
 import base64
-import functools
 import io
 import json
 import shlex
@@ -180,8 +179,7 @@ def tried(digits_directory: Path, trained_directory: Path, folder: Path) -> None
 def test_a_model_whose_server_ends_is_not_exported(
     digits_directory: Path, trained_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
-    started = functools.partial(trial.start_server, command=(sys.executable, "-c", code))
-    monkeypatch.setattr(trial, "start_server", started)
+    monkeypatch.setattr(trial, "_COMMAND", (sys.executable, "-c", code))
     tried(digits_directory, trained_directory, tmp_path)
 
 
@@ -189,6 +187,6 @@ def test_a_model_whose_server_never_answers_is_not_exported(
     digits_directory: Path, trained_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = "import time; print('listening on http://127.0.0.1:9', flush=True); time.sleep(1000)"
-    started = functools.partial(trial.start_server, command=(sys.executable, "-c", code), seconds=3.0)
-    monkeypatch.setattr(trial, "start_server", started)
+    monkeypatch.setattr(trial, "_COMMAND", (sys.executable, "-c", code))
+    monkeypatch.setattr(trial, "_LIMIT_SECONDS", 3.0)
     tried(digits_directory, trained_directory, tmp_path)

@@ -60,10 +60,13 @@ def tried(mode: str, seconds: float = 60.0) -> float:
     """The result of a trial of such a server, which must have ended."""
     processes = []
     try:
-        with trial.start_server(command=(sys.executable, "-c", SERVER, mode), seconds=seconds) as server:
-            processes.append(server._process)
-            server.load("model")
-            return server.check(STORED, EXPECTED)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(trial, "_COMMAND", (sys.executable, "-c", SERVER, mode))
+            patch.setattr(trial, "_LIMIT_SECONDS", seconds)
+            with trial.start_server() as server:
+                processes.append(server._process)
+                server.load("model")
+                return server.check(STORED, EXPECTED)
     finally:
         assert processes[0].returncode is not None
 

@@ -105,9 +105,11 @@ class Row:
         """None if the image is rejected."""
         if self.content_hash is None:
             return None
-        found = {name: self._content[name] for name in _FIGURES}
+        found: dict[str, Any] = {name: self._content[name] for name in _FIGURES}
         # JSON has lists.
-        return Figures(**{name: tuple(each) if isinstance(each, list) else each for name, each in found.items()})
+        for name in ("pixel_sums", "pixel_sums_of_squares"):
+            found[name] = tuple(found[name])
+        return Figures(**found)
 
     @functools.cached_property
     def _content(self) -> dict[str, Any]:

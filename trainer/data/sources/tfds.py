@@ -102,8 +102,10 @@ def _keys(name: str, info: Any) -> tuple[str, str]:
     """Return the names of the image and the label in each example."""
     import tensorflow_datasets as tfds
 
-    images = [key for key, feature in info.features.items() if isinstance(feature, tfds.features.Image)]
-    labels = [key for key, feature in info.features.items() if isinstance(feature, tfds.features.ClassLabel)]
+    images, labels = (
+        [key for key, feature in info.features.items() if isinstance(feature, kind)]
+        for kind in (tfds.features.Image, tfds.features.ClassLabel)
+    )
     if info.supervised_keys and info.supervised_keys[0] in images and info.supervised_keys[1] in labels:
         return str(info.supervised_keys[0]), str(info.supervised_keys[1])
     if len(images) != 1 or len(labels) != 1:

@@ -51,7 +51,6 @@ def write(
     uri: str,
     bad_images_path: str,
     max_bad_fraction: float,
-    max_shard_bytes: int = _MAX_SHARD_BYTES,
 ) -> Instances:
     """Write the instances in shards, and the images that cannot be read as a list; memory does not grow with them.
 
@@ -64,7 +63,6 @@ def write(
         uri: Its address for the service.
         bad_images_path: The file of bad images, JSON Lines.
         max_bad_fraction: Fraction of bad images (0 to 1) above which this fails.
-        max_shard_bytes: Maximum size of a shard.
 
     Raises:
         UserError: The source cannot be used, or too many of its images are bad.
@@ -73,9 +71,9 @@ def write(
         raise UserError(f"max_bad_fraction is {max_bad_fraction}; expected a number from 0 to 1, e.g. 0.1")
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="unpacked-"))
-        bad = stack.enter_context(tempfile.TemporaryFile())
+        bad, file = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))
         opened = open_unlabelled(source, scratch)
-        shards = stack.enter_context(contextlib.closing(_Shards(directory, max_shard_bytes)))
+        shards = _Shards(directory, file)
         num_bad, first_bad = 0, ""
         for each in _read_all(opened, image_size):
             if each.line:
@@ -117,32 +115,24 @@ def _read_all(source: Source, image_size: int) -> Iterator[_Read]:
 
 
 class _Shards:
-    """Files of at most a given size; one of them is open, on this machine."""
+    """Files of at most a given size; the lines of the present one are in a file on this machine."""
 
-    def __init__(self, directory: str, max_bytes: int) -> None:
-        self._directory, self._max_bytes = directory, max_bytes
+    def __init__(self, directory: str, file: BinaryIO) -> None:
+        self._directory, self._file = directory, file
         self.names: list[str] = []
         self.num_lines = 0
-        self._file: BinaryIO | None = None
-        self._num_bytes = 0
 
     def add(self, line: bytes) -> None:
         """Append a line; a line that is larger than a shard gets its own."""
-        if self._file is None or self._num_bytes + len(line) > self._max_bytes:
+        if self._file.tell() + len(line) > _MAX_SHARD_BYTES:
             self.finish()
-            self._file, self._num_bytes = tempfile.TemporaryFile(), 0
-        self._num_bytes += self._file.write(line)
+        self._file.write(line)
         self.num_lines += 1
 
     def finish(self) -> None:
-        """Write the open shard, if there is one."""
-        if self._file is not None:
+        """Write the present shard, if it has lines."""
+        if self._file.tell():
             self.names.append(f"instances-{len(self.names):05d}.jsonl")
             storage.write_file(storage.join(self._directory, self.names[-1]), self._file)
-        self.close()
-
-    def close(self) -> None:
-        """Drop the open shard, if there is one."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+            self._file.seek(0)
+            self._file.truncate()

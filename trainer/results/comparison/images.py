@@ -93,8 +93,8 @@ def originals(data: Dataset, wanted: Unseen, source: str) -> Iterator[Image]:
     Raises:
         NotComparable: An image is gone, or is another one than at `prepare`.
     """
-    names = (record for record in staging.stage(data, "test").records("test"))
-    classes = {record.file_name: data.class_names[record.label] for record in names}
+    records = staging.stage(data, "test").records("test")
+    classes = {record.file_name: data.class_names[record.label] for record in records}
     left = dict(wanted.content_hashes)
     with storage.scratch("compare") as scratch:
         try:

@@ -15,12 +15,15 @@ _ADDRESS = re.compile(r"[^\s/]+:[0-9]{1,5}")
 _REDUCTION_SERVER = "reductionserver"
 """Part of the name of Google's Reduction Server image, whose pool Vertex AI calls ps although it runs no TensorFlow."""
 
+Addresses = Mapping[str, tuple[str, ...]]
+"""host:port of every task by type (chief, worker, ps)."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Cluster:
     """The machines of a job, and the task of this process."""
 
-    addresses: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    addresses: Addresses = dataclasses.field(default_factory=dict)
     """host:port of every task by type (chief, worker, ps); empty for a single machine."""
     task_type: str = "worker"
     """chief, worker, ps or evaluator."""
@@ -99,7 +102,7 @@ def _addresses(cluster: Any) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _task(task: Any, addresses: Mapping[str, tuple[str, ...]]) -> tuple[str, int]:
+def _task(task: Any, addresses: Addresses) -> tuple[str, int]:
     if not addresses and not task:
         return "worker", 0
     kind = task.get("type") if isinstance(task, dict) else None
@@ -119,7 +122,7 @@ def _has_reduction_server(config: Mapping[str, Any]) -> bool:
     return _REDUCTION_SERVER in (job if isinstance(job, str) else json.dumps(job))
 
 
-def _strategy(addresses: Mapping[str, tuple[str, ...]], task_type: str, forced: str) -> str:
+def _strategy(addresses: Addresses, task_type: str, forced: str) -> str:
     num_workers = sum(len(addresses.get(kind, ())) for kind in ("chief", "worker"))
     if forced == "parameter-server" and "ps" not in addresses and task_type != "evaluator":
         raise InputError(

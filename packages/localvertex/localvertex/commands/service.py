@@ -1,6 +1,5 @@
 """The API's collections and pages over one work folder, and their methods by path."""
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from localvertex.credentials.isolation import NoCredentials
 from localvertex.processes.processes import Processes
 from localvertex.runner.engine import Options
 from localvertex.values.buckets import Buckets
+from localvertex_base.lines import WriteLine
 
 _GRACE_SECONDS = 10.0
 
@@ -39,7 +39,7 @@ class Service:
         work_dir: Path,
         *,
         time_factor: float,
-        log: Callable[[str], None],
+        log: WriteLine,
         options: Options | None = None,
     ) -> None:
         options = options or Options()
@@ -56,7 +56,7 @@ class Service:
         self.storage = Storage(self.custom_jobs.buckets, self._store.folder / "uploads")
         self._held = ExitStack()
 
-    def _deployments(self, options: Options, log: Callable[[str], None]) -> Deployments:
+    def _deployments(self, options: Options, log: WriteLine) -> Deployments:
         machine = Machine(
             work_dir=self._store.folder.parent.absolute(),
             processes=self._processes,

@@ -2,11 +2,12 @@
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from localvertex.containers.call import inside
+from localvertex.values.buckets import texts_in
 
 _RECORD = "run.json"
 
@@ -33,8 +34,8 @@ def given_paths(
         artifacts: Input artifacts that the user has given.
         work_dir: The folder of the runs.
     """
-    texts = [text for name, value in values.items() if value != known.get(name) for text in _texts_in(value)]
-    texts += [text for value in artifacts.values() for text in _texts_in(value)]
+    texts = [text for name, value in values.items() if value != known.get(name) for text in texts_in(value)]
+    texts += [text for value in artifacts.values() for text in texts_in(value)]
     found = dict.fromkeys(Path(each) for each in texts if os.path.isabs(each) and exists(each))
     return tuple(each for each in found if not (_is_of_sandbox(each) or contains_private(each, work_dir)))
 
@@ -121,12 +122,3 @@ def exists(path: str) -> bool:
         return os.path.exists(path)
     except ValueError:
         return False
-
-
-def _texts_in(value: Any) -> Iterator[str]:
-    """Yield all texts in a value of JSON, without the names of its fields."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list | tuple):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _texts_in(item)

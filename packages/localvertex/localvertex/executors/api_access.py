@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from localvertex.containers.serving.machine import Machine
+from localvertex_base.lines import WriteLine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +27,7 @@ Endpoints = Callable[[EndpointCall], dict[str, Any]]
 class ApiAccess(Protocol):
     """Access of a run's steps to the API."""
 
-    def open_endpoint(self, machine: Machine, warn: Callable[[str], None]) -> AbstractContextManager[object]:
+    def open_endpoint(self, machine: Machine, warn: WriteLine) -> AbstractContextManager[object]:
         """Let the processes of a machine call the API.
 
         Args:
@@ -35,7 +36,7 @@ class ApiAccess(Protocol):
         """
         ...
 
-    def endpoints(self, machine: Machine, log: Callable[[str], None]) -> AbstractContextManager[Endpoints]:
+    def endpoints(self, machine: Machine, log: WriteLine) -> AbstractContextManager[Endpoints]:
         """Return the endpoints of the work folder; the processes that they start end with the block.
 
         Within it, a refused call raises TaskFailed, and Cancelled when the run was stopped.

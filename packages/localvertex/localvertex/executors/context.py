@@ -12,8 +12,10 @@ from localvertex.executors.api_access import ApiAccess
 from localvertex.jobs import CustomJobOptions, FaultLedger
 from localvertex.processes.processes import Processes
 from localvertex.store import record
+from localvertex.values.arguments import CommandPrefixes
 from localvertex.values.buckets import Buckets
 from localvertex.values.placeholders import Scope
+from localvertex_base.lines import WriteLine
 
 
 @dataclass(kw_only=True)
@@ -52,7 +54,7 @@ class Context:
     """The API for the steps."""
     allow_cloud_launchers: bool = False
     warnings: Warnings
-    report: Callable[[str], None]
+    report: WriteLine
     """Shows the user an event within a step."""
     use_cache: bool
     custom_jobs: CustomJobOptions
@@ -61,7 +63,7 @@ class Context:
     """gs:// prefix of the output artifacts; empty: the folders of the run."""
     buckets: Buckets = field(default_factory=Buckets)
     """The folders of the buckets."""
-    command_prefixes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    command_prefixes: CommandPrefixes = field(default_factory=dict)
     """Commands in place of container images, by image."""
     containers: Choice = field(default_factory=Choice)
     """How container commands run."""

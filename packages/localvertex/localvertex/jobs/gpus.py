@@ -1,9 +1,10 @@
 """Assigns the GPUs of this machine to replicas, as many to each as the job's spec requests."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from localvertex.containers.gpus import NONE, VARIABLE, visible_gpus
 from localvertex.jobs.job import CustomJob
+from localvertex_base.lines import WriteLine
 
 
 def num_gpus_of(job: CustomJob) -> int:
@@ -12,7 +13,7 @@ def num_gpus_of(job: CustomJob) -> int:
 
 
 def gpu_environments(
-    job: CustomJob, warn: Callable[[str], None], visible: Sequence[str] | None = None
+    job: CustomJob, warn: WriteLine, visible: Sequence[str] | None = None
 ) -> dict[str, dict[str, str]]:
     """Return for each replica the variable that makes its GPUs visible; empty on a machine without GPUs.
 

@@ -1,13 +1,15 @@
 """A custom job: its pools, replicas and scheduling, read from a CustomJob message and checked."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from accelerators import Finding, check_custom_job, custom_job_fields
 from localvertex.errors import TaskFailed
+from localvertex.values.arguments import CommandPrefixes
 from localvertex_base.compiled.launchers import launcher_of
+from localvertex_base.lines import WriteLine
 
 ROLES = ("chief", "worker", "ps", "evaluator")
 """TensorFlow's names for the tasks of pools 0, 1, 2 and 3."""
@@ -132,9 +134,7 @@ class CustomJob:
         return tuple(Replica(pool=pool, index=index) for pool in self.pools for index in range(pool.num_replicas))
 
     @classmethod
-    def of(
-        cls, message: dict[str, Any], command_prefixes: Mapping[str, tuple[str, ...]], *, has_images: bool
-    ) -> "CustomJob":
+    def of(cls, message: dict[str, Any], command_prefixes: CommandPrefixes, *, has_images: bool) -> "CustomJob":
         """Build it from a CustomJob message whose fields have been read and checked.
 
         Raises:
@@ -160,8 +160,8 @@ def read_job(
     message: dict[str, Any],
     *,
     region: str,
-    warn: Callable[[str], None],
-    command_prefixes: Mapping[str, tuple[str, ...]] | None = None,
+    warn: WriteLine,
+    command_prefixes: CommandPrefixes | None = None,
     has_images: bool = False,
 ) -> CustomJob:
     """Check a CustomJob message and build the job.
@@ -191,7 +191,7 @@ def _sentence(finding: Finding) -> str:
     return f"{finding.path}: {finding.message}{finding.nearest}"
 
 
-def missing_command(pool: dict[str, Any], command_prefixes: Mapping[str, tuple[str, ...]], *, has_images: bool) -> str:
+def missing_command(pool: dict[str, Any], command_prefixes: CommandPrefixes, *, has_images: bool) -> str:
     """Return why a WorkerPoolSpec with a container has nothing to run here; empty when it has something."""
     container = pool.get("container_spec") or {}
     image = container.get("image_uri", "")
@@ -203,9 +203,7 @@ def missing_command(pool: dict[str, Any], command_prefixes: Mapping[str, tuple[s
     )
 
 
-def _pool_of(
-    number: int, fields: dict[str, Any], command_prefixes: Mapping[str, tuple[str, ...]], *, has_images: bool
-) -> Pool:
+def _pool_of(number: int, fields: dict[str, Any], command_prefixes: CommandPrefixes, *, has_images: bool) -> Pool:
     """Build a pool from the fields of a WorkerPoolSpec."""
     package = fields.get("python_package_spec", {})
     container = fields.get("container_spec") or package

@@ -29,6 +29,7 @@ from localvertex.jobs.stalls import StallWatch
 from localvertex.jobs.status import JobState, JobStatus, Outcome
 from localvertex.processes import logs
 from localvertex.processes.network.loopback import LoopbackPorts
+from localvertex_base.lines import WriteLine
 
 _LOG = "log.txt"
 """The job's own log, in its folder; a pipeline's step has the same file."""
@@ -54,7 +55,7 @@ class JobRun:
         restarts: Restarts,
         folder: Path,
         observe: Callable[[JobStatus], None],
-        report: Callable[[str], None],
+        report: WriteLine,
         cancel: threading.Event,
     ) -> None:
         self._job, self._replicas, self._events, self._restarts = job, replicas, events, restarts

@@ -25,6 +25,7 @@ from localvertex.jobs.restart_rules import Restarts
 from localvertex.jobs.status import JobStatus, Outcome, Workspace
 from localvertex.processes.network.metadata_server import MetadataServer
 from localvertex.processes.processes import Processes
+from localvertex_base.lines import WriteLine
 
 
 def run_job(
@@ -35,8 +36,8 @@ def run_job(
     credentials: IsolatedCredentials | None = None,
     containers: Choice | None = None,
     observe: Callable[[JobStatus], None] = lambda _: None,
-    warn: Callable[[str], None] = lambda _: None,
-    report: Callable[[str], None] = lambda _: None,
+    warn: WriteLine = lambda _: None,
+    report: WriteLine = lambda _: None,
     cancel: threading.Event | None = None,
     options: CustomJobOptions | None = None,
     ledger: FaultLedger | None = None,
@@ -107,7 +108,7 @@ def _replicas_of(
     processes: Processes,
     commands: ReplicaCommands,
     servers: ExitStack,
-    warn: Callable[[str], None],
+    warn: WriteLine,
     visible: Sequence[str] | None,
 ) -> list[ReplicaProcess]:
     """Build the replicas that run here, without starting them; their metadata servers close with `servers`."""

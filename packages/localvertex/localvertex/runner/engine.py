@@ -30,6 +30,7 @@ from localvertex.store.executor_files import artifact_parent
 from localvertex.store.run_folder import check_run_id, new_run_id
 from localvertex.store.runs import find_readable
 from localvertex.store.task import Values
+from localvertex.values.arguments import CommandPrefixes
 from localvertex_base.compiled.load import PipelineFile, load
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import complete, convert_all
@@ -47,7 +48,7 @@ __all__ = [
 
 def open_pipeline(
     path: Path,
-    command_prefixes: Mapping[str, tuple[str, ...]] | None = None,
+    command_prefixes: CommandPrefixes | None = None,
     *,
     allow_cloud_launchers: bool = False,
     containers: Choice | None = None,

@@ -3,7 +3,6 @@
 import math
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -16,6 +15,7 @@ from localvertex.containers.mounts import contains_private
 from localvertex.containers.options import ContainerOptions
 from localvertex.executors.api_access import ApiAccess
 from localvertex.jobs import CustomJobOptions
+from localvertex.values.arguments import CommandPrefixes
 from localvertex_base.userinput.errors import UserError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
@@ -42,7 +42,7 @@ class Options:
     """Maximum wait before a retry, even if the pipeline asks for more."""
     grace_seconds: float = 10.0
     """Time between SIGTERM and SIGKILL when a run is stopped."""
-    command_prefixes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    command_prefixes: CommandPrefixes = field(default_factory=dict)
     """Local commands in place of container images, by image; `open_pipeline` takes them separately."""
     has_other_images: bool = False
     """Whether `command_prefixes` has images of other pipelines too, as on a server."""

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,6 +11,7 @@ from localvertex.store import copies
 from localvertex.store.task import Artifact, Values
 from localvertex.values.buckets import Buckets, OutsideBucket
 from localvertex_base.compiled.spec import ArtifactSpec, Component
+from localvertex_base.lines import WriteLine
 from localvertex_base.userinput import doubles
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import ParameterType, convert
@@ -102,9 +102,7 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def read_outputs(
-    component: Component, executor_input: dict[str, Any], warn: Callable[[str], None], buckets: Buckets
-) -> Values:
+def read_outputs(component: Component, executor_input: dict[str, Any], warn: WriteLine, buckets: Buckets) -> Values:
     """Return the outputs of a step that has succeeded; `warn` receives what differs from what it wrote.
 
     Raises:

@@ -1,11 +1,14 @@
 """Commands whose arguments depend on which inputs are set: Concat and IfPresent, written as JSON in a string."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from localvertex.values.placeholders import Unresolvable
 from localvertex_base.compiled.payload import expand, mentioned_inputs
 from localvertex_base.userinput.errors import UserError
+
+CommandPrefixes = Mapping[str, tuple[str, ...]]
+"""Container image -> what its commands begin with, where its program is not installed locally."""
 
 
 def present_inputs(executor_input: dict[str, Any]) -> set[str]:

@@ -39,12 +39,16 @@ class OutsideBucket(TaskFailed):
 
 def addresses(value: Any) -> Iterator[str]:
     """Yield the texts in a value of any shape that are addresses in Cloud Storage."""
+    return (text.strip()[:200] for text in texts_in(value) if _ADDRESS.match(text.strip()))
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield all texts in a value of JSON, without the names of its fields."""
     if isinstance(value, str):
-        if _ADDRESS.match(value.strip()):
-            yield value.strip()[:200]
+        yield value
     elif isinstance(value, dict | list | tuple):
         for item in value.values() if isinstance(value, dict) else value:
-            yield from addresses(item)
+            yield from texts_in(item)
 
 
 def is_mounted(address: str) -> bool:

@@ -34,6 +34,7 @@ NUM_BYTES = _BAND_END + _NUMBER + 3
 """Size of a signature."""
 
 _Integers = npt.NDArray[np.int64]
+_Floats = npt.NDArray[np.float64]
 
 
 def hash_of(image: Image.Image) -> str:
@@ -71,11 +72,11 @@ def signatures_of(images: Sequence[tuple[str, Channels]]) -> list[bytes]:
 class Unpacked:
     """Some signatures in the form in which they are compared."""
 
-    frequencies: npt.NDArray[np.float64]
+    frequencies: _Floats
     """Whole numbers [N, 64], so sums of their products are exact."""
-    lengths: npt.NDArray[np.float64]
+    lengths: _Floats
     """Euclidean norms [N] of the frequencies."""
-    turned_lengths: npt.NDArray[np.float64]
+    turned_lengths: _Floats
     """Euclidean norms [N] of those whose counterparts in a turned image are in the hash, too."""
     colours: _Integers
     """Shares [N, 3] of the channels, from 0 to 255."""
@@ -157,7 +158,7 @@ def _turned() -> tuple[Any, Any]:
 
 
 @functools.cache
-def _frequencies() -> tuple[npt.NDArray[np.float64], Any, Any]:
+def _frequencies() -> tuple[_Floats, Any, Any]:
     """Return the cosines of a discrete cosine transform [K, 32], and each frequency's vertical and horizontal index."""
     chosen = []
     for parity in (0, 1):

@@ -5,10 +5,10 @@
 
 import re
 import secrets
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from localvertex_base.lines import WriteLine
 from localvertex_base.userinput import atomic_write, regular_files
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.regular_files import Unusable as Unusable
@@ -29,7 +29,7 @@ def path(work_dir: Path) -> Path:
     return work_dir / _TOKEN
 
 
-def prepare(work_dir: Path, log: Callable[[str], None]) -> str:
+def prepare(work_dir: Path, log: WriteLine) -> str:
     """Return the token of a work folder; make one if there is none, or if others may know it.
 
     Args:

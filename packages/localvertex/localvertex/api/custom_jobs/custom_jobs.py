@@ -1,7 +1,6 @@
 """The collection customJobs of the API."""
 
 import shutil
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from localvertex.jobs.status import FINAL_STATES
 from localvertex.runner.engine import Options
 from localvertex.store import record
 from localvertex.values.buckets import Buckets
+from localvertex_base.lines import WriteLine
 
 _BUCKETS = "buckets"
 """The folder of the work folder that has one folder per bucket."""
@@ -33,7 +33,7 @@ _INPUT_FIELDS = ("displayName", "jobSpec", "labels", "encryptionSpec")
 class CustomJobs:
     """The custom jobs of the API; running ones have a thread of this process each."""
 
-    def __init__(self, store: Store, log: Callable[[str], None], options: Options) -> None:
+    def __init__(self, store: Store, log: WriteLine, options: Options) -> None:
         self._store, self._options = store, options
         self._records = JobRecords(store)
         self.threads = JobThreads(self._records, log, options)

@@ -18,6 +18,7 @@ from localvertex.jobs.status import StatusFile
 from localvertex.processes.processes import Processes
 from localvertex.runner.engine import Options
 from localvertex.store import record, run_folder
+from localvertex_base.lines import WriteLine
 
 _GRACE_SECONDS = 10.0
 
@@ -31,7 +32,7 @@ class JobThreads:
         options: Those of the server.
     """
 
-    def __init__(self, records: JobRecords, log: Callable[[str], None], options: Options) -> None:
+    def __init__(self, records: JobRecords, log: WriteLine, options: Options) -> None:
         self._records, self._log, self._options = records, log, options
         self._running: dict[str, tuple[threading.Event, threading.Thread]] = {}
 
@@ -142,7 +143,7 @@ class JobThreads:
         return outcome
 
     def _endpoint(
-        self, processes: Processes, credentials: IsolatedCredentials, warn: Callable[[str], None]
+        self, processes: Processes, credentials: IsolatedCredentials, warn: WriteLine
     ) -> AbstractContextManager[object]:
         """Return the endpoint that the replicas of a job find."""
         machine = Machine(

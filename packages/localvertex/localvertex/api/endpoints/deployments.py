@@ -2,7 +2,6 @@
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable
 from typing import Any
 
 from localvertex.api.endpoints.records import EndpointRecords
@@ -12,6 +11,7 @@ from localvertex.containers.serving.machine import Machine
 from localvertex.containers.serving.process import NotServing, Serving, ServingProcess
 from localvertex.errors import Cancelled
 from localvertex.store.model_versions import ModelVersions
+from localvertex_base.lines import WriteLine
 from localvertex_base.userinput.errors import UserError
 
 Resource = dict[str, Any]
@@ -25,7 +25,7 @@ class Deployments:
         log: Called with each start and problem.
     """
 
-    def __init__(self, machine: Machine, log: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, machine: Machine, log: WriteLine = lambda _: None) -> None:
         self._machine, self.log, self._records = machine, log, EndpointRecords(machine.work_dir)
         self._lock = threading.Lock()
         self._starting: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)

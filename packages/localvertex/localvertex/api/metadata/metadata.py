@@ -16,6 +16,8 @@ from localvertex.api.rest.operations import finished_operation
 from localvertex.api.rest.store import Store
 
 Method = Callable[[Call], dict[str, Any]]
+Methods = dict[str, tuple[str, str, Method]]
+"""HTTP method, path after the collection's, and implementation of each method."""
 
 _STORE = f"{COLLECTION}/{{store:id}}"
 
@@ -28,11 +30,11 @@ class Metadata:
         self.runs = PipelineRuns(store, self.nodes)
 
     @property
-    def collections(self) -> dict[str, dict[str, tuple[str, str, Method]]]:
+    def collections(self) -> dict[str, Methods]:
         """For each collection its methods: HTTP method, path after the collection's, implementation."""
         relations, lineage = Relations(self.nodes), Lineage(self.nodes)
         one = "/{id:id}"
-        found: dict[str, dict[str, tuple[str, str, Method]]] = {
+        found: dict[str, Methods] = {
             COLLECTION: {"get": ("GET", one, stores.get)},
             f"{_STORE}/contexts": self._methods_of(CONTEXT)
             | {
@@ -63,7 +65,7 @@ class Metadata:
 
         return refreshed
 
-    def _methods_of(self, kind: NodeKind) -> dict[str, tuple[str, str, Method]]:
+    def _methods_of(self, kind: NodeKind) -> Methods:
         return {
             "create": ("POST", "", partial(self.nodes.create, kind=kind)),
             "get": ("GET", "/{id:id}", partial(self.nodes.get, kind=kind)),

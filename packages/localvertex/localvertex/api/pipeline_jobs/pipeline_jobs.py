@@ -26,6 +26,7 @@ from localvertex.show import report
 from localvertex.store import record, run_folder
 from localvertex.store.task import Artifact
 from localvertex.values.buckets import Buckets
+from localvertex_base.lines import WriteLine
 
 COLLECTION = "pipelineJobs"
 
@@ -56,7 +57,7 @@ class PipelineJobs:
     def __init__(
         self,
         store: Store,
-        log: Callable[[str], None],
+        log: WriteLine,
         options: engine.Options,
         metadata: RunMetadata,
     ) -> None:

@@ -15,6 +15,7 @@ from localvertex.errors import RecordNotWritten
 from localvertex.runner.pipeline_run import PipelineRun
 from localvertex.store import record
 from localvertex.store.task import State
+from localvertex_base.lines import WriteLine
 
 
 class RunThreads:
@@ -27,9 +28,7 @@ class RunThreads:
         on_end: Called with the id of each run that has ended.
     """
 
-    def __init__(
-        self, store: Store, collection: str, log: Callable[[str], None], on_end: Callable[[str], None]
-    ) -> None:
+    def __init__(self, store: Store, collection: str, log: WriteLine, on_end: Callable[[str], None]) -> None:
         self._store, self._collection, self._log, self._on_end = store, collection, log, on_end
         self._running: dict[str, tuple[PipelineRun, threading.Thread, int]] = {}
 

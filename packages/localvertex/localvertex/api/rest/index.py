@@ -10,12 +10,14 @@ import sqlite3
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from zlib import crc32
+
+from localvertex_base.lines import WriteLine
 
 FILE = "index.sqlite"
 
@@ -105,7 +107,7 @@ class Index:
         report: Called with each problem.
     """
 
-    def __init__(self, path: Path, report: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, report: WriteLine) -> None:
         self._path, self._report = path, report
         self._opening = threading.Lock()
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)

@@ -20,6 +20,7 @@ from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.api.rest.index import FILE, UNKNOWN, Index, Signature, signature
 from localvertex.store import run_folder
 from localvertex.store.record import PRIVATE
+from localvertex_base.lines import WriteLine
 from localvertex_base.userinput import atomic_write
 from localvertex_base.userinput.errors import UserError
 
@@ -53,7 +54,7 @@ class Store:
         log: Called with each problem, once.
     """
 
-    def __init__(self, work_dir: Path, log: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, work_dir: Path, log: WriteLine = lambda _: None) -> None:
         self.folder = work_dir / _FOLDER
         self.lock = threading.RLock()
         self.log = log

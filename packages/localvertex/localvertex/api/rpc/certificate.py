@@ -2,7 +2,6 @@
 
 import ipaddress
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from localvertex_base.lines import WriteLine
 from localvertex_base.userinput import atomic_write
 
 _LIFETIME = timedelta(days=730)
@@ -45,7 +45,7 @@ class Certificate:
     """The public roots and this certificate."""
 
 
-def load(folder: Path, log: Callable[[str], None]) -> Certificate:
+def load(folder: Path, log: WriteLine) -> Certificate:
     """Return the certificate in a folder; make it if it is missing, damaged or old.
 
     Args:

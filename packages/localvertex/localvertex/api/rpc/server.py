@@ -1,6 +1,6 @@
 """The gRPC server: TLS on the loopback interface."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from localvertex.api.connection import HOST, MAX_CONNECTIONS, listen
 from localvertex.api.rest.guard import MAX_BODY_BYTES
 from localvertex.api.rpc import certificate
 from localvertex.api.rpc.calls import Allows, Calls
+from localvertex_base.lines import WriteLine
 from localvertex_base.userinput.errors import UserError
 
 _OPTIONS = {
@@ -40,9 +41,7 @@ class RpcServer:
         allows: Whether a call with this `authorization` may be carried out.
     """
 
-    def __init__(
-        self, folder: Path, log: Callable[[str], None], *, seconds: float, allows: Allows = lambda _: True
-    ) -> None:
+    def __init__(self, folder: Path, log: WriteLine, *, seconds: float, allows: Allows = lambda _: True) -> None:
         self._folder, self._log, self._seconds, self._allows = folder, log, seconds, allows
         self._server: grpc.aio.Server | None = None
         self.address = ""

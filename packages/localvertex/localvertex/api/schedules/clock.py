@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+from localvertex_base.lines import WriteLine
+
 _LONGEST_WAIT_SECONDS = 60.0
 """The machine may sleep, or its clock may be set, so that the next instant comes sooner than computed."""
 
@@ -57,7 +59,7 @@ class Waker:
         clock: Clock,
         fire_due: Callable[[], datetime | None],
         skip_missed: Callable[[], None],
-        log: Callable[[str], None],
+        log: WriteLine,
     ) -> None:
         self._clock, self._fire_due, self._skip_missed, self._log = clock, fire_due, skip_missed, log
         self._changed = threading.Event()

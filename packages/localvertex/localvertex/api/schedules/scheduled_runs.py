@@ -1,6 +1,5 @@
 """The runs of schedules: looked for by the instant at which they are due, and started."""
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -10,12 +9,13 @@ from localvertex.api.rest.call import Location
 from localvertex.api.rest.errors import ApiError
 from localvertex.api.schedules.firing import Schedule, time_text
 from localvertex.store import run_folder
+from localvertex_base.lines import WriteLine
 
 
 class ScheduledRuns:
     """Pipeline jobs by schedule and instant."""
 
-    def __init__(self, jobs: PipelineJobs, log: Callable[[str], None]) -> None:
+    def __init__(self, jobs: PipelineJobs, log: WriteLine) -> None:
         self._jobs, self._log = jobs, log
 
     def exists(self, schedule: Schedule, instant: datetime) -> str:

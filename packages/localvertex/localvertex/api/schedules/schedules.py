@@ -20,6 +20,7 @@ from localvertex.api.schedules.checks import INPUT_FIELDS, check, check_record
 from localvertex.api.schedules.clock import RETRY_SECONDS, Clock, Waker
 from localvertex.api.schedules.firing import FiringReport, Schedule, time_text
 from localvertex.api.schedules.scheduled_runs import ScheduledRuns, location_of
+from localvertex_base.lines import WriteLine
 from localvertex_base.userinput.spelling import camel
 
 COLLECTION = "schedules"
@@ -28,7 +29,7 @@ COLLECTION = "schedules"
 class Schedules:
     """The schedules of the API."""
 
-    def __init__(self, store: Store, jobs: PipelineJobs, *, clock: Clock, log: Callable[[str], None]) -> None:
+    def __init__(self, store: Store, jobs: PipelineJobs, *, clock: Clock, log: WriteLine) -> None:
         self._store, self._jobs, self.clock, self._log = store, jobs, clock, log
         self._runs = ScheduledRuns(jobs, log)
         self._waker = Waker(clock, self.fire_due, self.skip_missed, log)

@@ -1,12 +1,12 @@
 """The endpoint for the steps of one run: of the server that started the run, or else the run's own."""
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Self
 
 from localvertex.api.access.step_access import StepAccess
 from localvertex.api.steps.own_endpoint import OwnEndpoint
 from localvertex.containers.serving.machine import Machine
+from localvertex_base.lines import WriteLine
 
 
 class StepsEndpoint:
@@ -19,7 +19,7 @@ class StepsEndpoint:
         warn: Called with each problem, as a line of text.
     """
 
-    def __init__(self, machine: Machine, server: StepAccess | None, warn: Callable[[str], None]) -> None:
+    def __init__(self, machine: Machine, server: StepAccess | None, warn: WriteLine) -> None:
         self._machine, self._server, self._warn = machine, server, warn
         self._held = ExitStack()
 

@@ -1,6 +1,6 @@
 """The endpoints of a work folder, called by steps in this process as others call them by HTTP."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,10 +13,11 @@ from localvertex.containers.serving.machine import Machine
 from localvertex.errors import TaskFailed
 from localvertex.executors import api_access
 from localvertex.executors.api_access import EndpointCall
+from localvertex_base.lines import WriteLine
 
 
 @contextmanager
-def local_endpoints(machine: Machine, log: Callable[[str], None]) -> Iterator[api_access.Endpoints]:
+def local_endpoints(machine: Machine, log: WriteLine) -> Iterator[api_access.Endpoints]:
     """Return the endpoints of the work folder; the processes that they start end with the block.
 
     Raises:

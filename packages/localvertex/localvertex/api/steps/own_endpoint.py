@@ -6,12 +6,12 @@ Only this process has the socket, so that nothing listens when it has ended, how
 import selectors
 import socket
 import threading
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from localvertex.api.access.step_access import StepAccess
 from localvertex.containers.serving.machine import Machine
 from localvertex_base import extras
+from localvertex_base.lines import WriteLine
 
 if TYPE_CHECKING:
     from localvertex.api.steps.server import StepServer
@@ -27,7 +27,7 @@ class OwnEndpoint:
         log: Called with each problem, as a line of text.
     """
 
-    def __init__(self, machine: Machine, log: Callable[[str], None]) -> None:
+    def __init__(self, machine: Machine, log: WriteLine) -> None:
         self._machine, self._log = machine, log
         self._listener = socket.create_server((_HOST, 0))
         self.access = StepAccess(f"http://{_HOST}:{self._listener.getsockname()[1]}")

@@ -3,7 +3,7 @@
 Its methods are imported only by the steps that need them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -14,6 +14,7 @@ from localvertex.errors import TaskFailed
 from localvertex.executors.api_access import Endpoints
 from localvertex.runner.options import Options
 from localvertex_base import extras
+from localvertex_base.lines import WriteLine
 
 
 class Reach:
@@ -26,12 +27,12 @@ class Reach:
     def __init__(self, server: StepAccess | None = None) -> None:
         self._server = server
 
-    def open_endpoint(self, machine: Machine, warn: Callable[[str], None]) -> StepsEndpoint:
+    def open_endpoint(self, machine: Machine, warn: WriteLine) -> StepsEndpoint:
         """Return the endpoint that the processes of a machine reach."""
         return StepsEndpoint(machine, self._server, warn)
 
     @contextmanager
-    def endpoints(self, machine: Machine, log: Callable[[str], None]) -> Iterator[Endpoints]:
+    def endpoints(self, machine: Machine, log: WriteLine) -> Iterator[Endpoints]:
         """Return the endpoints of the work folder; the processes that they start end with the block.
 
         Raises:

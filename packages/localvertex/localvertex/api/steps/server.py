@@ -4,7 +4,6 @@ import asyncio
 import logging
 import secrets
 import socket
-from collections.abc import Callable
 from contextlib import ExitStack, closing
 
 import uvicorn
@@ -18,6 +17,7 @@ from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.rest.store import Store
 from localvertex.api.steps.methods import Methods, StepApi
 from localvertex.containers.serving.machine import Machine
+from localvertex_base.lines import WriteLine
 
 _REFUSAL = (
     "the endpoint of a run answers only the steps of this run, which find address and token in the file that the "
@@ -35,7 +35,7 @@ class _Service:
     unserved = _UNSERVED
     routes: tuple[Route, ...] = ()
 
-    def __init__(self, machine: Machine, log: Callable[[str], None]) -> None:
+    def __init__(self, machine: Machine, log: WriteLine) -> None:
         self._held = ExitStack()
         store = Store(machine.work_dir, log)
         self._held.callback(store.close)
@@ -62,7 +62,7 @@ class StepServer:
         log: Called with each problem, as a line of text.
     """
 
-    def __init__(self, machine: Machine, access: StepAccess, log: Callable[[str], None]) -> None:
+    def __init__(self, machine: Machine, access: StepAccess, log: WriteLine) -> None:
         self._machine, self._log = machine, log
         # The first token would allow everything, so no process gets it.
         self._access = Access(secrets.token_urlsafe(), steps=access, refusal=_REFUSAL)

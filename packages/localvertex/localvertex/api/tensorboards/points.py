@@ -5,11 +5,13 @@ A line counts when it is complete. Of several points with the same step the last
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from zlib import crc32
+
+from localvertex_base.lines import WriteLine
 
 FILE = "points"
 
@@ -38,7 +40,7 @@ def append(additions: Mapping[Path, list[Point]]) -> None:
         raise
 
 
-def read(path: Path, report: Callable[[str], None]) -> list[Point]:
+def read(path: Path, report: WriteLine) -> list[Point]:
     """Return the points ordered by step, without damaged lines, which are reported together."""
     try:
         *lines, _ = path.read_bytes().split(b"\n")

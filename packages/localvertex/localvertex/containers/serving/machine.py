@@ -1,12 +1,12 @@
 """State shared by all serving containers of a server or a run: its processes, and how containers run."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from localvertex.containers.choice import Choice
 from localvertex.credentials.isolation import IsolatedCredentials
 from localvertex.processes.processes import Processes
+from localvertex.values.arguments import CommandPrefixes
 from localvertex.values.buckets import Buckets
 
 
@@ -19,6 +19,6 @@ class Machine:
     processes: Processes
     credentials: IsolatedCredentials
     choice: Choice
-    command_prefixes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    command_prefixes: CommandPrefixes = field(default_factory=dict)
     """Local commands in place of container images, by image."""
     buckets: Buckets = field(default_factory=Buckets)

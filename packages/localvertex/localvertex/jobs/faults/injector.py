@@ -2,7 +2,6 @@
 
 import signal
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from localvertex.jobs.faults.faults import ALL, Action, Fault
@@ -12,6 +11,7 @@ from localvertex.jobs.goodput.event_files import EventFiles
 from localvertex.jobs.job import PRIMARY
 from localvertex.jobs.replica_process import ReplicaProcess
 from localvertex.processes.network.metadata_server import MAINTENANCE_EVENT, PREEMPTED
+from localvertex_base.lines import WriteLine
 
 _SIGNALS = {Action.SIGKILL: signal.SIGKILL, Action.SIGTERM: signal.SIGTERM, Action.SIGSTOP: signal.SIGSTOP}
 
@@ -74,7 +74,7 @@ class FaultInjector:
         requests: Requests,
         replicas: list[ReplicaProcess],
         ledger: FaultLedger,
-        report: Callable[[str], None],
+        report: WriteLine,
     ) -> None:
         self._clock, self._requests, self._replicas = clock, requests, replicas
         self._ledger, self._report = ledger, report

@@ -8,13 +8,14 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from localvertex.jobs.faults.faults import DEFAULT_GRACE_SECONDS, NOT_SPOT, Action, Fault
 from localvertex.jobs.job import CustomJob
+from localvertex_base.lines import WriteLine
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.regular_files import open_regular
 
@@ -136,7 +137,7 @@ class Requests:
         warn: Called with what is wrong in the file.
     """
 
-    def __init__(self, job: CustomJob, folder: Path, job_id: str, warn: Callable[[str], None]) -> None:
+    def __init__(self, job: CustomJob, folder: Path, job_id: str, warn: WriteLine) -> None:
         self._names, self._is_spot = {each.name for each in job.replicas}, job.scheduling.is_spot
         self._path, self._job_id, self._warn = folder / FILE, job_id, warn
         self._offset, self._num_warnings = 0, 0

@@ -20,6 +20,7 @@ from localvertex.jobs.tuning.trial import Trial
 from localvertex.jobs.tuning.trial_run import RunJob, TrialRun, gpu_slots
 from localvertex.store import executor_files
 from localvertex.store.steps.logs import TRIALS
+from localvertex_base.lines import WriteLine
 from localvertex_base.userinput import atomic_write
 
 FILE = "hyperparameter_tuning_job.json"
@@ -41,8 +42,8 @@ class TuningRun:
         run_job: RunJob,
         stopped: threading.Event,
         observe: Callable[[JobStatus], None],
-        warn: Callable[[str], None],
-        report: Callable[[str], None],
+        warn: WriteLine,
+        report: WriteLine,
     ) -> None:
         """Prepare the run.
 

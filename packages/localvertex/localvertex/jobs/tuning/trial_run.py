@@ -13,6 +13,7 @@ from localvertex.jobs.status import JobStatus, Outcome
 from localvertex.jobs.tuning.job import METRIC_FILE, TuningJob
 from localvertex.jobs.tuning.measurements import MetricFile
 from localvertex.jobs.tuning.trial import Trial
+from localvertex_base.lines import WriteLine
 
 
 @dataclass(kw_only=True, eq=False)
@@ -47,7 +48,7 @@ RunJob = Callable[[CustomJob, TrialRun], Outcome]
 """Runs the custom job of a trial."""
 
 
-def gpu_slots(job: TuningJob, warn: Callable[[str], None]) -> list[list[str] | None]:
+def gpu_slots(job: TuningJob, warn: WriteLine) -> list[list[str] | None]:
     """Return one entry per trial that may run in parallel: its GPUs, None for all."""
     wanted, gpus, parallel = num_gpus_of(job.custom_job), visible_gpus(), job.parallel_trials
     if not wanted or not gpus:

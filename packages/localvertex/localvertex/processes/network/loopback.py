@@ -5,10 +5,11 @@ program copy a socket of another process of the same user, pidfd_getfd(2), and b
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from localvertex.processes.network import sockets
 from localvertex_base import linux
+from localvertex_base.lines import WriteLine
 
 _WARNING = (
     "warning: other machines may reach port {} of this job, which has no authentication, and it cannot be confined to "
@@ -24,7 +25,7 @@ class LoopbackPorts:
         report: Called once for each socket that cannot be confined.
     """
 
-    def __init__(self, ports: Iterable[int], report: Callable[[str], None]) -> None:
+    def __init__(self, ports: Iterable[int], report: WriteLine) -> None:
         self._ports, self._report = frozenset(ports), report
         if self._ports and not linux.tcp_tables():
             report(_WARNING.format(", ".join(map(str, sorted(self._ports))), "only Linux can"))

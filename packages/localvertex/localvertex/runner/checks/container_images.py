@@ -1,10 +1,10 @@
 """Local commands in place of container images: `--image IMAGE=COMMAND`."""
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import replace
 
 from localvertex.executors.custom_job import CustomJobExecutor
+from localvertex.values.arguments import CommandPrefixes
 from localvertex_base.compiled.spec import Container, Pipeline
 from localvertex_base.userinput.errors import UserError
 
@@ -29,7 +29,7 @@ def from_options(options: list[str]) -> dict[str, tuple[str, ...]]:
     return prefixes
 
 
-def check(pipeline: Pipeline, command_prefixes: Mapping[str, tuple[str, ...]]) -> None:
+def check(pipeline: Pipeline, command_prefixes: CommandPrefixes) -> None:
     """Refuse images that the pipeline does not use.
 
     Raises:
@@ -42,7 +42,7 @@ def check(pipeline: Pipeline, command_prefixes: Mapping[str, tuple[str, ...]]) -
         raise UserError(f"--image {image}: no step uses this container image; the pipeline uses: {names}")
 
 
-def apply(pipeline: Pipeline, command_prefixes: Mapping[str, tuple[str, ...]]) -> Pipeline:
+def apply(pipeline: Pipeline, command_prefixes: CommandPrefixes) -> Pipeline:
     """Return the pipeline with each `--image` command put before the commands of its image's containers."""
     return replace(
         pipeline,

@@ -23,6 +23,7 @@ from localvertex.executors.launcher import without_empty
 from localvertex.jobs.job import missing_command
 from localvertex.jobs.tuning.job import COUNTS, read_counts
 from localvertex.jobs.tuning.study import read_study
+from localvertex.values.arguments import CommandPrefixes
 from localvertex_base.compiled.spec import Pipeline
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import restore_integers
@@ -36,7 +37,7 @@ def refusals(
     values: Mapping[str, Any],
     *,
     region: str,
-    command_prefixes: Mapping[str, tuple[str, ...]],
+    command_prefixes: CommandPrefixes,
     has_images: bool,
 ) -> list[str]:
     """Return each reason for which the service or this machine would refuse a job, with its path.
@@ -71,9 +72,7 @@ def refusals(
     return list(dict.fromkeys(found))
 
 
-def _of_custom_job(
-    step: Step, region: str, command_prefixes: Mapping[str, tuple[str, ...]], has_images: bool
-) -> Iterator[str]:
+def _of_custom_job(step: Step, region: str, command_prefixes: CommandPrefixes, has_images: bool) -> Iterator[str]:
     payload = build(step)
     if payload is None:
         yield f"{step.container.path}.args: the payload of {step.name!r} is not a JSON object"

@@ -41,6 +41,9 @@ class Drawing:
 _Item = tuple[str, str, int]
 """A box ("", name, row), or the place of lines ("from", source, row) or ("to", target, row) in a row that they pass."""
 
+_ItemLists = list[list[_Item]]
+"""The items of each row, or those that each line passes."""
+
 _Neighbours = dict[_Item, tuple[dict[_Item, None], dict[_Item, None]]]
 """The items above and below each item, in their order."""
 
@@ -93,7 +96,7 @@ def _rows(sizes: Mapping[str, Size], edges: dict[str, set[str]]) -> dict[str, in
     return rows
 
 
-def _ways(rows: dict[str, int], edges: dict[str, set[str]]) -> list[list[_Item]]:
+def _ways(rows: dict[str, int], edges: dict[str, set[str]]) -> _ItemLists:
     """Return the items that each line connects, from its first box down to its last."""
     num_lines = Counter(source for direct in edges.values() for source in direct)
     ways = []
@@ -105,20 +108,20 @@ def _ways(rows: dict[str, int], edges: dict[str, set[str]]) -> list[list[_Item]]
     return ways
 
 
-def _layers(rows: dict[str, int], ways: list[list[_Item]]) -> tuple[list[list[_Item]], _Neighbours]:
+def _layers(rows: dict[str, int], ways: _ItemLists) -> tuple[_ItemLists, _Neighbours]:
     """Return the items of each row, and their neighbours."""
     neighbours: _Neighbours = {("", name, row): ({}, {}) for name, row in rows.items()}
     for way in ways:
         for upper, lower in itertools.pairwise(way):
             neighbours[upper][1][lower] = None
             neighbours.setdefault(lower, ({}, {}))[0][upper] = None
-    layers: list[list[_Item]] = [[] for _ in range(max(rows.values(), default=-1) + 1)]
+    layers: _ItemLists = [[] for _ in range(max(rows.values(), default=-1) + 1)]
     for item in neighbours:
         layers[item[2]].append(item)
     return layers, neighbours
 
 
-def _order(layers: list[list[_Item]], neighbours: _Neighbours) -> None:
+def _order(layers: _ItemLists, neighbours: _Neighbours) -> None:
     """Sort each row by the mean place of the neighbours above, then below, and so on."""
     place = {item: float(index) for layer in layers for index, item in enumerate(layer)}
     for sweep in range(_NUM_SWEEPS):
@@ -129,7 +132,7 @@ def _order(layers: list[list[_Item]], neighbours: _Neighbours) -> None:
             place |= {item: float(index) for index, item in enumerate(layer)}
 
 
-def _centres(layers: list[list[_Item]], neighbours: _Neighbours, widths: dict[str, float]) -> dict[_Item, float]:
+def _centres(layers: _ItemLists, neighbours: _Neighbours, widths: dict[str, float]) -> dict[_Item, float]:
     """Return the horizontal centre of each item: near its neighbours, in the order of the row, without overlap."""
     apart = [[_distance(left, right, widths) for left, right in itertools.pairwise(layer)] for layer in layers]
     packed = [list(itertools.accumulate(distances, initial=0.0)) for distances in apart]
@@ -174,8 +177,8 @@ def _mean(values: list[float], default: float) -> float:
 
 def _to_drawing(
     sizes: Mapping[str, Size],
-    layers: list[list[_Item]],
-    ways: list[list[_Item]],
+    layers: _ItemLists,
+    ways: _ItemLists,
     centres: dict[_Item, float],
     rows: dict[str, int],
 ) -> Drawing:

@@ -7,7 +7,6 @@ As there, the content of a folder is not part of it.
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from localvertex.store import executor_files, record, registry
 from localvertex.store.task import Artifact, Values
 from localvertex.values.buckets import Buckets
 from localvertex_base.compiled.spec import Component, Container
+from localvertex_base.lines import WriteLine
 from localvertex_base.userinput import atomic_write
 from localvertex_base.userinput.unique_keys import RepeatedKey, load_json
 
@@ -65,7 +65,7 @@ def key_of(
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def look_up(work_dir: Path, key: str, buckets: Buckets, warn: Callable[[str], None]) -> Values | None:
+def look_up(work_dir: Path, key: str, buckets: Buckets, warn: WriteLine) -> Values | None:
     """Return the outputs under a key; None when there are none, or when one of their artifacts is missing.
 
     An artifact that never had a file, as is usual for metrics, cannot be missing.
