@@ -1,8 +1,10 @@
 """A network of `keras.applications` that is traced in a fraction of a second, for what needs a pretrained base.
 
-As a program it is `trainer.task` with this network: `tiny_base.py ARGUMENTS...`.
+As a program it is `trainer.task` with this network: `tiny_base.py ARGUMENTS...`, or `tiny_base.py STEP -- ARGUMENTS...`
+to kill itself as `killed_task.py` does.
 """
 
+import runpy
 import sys
 from pathlib import Path
 from typing import Any
@@ -66,4 +68,6 @@ if __name__ == "__main__":
     from trainer import task
 
     install()
+    if sys.argv[1].isdigit():
+        runpy.run_path(str(Path(__file__).with_name("killed_task.py")))
     sys.exit(task.main(sys.argv[1:]))

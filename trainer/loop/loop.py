@@ -289,8 +289,10 @@ def _log_steps(
 def _steps_to_next(run: Run, sampler: Sampler, step: int, boundary: int) -> int:
     """Return the number of steps to the end of the epoch, first phase or run, or to the next save by steps."""
     every, epoch = run.checkpoint_every_steps or run.num_steps, sampler.steps_per_epoch
-    stops = (boundary if step < boundary else run.num_steps, (step // epoch + 1) * epoch, (step // every + 1) * every)
-    return min(stops) - step
+    return (
+        min(boundary if step < boundary else run.num_steps, (step // epoch + 1) * epoch, (step // every + 1) * every)
+        - step
+    )
 
 
 def _seconds_between_saves(run: Run, writer: Checkpointing) -> float:
