@@ -52,13 +52,13 @@ def check(name: str, weights: str, trainable: str) -> None:
     if name not in table.APPLICATIONS:
         reason = "freeze layers in the function itself" if ":" in name else "it has no pretrained base"
         raise UserError(
-            f"trainable='head' does not work with model {name!r}, nor does the recipe's fine_tuning: {reason}; use"
+            f"trainable='head' and the recipe's fine_tuning do not work with model {name!r}: {reason}; use"
             " trainable=all without fine_tuning"
         )
     if _resolve_weights(name, weights) == "none":
         raise UserError(
-            "trainable='head' with weights='none' would freeze random weights, and so would the recipe's fine_tuning;"
-            " set weights, or use trainable=all without fine_tuning"
+            "trainable='head' and the recipe's fine_tuning would freeze random weights with weights='none'; set"
+            " weights, or use trainable=all without fine_tuning"
         )
 
 

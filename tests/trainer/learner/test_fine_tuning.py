@@ -253,15 +253,15 @@ def test_without_the_key_there_is_one_phase() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"model": "convnet"}, "nor does the recipe's fine_tuning: it has no pretrained base; use trainable=all"),
-        ({"model": "a.b:c"}, "model 'a.b:c', nor does the recipe's fine_tuning: freeze layers in the function itself"),
-        ({"weights": "none"}, "weights='none' would freeze random weights, and so would the recipe's fine_tuning"),
+        ({"model": "convnet"}, "the recipe's fine_tuning do not work with model 'convnet': it has no pretrained base"),
+        ({"model": "a.b:c"}, "fine_tuning do not work with model 'a.b:c': freeze layers in the function itself; use"),
+        ({"weights": "none"}, "the recipe's fine_tuning would freeze random weights with weights='none'; set weights"),
         ({"trainable": "all"}, "trainable='all' and the recipe's fine_tuning exclude each other; give one"),
         ({"trainable": "head"}, "trainable='head' and the recipe's fine_tuning exclude each other; give one"),
     ],
 )
 @pytest.mark.parametrize("recipe", ["fine-tuning", '{"fine_tuning": {}}'])
-def test_what_has_no_pretrained_base_is_refused(fields: dict[str, str], message: str, recipe: str) -> None:
+def test_what_has_no_pretrained_base_is_refused(fields: dict[str, Any], message: str, recipe: str) -> None:
     with pytest.raises(UserError) as caught:
         TrainConfig(**{"model": "resnet50", "recipe": recipe} | fields)
     assert message in str(caught.value)
