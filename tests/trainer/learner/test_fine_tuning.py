@@ -181,7 +181,9 @@ def test_the_first_step_with_the_base_is_that_of_two_optimizers_of_keras(
         np.testing.assert_allclose(variable.numpy(), copy.numpy(), rtol=1e-4, atol=1e-7)
 
 
-@pytest.mark.parametrize("steps", [BOUNDARY - 1, BOUNDARY, BOUNDARY + 1])
+@pytest.mark.parametrize(
+    "steps", [BOUNDARY, *(pytest.param(BOUNDARY + each, marks=pytest.mark.slow) for each in (-1, 1))]
+)
 @pytest.mark.parametrize(
     ("name", "dtype", "more"),
     [
@@ -208,7 +210,7 @@ def test_a_fresh_learner_resumes_before_at_and_after_the_boundary_with_equal_bit
     assert whole.evaluate(training) == resumed.evaluate(training)
 
 
-@pytest.mark.parametrize("steps", [BOUNDARY, BOUNDARY + 2])
+@pytest.mark.parametrize("steps", [BOUNDARY, pytest.param(BOUNDARY + 2, marks=pytest.mark.slow)])
 def test_the_averages_of_the_phase_are_what_is_validated_and_exported(
     weights: str, training: Examples, sampler: Sampler, steps: int
 ) -> None:
