@@ -15,7 +15,7 @@ from components.train.machines import Machines, setting
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import check_keys, read
 from pipelines.steps import StepMachines
-from trainer.config import TrainConfig
+from trainer.models import recipes
 
 _DEFAULT_MACHINES = Machines(machine_type="g2-standard-8", accelerator_type="NVIDIA_L4", accelerator_count=1)
 
@@ -111,7 +111,7 @@ class Settings:
         """
         check_image("image", self.image)
         check_image("cpu_image", self.step_image)
-        TrainConfig(recipe=self.recipe)
+        recipes.parse(self.recipe)
 
     @property
     def step_image(self) -> str:

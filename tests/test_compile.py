@@ -314,6 +314,12 @@ def test_a_recipe_in_a_file_is_the_default_of_its_parameter(compile_pipeline: Co
     assert found == '{"optimizer": {"class_name": "AdamW"}, "class_weights": "auto"}'
 
 
+def test_a_recipe_is_compiled_whose_network_is_given_later(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "recipe.yaml").write_text("fine_tuning: {start: 0.25}\n")
+    done = compile_pipeline("image_training", f"--recipe={tmp_path / 'recipe.yaml'}")
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_wrong_recipe_is_not_compiled(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
     (tmp_path / "recipe.yaml").write_text("optimiser: AdamW\n")
     for name, message in (("recipe.yaml", "did you mean optimizer?"), ("none.yaml", "cannot be read")):

@@ -145,9 +145,9 @@ class TrainConfig:
                 f"minimum_accuracy_gain={self.minimum_accuracy_gain:g} has no effect without patience; give patience,"
                 " too"
             )
-        models.check(self.model, self.weights, self.trainable)
         # Equal recipes are one run, and a preset that changes is another one.
         given = recipes.parse(self.recipe)
+        models.check(self.model, self.weights, "head" if given.fine_tuning else self.trainable)
         object.__setattr__(self, "recipe", given.text)
         for name, key in recipes.REPLACED.items():
             if getattr(given, key) and getattr(self, name) != getattr(TrainConfig, name):

@@ -168,8 +168,12 @@ def _check_recipe(config: TrainConfig, data: Dataset, *, num_devices: int) -> st
         libraries.load()
         from trainer.data.augmentation.layers import Augmentation
         from trainer.learner import optimizers
+        from trainer.models import applications, models
 
         optimizers.build(config, 1)
+        if recipe.fine_tuning and (layers := recipe.fine_tuning.get("layers")):
+            network = models.build(config.model, image_size=data.image_size, num_classes=data.num_classes)
+            applications.train_base(network, layers)
         augmentation = Augmentation(recipe.augmentation, image_size=data.image_size, num_classes=data.num_classes)
         augmentation.check(data.image_size)
     sampled = ["each class is drawn equally often"] if recipe.sampling else []

@@ -42,7 +42,7 @@ def test_every_field_has_a_flag_with_help() -> None:
         ({"model": "EfficientNetV2B0"}, "did you mean efficientnetv2-b0"),
         ({"model": "my-models:build"}, "is not of the form package.module:function"),
         ({"trainable": "some"}, "trainable='some' is not known; choose one of: default, head, all"),
-        ({"trainable": "head"}, "trainable='head' does not work with model 'convnet'"),
+        ({"trainable": "head"}, "fine_tuning do not work with model 'convnet'"),
         ({"model": "a.b:c", "trainable": "head"}, "freeze layers in the function itself"),
         ({"model": "resnet50", "weights": "none", "trainable": "head"}, "would freeze random weights"),
         ({"epochs": 0}, "epochs=0 is out of range; expected a value from 1"),

@@ -131,6 +131,22 @@ def skip_gradient_reduction(optimizer: keras.Optimizer) -> None:
     optimizer._all_reduce_sum_gradients = list
 
 
+def scale_learning_rate(optimizer: keras.Optimizer, variables: Sequence[keras.Variable], factor: float) -> None:
+    """Multiply the learning rate of some variables, and do not decay them.
+
+    Relies on: as FusedAdam; `_use_weight_decay` returns which variables are not excluded from the decay.
+    """
+    optimizer.exclude_from_weight_decay(variables)
+    update_step = optimizer.update_step
+
+    def scaled(gradient: Any, variable: Any, learning_rate: Any) -> None:
+        rate, *others = tf.nest.flatten(learning_rate)
+        rate *= 1.0 if optimizer._use_weight_decay(variable) else factor
+        update_step(gradient, variable, (rate, *others) if others else rate)
+
+    optimizer.update_step = scaled
+
+
 def moving_averages(optimizer: keras.Optimizer) -> list[keras.Variable]:
     """Return the averages (EMA) of the variables that an optimizer was built for, in their order; empty without.
 

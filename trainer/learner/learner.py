@@ -84,6 +84,11 @@ class Learner:
         self.distribution_strategy = distribution_strategy
         self.num_replicas = distribution_strategy.num_replicas_in_sync
         recipe.check_devices(self.num_replicas)
+        self._num_steps, self._dtype, self._fine_tuning = num_steps, dtype, recipe.fine_tuning
+        self.fine_tuning_step = int(recipe.fine_tuning["start"] * num_steps) if recipe.fine_tuning else 0
+        # Whole groups of accumulated gradients: the second phase has an optimizer of its own.
+        self.fine_tuning_step -= self.fine_tuning_step % recipe.num_accumulated
+        """Number of steps of the first phase, which trains the head alone; 0: there is one phase."""
         # Keras' own seed decides the initial weights.
         keras.utils.set_random_seed(config.seed)
         with distribution_strategy.scope():
@@ -99,28 +104,50 @@ class Learner:
                     trainable=config.trainable,
                 )
             keras_internals.fuse_batch_normalization(self.model)
-            self.optimizer = optimizers.build(config, num_steps, self._step)
+        self.replica_step = ReplicaStep(
+            model=self.model, config=config, num_replicas=self.num_replicas, class_weights=class_weights
+        )
+        self._begin_phase()
+        self.use_xla(False)
+
+    def _begin_phase(self) -> None:
+        """Train what is trainable now, with an optimizer of its own.
+
+        So Adam's bias correction counts the steps since its zeros, and a frozen base has neither gradients nor momenta.
+        """
+        with self.distribution_strategy.scope():
+            self.optimizer = optimizers.build(self.config, self._num_steps, self._step)
             self._update = self.optimizer
-            if dtype == "float16":
+            if self._dtype == "float16":
                 self._update = keras.optimizers.LossScaleOptimizer(self.optimizer)
             # Before tracing, because variables made in a traced function would be placeholders (keras#23085).
             self._weights = self.model.trainable_variables
             # On its own, because inside of loss scaling Keras does not list Nadam's product of momenta.
             self.optimizer.build(self._weights)
             self._update.build(self._weights)
-        self.replica_step = ReplicaStep(
-            model=self.model, config=config, num_replicas=self.num_replicas, class_weights=class_weights
+
+    def fine_tune(self, step: int) -> bool:
+        """Begin the second phase if this step belongs to it (0 is the first), and return whether it began."""
+        if not self._fine_tuning or step < self.fine_tuning_step:
+            return False
+        of_base = applications.train_base(self.model, self._fine_tuning.get("layers", 0))
+        self._begin_phase()
+        keras_internals.scale_learning_rate(
+            self.optimizer, of_base, self._fine_tuning.get("learning_rate_multiplier", 1.0)
         )
-        self.use_xla(False)
+        self._fine_tuning = None
+        self._trace()
+        return True
 
     @property
     def step(self) -> int:
-        """Number of steps done."""
+        """Number of steps done, which only grows. The optimizer's variables are of the phase of the last one."""
         return int(self._step.numpy())
 
     @step.setter
     def step(self, value: int) -> None:
         self._step.assign(value)
+        self.fine_tune(value - 1)
 
     def variables(self) -> list[keras.Variable]:
         """Return every variable that the next step depends on, in a fixed order.
@@ -157,6 +184,10 @@ class Learner:
         """Compile forward and backward pass of each replica with XLA from the next call on, or stop doing so."""
         compute = self.replica_step.gradients
         self._gradients = tf.function(compute, jit_compile=True, autograph=False) if on else compute
+        self._trace()
+
+    def _trace(self) -> None:
+        """Trace the functions anew in their next calls."""
         # Nothing here is converted by AutoGraph: that would take a second of the start-up, and files in /tmp.
         self._train = tf.function(self._train_steps, reduce_retracing=True, autograph=False)
         self._evaluate = tf.function(self._evaluate_rounds, reduce_retracing=True, autograph=False)
@@ -221,12 +252,10 @@ class Learner:
             loss=loss / examples.num_examples,
             accuracy=num_hits / examples.num_examples,
             metric=self.config.metric,
-            score=self._score_of(np.array(counts, np.int64)) if counts else None,
+            score=float(METRICS[self.config.metric](*np.array(counts, np.int64).reshape(replica_step.NUM_COUNTS, -1)))
+            if counts
+            else None,
         )
-
-    def _score_of(self, counts: npt.NDArray[np.int64]) -> float:
-        """Return the value of the metric, computed from the counts of each class."""
-        return float(METRICS[self.config.metric](*counts.reshape(replica_step.NUM_COUNTS, -1)))
 
     def _evaluate_rounds(self, iterator: Any, num_rounds: tf.Tensor) -> tf.Tensor:
         def take() -> tf.Tensor:

@@ -17,11 +17,11 @@ class EarlyStopping:
     minimum_accuracy_gain: float = 0.0
     """Gain of the run's metric that counts as an improvement; 0: any, or an equal value with a lower loss."""
 
-    def is_due(self, validations: Validations) -> bool:
-        """Return whether the run ends after the last of these validations."""
+    def is_due(self, validations: Validations, first_step: int = 0) -> bool:
+        """Return whether the run ends after the last of these validations; those up to a step never end it."""
         reference, num_without = Best(), 0
         for score in validations:
-            is_better = self._improves(reference, score)
+            is_better = score.step <= first_step or self._improves(reference, score)
             reference, num_without = (score, 0) if is_better else (reference, num_without + 1)
         return 0 < self.patience <= num_without
 

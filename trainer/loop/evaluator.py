@@ -67,6 +67,7 @@ def _evaluate_step(
     if not (checkpoint := _load(training, step, log_event)):
         return best
     started = time.monotonic()
+    learner.step = step
     variables.assign(learner.variables(), checkpoint.arrays)
     learner.refresh()
     score = learner.evaluate(validation, rounds)

@@ -101,7 +101,7 @@ def train(
         # 2. Batches from that step on.
         batches = learner.batches(training, sampler, run.num_steps)
         history = restored.validations
-        decision = sync.decide(pace, ends_early=run.early_stopping.is_due(history))
+        decision = sync.decide(pace, ends_early=run.early_stopping.is_due(history, learner.fine_tuning_step))
         while True:
             step = learner.step
             is_end_of_epoch = step > 0 and (step % sampler.steps_per_epoch == 0 or step == run.num_steps)
@@ -111,7 +111,7 @@ def train(
                 if score := _validate(learner, validation, best, sampler, sync, log_event):
                     improved, validated_step = best.is_beaten_by(score.value, score.loss), step
                     history = with_score(history, score)
-                decision = sync.decide(pace, ends_early=run.early_stopping.is_due(history))
+                decision = sync.decide(pace, ends_early=run.early_stopping.is_due(history, learner.fine_tuning_step))
             # 4. Save the best at once, otherwise when a save is due. A stop request also triggers a save.
             is_last = decision.stop or decision.ends_early or step == run.num_steps
             is_step = run.checkpoint_every_steps > 0 and step % run.checkpoint_every_steps == 0
@@ -129,8 +129,10 @@ def train(
                 sync.note_save()
             if is_last:
                 break
-            # 5. Train as many steps as fit into one call, but not beyond the next validation or save.
-            num_steps = min(decision.num_steps, _steps_to_next(run, sampler, step))
+            # 5. Train as many steps as fit into one call, but not beyond the next validation, save or phase.
+            if learner.fine_tune(step):
+                log_event("notice", message="from this step on, the base is trained, too", fine_tuning_step=step)
+            num_steps = min(decision.num_steps, _steps_to_next(run, sampler, step, learner.fine_tuning_step))
             started = time.monotonic()
             steps = learner.train(batches, num_steps)
             seconds = time.monotonic() - started
@@ -298,10 +300,11 @@ def _log_steps(
     )
 
 
-def _steps_to_next(run: Run, sampler: Sampler, step: int) -> int:
-    """Return the number of steps to the end of the epoch or of the run, or to the next save by steps."""
+def _steps_to_next(run: Run, sampler: Sampler, step: int, boundary: int) -> int:
+    """Return the number of steps to the end of the epoch, first phase or run, or to the next save by steps."""
     every, epoch = run.checkpoint_every_steps or run.num_steps, sampler.steps_per_epoch
-    return min(run.num_steps, (step // epoch + 1) * epoch, (step // every + 1) * every) - step
+    end = boundary if step < boundary else run.num_steps
+    return min(end, (step // epoch + 1) * epoch, (step // every + 1) * every) - step
 
 
 def _seconds_between_saves(run: Run, writer: Checkpointing) -> float:

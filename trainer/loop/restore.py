@@ -76,10 +76,11 @@ def restore(
         checkpoint = dataclasses.replace(_load(directory, step), is_validated=is_validated)
         ownership.refuse_other_run(checkpoint.identity, empty.identity, directory, defaults=identity.DEFAULTS)
     if step:
+        # First, because it decides which variables there are.
+        learner.step = step
         variables.assign(learner.variables(), checkpoint.arrays)
         learner.refresh()
         learner.set_loss_scaling(checkpoint.loss_scaling)
-        learner.step = step
         log_event("restore", step=step, seconds=time.monotonic() - started)
     return Restored(checkpoint=checkpoint, lease=lease, passed_over=tuple(passed_over))
 

@@ -1,5 +1,7 @@
 """The networks of `keras.applications` with a new head; resnet50's is from Google's codelab."""
 
+from typing import Any
+
 import keras
 from keras import layers
 
@@ -86,8 +88,8 @@ def _base(application: Application, image_size: int, weights: str) -> keras.Mode
             reason = on_one_line(error)
             raise UserError(
                 f"{application.name}'s imagenet weights could not be downloaded ({reason}); allow access to the host,"
-                " give the path of a downloaded file (..._notop.h5) as weights, or give weights=none to start from"
-                " random weights"
+                " or download that file (..._notop.h5) elsewhere and put it into ~/.keras/models, or give its path as"
+                " weights; weights=none starts from random weights"
             ) from error
     elif weights != "none":
         load_weights(base, weights)
@@ -103,6 +105,36 @@ def _keep_statistics(base: keras.Model, is_frozen: bool) -> None:
             layer.trainable = False
         elif is_frozen and isinstance(layer, layers.Dropout):
             layer.rate = 0.0
+
+
+def train_base(model: keras.Model, num_layers: int) -> Any:
+    """Train the last layers of a base besides the head.
+
+    The base stays in inference mode, as in Keras' guide on transfer learning: without dropout, and with the batch
+    normalisation as it is.
+
+    Args:
+        model: From `build`.
+        num_layers: Counted as in `base.layers`; 0: all.
+
+    Returns:
+        The variables of the base that are trained now, a list.
+
+    Raises:
+        UserError: The base has fewer layers.
+    """
+    # After the images and their preprocessing.
+    base = model.layers[2]
+    base.trainable = True
+    _keep_statistics(base, is_frozen=True)
+    for layer in base.layers[:-num_layers]:
+        layer.trainable = False
+    if num_layers > len(base.layers):
+        raise UserError(
+            f"recipe: fine_tuning.layers is {num_layers}, but the base has {len(base.layers)} layers; give at most"
+            " that, or leave it out to train all"
+        )
+    return base.trainable_variables
 
 
 def _square_the_variance(base: keras.Model) -> None:

@@ -51,10 +51,14 @@ def check(name: str, weights: str, trainable: str) -> None:
         return
     if name not in table.APPLICATIONS:
         reason = "freeze layers in the function itself" if ":" in name else "it has no pretrained base"
-        raise UserError(f"trainable='head' does not work with model {name!r}: {reason}; use all")
+        raise UserError(
+            f"trainable='head' and the recipe's fine_tuning do not work with model {name!r}: {reason}; use"
+            " trainable=all without fine_tuning"
+        )
     if _resolve_weights(name, weights) == "none":
         raise UserError(
-            "trainable='head' with weights='none' would freeze random weights; set weights, or use trainable=all"
+            "trainable='head' and the recipe's fine_tuning would freeze random weights with weights='none'; set"
+            " weights, or use trainable=all without fine_tuning"
         )
 
 
@@ -83,12 +87,6 @@ def _resolve_weights(name: str, weights: str) -> str:
     if weights != "default":
         return weights
     return "imagenet" if name in table.APPLICATIONS else "none"
-
-
-def _keeps_base_frozen(name: str, weights: str, trainable: str) -> bool:
-    """Return whether only the head is trained: by default where the base starts from pretrained weights."""
-    pretrained = name in table.APPLICATIONS and _resolve_weights(name, weights) != "none"
-    return pretrained and trainable != "all"
 
 
 def build(
@@ -124,7 +122,8 @@ def build(
             num_classes=num_classes,
             weights=initial,
             is_pretrained=resolved != "none",
-            is_frozen=_keeps_base_frozen(name, weights, trainable),
+            # By default only the head is trained where the base starts from pretrained weights.
+            is_frozen=resolved != "none" and trainable != "all",
         )
     module = {"convnet": convnet, "mnist-cnn": mnist_cnn, "small-resnet": small_resnet}[name]
     return module.build(image_size=image_size, num_classes=num_classes, weights=initial)

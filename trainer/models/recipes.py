@@ -74,6 +74,7 @@ _RECIPE = {
     "augmentation": Either(kinds=(tuple(presets.PRESETS), [Either(kinds=(_LAYER, [_LAYER]))])),
     "class_weights": Either(kinds=(("none", "auto", "balanced"), {str: _WEIGHT})),
     "sampling": ("natural", "balanced"),
+    "fine_tuning": {"start": _FRACTION, "layers": _STEPS, "learning_rate_multiplier": _WEIGHT},
 }
 _IMBALANCE = 3
 """Size of the largest class, as a multiple of the smallest, from which the classes have weights by default."""
@@ -82,7 +83,7 @@ PRESETS = {
         "loss": {"class_name": "CategoricalCrossentropy", "config": {"label_smoothing": 0.1}},
         "augmentation": "standard", "class_weights": "auto"}""",
     "fine-tuning": """{"optimizer": {"class_name": "AdamW", "config": {"weight_decay": 0.01, "global_clipnorm": 1.0}},
-        "learning_rate": 0.0001,
+        "learning_rate": 0.001, "fine_tuning": {"start": 0.3, "learning_rate_multiplier": 0.1},
         "loss": {"class_name": "CategoricalCrossentropy", "config": {"label_smoothing": 0.1}},
         "augmentation": "light", "class_weights": "auto"}""",
     "rare-classes": """{"optimizer": {"class_name": "AdamW", "config": {"weight_decay": 0.01, "global_clipnorm": 1.0}},
@@ -97,6 +98,7 @@ REPLACED = {
     "warmup_fraction": "schedule",
     "augment": "augmentation",
     "shuffle": "sampling",
+    "trainable": "fine_tuning",
 }
 """Field of `TrainConfig` -> what a recipe gives, so that the field has no effect."""
 
@@ -117,6 +119,13 @@ class Recipe:
     """auto, none, balanced, or class name -> weight (1 for the others); None: `for_data` decides."""
     sampling: Any = None
     """balanced: each class is seen equally often."""
+    fine_tuning: Any = None
+    """{start, layers, learning_rate_multiplier}: after a fraction of all steps (0.5), which train the head alone, the
+    last layers of the pretrained base (all) are trained, too. The learning rate of the head follows one schedule over
+    all steps, and that of the base is a multiple (1) of it at each step. The base has no weight decay, which would pull
+    it towards zero instead of its pretrained weights. In the second phase the optimizer begins anew, without momenta
+    and averages of the first one.
+    """
 
     @property
     def schedule(self) -> Any:
@@ -193,4 +202,5 @@ def parse(text: str) -> Recipe:
     given = kinds.check("recipe", parse_json(content, "recipe"), _RECIPE)
     if isinstance(preset := given.get("augmentation"), str):
         given["augmentation"] = json.loads(presets.PRESETS[preset])
+    given.get("fine_tuning", {}).setdefault("start", 0.5)
     return Recipe(**{name: value for name, value in given.items() if value not in ("natural", [], {})})

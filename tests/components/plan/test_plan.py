@@ -17,6 +17,7 @@ from components.plan.training_plan import TrainingPlan, plan
 from components.registry.labels import CHECKPOINT, PROJECT_LABEL, label_value
 from exact_resume.checkpoints.outcome import best_digest, note_registration
 from localvertex_base.userinput.errors import UserError
+from tests.support import tiny_base
 from trainer import task
 from trainer.config import TrainConfig
 from trainer.prepare import prepare
@@ -373,3 +374,17 @@ def test_a_wrong_recipe_is_refused_before_machines_are_requested(
     with pytest.raises(UserError) as caught:
         make(recipe=json.dumps(recipe), replica_count=2)
     assert message in str(caught.value)
+
+
+def test_more_layers_than_the_base_has_are_refused_before_machines_are_requested(
+    make: Make,
+) -> None:
+    tiny_base.install()
+    try:
+        recipe = {"fine_tuning": {"layers": tiny_base.NUM_LAYERS}}
+        assert make(recipe=json.dumps(recipe), model=tiny_base.NAME).run_id
+        recipe = {"fine_tuning": {"layers": 99}}
+        with pytest.raises(UserError, match=r"fine_tuning.layers is 99, but the base has 8 layers"):
+            make(recipe=json.dumps(recipe), model=tiny_base.NAME)
+    finally:
+        tiny_base.uninstall()

@@ -67,6 +67,16 @@ def test_adam_passes_a_packed_learning_rate_on_and_has_its_moments_by_index() ->
             assert moments[position].shape == variable.shape, HELP + "Adam's moments are in another order"
 
 
+def test_variables_are_excluded_from_weight_decay_and_known_by_it() -> None:
+    variables = [keras.Variable(np.ones(2, np.float32)) for _ in range(2)]
+    optimizer = keras.optimizers.SGD(1.0, weight_decay=0.5)
+    optimizer.build(variables)
+    optimizer.exclude_from_weight_decay(variables[:1])
+    assert hasattr(optimizer, "_use_weight_decay"), HELP + "optimizers have no _use_weight_decay"
+    found = [optimizer._use_weight_decay(variable.value) for variable in variables]
+    assert found == [False, True], HELP + "_use_weight_decay does not know the excluded variables"
+
+
 def test_the_sum_over_replicas_can_be_replaced() -> None:
     summed = []
 

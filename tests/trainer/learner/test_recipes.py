@@ -248,4 +248,4 @@ def test_two_devices_train_as_one(repository: Path) -> None:
     command = [sys.executable, "-m", "tests.support.recipes_on_devices"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=repository, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.split() == [*OPTIMIZERS.keys, "losses", "refused"]
+    assert done.stdout.split() == [*OPTIMIZERS.keys, "losses", "phases", "refused"]

@@ -54,6 +54,12 @@ def test_the_history_alone_decides(
     assert rule.is_due(history(*scores)) is is_due
 
 
+def test_a_run_never_ends_in_its_first_phase_and_patience_counts_from_the_boundary_on() -> None:
+    rule, flat = EarlyStopping(patience=2), history(*[(0.5, 1.0)] * 6)
+    assert rule.is_due(flat[:3])
+    assert [rule.is_due(flat[:number], 12) for number in range(1, 7)] == [False] * 5 + [True]
+
+
 @pytest.mark.parametrize("gain", [0.0, 0.1])
 def test_with_another_metric_its_score_decides_and_not_the_accuracy(gain: float) -> None:
     rule = EarlyStopping(patience=1, minimum_accuracy_gain=gain)

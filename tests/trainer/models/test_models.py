@@ -102,7 +102,10 @@ def test_weights_that_are_not_available_are_an_error_and_never_a_random_start(
 
     monkeypatch.setattr(keras.utils, "get_file", refuse)
     monkeypatch.setattr("keras.src.applications.resnet.file_utils.get_file", refuse)
-    message = r"resnet50's imagenet weights could not be downloaded .*no route to host.*weights=none"
+    message = (
+        r"resnet50's imagenet weights could not be downloaded .*no route to host.*download that file \(..._notop.h5\)"
+        r" elsewhere and put it into ~/.keras/models, or give its path as weights; weights=none"
+    )
     with pytest.raises(UserError, match=message):
         models.build("resnet50", image_size=32, num_classes=3, weights="default")
     with pytest.raises(UserError, match="not found"):

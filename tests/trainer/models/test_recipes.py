@@ -43,6 +43,16 @@ def of(**content: Any) -> Recipe:
         ('{"class_weights": {"a": 0}}', "recipe.class_weights.a is 0; expected a number from 1e-06"),
         ('{"sampling": "even"}', "recipe.sampling is 'even'; expected one of: natural, balanced"),
         ('{"augmentation": [1]}', "recipe.augmentation[0] is 1; expected an object"),
+        ('{"fine_tuning": 0.3}', "recipe.fine_tuning is 0.3; expected an object"),
+        ('{"fine_tuning": {"start": 1}}', "recipe.fine_tuning.start is 1; expected a number from 0 to 0.999999"),
+        ('{"fine_tuning": {"start": -0.1}}', "recipe.fine_tuning.start is -0.1; expected a number from 0"),
+        ('{"fine_tuning": {"layers": 0}}', "recipe.fine_tuning.layers is 0; expected a whole number from 1"),
+        ('{"fine_tuning": {"layers": "all"}}', "recipe.fine_tuning.layers is 'all'; expected a whole number from 1"),
+        ('{"fine_tuning": {"epochs": 3}}', "recipe.fine_tuning has the unknown key 'epochs'"),
+        (
+            '{"fine_tuning": {"learning_rate_multiplier": 0}}',
+            "learning_rate_multiplier is 0; expected a number from 1e",
+        ),
         ('{"augmentation": 1}', "recipe.augmentation is 1; expected one of: light, standard, strong or a list"),
     ],
 )

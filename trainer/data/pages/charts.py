@@ -44,7 +44,9 @@ _STYLE = {
 }
 
 
-def lines(title: str, series: Mapping[str, Iterable[tuple[float, float]]], *, x_label: str, y_label: str) -> str:
+def lines(
+    title: str, series: Mapping[str, Iterable[tuple[float, float]]], *, x_label: str, y_label: str, mark: float = 0
+) -> str:
     """Draw lines over a common axis.
 
     Args:
@@ -52,8 +54,11 @@ def lines(title: str, series: Mapping[str, Iterable[tuple[float, float]]], *, x_
         series: Name -> points (x, y), at most two; empty series are left out.
         x_label: Below the axis, with unit.
         y_label: Next to the axis, with unit.
+        mark: Where the base begins to be trained, too; 0: nowhere.
     """
     with _axes(title, 5.2, 3.1) as (figure, axes):
+        if mark:
+            axes.axvline(mark, color=_INK, linestyle="--", label="base trained, too")
         drawn = [(name, points) for name, points in series.items() if points]
         for (name, points), colour in zip(drawn, (_ACCENT, _SECOND), strict=False):
             xs, ys = zip(*points, strict=True)

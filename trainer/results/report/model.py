@@ -111,6 +111,7 @@ def _curves(history: list[dict[str, Any]], metric: str = ACCURACY) -> list[page.
     validation = {event["step"]: event for event in history if event["event"] == "evaluate"}
     if not training and not validation:
         return []
+    mark = max(event.get("fine_tuning_step", 0) for event in history)
     svgs = [
         charts.lines(
             name.capitalize(),
@@ -120,6 +121,7 @@ def _curves(history: list[dict[str, Any]], metric: str = ACCURACY) -> list[page.
             },
             x_label="step",
             y_label=unit,
+            mark=mark,
         )
         for name, unit in (("loss", "cross-entropy (nats)"), ("accuracy", "fraction correct"))
     ]

@@ -28,7 +28,7 @@ _NUMBERS = {
     "save": ("step",),
 }
 """Fields that have to be numbers, by event."""
-_OPTIONAL_NUMBERS = ("score",)
+_OPTIONAL_NUMBERS = ("score", "fine_tuning_step")
 _HUGE = 2.0**63
 """Neither times nor steps nor losses are larger; also false for NaN."""
 _URGENT = ("start", "notice", "exit")

@@ -48,6 +48,18 @@ def test_the_chosen_metric_has_a_curve_of_its_own(monkeypatch: pytest.MonkeyPatc
     assert drawn["Macro-f1"] == {"validation": [(2, 0.25), (4, 0.5)]}
 
 
+@pytest.mark.parametrize("marks", [[], [12]])
+def test_two_phases_are_one_chart_with_a_mark_at_the_boundary(marks: list[int]) -> None:
+    notices = [{"event": "notice", "fine_tuning_step": step} for step in marks]
+    validation = {"event": "evaluate", "step": 20, "loss": 3.0, "accuracy": 1}
+    [block] = model._curves([window(1, 12, 9.0), *notices, window(13, 20, 1.0), validation])
+    assert isinstance(block, page.Chart)
+    assert len(block.svgs) == 2
+    for svg in block.svgs:
+        assert ("base trained, too" in svg) is bool(marks)
+        assert ("stroke-dasharray" in svg) is bool(marks)
+
+
 def test_both_scores_stand_beside_the_baseline() -> None:
     probabilities = np.eye(2, dtype=np.float32)[[0, 0, 0, 0]]
     labels = np.array([0, 0, 0, 1], np.int32)
