@@ -92,6 +92,12 @@ def test_the_first_phase_is_a_run_with_a_frozen_base_bit_by_bit(
     assert len(two.optimizer.variables) == len(frozen.optimizer.variables)
 
 
+def test_the_second_phase_begins_with_a_whole_group_of_accumulated_gradients(weights: str) -> None:
+    accumulating = {"class_name": "SGD", "config": {"gradient_accumulation_steps": 3}}
+    assert make(weights, optimizer=accumulating).fine_tuning_step == 3
+    assert make(weights).fine_tuning_step == BOUNDARY
+
+
 def test_the_second_phase_trains_the_base_and_never_its_statistics(
     weights: str, training: Examples, sampler: Sampler
 ) -> None:
