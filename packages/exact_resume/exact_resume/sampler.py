@@ -105,10 +105,6 @@ class Sampler:
             for micro in range(self.num_micro_batches):
                 yield self.shard(step, worker, micro=micro).tolist()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields, for the identity of a run."""
-        return dataclasses.asdict(self)
-
     def _chunk(self, epoch: int, chunk: int) -> _Indices:
         first = chunk * _CHUNK
         return permuted(first, min(first + _CHUNK, self.num_examples), self.seed, epoch, self.num_examples)
