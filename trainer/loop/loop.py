@@ -114,7 +114,7 @@ def train(
             # 4. Save the best at once, otherwise when a save is due. A stop request also triggers a save.
             is_last = decision.stop or decision.ends_early or step == run.num_steps
             is_due = decision.save or (
-                step % (run.checkpoint_every_steps or run.num_steps) == 0 and step != restored.step
+                not step % (run.checkpoint_every_steps or run.num_steps) and step != restored.step
             )
             if step > 0 and (improved or is_due or is_last):
                 started = time.monotonic()
