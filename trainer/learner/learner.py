@@ -84,7 +84,9 @@ class Learner:
         self.distribution_strategy = distribution_strategy
         self.num_replicas = distribution_strategy.num_replicas_in_sync
         recipe.check_devices(self.num_replicas)
-        self._num_steps, self._dtype, self._fine_tuning = num_steps, dtype, recipe.fine_tuning
+        self._num_steps = num_steps
+        self._dtype = dtype
+        self._fine_tuning = recipe.fine_tuning
         self.fine_tuning_step = int(recipe.fine_tuning["start"] * num_steps) if recipe.fine_tuning else 0
         # Whole groups of accumulated gradients: the second phase has an optimizer of its own.
         self.fine_tuning_step -= self.fine_tuning_step % recipe.num_accumulated

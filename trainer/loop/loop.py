@@ -114,7 +114,7 @@ def train(
                 decision = sync.decide(pace, ends_early=run.early_stopping.is_due(history, learner.fine_tuning_step))
             # 4. Save the best at once, otherwise when a save is due. A stop request also triggers a save.
             is_last = decision.stop or decision.ends_early or step == run.num_steps
-            is_step = run.checkpoint_every_steps > 0 and step % run.checkpoint_every_steps == 0
+            is_step = step % (run.checkpoint_every_steps or run.num_steps) == 0
             is_due = decision.save or (is_step and step != restored.step)
             if step > 0 and (improved or is_due or is_last):
                 started = time.monotonic()

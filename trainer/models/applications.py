@@ -121,18 +121,18 @@ def train_base(model: keras.Model, num_layers: int) -> Any:
         The variables of the base that are trained now, a list.
 
     Raises:
-        UserError: The base has fewer layers.
+        UserError: The base has fewer layers, or these have no weights.
     """
     # After the images and their preprocessing.
     base = model.layers[2]
     base.trainable = True
-    _keep_statistics(base, is_frozen=True)
+    _keep_statistics(base, True)
     for layer in base.layers[:-num_layers]:
         layer.trainable = False
-    if num_layers > len(base.layers):
+    if num_layers > len(base.layers) or not base.trainable_variables:
         raise UserError(
-            f"recipe: fine_tuning.layers is {num_layers}, but the base has {len(base.layers)} layers; give at most"
-            " that, or leave it out to train all"
+            f"recipe: fine_tuning.layers is {num_layers}, but the base has {len(base.layers)} layers, of which the last"
+            " may have no weights; give another number, or leave it out to train all"
         )
     return base.trainable_variables
 
