@@ -148,8 +148,7 @@ def _complete(
     Where the largest number is a power of 4 from 2**16 on, TensorFlow 2.21 has one bit too few: one number is there
     twice, and another never. There it permutes one number more, and the number that gets this place is moved again.
     """
-    last = short - 1
-    if last < 2**16 or last & (last - 1) or last.bit_length() % 2 == 0:
+    if short not in {4**power + 1 for power in range(8, 31)}:
         return shuffle(numbers, sizes - 1)
     longest = tf.where(sizes == short, sizes, sizes - 1)
     found = shuffle(numbers, longest)

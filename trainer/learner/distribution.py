@@ -39,10 +39,17 @@ def make(cluster: Cluster) -> tf.distribute.Strategy:
     for gpu in tf.config.list_physical_devices("GPU"):
         tf.config.experimental.set_memory_growth(gpu, True)
     if cluster.strategy == "multi-worker-mirrored" and cluster.num_workers > 1:
-        return tf.distribute.MultiWorkerMirroredStrategy(_resolver(cluster), communication_options=_nccl())
+        kinds = tf.distribute.experimental.CommunicationImplementation
+        # In packs of 50 MB, so that the first gradients are sent while the last are still computed.
+        options = tf.distribute.experimental.CommunicationOptions(
+            bytes_per_pack=50 * 2**20, implementation=kinds.NCCL if has_gpu() else kinds.RING
+        )
+        return tf.distribute.MultiWorkerMirroredStrategy(_resolver(cluster), communication_options=options)
     if cluster.strategy == "parameter-server":
         return tf.distribute.ParameterServerStrategy(_resolver(cluster))
-    devices = _devices()
+    # The CPU is one device, unless it was split.
+    found = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+    devices = [device.name for device in found]
     if cluster.strategy == "mirrored" and len(devices) < 2:
         raise UserError(
             f"--distribution-strategy=mirrored needs two devices, this machine has one, {devices[0]}; omit it"
@@ -62,22 +69,8 @@ def serve(cluster: Cluster) -> tf.distribute.Server:
     )
 
 
-def _devices() -> list[str]:
-    """Return the names of the devices that train: the GPUs, or else the CPUs (one, unless it was split)."""
-    gpus = tf.config.list_logical_devices("GPU")
-    return [device.name for device in gpus or tf.config.list_logical_devices("CPU")]
-
-
 def _resolver(cluster: Cluster) -> tf.distribute.cluster_resolver.ClusterResolver:
     spec = tf.train.ClusterSpec({kind: list(addresses) for kind, addresses in cluster.addresses.items()})
     return tf.distribute.cluster_resolver.SimpleClusterResolver(
         spec, task_type=cluster.task_type, task_id=cluster.task_index, rpc_layer="grpc"
-    )
-
-
-def _nccl() -> tf.distribute.experimental.CommunicationOptions:
-    """Send gradients in packs of 50 MB, so that the first are sent while the last are still computed."""
-    kinds = tf.distribute.experimental.CommunicationImplementation
-    return tf.distribute.experimental.CommunicationOptions(
-        bytes_per_pack=50 * 2**20, implementation=kinds.NCCL if has_gpu() else kinds.RING
     )

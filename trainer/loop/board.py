@@ -95,13 +95,11 @@ class Board:
                 try:
                     file.flush()
                 except Exception as error:  # whatever fails here, the run continues
-                    self._report(" ".join(str(error).split())[:300])
-
-    def _report(self, reason: str) -> None:
-        if not self._has_failed:
-            self._has_failed = True
-            message = f"TensorBoard logs cannot be written ({reason}); training continues"
-            print(message, file=sys.stderr, flush=True)
+                    reason = " ".join(str(error).split())[:300]
+                    if not self._has_failed:
+                        self._has_failed = True
+                        message = f"TensorBoard logs cannot be written ({reason}); training continues"
+                        print(message, file=sys.stderr, flush=True)
 
 
 class EventFile:

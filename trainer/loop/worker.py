@@ -20,7 +20,11 @@ def train(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
     """Train as chief, worker or single machine; return the exit code."""
     strategy = _connect(training)
     learner = training.learner(strategy)
-    _refuse_small_batch(training, learner)
+    if training.config.global_batch_size < learner.num_replicas:
+        raise UserError(
+            f"global_batch_size={training.config.global_batch_size} is less than the {learner.num_replicas} devices;"
+            f" give at least {learner.num_replicas}, or fewer devices"
+        )
     if training.options.xla == "on":
         learner.use_xla(True)
     remarks = random_numbers.check(learner.model, strategy, training.config.model, exact=training.options.exact)
@@ -68,11 +72,3 @@ def _connect(training: Training) -> tf.distribute.Strategy:
     # Also because TensorFlow replaces the SIGTERM handler.
     training.stop.install()
     return strategy
-
-
-def _refuse_small_batch(training: Training, learner: Learner) -> None:
-    if training.config.global_batch_size < learner.num_replicas:
-        raise UserError(
-            f"global_batch_size={training.config.global_batch_size} is less than the {learner.num_replicas} devices;"
-            f" give at least {learner.num_replicas}, or fewer devices"
-        )

@@ -48,7 +48,9 @@ class Serving:
 
     async def predict(self, request: Request) -> Response:
         """Answer a request for predictions."""
-        num_bytes = _declared_bytes(request)
+        declared = request.headers.get("content-length", "")
+        # The largest length where the body is sent in chunks.
+        num_bytes = int(declared) if declared.isdecimal() else _MAX_BODY_BYTES
         try:
             if self.batches is None or self.is_draining:
                 raise Refused(503, f"{self.not_ready}; try again")
@@ -134,12 +136,6 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 async def _on_defect(request: Request, error: Exception) -> Response:
     # Starlette raises the error again, for the log.
     return _error(500, f"the server failed: {type(error).__name__}; its log has the traceback")
-
-
-def _declared_bytes(request: Request) -> int:
-    """Return the length of the body, the largest if it is sent in chunks."""
-    text = request.headers.get("content-length", "")
-    return int(text) if text.isdecimal() else _MAX_BODY_BYTES
 
 
 async def _read(request: Request) -> bytes:

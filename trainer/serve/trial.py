@@ -120,8 +120,12 @@ class TrialServer:
 @contextlib.contextmanager
 def start_server() -> Iterator[TrialServer]:
     """Start a server, which is killed at the end of the block; it also ends if this process is killed."""
+    # None of Vertex AI's variables, and no GPU, which this process may fill.
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AIP_")}
+    path = os.pathsep.join(filter(None, [str(_ROOT), kept.get("PYTHONPATH", "")]))
+    environment = kept | {"CUDA_VISIBLE_DEVICES": "-1", "PYTHONPATH": path}
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
-        process = subprocess.Popen(_COMMAND, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr, env=_environment())
+        process = subprocess.Popen(_COMMAND, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr, env=environment)
         try:
             yield TrialServer(process, (stdout, stderr))
         finally:
@@ -129,10 +133,3 @@ def start_server() -> Iterator[TrialServer]:
             # A request to a process that has ended is of no use.
             with contextlib.suppress(BrokenPipeError):
                 process.communicate()
-
-
-def _environment() -> dict[str, str]:
-    """Return the variables of the process: none of Vertex AI's, and no GPU, which its parent may fill."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("AIP_")}
-    path = os.pathsep.join(filter(None, [str(_ROOT), kept.get("PYTHONPATH", "")]))
-    return kept | {"CUDA_VISIBLE_DEVICES": "-1", "PYTHONPATH": path}

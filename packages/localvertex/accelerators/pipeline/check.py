@@ -134,7 +134,8 @@ def _check_job(payload: Payload, kind: str, seen: Examination, region: str, toda
         check_spec(fields, reading, region=region, today=today, component=True, prefix=f"{path}.")
     seen.findings += [_in_pipeline(finding, payload, reading) for finding in reading.findings]
     seen.findings += _artifacts(payload)
-    _remarks(payload, path, seen)
+    seen.findings += _not_checked(payload, f"{path}.worker_pool_specs", mapping(payload.job.get(path)))
+    _note_defaults(payload, seen)
 
 
 def _in_pipeline(finding: Finding, payload: Payload, reading: Reading) -> Finding:
@@ -186,11 +187,6 @@ def _unknown(payload: Payload, parts: dict[str, tuple[str, Any]]) -> Iterator[Fi
 def _read(fields: Any, name: str) -> Any:
     """Return a field in snake_case or camelCase."""
     return next((value for key, value in mapping(fields).items() if snake(str(key)) == name), None)
-
-
-def _remarks(payload: Payload, path: str, seen: Examination) -> None:
-    seen.findings += _not_checked(payload, f"{path}.worker_pool_specs", mapping(payload.job.get(path)))
-    _note_defaults(payload, seen)
 
 
 def _note_defaults(payload: Payload, seen: Examination) -> None:

@@ -62,12 +62,9 @@ def check_disks(job: Job) -> None:
             job.note("disk-type", "error", f"{path}.boot_disk_type", message, closest(str(kind), _DISK_TYPES, 3))
         if isinstance(size_gb, int) and size_gb not in _DISK_SIZES_GB:
             message = f"boot_disk_size_gb is {size_gb}; expected 100 to 64000"
-            job.note("disk-size", "error", f"{path}.boot_disk_size_gb", message, (_nearest_size(size_gb),))
+            nearest = f"boot_disk_size_gb {_DISK_SIZES_GB[0 if size_gb < _DISK_SIZES_GB[0] else -1]}"
+            job.note("disk-size", "error", f"{path}.boot_disk_size_gb", message, (nearest,))
         _hyperdisk(job, pool, kind, path)
-
-
-def _nearest_size(size_gb: int) -> str:
-    return f"boot_disk_size_gb {_DISK_SIZES_GB[0] if size_gb < _DISK_SIZES_GB[0] else _DISK_SIZES_GB[-1]}"
 
 
 def _hyperdisk(job: Job, pool: Pool, kind: object, path: str) -> None:

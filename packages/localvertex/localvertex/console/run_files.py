@@ -67,7 +67,8 @@ class RunFiles:
             if "download" in request.query_params and found.is_file():
                 return download(found)
             if found.stat().st_size > _MAX_SHOWN_BYTES and found.is_file():
-                return _too_large(found)
+                text = f"{found} is larger than {_MAX_SHOWN_BYTES} bytes; add ?download to the address"
+                return Response(text.encode(errors="replace"), 413, SANDBOX, "text/plain")
             if found == (self._work_dir / run_id).resolve() / report.FILE:
                 return _page(found, run_id, is_framed=request.headers.get("sec-fetch-dest") == "iframe")
             return _entry(found)
@@ -104,8 +105,3 @@ def _entry(found: Path) -> Response:
         names = sorted(f"{each.name}/" if each.is_dir() else each.name for each in found.iterdir())
         return Response("\n".join(names).encode(errors="replace"), headers=SANDBOX, media_type="text/plain")
     return viewable_file(found, _TYPES.get(found.suffix.lower(), "text/plain"))
-
-
-def _too_large(file: Path) -> Response:
-    text = f"{file} is larger than {_MAX_SHOWN_BYTES} bytes; add ?download to the address"
-    return Response(text.encode(errors="replace"), 413, SANDBOX, "text/plain")

@@ -87,7 +87,9 @@ def add_version(
     atomic_write.remove_left(target)
     with atomic_write.folder(target) as staged:
         source = _local_files(str(model.get("artifact_uri", "")))
-        if source is not None and _is_of_server(source.resolve(), work_dir.resolve()):
+        # A command that got the endpoint's token could leave the sandbox.
+        api = work_dir.resolve() / "api"
+        if source and source.resolve().is_relative_to(api) and not source.resolve().is_relative_to(api / "customJobs"):
             raise ValueError(f"{source} has the token and records of the server, which are no files of a model")
         is_copied = source is not None and _copy_files(source, staged / FILES, work_dir)
         with versions.changing():
@@ -123,12 +125,6 @@ def _copy_files(source: Path, target: Path, work_dir: Path) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_of_server(path: Path, work_dir: Path) -> bool:
-    """Return whether a path belongs to the endpoint: a command that got its token could leave the sandbox."""
-    api = work_dir / "api"
-    return path.is_relative_to(api) and not path.is_relative_to(api / "customJobs")
 
 
 def _own_folder(path: Path, work_dir: Path) -> Path | None:

@@ -68,13 +68,10 @@ def _object(address: str, base: str) -> tuple[str, str]:
         raise BadLine(f"{quote(address)} has . or .. as a folder")
     if len(name.encode()) > _MAX_OBJECT_BYTES:
         raise BadLine(f"a name of more than {_MAX_OBJECT_BYTES:,} bytes")
-    return _in_folder(address), name.lstrip("/") or name
-
-
-def _in_folder(address: str) -> str:
-    """Return the location of an object: on gs://, or in a local run in the folder that replaces all buckets."""
+    # In a local run, a folder replaces all buckets.
     root = os.environ.get(_BUCKETS_VARIABLE)
-    return f"{root.rstrip('/')}/{address.removeprefix(_GS)}" if root else address
+    location = f"{root.rstrip('/')}/{address.removeprefix(_GS)}" if root else address
+    return location, name.lstrip("/") or name
 
 
 def _local_file(address: str, base: str) -> tuple[str, str]:

@@ -135,7 +135,8 @@ class Deployments:
         except ValueError as error:
             raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
         container = self.check(content)
-        endpoint_id, machine = endpoint.rpartition("/")[2], _machine_spec(deployed)
+        endpoint_id = endpoint.rpartition("/")[2]
+        machine: Resource = deployed.get("dedicatedResources", {}).get("machineSpec", {})
         variables = {
             "AIP_ENDPOINT_ID": endpoint_id,
             "AIP_DEPLOYED_MODEL_ID": deployed["id"],
@@ -152,8 +153,3 @@ class Deployments:
             num_gpus=int(machine.get("acceleratorCount", 0)),
             log=self._records.folder(endpoint_id) / f"{deployed['id']}.log",
         )
-
-
-def _machine_spec(deployed: Resource) -> Resource:
-    found: Resource = deployed.get("dedicatedResources", {}).get("machineSpec", {})
-    return found

@@ -49,7 +49,10 @@ class Endpoints:
             raise invalid("displayName is missing")
         if body.get("trafficSplit"):
             raise invalid("trafficSplit: a new endpoint has no model that could get traffic")
-        endpoint_id = self._new_id(call.query.get("endpointId", ""))
+        wanted = call.query.get("endpointId", "")
+        if wanted and not (_ENDPOINT_ID.fullmatch(wanted) and ID.fullmatch(wanted)):
+            raise invalid(f"endpointId {wanted[:100]!r}: expected up to 63 lower-case letters, digits and '-'")
+        endpoint_id = wanted or str(uuid4().int >> 66)
         name, now = call.location.child(FOLDER, endpoint_id), record.now()
         given = {key: value for key, value in body.items() if key not in _OUTPUT_ONLY}
         endpoint = {"name": name, **given, "trafficSplit": {}, "createTime": now, "updateTime": now}
@@ -170,11 +173,6 @@ class Endpoints:
             endpoint["updateTime"] = record.now()
             self.records.write(name.rpartition("/")[2], endpoint)
         return endpoint
-
-    def _new_id(self, wanted: str) -> str:
-        if wanted and not (_ENDPOINT_ID.fullmatch(wanted) and ID.fullmatch(wanted)):
-            raise invalid(f"endpointId {wanted[:100]!r}: expected up to 63 lower-case letters, digits and '-'")
-        return wanted or str(uuid4().int >> 66)
 
 
 def _name(call: Call) -> str:

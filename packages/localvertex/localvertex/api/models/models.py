@@ -59,7 +59,7 @@ class Models:
             raise invalid("model.displayName is missing")
         if wanted and not ID.fullmatch(wanted):
             raise invalid(f"modelId {wanted[:100]!r}: expected letters, digits, '-' and '_'")
-        versions = self._parent(call, parent) if parent else self._registered.versions(wanted or _new_id())
+        versions = self._parent(call, parent) if parent else self._registered.versions(wanted or str(uuid4().int >> 66))
         resource = call.location.child(COLLECTION, versions.folder.name)
 
         def check(versions: ModelVersions) -> None:
@@ -190,10 +190,6 @@ class Models:
         if not ID.fullmatch(model_id):
             raise not_found(parent[:300])
         return self._registered.find(call, model_id)
-
-
-def _new_id() -> str:
-    return str(uuid4().int >> 66)
 
 
 def _check_mask(named: list[str], *, is_version: bool) -> None:

@@ -52,7 +52,9 @@ class LiveJob:
         has_trained = self._events.poll()
         now = time.time()
         stalled = status.get("stalled", "")
-        shown = (is_running, status["state"], len(status.get("marks", [])), stalled, _processes(status))
+        # What changes when a process starts or ends, and not with each step.
+        processes = [(each["is_running"], each["num_starts"], each["exit_code"]) for each in status["replicas"]]
+        shown = (is_running, status["state"], len(status.get("marks", [])), stalled, processes)
         # If the clock was set back, the time since then is negative.
         is_due = is_running and not 0 <= now - self._shown_at < (_SECONDS if has_trained else _IDLE_SECONDS)
         messages: list[Message] = []
@@ -136,11 +138,6 @@ class LiveJob:
 
 def _start(item: tuple[str, list[Span]]) -> float:
     return item[1][0].start if item[1] else 0.0
-
-
-def _processes(status: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """Return what changes when a process starts or ends, and not with each step."""
-    return [(each["is_running"], each["num_starts"], each["exit_code"]) for each in status["replicas"]]
 
 
 def _condition(name: str, spans: list[Span], marks: list[Mark], *, is_alive: bool, code: int | None) -> str:

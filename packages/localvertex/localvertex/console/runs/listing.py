@@ -7,7 +7,6 @@ from typing import Any
 from localvertex.api.pipeline_jobs.records import RunRecords, job_records
 from localvertex.api.rest import filters
 from localvertex.api.rest.errors import invalid
-from localvertex.api.rest.index import Summary
 from localvertex.api.rest.store import Store
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.store import record
@@ -75,13 +74,8 @@ class RunList:
     def _rows(self) -> Generator[Row]:
         jobs = {job_id: each.content for job_id, each in self._store.index.summaries(self._jobs) if each.content}
         for run_id, summary in self._store.index.summaries(self._runs):
-            yield _row(run_id, _content(summary), jobs.get(run_id) or {})
-
-
-def _content(summary: Summary) -> dict[str, Any]:
-    if summary.content is None:
-        return {"state": _DAMAGED, "error": f"its record cannot be read: {summary.damaged}"}
-    return summary.content
+            damaged = {"state": _DAMAGED, "error": f"its record cannot be read: {summary.damaged}"}
+            yield _row(run_id, damaged if summary.content is None else summary.content, jobs.get(run_id) or {})
 
 
 def _row(run_id: str, run: dict[str, Any], job: dict[str, Any]) -> Row:

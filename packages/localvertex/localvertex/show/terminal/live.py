@@ -106,7 +106,10 @@ class Steps:
         steps = [task for task in _unfinished_tasks(root) if task.is_step] if root else []
         shown = [task for task in steps if task.state is State.RUNNING or task.note]
         self.lines: list[Text] = []
-        heads = [(Text(each.title), state_text(each.state), Text(_seconds(each))) for each in shown]
+        heads = [
+            (Text(each.title), state_text(each.state), Text(_duration(each.seconds) if each.started_at else ""))
+            for each in shown
+        ]
         for number, (task, head) in enumerate(zip(shown, align(heads, width=width, right=2), strict=True)):
             block = [*head, *self._below(task)]
             if len(self.lines) + len(block) + 2 > height:
@@ -172,10 +175,6 @@ def _unfinished_tasks(task: Task) -> list[Task]:
     """Return the tasks of a dag that have not ended; in an ended dag there are none."""
     open_tasks = [child for child in task.children.values() if not child.state.is_final]
     return [each for child in open_tasks for each in (child, *_unfinished_tasks(child))]
-
-
-def _seconds(task: Task) -> str:
-    return _duration(task.seconds) if task.started_at else ""
 
 
 def _duration(seconds: float) -> str:
