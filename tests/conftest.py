@@ -86,7 +86,7 @@ def digits_directory(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 def uninterrupted(
     digits_directory: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[int], pathlib.Path]:
-    """Checkpoint folders of exact runs without a fault, by number of workers."""
+    """Checkpoint folders of exact runs without a fault, by number of workers: programs as a user starts them."""
 
     def run(num_workers: int) -> pathlib.Path:
         def make(folder: pathlib.Path) -> None:

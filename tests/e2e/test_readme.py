@@ -49,7 +49,7 @@ def test_every_other_command_of_the_readme_runs(
     known = {"MODEL_DIR": demo.artifact("export", "model")["uri"], "IMAGE": "image.png"}
     known["cloud.py"] = str(repository / "cloud.py")
     added = {
-        "localvertex": ["--parameter", "max_steps=20"],
+        "localvertex": ["--parameter", "max_steps=5", "--parameter", "max_examples=200"],
         "schedule": [*server.endpoint],
     }
     lines = [line for block in blocks(repository / "README.md") for line in block if line.startswith("$ ")]

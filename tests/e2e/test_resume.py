@@ -36,7 +36,9 @@ def job(digits_directory: Path, tmp_path: Path) -> NewJob:
 
     def make(name: str = "run", num_workers: int = 1, *more: str) -> Job:
         arguments = [f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path / name}", *EXACT_RUN, *more]
-        return Job(tmp_path / name, arguments, num_workers)
+        made = Job(tmp_path / name, arguments, num_workers)
+        made.forks = True
+        return made
 
     return make
 

@@ -46,6 +46,7 @@ def test_a_failed_training_reports_the_message_of_the_replica(submit: Submit) ->
     assert f": FAILED: train-unless-finished/train: {own}" in last
 
 
+@pytest.mark.soak
 def test_plan_finds_an_error_before_a_machine_is_requested(submit: Submit) -> None:
     done = submit(global_batch_size=100000)
     assert done.returncode == 1

@@ -19,7 +19,10 @@ def write_images(folder: pathlib.Path, count: int, seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["missing", "empty", "one class", "mostly corrupt"])
+@pytest.mark.parametrize(
+    "kind",
+    ["missing", "mostly corrupt", *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("empty", "one class"))],
+)
 def test_a_source_that_cannot_be_used_fails_in_prepare_with_one_line(
     run: Runner, tmp_path: pathlib.Path, kind: str
 ) -> None:
