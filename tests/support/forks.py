@@ -29,7 +29,7 @@ class Fork:
         Args:
             module: Name of the program.
             words: Its arguments.
-            environment: All its variables; those of Python itself have no effect.
+            environment: All its variables; of Python's own ones, only PYTHONPATH has an effect.
             outputs: The files for stdout and stderr, which it continues.
         """
         # An exact run sets this before it imports TensorFlow.
@@ -68,7 +68,7 @@ class Fork:
 
 
 def fork_module(module: str, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run a program to its end, as `run_module` does; PYTHONPATH and the like have no effect."""
+    """Run a program to its end, as `run_module` does."""
     with tempfile.TemporaryDirectory() as folder:
         outputs = Path(folder, "stdout"), Path(folder, "stderr")
         process = Fork(module, words, variables() | environment, *outputs)
@@ -84,4 +84,5 @@ def _run(module: str, words: Sequence[str], environment: dict[str, str], *output
     # Of the variables of the server.
     tempfile.tempdir = None
     sys.argv = [module, *words]
+    sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -3,8 +3,10 @@
 import compileall
 import gc
 import os
+import re
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -40,6 +42,16 @@ def pytest_configure(config: pytest.Config) -> None:
         for pattern in ("*/__init__.py", "packages/*/*/__init__.py"):
             for path in config.rootpath.glob(pattern):
                 compileall.compile_dir(path.parent, quiet=2)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import the files of a folder that have no test with the chosen mark; they are most of the files."""
+    if not collection_path.match("test_*.py"):
+        return None
+    text, chosen = collection_path.read_text(), config.option.markexpr
+    without_slow = chosen.startswith("slow") and "slow" not in text
+    is_slow = chosen == "not slow" and re.search(r"^pytestmark = \[?pytest\.mark\.slow\b", text, re.M)
+    return True if without_slow or is_slow else None
 
 
 def pytest_collectstart() -> None:

@@ -75,7 +75,7 @@ def test_parameter_servers_survive_a_worker_that_is_lost_and_restarted(job: Call
 def test_parameter_servers_name_random_numbers_that_repeat(job: Callable[..., Job], tmp_path: Path) -> None:
     (tmp_path / "repeating_network.py").write_text(REPEATS)
     run = job(2, "ps", epochs=1)
-    run.environment_of, run.forks = lambda place: {"PYTHONPATH": str(tmp_path)}, False
+    run.environment_of = lambda place: {"PYTHONPATH": str(tmp_path)}
     run.arguments += ["--model=repeating_network:build"]
     run.run(max_attempts=1)
     assert run.exit_codes == [[0, 0, 0]], run.logs()
