@@ -48,7 +48,7 @@ def files_with(folder: Path, address: str) -> list[Path]:
     return [path for path in files if any(part in path.read_bytes() for part in parts)]
 
 
-@pytest.mark.parametrize("answer", [404, pytest.param(200, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("answer", [200, 404])
 def test_a_failed_run_is_sent_with_the_error_of_its_step(
     local_run: LocalRun, compiled_training: Path, tmp_path: Path, answer: Answer
 ) -> None:

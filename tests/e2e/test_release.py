@@ -33,15 +33,17 @@ BETTER = COMMON | {"epochs": 6}
 
 
 @pytest.fixture
-def command(command: Callable[..., list[str]], compiled_for_few_images: pathlib.Path) -> Callable[..., list[str]]:
+def command(
+    command: Callable[..., list[str]], compiled_for_few_images: pathlib.Path, digits_source: pathlib.Path
+) -> Callable[..., list[str]]:
     """The command line of a run of the file for few images."""
-    return functools.partial(command, file=compiled_for_few_images)
+    return functools.partial(command, file=compiled_for_few_images, source=digits_source)
 
 
 @pytest.fixture
-def run(run: Runner, compiled_for_few_images: pathlib.Path) -> Runner:
+def run(run: Runner, compiled_for_few_images: pathlib.Path, digits_source: pathlib.Path) -> Runner:
     """Run the file for few images to its end."""
-    return functools.partial(run, file=compiled_for_few_images)
+    return functools.partial(run, file=compiled_for_few_images, source=digits_source)
 
 
 def aliases(work_dir: pathlib.Path) -> dict[str, str]:

@@ -73,7 +73,11 @@ def test_other_devices_are_refused_by_name_or_recorded(
 
 
 @pytest.mark.parametrize(
-    ("flag", "named"), [("--xla=on", ", XLA, which"), ("--precision=bfloat16", ", bfloat16, which")]
+    ("flag", "named"),
+    [
+        ("--xla=on", ", XLA, which"),
+        pytest.param("--precision=bfloat16", ", bfloat16, which", marks=pytest.mark.soak),
+    ],
 )
 def test_another_arithmetic_is_refused_as_other_devices_are(
     arguments: list[str], kill_at_save: Callable[..., None], flag: str, named: str

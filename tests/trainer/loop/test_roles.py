@@ -108,7 +108,7 @@ def test_frozen_stopped_and_lost_machines_end_all_others_as_in_synchronous_train
     assert [event["step"] for event in run.events() if event["event"] == "restore"][-1] >= 15
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "macro-f1"])
+@pytest.mark.parametrize("metric", [pytest.param("accuracy", marks=pytest.mark.soak), "macro-f1"])
 def test_an_evaluator_evaluates_every_checkpoint_and_exits_after_the_last(job: Callable[..., Job], metric: str) -> None:
     run = job(1, "evaluator")
     run.arguments += [f"--metric={metric}"]

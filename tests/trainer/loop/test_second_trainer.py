@@ -152,7 +152,7 @@ def test_a_restart_of_the_same_job_does_not_wait_for_a_frozen_process(start: Sta
     assert first.returncode == 1
 
 
-@pytest.mark.parametrize("is_known_here", [True, False])
+@pytest.mark.parametrize("is_known_here", [True, pytest.param(False, marks=pytest.mark.soak)])
 def test_the_job_after_a_killed_one_continues(
     start: Start, tmp_path: Path, wanted: dict[str, Any], *, is_known_here: bool
 ) -> None:

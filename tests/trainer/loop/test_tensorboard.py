@@ -58,7 +58,7 @@ def documented(text: str, places: dict[str, Path]) -> list[str]:
 
 
 # Its own reader and the faster one, which it uses by default, treat restarts differently.
-@pytest.mark.parametrize("reader", ["--load_fast=true", "--load_fast=false"])
+@pytest.mark.parametrize("reader", ["--load_fast=true", pytest.param("--load_fast=false", marks=pytest.mark.soak)])
 def test_tensorboard_shows_each_step_once(logs: Path, reader: str) -> None:
     readme = (PAGE.parents[1] / "README.md").read_text()
     assert "`python -m tensorboard.main --logdir runs/training`" in readme
