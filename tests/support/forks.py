@@ -38,9 +38,14 @@ class Fork:
             self._process.start()
         self.pid, self._outputs = self._process.pid, outputs
 
-    def poll(self) -> int | None:
-        """Return the exit code, None while it runs; minus the number of a signal."""
+    @property
+    def returncode(self) -> int | None:
+        """The exit code, None while it runs; minus the number of a signal."""
         return self._process.exitcode
+
+    def poll(self) -> int | None:
+        """Return the exit code, None while it runs."""
+        return self.returncode
 
     def wait(self, timeout: float | None = None) -> int | None:
         """Wait for the end and return the exit code."""
