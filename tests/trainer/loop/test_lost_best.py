@@ -177,7 +177,8 @@ def test_all_workers_fail_when_the_best_checkpoint_is_lost(digits_directory: Pat
         assert again.result()[name] == first.result()[name]
 
 
-@pytest.mark.parametrize("what", ["a file", pytest.param("the folder", marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("what", ["a file", "the folder"])
 def test_a_best_checkpoint_that_a_user_deletes_in_mid_run(
     undisturbed: Path, digits_directory: Path, tmp_path: Path, what: str
 ) -> None:
