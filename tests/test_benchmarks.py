@@ -12,8 +12,19 @@ BENCHMARKS = sorted(
     [path.stem for path in FOLDER.glob("*.py") if "parse(" in path.read_text() and path.stem != "measuring"]
     + [path.parent.name for path in FOLDER.glob("*/__main__.py")]
 )
-LONG = ("checkpoint", "gpu", "input", "prepare", "recipes", "scaling", "serving", "train")
-"""They start many processes with TensorFlow, also with tiny sizes."""
+LONG = (
+    "checkpoint",
+    "compile_time",
+    "gpu",
+    "input",
+    "near_duplicates",
+    "prepare",
+    "recipes",
+    "scaling",
+    "serving",
+    "train",
+)
+"""They start many processes with TensorFlow, or compute for seconds, also with tiny sizes."""
 ONLY_WITH_A_GPU = "error: TensorFlow sees no GPU here; --smoke tries the benchmark on the CPU\n"
 
 

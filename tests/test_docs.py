@@ -8,11 +8,15 @@ import shlex
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import compile
 import pipelines.__main__ as pipelines
+from tests.support.forks import fork_module
 from tests.support.gcloud import empty
+from tests.support.modules import call_module
 from vertex_testing.in_process import call
 from vertex_testing.server import Server
 
@@ -34,6 +38,12 @@ def run(python: str, repository: pathlib.Path, words: list[str]) -> subprocess.C
     return subprocess.run([python, *words], cwd=repository, capture_output=True, text=True)
 
 
+def program(line: str, known: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run `python -m NAME ...` with these words replaced."""
+    _, _, module, *words = shlex.split(line)
+    return fork_module(module, *(known.get(word, word) for word in words))
+
+
 @pytest.mark.usefixtures("build_folder")
 def test_the_commands_of_the_pipeline_page(python: str, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
     page, settings = repository / "docs" / "pipeline.md", tmp_path / "project.yaml"
@@ -50,16 +60,16 @@ def test_the_commands_of_the_pipeline_page(python: str, repository: pathlib.Path
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_training_page(python: str, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    known = {"DATASET": str(tmp_path / "data"), "RUN": str(tmp_path / "one"), "RUN_2": str(tmp_path / "two")}
-    prepare = ["-m", "trainer.prepare", "digits", known["DATASET"], "--image-size=16", "--max-examples=200"]
-    assert run(python, repository, prepare).returncode == 0
+def test_the_commands_of_the_training_page(
+    repository: pathlib.Path, digits_directory: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    known = {"DATASET": str(digits_directory), "RUN": str(tmp_path / "one"), "RUN_2": str(tmp_path / "two")}
     lines = commands(repository / "docs" / "training.md")
     assert len(lines) == 2
     for line in lines:
-        done = run(python, repository, [known.get(word, word) for word in shlex.split(line)[1:]])
+        done = program(line, known)
         assert done.returncode == 0, done.stderr
-        assert "is finished: 6 steps" in done.stdout
+        assert "is finished: 9 steps" in done.stdout
     results = [json.loads((tmp_path / name / "result.json").read_text()) for name in ("one", "two")]
     assert results[0]["batch_digests"] == results[1]["batch_digests"]
 
@@ -110,11 +120,16 @@ def test_the_rows_of_the_recipes_page(
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_data_page(python: str, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_the_commands_of_the_data_page(repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    for number, pixels in enumerate(np.random.default_rng(0).integers(0, 256, (60, 8, 8), np.uint8)):
+        path = tmp_path / "images" / ("even", "odd")[number % 2] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(path)
     folders = {name: str(tmp_path / name) for name in ("FOLDER_1", "FOLDER_2", "STATE")}
-    known = {"SOURCE": "digits", "NEW_FOLDER": str(tmp_path / "dataset"), "224": "16", **folders}
+    known = {"SOURCE": str(tmp_path / "images"), "NEW_FOLDER": str(tmp_path / "dataset"), **folders}
     for line in commands(repository / "docs" / "data.md"):
-        done = run(python, repository, [known.get(word, word) for word in shlex.split(line)[1:]])
+        _, _, module, *words = shlex.split(line)
+        done = call_module(module, *(known.get(word, word) for word in words))
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "dataset" / "dataset_info.json").exists()
 
@@ -180,34 +195,34 @@ def test_the_command_of_the_deploying_page(repository: pathlib.Path, compiled_tr
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_models_page(python: str, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_the_commands_of_the_models_page(
+    repository: pathlib.Path, digits_directory: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
     from_a_run, own = commands(repository / "docs" / "models.md")
-    data = str(tmp_path / "dataset")
-    prepared = run(python, repository, ["-m", "trainer.prepare", "digits", data, "--max-examples=200"])
-    assert prepared.returncode == 0, prepared.stderr
-    known = {"DATASET": data, "NEW_FOLDER": str(tmp_path / "run"), "NEW_RUN": str(tmp_path / "new_run")}
+    known = {
+        "DATASET": str(digits_directory),
+        "NEW_FOLDER": str(tmp_path / "run"),
+        "NEW_RUN": str(tmp_path / "new_run"),
+    }
     known |= {"MODEL": "trainer.models.custom.separable:build", "run:RUN": f"run:{tmp_path / 'run'}"}
     for line in (own, from_a_run):
-        done = run(python, repository, [*(known.get(word, word) for word in shlex.split(line)[1:]), "--max-steps=3"])
+        done = program(f"{line} --max-steps=3", known)
         assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_schedules_page(
-    python: str, repository: pathlib.Path, server: Server, tmp_path: pathlib.Path
-) -> None:
+def test_the_commands_of_the_schedules_page(repository: pathlib.Path, server: Server, tmp_path: pathlib.Path) -> None:
     image = f"us-docker.pkg.dev/p/r/n@sha256:{'b' * 64}"
     compiled, *lines = commands(repository / "docs" / "schedules.md")
-    words = [*shlex.split(compiled)[1:], "--image", image, "--output-dir", str(tmp_path / "build")]
-    assert run(python, repository, words).returncode == 0
+    words = [*shlex.split(compiled)[2:], "--image", image, "--output-dir", str(tmp_path / "build")]
+    assert call(compile.main, words, cwd=repository, program="compile.py").returncode == 0
     shutil.copy(repository / "schedules.yaml", tmp_path)
     # The page assumes that the server was started in the same folder.
     (tmp_path / "runs").symlink_to(server.work_dir)
     with server.without_schedules():
         for line in lines:
-            given = [word.replace("http://127.0.0.1:8700", server.url) for word in shlex.split(line)[1:]]
-            variables = os.environ | {"PYTHONPATH": str(repository)}
-            done = subprocess.run([python, *given], cwd=tmp_path, env=variables, capture_output=True, text=True)
+            _, _, module, *given = shlex.split(line.replace("http://127.0.0.1:8700", server.url))
+            done = call(pipelines.main, given, cwd=tmp_path, program=module)
             assert (done.returncode, done.stderr) == (0, ""), line
             assert done.stdout
 

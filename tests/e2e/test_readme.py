@@ -1,5 +1,6 @@
 """The README's commands are real."""
 
+import json
 import os
 import pathlib
 import re
@@ -44,12 +45,21 @@ def server(server: Server) -> Iterator[Server]:
 
 
 def test_every_other_command_of_the_readme_runs(
-    repository: pathlib.Path, python: str, demo: Run, desk: pathlib.Path, server: Server
+    repository: pathlib.Path,
+    python: str,
+    demo: Run,
+    desk: pathlib.Path,
+    digits_source: pathlib.Path,
+    server: Server,
 ) -> None:
     known = {"MODEL_DIR": demo.artifact("export", "model")["uri"], "IMAGE": "image.png"}
     known["cloud.py"] = str(repository / "cloud.py")
     added = {
-        "localvertex": ["--parameter", "max_steps=20"],
+        "localvertex": [
+            *("--parameter", "max_steps=5"),
+            *("--parameter", "max_examples=200"),
+            *("--parameter", f"source={digits_source}"),
+        ],
         "schedule": [*server.endpoint],
     }
     lines = [line for block in blocks(repository / "README.md") for line in block if line.startswith("$ ")]
@@ -63,3 +73,10 @@ def test_every_other_command_of_the_readme_runs(
         done = subprocess.run([python, *words], cwd=desk, env=variables, capture_output=True, text=True)
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
     assert len(lines) == 6
+    # A few steps do not reach minimum_score: evaluated, neither exported nor registered.
+    runs = [json.loads(path.read_text()) for path in (desk / "runs").glob("*/run.json")]
+    assert [run["state"] for run in runs] == ["SUCCEEDED"] * 2
+    assert [task["name"] for run in runs for task in run["tasks"] if task["state"] == "SUCCEEDED"].count(
+        "evaluate"
+    ) == 2
+    assert not (desk / "runs" / "models").exists()

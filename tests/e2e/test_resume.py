@@ -36,7 +36,9 @@ def job(digits_directory: Path, tmp_path: Path) -> NewJob:
 
     def make(name: str = "run", num_workers: int = 1, *more: str) -> Job:
         arguments = [f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path / name}", *EXACT_RUN, *more]
-        return Job(tmp_path / name, arguments, num_workers)
+        made = Job(tmp_path / name, arguments, num_workers)
+        made.forks = True
+        return made
 
     return make
 
@@ -63,17 +65,20 @@ def random_steps(what: str, count: int) -> list[int]:
 
 
 @pytest.mark.slow(first=True)
-@pytest.mark.parametrize("num_workers", [2, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    ("num_workers", "num_kills"),
+    [(2, 1), *(pytest.param(number, 2, marks=pytest.mark.soak) for number in (2, 1))],
+)
 def test_sigkill_at_random_steps_and_a_torn_checkpoint(
-    job: NewJob, results: Results, tmp_path: Path, num_workers: int
+    job: NewJob, results: Results, tmp_path: Path, num_workers: int, num_kills: int
 ) -> None:
-    """The checkpoint that is torn after the second kill costs steps and changes nothing."""
+    """The checkpoint that is torn after another kill costs steps and changes nothing."""
     run = job("run", num_workers)
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     run.environment_of = lambda _: {"TMPDIR": str(temporary)}
     draw = random.Random(f"{SEED} {num_workers}")
-    steps = random_steps(f"SIGKILL {num_workers}", 2)
+    steps = random_steps(f"SIGKILL {num_workers}", num_kills)
     for step in steps:
         victim = draw.randrange(num_workers)
         run.run_until_step(step, kill(victim))
@@ -88,7 +93,7 @@ def test_sigkill_at_random_steps_and_a_torn_checkpoint(
     run.run()
     assert f"{manifest.name(newest)} is damaged and was skipped" in run.notices()
     assert_as_uninterrupted(run, results(num_workers))
-    assert run.result()["num_restarts"] == 3
+    assert run.result()["num_restarts"] == num_kills + 1
     restored = [event["step"] for event in run.events() if event["event"] == "restore"]
     assert restored
     assert all(step % 4 == 0 or step % 7 == 0 for step in restored)
@@ -207,6 +212,8 @@ def test_workers_that_do_not_share_a_folder_are_refused(digits_directory: Path, 
     assert codes[0] == -signal.SIGABRT
 
 
+# tests/trainer/loop/test_other_devices.py has a shorter one.
+@pytest.mark.soak
 def test_a_run_moves_from_two_workers_to_one(job: NewJob, results: Results) -> None:
     two = job("run", 2)
     two.run_until_step(15, kill(1))
@@ -224,6 +231,8 @@ def test_a_run_moves_from_two_workers_to_one(job: NewJob, results: Results) -> N
     assert one.result()["final_step"] == EXACT_RUN_STEPS
 
 
+# tests/trainer/loop/test_early_stopping.py interrupts every validation.
+@pytest.mark.soak
 def test_a_validation_that_was_interrupted_is_repeated(job: NewJob, results: Results) -> None:
     """The checkpoint of the end of an epoch is saved unvalidated; the next start validates it first."""
     run = job("run", 1)

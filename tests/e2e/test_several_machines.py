@@ -14,6 +14,7 @@ from localvertex import jobs
 from localvertex.jobs import JobState
 from localvertex.jobs.faults.faults import parse
 from localvertex.processes.processes import Processes
+from tests.support.modules import call_module
 
 pytestmark = pytest.mark.slow(first=True)
 
@@ -22,11 +23,11 @@ STEPS_PER_EPOCH, STEPS = 14, 84
 
 
 @pytest.fixture(scope="module")
-def dataset(python: str, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def dataset(digits_source: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """Small images of digits."""
     folder = tmp_path_factory.mktemp("data") / "dataset"
-    words = ["digits", str(folder), "--image-size", "16", "--max-examples", "600"]
-    subprocess.run([python, "-m", "trainer.prepare", *words], check=True, capture_output=True)
+    words = [str(digits_source), str(folder), "--image-size", "16", "--max-examples", "600"]
+    assert call_module("trainer.prepare", *words).returncode == 0
     return folder
 
 
@@ -130,6 +131,8 @@ def test_the_trainer_saves_on_a_maintenance_notice_and_continues(train: Train) -
     assert trained.outcome.status.num_restarts == 0
 
 
+# tests/e2e/test_resume.py has a shorter one, with SIGTERM alone.
+@pytest.mark.soak
 def test_a_preempted_machine_is_noticed_and_loses_no_step(train: Train) -> None:
     trained = train([1], ("preempt all at step 30 grace 60s",))
     events = trained.events()

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from localvertex.__main__ import main
-from tests.e2e.conftest import Runner
+from tests.e2e.conftest import Run, Runner
 from vertex_testing.in_process import call
 
 
@@ -57,17 +57,26 @@ def test_dataflow_is_refused_before_any_step_works(run: Runner, tmp_path: pathli
     assert not list((tmp_path / "runs" / "dataflow").rglob("dataset*/*"))
 
 
-@pytest.mark.slow
-def test_a_corrupt_image_is_skipped_counted_and_named(run: Runner, tmp_path: pathlib.Path) -> None:
-    source = tmp_path / "photos"
+def write_with_a_torn_one(source: pathlib.Path) -> None:
     write_images(source / "cats", 60, 0)
     write_images(source / "dogs", 60, 1)
     (source / "dogs" / "torn.jpg").write_bytes(b"\xff\xd8\xff\xe0 torn")
-    done = run(tmp_path / "runs", "torn", source=source, max_steps=2, global_batch_size=8, minimum_score=1)
-    assert done.exit_code == 0, done.output
+
+
+def assert_it_is_skipped_counted_and_named(done: Run, run_folder: pathlib.Path) -> None:
     assert done.artifact("prepare", "dataset")["metadata"]["num_bad_files"] == 1
     assert done.artifact("prepare", "dataset")["metadata"]["num_examples"] == 120
-    assert "torn.jpg" in (tmp_path / "runs" / "torn" / "run.html").read_text()
+    assert "torn.jpg" in (run_folder / "run.html").read_text()
+
+
+@pytest.mark.soak
+@pytest.mark.slow
+def test_a_corrupt_image_does_not_end_a_run(run: Runner, tmp_path: pathlib.Path) -> None:
+    write_with_a_torn_one(tmp_path / "photos")
+    few = {"max_steps": 2, "global_batch_size": 8, "minimum_score": 1}
+    done = run(tmp_path / "runs", "torn", source=tmp_path / "photos", **few)
+    assert done.exit_code == 0, done.output
+    assert_it_is_skipped_counted_and_named(done, tmp_path / "runs" / "torn")
     # Two steps on noise do not reach an accuracy of 1: evaluated, neither exported nor registered.
     assert not (tmp_path / "runs" / "models").exists()
 
@@ -112,11 +121,13 @@ def test_a_file_that_is_not_a_pipeline_is_refused(tmp_path: pathlib.Path, conten
 
 
 @pytest.mark.slow
-def test_machines_that_vertex_would_refuse_fail_in_plan_before_any_is_requested(
+def test_a_corrupt_image_is_no_error_and_machines_that_vertex_would_refuse_fail_in_plan_before_any_is_requested(
     run: Runner, tmp_path: pathlib.Path
 ) -> None:
-    done = run(tmp_path / "runs", "three", source="digits", max_examples=200, accelerator_count=3)
+    write_with_a_torn_one(tmp_path / "photos")
+    done = run(tmp_path / "runs", "three", source=tmp_path / "photos", accelerator_count=3)
     assert done.exit_code == 1
+    assert_it_is_skipped_counted_and_named(done, tmp_path / "runs" / "three")
     assert done.task("plan")["exit_code"] == 2
     assert "3 x NVIDIA_L4 on g2-standard-8" in done.output
     assert "g2-standard-24 with 2 x NVIDIA_L4" in done.output

@@ -1,6 +1,6 @@
 """The lightweight components without the custom job, which kfp.local refuses.
 
-`python -m tests.e2e.without_the_job compile FILE`, or `... kfp-local FOLDER PIPELINE_ROOT`, which prints the outputs.
+`python -m tests.e2e.without_the_job compile FILE`, or `... kfp-local FOLDER PARAMETERS...`, which prints the outputs.
 """
 
 import json
@@ -34,10 +34,12 @@ class Outputs(NamedTuple):
 
 @dsl.pipeline(name="without-the-job")
 def without_the_job(
+    source: str,
     pipeline_root: str,
+    exports: bool,
 ) -> Outputs:
     """Prepare, plan, evaluate and export; the location is a literal because kfp.local resolves no placeholders."""
-    data = prepare(source="digits", image_size=16, max_examples=300, max_bad_fraction=0.1).outputs["dataset"]
+    data = prepare(source=source, image_size=16, max_examples=300, max_bad_fraction=0.1).outputs["dataset"]
     planned = plan(
         dataset=data,
         image=PLACEHOLDER_IMAGE,
@@ -78,7 +80,8 @@ def without_the_job(
     # In the first run nothing has been trained, so there is nothing to evaluate.
     with dsl.If(planned["is_finished"] == True):  # noqa: E712 - this builds an expression
         evaluated = evaluate(checkpoint_directory=planned["checkpoint_directory"], dataset=data).outputs["Output"]
-        export(checkpoint_directory=planned["checkpoint_directory"], dataset=data)
+        with dsl.If(exports == True):  # noqa: E712 - this builds an expression
+            export(checkpoint_directory=planned["checkpoint_directory"], dataset=data)
     with dsl.Else():
         nothing = not_yet().output
     return Outputs(
@@ -94,7 +97,7 @@ if __name__ == "__main__":
     if sys.argv[1] == "compile":
         compiler.Compiler().compile(without_the_job, sys.argv[2])
     else:
-        folder, root = sys.argv[2:]
+        folder, source, root, exports = sys.argv[2:]
         local.init(runner=local.SubprocessRunner(use_venv=False), pipeline_root=folder)
-        task = without_the_job(pipeline_root=root)
+        task = without_the_job(source=source, pipeline_root=root, exports=json.loads(exports))
         print("\nOUTPUTS " + json.dumps(task.outputs))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from exact_resume.events import log as event_log
+from tests.support.forks import Fork
 
 SECONDS = 400
 """Longer than any of these jobs takes, also on a loaded machine."""
@@ -44,6 +45,8 @@ class Job:
         self.module = "trainer.task"
         self.script: list[str] = []
         """A program with its first arguments instead of the module."""
+        self.forks = False
+        """Whether workers are forked with TensorFlow imported, which starts them in half the processor time."""
         self.workers: list[subprocess.Popen[bytes]] = []
         self.exit_codes: list[list[int | None]] = []
         """Exit codes per attempt, in the order of the workers; None for one that was still running at the end."""
@@ -70,6 +73,8 @@ class Job:
     def start_process(self, place: int, words: Sequence[str], environment: dict[str, str], log: IO[bytes]) -> Any:
         """Start the program of one worker with these arguments."""
         del place
+        if self.forks:
+            return Fork(self.module, words, environment, *[Path(log.name)] * 2)
         program = self.script or ["-m", self.module]
         return subprocess.Popen([sys.executable, *program, *words], env=environment, stdout=log, stderr=log)
 

@@ -15,7 +15,7 @@ def start_module(module: str, *arguments: str, **environment: str) -> "subproces
     """Start `python -m module` without the variables that Vertex AI sets."""
     return subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
-        env={**_variables(), **environment},
+        env={**variables(), **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -36,10 +36,11 @@ def call_module(module: str, *arguments: str, **environment: str) -> "subprocess
         lambda words: command_line.run(functools.partial(main, words)),
         arguments,
         cwd=Path.cwd(),
-        environment={**_variables(), **environment},
+        environment={**variables(), **environment},
         program=module,
     )
 
 
-def _variables() -> dict[str, str]:
+def variables() -> dict[str, str]:
+    """Return the variables of this process without those that Vertex AI sets."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("AIP_", "TF_CONFIG", "CLUSTER_"))}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.board_server import tensorboard
+from tests.support.forks import fork_module
 from tests.support.modules import run_module, start_module
 from trainer.data.sources import digits
 from vertex_testing.cloud_storage.buckets import Buckets
@@ -72,7 +73,9 @@ def dataset(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_killed_run_resumes_and_ends_like_a_local_one(server: Server, dataset: Path, tmp_path: Path) -> None:
-    uninterrupted = run_module("trainer.task", f"--dataset={dataset}", f"--checkpoint-directory={tmp_path}", *ARGUMENTS)
+    uninterrupted = fork_module(
+        "trainer.task", f"--dataset={dataset}", f"--checkpoint-directory={tmp_path}", *ARGUMENTS
+    )
     assert uninterrupted.returncode == 0, uninterrupted.stderr
     arguments = ["--dataset=gs://data/digits", "--checkpoint-directory=gs://runs/one", *ARGUMENTS]
     environment = {**server.environment, "AIP_TENSORBOARD_LOG_DIR": "gs://runs/logs"}
@@ -93,7 +96,7 @@ def test_a_killed_run_resumes_and_ends_like_a_local_one(server: Server, dataset:
     committed = max(int(name.split("-")[1].split("/")[0]) for name in manifests)
     assert 8 <= committed < 12
     server.faults.fail(2, 503, matching="POST .*step-")
-    done = run_module("trainer.task", *arguments, **environment)
+    done = fork_module("trainer.task", *arguments, **environment)
     assert done.returncode == 0, done.stderr
     assert f"resuming at step {committed}" in done.stdout
     result = json.loads(server.buckets.get("runs", "one/result.json").data)
@@ -109,7 +112,7 @@ def test_a_killed_run_resumes_and_ends_like_a_local_one(server: Server, dataset:
     }
     check_tensorboard(server, result)
     # A third start finds nothing left to do.
-    again = run_module("trainer.task", *arguments, **environment)
+    again = fork_module("trainer.task", *arguments, **environment)
     assert "is finished" in again.stdout, again.stderr
 
 
@@ -143,7 +146,7 @@ def test_a_stop_while_the_data_is_copied_ends_the_run_immediately(server: Server
     assert [event["event"] for event in events] == ["start", "notice", "exit"]
     assert events[-1]["code"] == 143
     server.faults.clear()
-    done = run_module("trainer.task", *arguments, **environment)
+    done = fork_module("trainer.task", *arguments, **environment)
     assert done.returncode == 0, done.stderr
 
 
@@ -151,20 +154,20 @@ def test_a_stop_while_the_data_is_copied_ends_the_run_immediately(server: Server
 def test_the_run_is_evaluated_and_exported_in_the_bucket(server: Server) -> None:
     where = ["--dataset=gs://data/digits", "--checkpoint-directory=gs://runs/one"]
     files = ["--report=gs://runs/evaluation.html", "--predictions=gs://runs/predictions.jsonl"]
-    done = run_module("trainer.evaluate", *where, *files, **server.environment)
+    done = fork_module("trainer.evaluate", *where, *files, **server.environment)
     assert done.returncode == 0, done.stderr
     assert b"<html" in server.buckets.get("runs", "evaluation.html").data
     lines = server.buckets.get("runs", "predictions.jsonl").data.splitlines()
     # The validation split was staged, too.
     assert {json.loads(line)["split"] for line in lines} == {"validation", "test"}
     server.buckets.put("runs", "model/variables/variables.data-00001-of-00002", b"")
-    done = run_module("trainer.export", *where, "gs://runs/model", **server.environment)
+    done = fork_module("trainer.export", *where, "gs://runs/model", **server.environment)
     assert done.returncode == 0, done.stderr
     names = server.buckets.names("runs", "model/")
     assert "model/saved_model.pb" in names
     assert "model/variables/variables.data-00001-of-00002" not in names
     image = next(server.source.rglob("*.png"))
-    done = run_module("trainer.predict", "gs://runs/model", str(image), **server.environment)
+    done = fork_module("trainer.predict", "gs://runs/model", str(image), **server.environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"{image}: ")
     assert done.stdout.count("%") == 3
@@ -189,7 +192,7 @@ def test_a_mistake_is_a_single_line(
     server: Server, dataset_name: str, folder: str, environment: dict[str, str], message: str
 ) -> None:
     arguments = [f"--dataset={dataset_name}", f"--checkpoint-directory={folder}", *ARGUMENTS]
-    done = run_module("trainer.task", *arguments, **{**server.environment, **environment})
+    done = fork_module("trainer.task", *arguments, **{**server.environment, **environment})
     assert done.returncode == 2, done.stderr
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("error: ")
@@ -202,7 +205,7 @@ def test_a_mistake_is_a_single_line(
 def test_an_unavailable_bucket_is_a_failure_in_a_single_line(server: Server) -> None:
     server.faults.fail(1000, 503)
     arguments = ["--dataset=gs://data/digits", "--checkpoint-directory=gs://runs/y", *ARGUMENTS]
-    done = run_module("trainer.task", *arguments, **server.environment)
+    done = fork_module("trainer.task", *arguments, **server.environment)
     server.faults.clear()
     assert done.returncode == 1, done.stderr
     last = done.stderr.strip().splitlines()[-1]

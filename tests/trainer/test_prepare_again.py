@@ -82,13 +82,15 @@ def test_changed_sources_in_a_bucket_give_the_bytes_of_a_full_run(in_bucket: InB
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 116))
+@pytest.mark.parametrize(
+    "seed", [*range(100, 106), *(pytest.param(n, marks=pytest.mark.soak) for n in range(106, 116))]
+)
 def test_random_changes(local: Local, seed: int) -> None:
     check_sequence(local, seed, num_steps=2)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(200, 204))
+@pytest.mark.parametrize("seed", [200, *(pytest.param(n, marks=pytest.mark.soak) for n in range(201, 204))])
 def test_random_changes_in_a_bucket(in_bucket: InBucket, server: CloudStorage, seed: int) -> None:
     server.faults.num_rewrite_calls = 3
     check_sequence(in_bucket, seed, num_steps=2)

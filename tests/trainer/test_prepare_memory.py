@@ -19,4 +19,4 @@ def peak(tmp_path: Path, num_images: int) -> int:
 
 @pytest.mark.slow
 def test_each_image_needs_less_than_a_kilobyte(tmp_path: Path) -> None:
-    assert peak(tmp_path, 20_000) - peak(tmp_path, 2_000) < 18_000
+    assert peak(tmp_path, 12_000) - peak(tmp_path, 2_000) < 10_000

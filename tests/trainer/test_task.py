@@ -13,6 +13,7 @@ import pytest
 
 from exact_resume.checkpoints import checkpoints, ownership
 from exact_resume.events import log as event_log
+from tests.support.forks import fork_module
 from tests.support.modules import call_module, run_module, start_module
 from tests.trainer.conftest import SHORT_RUN
 from trainer import task as trainer_task
@@ -29,7 +30,7 @@ SERVERS = json.dumps(
 
 
 def task(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    return run_module("trainer.task", *arguments, **environment)
+    return fork_module("trainer.task", *arguments, **environment)
 
 
 def test_a_finished_run_is_reported_without_loading_tensorflow(digits_directory: Path, trained_directory: Path) -> None:
@@ -151,8 +152,11 @@ def test_mistakes_exit_2_with_one_line(
 
 
 def test_a_batch_larger_than_the_data_leaves_nothing_behind(digits_directory: Path, tmp_path: Path) -> None:
-    done = task(
-        f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path / 'new'}", "--global-batch-size=100000"
+    done = run_module(
+        "trainer.task",
+        f"--dataset={digits_directory}",
+        f"--checkpoint-directory={tmp_path / 'new'}",
+        "--global-batch-size=100000",
     )
     assert done.returncode == 2
     assert "global_batch_size=100000 is more than the" in done.stderr

@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -40,6 +41,13 @@ def pytest_configure(config: pytest.Config) -> None:
         for pattern in ("*/__init__.py", "packages/*/*/__init__.py"):
             for path in config.rootpath.glob(pattern):
                 compileall.compile_dir(path.parent, quiet=2)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import the files without a slow test, which are most of the files, where only such tests are run."""
+    if config.option.markexpr.startswith("slow") and collection_path.match("test_*.py"):
+        return "slow" not in collection_path.read_text() or None
+    return None
 
 
 def pytest_collectstart() -> None:

@@ -16,8 +16,8 @@ import pytest
 from exact_resume.checkpoints import checkpoints, manifest
 from exact_resume.checkpoints.result_file import is_finished
 from exact_resume.events import log as event_log
+from tests.support.forks import fork_module
 from tests.support.job import Job
-from tests.support.modules import run_module
 from vertex_testing.shared import make_once
 
 pytestmark = pytest.mark.slow
@@ -49,7 +49,9 @@ def undisturbed(digits_directory: Path, tmp_path_factory: pytest.TempPathFactory
     """The checkpoint folder of an undisturbed run."""
 
     def make(folder: Path) -> None:
-        done = run_module("trainer.task", f"--dataset={digits_directory}", f"--checkpoint-directory={folder}/run", *RUN)
+        done = fork_module(
+            "trainer.task", f"--dataset={digits_directory}", f"--checkpoint-directory={folder}/run", *RUN
+        )
         assert done.returncode == 0, done.stderr
 
     return make_once(tmp_path_factory, "undisturbed", make) / "run"
@@ -118,7 +120,7 @@ def test_a_best_checkpoint_lost_on_a_full_disk_fails_the_job_and_is_trained_agai
     assert checkpoints.best(str(run)).step == ended["best_step"] != best
     report = tmp_path / "report.html"
     words = [f"--dataset={digits_directory}", f"--checkpoint-directory={run}", f"--report={report}"]
-    evaluated = run_module("trainer.evaluate", *words)
+    evaluated = fork_module("trainer.evaluate", *words)
     assert evaluated.returncode == 0, evaluated.stderr
     assert f"the best checkpoint, of step {best}, was lost" in evaluated.stderr
     assert f"the best checkpoint, of step {best}, was lost" in report.read_text()
@@ -175,16 +177,17 @@ def test_all_workers_fail_when_the_best_checkpoint_is_lost(digits_directory: Pat
         assert again.result()[name] == first.result()[name]
 
 
-@pytest.mark.parametrize("what", ["a file", pytest.param("the folder", marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("what", ["a file", "the folder"])
 def test_a_best_checkpoint_that_a_user_deletes_in_mid_run(
     undisturbed: Path, digits_directory: Path, tmp_path: Path, what: str
 ) -> None:
     run, best = tmp_path / "run", manifest.name(result(undisturbed)["best_step"])
     words = [f"--dataset={digits_directory}", f"--checkpoint-directory={run}", *RUN]
     removed = best if what == "the folder" else f"{best}/{checkpoints.VARIABLES_FILE}"
-    done = subprocess.run([*PROGRAM, "", removed, "--", *words], capture_output=True, text=True, timeout=300)
+    done = fork_module("tests.support.disturbed_task", "", removed, "--", *words)
     assert done.returncode == 1, done.stderr
     assert done.stderr.strip().splitlines()[-1].startswith("failed: the best checkpoint, of step ")
-    done = run_module("trainer.task", *words)
+    done = fork_module("trainer.task", *words)
     assert done.returncode == 0, done.stderr
     assert_as_undisturbed(run, undisturbed)

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 from sklearn import metrics as sklearn_metrics
 
+from tests.support.forks import fork_module
 from tests.support.modules import run_module
 from trainer.checkpoints import best as best_checkpoint, restored
 from trainer.data import dataset, staging
@@ -40,7 +41,7 @@ def skewed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def trained(data: Path, folder: Path, *flags: str) -> tuple[dict[str, Any], list[dict[str, Any]], str]:
     """Train; return the result, the validations and what was printed."""
-    done = run_module("trainer.task", f"--dataset={data}", f"--checkpoint-directory={folder}", *FLAGS, *flags)
+    done = fork_module("trainer.task", f"--dataset={data}", f"--checkpoint-directory={folder}", *FLAGS, *flags)
     assert done.returncode == 0, done.stderr
     lines = (folder / "events" / "workerpool0-0.jsonl").read_text().splitlines()
     events = [event for line in lines if (event := json.loads(line))["event"] == "evaluate"]

@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from exact_resume.events import log as event_log
+from tests.support.forks import fork_module
 from tests.support.job import EXACT_RUN
-from tests.support.modules import run_module
 
 pytestmark = pytest.mark.slow
-KILLED = Path(__file__).parents[2] / "support" / "killed_task.py"
 
 
 @pytest.fixture
@@ -30,8 +29,7 @@ def kill_at_save(arguments: list[str]) -> Callable[..., None]:
 
     def run(step: int, *without: str) -> None:
         words = [word for word in arguments if word not in without]
-        command = [sys.executable, str(KILLED), str(step), "--", *words]
-        assert subprocess.run(command, check=False, capture_output=True).returncode == -signal.SIGKILL
+        assert fork_module("tests.support.killed_task", str(step), "--", *words).returncode == -signal.SIGKILL
 
     return run
 
@@ -50,7 +48,7 @@ def test_other_devices_are_refused_by_name_or_recorded(
     run = tmp_path / "run"
     kill_at_save(12)
     before = content(run)
-    done = run_module("trainer.task", *arguments, "--logical-cpu-devices=2")
+    done = fork_module("trainer.task", *arguments, "--logical-cpu-devices=2")
     assert done.returncode == 2, done.stderr
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert f"the exact run in '{run}' was trained on 1 x CPU (" in line
@@ -60,7 +58,7 @@ def test_other_devices_are_refused_by_name_or_recorded(
         " --allow-other-devices"
     )
     assert content(run) == before
-    done = run_module("trainer.task", *arguments, "--logical-cpu-devices=2", "--allow-other-devices")
+    done = fork_module("trainer.task", *arguments, "--logical-cpu-devices=2", "--allow-other-devices")
     assert done.returncode == 0, done.stderr
     one, two = json.loads((run / "result.json").read_text())["devices"]
     assert (one["from_step"], one["num_devices"], two["from_step"], two["num_devices"]) == (0, 1, 8, 2)
@@ -69,19 +67,23 @@ def test_other_devices_are_refused_by_name_or_recorded(
     assert ": 1 x CPU (" in notice
     assert ", from step 8 on 2 x CPU (" in notice
     # The finished run computes nothing, so the devices do not matter; the summary names the devices of the run.
-    done = run_module("trainer.task", *arguments)
+    done = fork_module("trainer.task", *arguments)
     assert done.returncode == 0
     assert ", not exact on 1 x CPU (" in done.stdout
 
 
 @pytest.mark.parametrize(
-    ("flag", "named"), [("--xla=on", ", XLA, which"), ("--precision=bfloat16", ", bfloat16, which")]
+    ("flag", "named"),
+    [
+        ("--xla=on", ", XLA, which"),
+        pytest.param("--precision=bfloat16", ", bfloat16, which", marks=pytest.mark.soak),
+    ],
 )
 def test_another_arithmetic_is_refused_as_other_devices_are(
     arguments: list[str], kill_at_save: Callable[..., None], flag: str, named: str
 ) -> None:
     kill_at_save(12)
-    done = run_module("trainer.task", *arguments, flag)
+    done = fork_module("trainer.task", *arguments, flag)
     assert done.returncode == 2, done.stderr
     assert named in done.stderr
 
@@ -99,7 +101,7 @@ def test_another_number_of_cores_is_another_kind_of_cpu(
     )
     assert done.returncode == 2, done.stderr
     assert ", 1 core), which would give other weights; " in done.stderr
-    done = run_module("trainer.task", *arguments)
+    done = fork_module("trainer.task", *arguments)
     assert done.returncode == 0, done.stderr
     (devices,) = json.loads((tmp_path / "run" / "result.json").read_text())["devices"]
     assert (devices["from_step"], devices["num_devices"], devices["num_machines"]) == (0, 1, 1)
@@ -112,7 +114,7 @@ def test_a_run_that_is_not_exact_moves_to_other_devices(
 ) -> None:
     kill_at_save(12, "--exact")
     inexact = [word for word in arguments if word != "--exact"]
-    done = run_module("trainer.task", *inexact, "--logical-cpu-devices=2")
+    done = fork_module("trainer.task", *inexact, "--logical-cpu-devices=2")
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "run" / "result.json").read_text())["devices"] is None
     assert not any("devices" in found for found in manifests(tmp_path / "run"))

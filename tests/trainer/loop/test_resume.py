@@ -4,8 +4,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,8 +15,9 @@ from exact_resume.checkpoints import checkpoints
 from exact_resume.checkpoints.result_file import is_finished
 from exact_resume.errors import InputError
 from exact_resume.events import log as event_log
+from tests.support.forks import fork_module
 from tests.support.job import EXACT_RUN
-from tests.support.modules import run_module, start_module
+from tests.support.modules import start_module
 
 pytestmark = pytest.mark.slow
 
@@ -38,9 +37,7 @@ def uninterrupted_directory(uninterrupted: Callable[[int], Path]) -> Path:
 
 
 def kill_at_save(step: int, dataset: Path, folder: Path) -> int:
-    script = Path(__file__).parents[2] / "support" / "killed_task.py"
-    command = [sys.executable, str(script), str(step), "--", *arguments(dataset, folder)]
-    return subprocess.run(command, check=False, capture_output=True).returncode
+    return fork_module("tests.support.killed_task", str(step), "--", *arguments(dataset, folder)).returncode
 
 
 def assert_equal_runs(folder: Path, uninterrupted_directory: Path) -> None:
@@ -68,7 +65,7 @@ def test_killed_just_before_a_save_is_committed(
     assert kill_at_save(12, digits_directory, tmp_path) == -signal.SIGKILL
     assert [name for name in os.listdir(tmp_path) if name.endswith(".partial")]
     assert max(checkpoints.steps(str(tmp_path))) < 12
-    assert run_module("trainer.task", *arguments(digits_directory, tmp_path)).returncode == 0
+    assert fork_module("trainer.task", *arguments(digits_directory, tmp_path)).returncode == 0
     assert_equal_runs(tmp_path, uninterrupted_directory)
 
 
@@ -88,7 +85,7 @@ def test_ctrl_c_saves_and_exits_with_its_code(
     assert "SIGINT: stopped at step" in stdout
     last = [event for event in event_log.read(str(tmp_path)) if event["event"] == "steps"][-1]["last_step"]
     assert checkpoints.steps(str(tmp_path))[0] == last
-    assert run_module("trainer.task", *arguments(digits_directory, tmp_path)).returncode == 0
+    assert fork_module("trainer.task", *arguments(digits_directory, tmp_path)).returncode == 0
     assert_equal_runs(tmp_path, uninterrupted_directory)
 
 
@@ -105,7 +102,7 @@ def test_a_finished_run_with_a_damaged_checkpoint_is_trained_again(
     assert not is_finished(str(folder))
     with pytest.raises(InputError, match="damaged"):
         checkpoints.best(str(folder))
-    done = run_module("trainer.task", *arguments(digits_directory, folder))
+    done = fork_module("trainer.task", *arguments(digits_directory, folder))
     assert done.returncode == 0, done.stderr
     assert is_finished(str(folder))
     assert result(folder)["weights_sha256"] == result(uninterrupted_directory)["weights_sha256"]

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from exact_resume.checkpoints import checkpoints
+from tests.support.forks import fork_module
 from tests.support.job import Job
-from tests.support.modules import run_module, start_module
+from tests.support.modules import start_module
 
 pytestmark = pytest.mark.slow
 REPEATS = """
@@ -40,7 +41,9 @@ def job(digits_directory: Path, tmp_path: Path) -> Callable[..., Job]:
             "--checkpoint-every-steps=5",
             "--keep-checkpoints=100",
         ]
-        return Job(tmp_path / "run", arguments, num_workers, *others)
+        made = Job(tmp_path / "run", arguments, num_workers, *others)
+        made.forks = True
+        return made
 
     return make
 
@@ -105,7 +108,7 @@ def test_frozen_stopped_and_lost_machines_end_all_others_as_in_synchronous_train
     assert [event["step"] for event in run.events() if event["event"] == "restore"][-1] >= 15
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "macro-f1"])
+@pytest.mark.parametrize("metric", [pytest.param("accuracy", marks=pytest.mark.soak), "macro-f1"])
 def test_an_evaluator_evaluates_every_checkpoint_and_exits_after_the_last(job: Callable[..., Job], metric: str) -> None:
     run = job(1, "evaluator")
     run.arguments += [f"--metric={metric}"]
@@ -132,7 +135,7 @@ def test_an_evaluator_may_have_fewer_devices_than_the_training(digits_directory:
         "--model=convnet",
         "--global-batch-size=16",
     ]
-    done = run_module("trainer.task", *arguments, "--logical-cpu-devices=2")
+    done = fork_module("trainer.task", *arguments, "--logical-cpu-devices=2")
     assert done.returncode == 0, done.stderr
     # Of machines that have gone: it meets none of them.
     workers = ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"]
@@ -142,7 +145,7 @@ def test_an_evaluator_may_have_fewer_devices_than_the_training(digits_directory:
         "TF_CONFIG": json.dumps(config),
         "CLUSTER_SPEC": json.dumps({"task": {"type": "workerpool3", "index": 0}}),
     }
-    done = run_module("trainer.task", *arguments, **environment)
+    done = fork_module("trainer.task", *arguments, **environment)
     assert (done.returncode, "nothing to do" in done.stdout) == (0, True), done.stderr
     # As while it was still training.
     result, aside = tmp_path / "run" / "result.json", tmp_path / "result.json"

@@ -1,11 +1,10 @@
 """Two jobs on one checkpoint folder, as real processes: one trains, and a former one leaves without a trace."""
 
 import contextlib
+import itertools
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,40 +16,37 @@ from exact_resume.checkpoints import checkpoints, seal
 from exact_resume.checkpoints.lease import LEASE_FILE
 from exact_resume.events import log as event_log
 from exact_resume.files import storage
+from tests.support.forks import Fork
 from tests.support.job import EXACT_RUN, Job
 from vertex_testing.cloud_storage.server import CloudStorage
 
 pytestmark = pytest.mark.slow
-PROGRAM = ["-m", "tests.support.short_lease"]
+PROGRAM = "tests.support.short_lease"
 PERIODS = ["0.5", "5"]
 """A heartbeat and a watch, in seconds; a loaded machine delays the heartbeat."""
-Start = Callable[..., "subprocess.Popen[str]"]
+Start = Callable[..., Fork]
 
 
 @pytest.fixture
-def start(digits_directory: Path) -> Iterator[Start]:
+def start(digits_directory: Path, tmp_path: Path) -> Iterator[Start]:
     """Start the training of a job in a folder; it does not outlive the test."""
+    numbers = itertools.count()
     with contextlib.ExitStack() as stack:
 
-        def call(folder: Path | str, job: str, **environment: str) -> "subprocess.Popen[str]":
+        def call(folder: Path | str, job: str, **environment: str) -> Fork:
             # The job of two machines that it may take over from has other devices.
             words = [f"--dataset={digits_directory}", f"--checkpoint-directory={folder}", *EXACT_RUN]
             words.append("--allow-other-devices")
-            process = subprocess.Popen(
-                [sys.executable, *PROGRAM, *PERIODS, "--", *words],
-                env={**os.environ, "CLOUD_ML_JOB_ID": job, **environment},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            stack.enter_context(process)
+            outputs = [tmp_path / f"{name}-{next(numbers)}" for name in ("stdout", "stderr")]
+            environment = {**os.environ, "CLOUD_ML_JOB_ID": job, **environment}
+            process = Fork(PROGRAM, [*PERIODS, "--", *words], environment, *outputs)
             stack.callback(process.kill)
             return process
 
         yield call
 
 
-def wait(condition: Callable[[], Any], process: "subprocess.Popen[str] | None" = None) -> None:
+def wait(condition: Callable[[], Any], process: Fork | None = None) -> None:
     deadline = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < deadline
@@ -58,7 +54,7 @@ def wait(condition: Callable[[], Any], process: "subprocess.Popen[str] | None" =
         time.sleep(0.02)
 
 
-def is_stopped(process: "subprocess.Popen[str]") -> bool:
+def is_stopped(process: Fork) -> bool:
     return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
@@ -156,7 +152,7 @@ def test_a_restart_of_the_same_job_does_not_wait_for_a_frozen_process(start: Sta
     assert first.returncode == 1
 
 
-@pytest.mark.parametrize("is_known_here", [True, False])
+@pytest.mark.parametrize("is_known_here", [True, pytest.param(False, marks=pytest.mark.soak)])
 def test_the_job_after_a_killed_one_continues(
     start: Start, tmp_path: Path, wanted: dict[str, Any], *, is_known_here: bool
 ) -> None:
@@ -197,9 +193,7 @@ def test_a_stop_ends_the_watch(start: Start, tmp_path: Path) -> None:
     wait(lambda: checkpoints.steps(str(folder)), first)
     first.send_signal(signal.SIGSTOP)
     second = start(folder, "2")
-    assert second.stdout
-    while "watching its heartbeat" not in (line := second.stdout.readline()):
-        assert line, second.stderr and second.stderr.read()
+    wait(lambda: "watching its heartbeat" in second.printed()[0], second)
     second.send_signal(signal.SIGTERM)
     second.communicate(timeout=300)
     assert (second.returncode, starts(str(folder))) == (143, [first.pid])
@@ -245,7 +239,7 @@ def test_the_machines_of_a_former_job_all_leave_without_a_trace(
     folder = tmp_path / "run"
     words = [f"--dataset={digits_directory}", f"--checkpoint-directory={folder}", *EXACT_RUN]
     job = Job(folder, words, 2)
-    job.script = [*PROGRAM, *PERIODS, "--"]
+    job.module, job.arguments, job.forks = PROGRAM, [*PERIODS, "--", *words], True
     job.environment_of = lambda place: {"CLOUD_ML_JOB_ID": "1"}
     job.start()
     try:

@@ -4,8 +4,6 @@ import json
 import shlex
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,11 +12,10 @@ import pytest
 
 from exact_resume.events import log as event_log
 from tests.support.board_server import TensorBoard, tensorboard
+from tests.support.forks import fork_module
 from tests.support.job import EXACT_RUN, EXACT_RUN_STEPS
-from tests.support.modules import run_module
 
 pytestmark = pytest.mark.slow
-KILLED = Path(__file__).parents[2] / "support" / "killed_task.py"
 LABEL = "Second try"
 PAGE = Path(__file__).parents[3] / "docs" / "tensorboard.md"
 FLAGS = [*EXACT_RUN, f"--run-label={LABEL}"]
@@ -43,9 +40,9 @@ def logs(
     folder = tmp_path_factory.mktemp("logs")
     shutil.copytree(uninterrupted(1), folder / "one")
     arguments = [f"--dataset={digits_directory}", f"--checkpoint-directory={folder / 'two'}", *FLAGS]
-    killed = subprocess.run([sys.executable, KILLED, "20", "--", *arguments], check=False, capture_output=True)
+    killed = fork_module("tests.support.killed_task", "20", "--", *arguments)
     assert killed.returncode == -signal.SIGKILL
-    done = run_module("trainer.task", *arguments)
+    done = fork_module("trainer.task", *arguments)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -61,7 +58,7 @@ def documented(text: str, places: dict[str, Path]) -> list[str]:
 
 
 # Its own reader and the faster one, which it uses by default, treat restarts differently.
-@pytest.mark.parametrize("reader", ["--load_fast=true", "--load_fast=false"])
+@pytest.mark.parametrize("reader", ["--load_fast=true", pytest.param("--load_fast=false", marks=pytest.mark.soak)])
 def test_tensorboard_shows_each_step_once(logs: Path, reader: str) -> None:
     readme = (PAGE.parents[1] / "README.md").read_text()
     assert "`python -m tensorboard.main --logdir runs/training`" in readme
@@ -89,7 +86,7 @@ def check_curves(board: TensorBoard, name: str, events: list[dict[str, Any]], en
 
 
 def test_the_command_for_a_single_run(digits_directory: Path, tmp_path: Path) -> None:
-    done = run_module(
+    done = fork_module(
         "trainer.task", f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path}", "--epochs=2"
     )
     assert done.returncode == 0, done.stderr
@@ -104,7 +101,7 @@ def test_logs_that_fail_cost_nothing_else(
     run = tmp_path / "run"
     run.mkdir()
     (run / "tensorboard").write_text("in the way")
-    done = run_module("trainer.task", f"--dataset={digits_directory}", f"--checkpoint-directory={run}", *FLAGS)
+    done = fork_module("trainer.task", f"--dataset={digits_directory}", f"--checkpoint-directory={run}", *FLAGS)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("TensorBoard logs cannot be written (") == 1
     assert_equal(run, uninterrupted(1))

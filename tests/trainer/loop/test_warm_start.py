@@ -3,9 +3,6 @@
 import json
 import shutil
 import signal
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +11,8 @@ from PIL import Image
 
 from exact_resume.events import log as event_log
 from localvertex_base.userinput.errors import UserError
+from tests.support.forks import fork_module
 from tests.support.learners import make_learner
-from tests.support.modules import run_module
 from trainer.checkpoints import starting_weights, variables
 from trainer.loop.warm_start import WarmStart
 from trainer.prepare import prepare
@@ -86,20 +83,14 @@ def source(trained_directory: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(trained_directory, tmp_path / "source"))
 
 
-def train(script: Path | str, *words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([sys.executable, script, *words], check=False, capture_output=True, text=True)
-
-
-@pytest.fixture
-def kill_at_save(repository: Path) -> Callable[..., int]:
+def kill_at_save(step: int, *words: str) -> int:
     """Train until the save of a step, which kills the process; return the exit code."""
-    script = repository / "tests" / "support" / "killed_task.py"
-    return lambda step, *words: train(script, str(step), "--", *words).returncode
+    return fork_module("tests.support.killed_task", str(step), "--", *words).returncode
 
 
 @pytest.mark.slow
 def test_a_killed_run_resumes_after_its_source_was_deleted_and_ends_with_the_same_weights(
-    trained_directory: Path, other_digits: Path, source: Path, tmp_path: Path, kill_at_save: Callable[..., int]
+    trained_directory: Path, other_digits: Path, source: Path, tmp_path: Path
 ) -> None:
     def words(name: str, source: Path) -> list[str]:
         return [f"--dataset={other_digits}", f"--checkpoint-directory={tmp_path / name}", f"--weights=run:{source}"]
@@ -107,7 +98,7 @@ def test_a_killed_run_resumes_after_its_source_was_deleted_and_ends_with_the_sam
     assert kill_at_save(8, *words("killed", source), *FLAGS) == -signal.SIGKILL
     shutil.rmtree(source)
     for given in (words("killed", source), words("uninterrupted", trained_directory)):
-        done = run_module("trainer.task", *given, *FLAGS)
+        done = fork_module("trainer.task", *given, *FLAGS)
         assert done.returncode == 0, done.stderr
     messages = [event["message"] for event in event_log.read(str(tmp_path / "killed")) if event["event"] == "notice"]
     assert sum("9 of 10 classes keep their rows; new: nine; not taken: 9" in message for message in messages) == 1
@@ -120,9 +111,9 @@ def test_a_killed_run_resumes_after_its_source_was_deleted_and_ends_with_the_sam
     assert killed["started_from"]["taken"] == uninterrupted["started_from"]["taken"]
     assert killed["identity"]["weights"] == starting_weights.of_run(str(trained_directory)).digest
     # A finished run needs its source no more; a new one does.
-    again = run_module("trainer.task", *words("killed", source), *FLAGS)
+    again = fork_module("trainer.task", *words("killed", source), *FLAGS)
     assert (again.returncode, "nothing to do" in again.stdout) == (0, True)
-    refused = run_module("trainer.task", *words("new", source), *FLAGS)
+    refused = fork_module("trainer.task", *words("new", source), *FLAGS)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
     assert "no finished run in" in refused.stderr
     assert not (tmp_path / "new").exists()
@@ -130,13 +121,13 @@ def test_a_killed_run_resumes_after_its_source_was_deleted_and_ends_with_the_sam
 
 @pytest.mark.slow
 def test_a_run_without_a_checkpoint_whose_source_vanished_does_not_start_from_scratch(
-    digits_directory: Path, source: Path, tmp_path: Path, kill_at_save: Callable[..., int]
+    digits_directory: Path, source: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
     words = [f"--dataset={digits_directory}", f"--checkpoint-directory={folder}", f"--weights=run:{source}", *FLAGS]
     assert kill_at_save(1, *words) == -signal.SIGKILL
     shutil.rmtree(source)
-    refused = run_module("trainer.task", *words)
+    refused = fork_module("trainer.task", *words)
     assert (refused.returncode, "no step has been trained" in refused.stderr) == (2, True), refused.stderr
     assert not list(folder.glob("step-*"))
     assert sum(event["event"] == "start" for event in event_log.read(str(folder))) == 2

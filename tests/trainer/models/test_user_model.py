@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from localvertex_base.userinput.errors import UserError
-from tests.support.modules import run_module
+from tests.support.forks import fork_module
 from trainer.checkpoints import identity as run_identity
 from trainer.config import TrainConfig
 from trainer.models import models, user_model
@@ -123,8 +123,8 @@ def test_a_network_in_custom_is_known_by_the_files_of_that_folder() -> None:
 def test_random_numbers_with_a_state_are_refused_with_exact(digits_directory: Path, tmp_path: Path) -> None:
     (tmp_path / "drawing.py").write_text(RANDOM.format(call="x + tf.random.normal((3,))", layers="Layer(),"))
     run = [f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path / 'run'}", "--model=drawing:build"]
-    environment = {"PYTHONPATH": ":".join([str(tmp_path), *filter(None, sys.path)])}
-    refused = run_module("trainer.task", *run, "--max-steps=2", "--exact", **environment)
+    environment = {"PYTHONPATH": str(tmp_path)}
+    refused = fork_module("trainer.task", *run, "--max-steps=2", "--exact", **environment)
     assert refused.returncode == 2, refused.stderr
     assert "does not work with --exact: the network draws random numbers with draw_1/random_normal/" in refused.stderr
     assert "keras.random.SeedGenerator in the layer's __init__" in refused.stderr
@@ -135,17 +135,17 @@ def test_random_numbers_with_a_state_are_refused_with_exact(digits_directory: Pa
 def test_own_networks_are_trained_evaluated_and_refused_with_other_code(digits_directory: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(RANDOM.format(call="x + tf.random.normal((3,))", layers="Layer(),"))
     run = [f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path / 'run'}"]
-    environment = {"PYTHONPATH": ":".join([str(tmp_path), *filter(None, sys.path)])}
-    done = run_module("trainer.task", *run, "--model=mine:build", "--max-steps=4", **environment)
+    environment = {"PYTHONPATH": str(tmp_path)}
+    done = fork_module("trainer.task", *run, "--model=mine:build", "--max-steps=4", **environment)
     assert done.returncode == 0, done.stderr
     # It works, but a resumed run would be another one.
     assert "the network draws random numbers with draw_1/random_normal/RandomStandardNormal" in done.stdout
     assert len(json.loads((tmp_path / "run" / "result.json").read_text())["identity"]["model_source"]) == 64
     report = f"--report={tmp_path / 'report.html'}"
-    evaluated = run_module("trainer.evaluate", *run, report, **environment)
+    evaluated = fork_module("trainer.evaluate", *run, report, **environment)
     assert evaluated.returncode == 0, evaluated.stderr
     (tmp_path / "mine.py").write_text(MODEL.format(**GOOD) + "# changed\n")
-    refused = run_module("trainer.evaluate", *run, report, **environment)
+    refused = fork_module("trainer.evaluate", *run, report, **environment)
     assert refused.returncode == 2
     assert "was trained with another version of 'mine:build'" in refused.stderr
 

@@ -70,7 +70,9 @@ def test_the_message_says_how_many_images_would_be_enough() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("shares", [(0.5, 0.5), (0.9, 0.1), (0.6, 0.3, 0.1)])
+@pytest.mark.parametrize(
+    "shares", [(0.9, 0.1), *(pytest.param(each, marks=pytest.mark.soak) for each in ((0.5, 0.5), (0.6, 0.3, 0.1)))]
+)
 def test_a_model_that_guesses_rarely_passes(metric: str, shares: tuple[float, ...]) -> None:
     random = np.random.default_rng(7)
     verdicts = []

@@ -14,7 +14,7 @@ import tensorflow as tf
 from PIL import Image
 
 from exact_resume.checkpoints import checkpoints, manifest
-from tests.support.modules import run_module
+from tests.support.forks import fork_module
 from trainer.checkpoints import best, seen
 from trainer.data import dataset
 from trainer.evaluate import evaluate
@@ -67,7 +67,7 @@ class Setting:
             image_size=image_size,
         )
         words = [f"--dataset={directory}", f"--checkpoint-directory={self.folder / name}", *FLAGS, *flags]
-        done = run_module("trainer.task", *words)
+        done = fork_module("trainer.task", *words)
         assert done.returncode == 0, done.stderr
 
     def compare(self, name: str, champion: Path, *, min_compared_images: int = 1, source: str = "images") -> Comparison:

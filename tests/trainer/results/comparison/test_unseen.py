@@ -94,7 +94,8 @@ def photos(folder: Path, numbers: Iterable[int], kind: str, **options: int) -> P
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "options", "fraction"), [("PNG", {"compress_level": 1}, 1.0), ("JPEG", {"quality": 90}, 0.85)]
+    ("kind", "options", "fraction"),
+    [pytest.param("PNG", {"compress_level": 1}, 1.0, marks=pytest.mark.soak), ("JPEG", {"quality": 90}, 0.85)],
 )
 def test_images_that_were_saved_again_are_seen_and_counted(
     tmp_path: Path, kind: str, options: dict[str, int], fraction: float

@@ -135,9 +135,9 @@ def test_pip_in_a_shell_in_another_form(
     ("kind", "words"),
     [
         ("step", ["pip"]),
-        ("step", ["python3", "-m", "pip"]),
-        ("replica", ["pip3"]),
-        ("replica", ["python", "-m", "pip"]),
+        pytest.param("step", ["python3", "-m", "pip"], marks=pytest.mark.soak),
+        pytest.param("replica", ["pip3"], marks=pytest.mark.soak),
+        pytest.param("replica", ["python", "-m", "pip"], marks=pytest.mark.soak),
         ("replica", [sys.executable, "-m", "pip"]),
     ],
 )

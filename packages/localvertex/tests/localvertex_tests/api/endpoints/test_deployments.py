@@ -171,7 +171,7 @@ def test_an_undeployed_model_has_no_process(client: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.soak)])
 def test_no_process_outlives_its_server_and_the_next_one_serves_again(
     start_server: Callable[..., Server], client_of: Callable[[Server], Any], number: signal.Signals
 ) -> None:

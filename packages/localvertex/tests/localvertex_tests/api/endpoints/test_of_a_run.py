@@ -77,7 +77,7 @@ def test_the_process_of_a_deployed_model_ends_with_the_run(execute: Execute, tmp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGKILL, marks=pytest.mark.soak), signal.SIGTERM])
 def test_no_process_outlives_a_run_that_is_stopped(
     start_run: StartRun, tmp_path: Path, work_dir: Path, number: signal.Signals
 ) -> None:

@@ -47,7 +47,7 @@ IN_SANDBOX = pytest.mark.skipif(bool(Choice().how.problem), reason=Choice().how.
     ("image", "where"),
     [
         pytest.param(PREBUILT, "here", id="prebuilt container"),
-        pytest.param(CUSTOM, "/gcs/staging", id="custom container", marks=IN_SANDBOX),
+        pytest.param(CUSTOM, "/gcs/staging", id="custom container", marks=[IN_SANDBOX, pytest.mark.soak]),
     ],
 )
 def test_a_script_runs_with_its_requirements(

@@ -164,7 +164,7 @@ with grpc.secure_channel("localhost:1", grpc.ssl_channel_credentials()) as chann
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_connected", [False, True])
+@pytest.mark.parametrize("is_connected", [pytest.param(False, marks=pytest.mark.soak), True])
 def test_roots_of_the_user_stay_and_a_program_that_has_read_others_is_told_what_to_do(
     start_server: Callable[..., Server], tmp_path: Path, is_connected: bool
 ) -> None:

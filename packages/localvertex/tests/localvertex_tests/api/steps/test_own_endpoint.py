@@ -201,7 +201,7 @@ def test_a_run_without_a_call_imports_nothing_for_it(compiled: Compile, tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.soak), signal.SIGKILL])
 def test_nothing_is_left_of_a_run_that_was_stopped(start_run: StartRun, tmp_path: Path, number: signal.Signals) -> None:
     run = start_run(holds, "--parameter", f"folder={tmp_path}", "--grace", "1")
     wait_until(lambda: (tmp_path / "ready").exists() or run.poll() is not None)

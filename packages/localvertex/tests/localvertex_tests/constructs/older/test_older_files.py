@@ -100,9 +100,8 @@ def test_one_of_and_collected(minor: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "expected"), [("kfp_1_8_steps", STEPS_1_8), pytest.param("kfp_2_0_steps", STEPS, marks=pytest.mark.soak)]
-)
+@pytest.mark.soak
+@pytest.mark.parametrize(("name", "expected"), [("kfp_1_8_steps", STEPS_1_8), ("kfp_2_0_steps", STEPS)])
 def test_python_steps_that_install_their_kfp(name: str, expected: dict[str, Any], tmp_path: Path) -> None:
     if not index_is_reachable():
         pytest.skip("no index of packages can be reached")
