@@ -10,11 +10,11 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
-from uuid import uuid4
 
 from localvertex.store import record
 from localvertex.store.task import State
 from localvertex_base.compiled.load import PipelineFile
+from localvertex_base.userinput import atomic_write
 from localvertex_base.userinput.errors import UserError
 
 RUN_ID = re.compile(r"[a-z][a-z0-9-]{0,127}")
@@ -22,6 +22,9 @@ RUN_ID = re.compile(r"[a-z][a-z0-9-]{0,127}")
 
 RESERVED = ("models", "endpoints", "training", "prepared", "api", "buckets")
 """Folders of the work folder that are not runs."""
+
+NEW = f"{record.PRIVATE}/new"
+"""Below the work folder, where folders of runs are built; one that a killed process left is removed later."""
 
 _LOCK_POLL_SECONDS = 0.05
 
@@ -80,17 +83,18 @@ def create(run_dir: Path, file: PipelineFile, write_record: Callable[[Path], Non
         NotBegun: The disk is full, for example.
         UserError: Another run took the name.
     """
-    staged = run_dir.parent / record.PRIVATE / f"new-{uuid4().hex}"
     try:
         make_work_dir(run_dir.parent)
-        staged.mkdir(parents=True)
-        hold = lock(staged)
-        shutil.copyfile(file.path, staged / f"pipeline{'.json' if file.path.suffix == '.json' else '.yaml'}")
-        write_record(staged)
-        os.rename(staged, run_dir)
-        return hold
+        new = run_dir.parent / NEW
+        new.parent.mkdir(exist_ok=True)
+        atomic_write.remove_left(new)
+        with atomic_write.folder(new) as staged:
+            hold = lock(staged)
+            shutil.copyfile(file.path, staged / f"pipeline{'.json' if file.path.suffix == '.json' else '.yaml'}")
+            write_record(staged)
+            os.rename(staged, run_dir)
+            return hold
     except OSError as error:
-        shutil.rmtree(staged, ignore_errors=True)
         if run_dir.exists():
             raise UserError(f"{run_dir} already exists; choose another --run-id") from None
         raise NotBegun(f"cannot use the work folder {run_dir.parent}: {error.strerror}", error) from None

@@ -78,6 +78,7 @@ class Store:
             file = (self.folder / ".lock").open("w")
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             atomic_write.remove_all_left(self.folder)
+            atomic_write.remove_left(self.folder.parent / run_folder.NEW)
         except BlockingIOError:
             raise UserError(
                 f"another server uses {self.folder.parent}; stop it, or choose another --work-dir"

@@ -114,5 +114,5 @@ class Account:
     def _left(self) -> list[Path]:
         """Return files that a killed writer left."""
         time.sleep(0.1)
-        private = [path for path in (self.work_dir / record.PRIVATE).glob("new-*")]
+        private = [*(self.work_dir / record.PRIVATE).glob(".*.partial")]
         return [*private, *self.work_dir.glob("api/*/*.tmp"), *self.work_dir.glob("api/*/.*")]
