@@ -10,6 +10,7 @@ import subprocess
 
 import numpy as np
 import pytest
+import yaml
 from PIL import Image
 
 import compile
@@ -17,6 +18,7 @@ import pipelines.__main__ as pipelines
 from tests.support.forks import fork_module
 from tests.support.gcloud import empty
 from tests.support.modules import call_module
+from trainer.models import recipes
 from vertex_testing.in_process import call
 from vertex_testing.server import Server
 
@@ -75,18 +77,19 @@ def test_the_commands_of_the_training_page(
 
 
 TRAIN_ALL = """
-import json, os, sys
+import json, os, pathlib, sys
+from tests.support import tiny_base
 from trainer import task
 from trainer.loop import roles
-from trainer.models import models
 
-commands, file = json.loads(sys.argv[1])
-save = lambda: models.build("convnet", image_size=16, num_classes=10).save_weights(file)
+commands, folder = json.loads(sys.argv[1])
+tiny_base.install()
+save = lambda: tiny_base.save_weights(pathlib.Path(folder), 16) and 0
 for call in (save, *(lambda words=words: task.main(words) for words in commands)):
     if (pid := os.fork()) == 0:
         code = call()
         sys.stdout.flush()
-        os._exit(code or 0)
+        os._exit(code)
     if status := os.waitpid(pid, 0)[1]:
         sys.exit(os.waitstatus_to_exitcode(status))
 """
@@ -99,10 +102,11 @@ def test_the_rows_of_the_recipes_page(
 ) -> None:
     page = repository / "docs" / "recipes.md"
     [line] = commands(page)
-    [own] = re.findall(r"^```yaml\n(.*?)^```$", page.read_text(), flags=re.M | re.S)
+    own, phases = re.findall(r"^```yaml\n(.*?)^```$", page.read_text(), flags=re.M | re.S)
     (tmp_path / "recipe.yaml").write_text(own)
-    weights = str(tmp_path / "convnet.weights.h5")
-    known = {"DATASET": str(digits_directory), "MODEL": "convnet", "FILE": weights}
+    recipes.parse(json.dumps(yaml.safe_load(phases)))
+    weights = str(tmp_path / "base.weights.h5")
+    known = {"DATASET": str(digits_directory), "MODEL": "tiny-base", "FILE": weights}
     known["@recipe.yaml"] = f"@{tmp_path / 'recipe.yaml'}"
     rows = re.findall(r"^\| [^|]* \| `(-.*)` \|$", page.read_text(), flags=re.M)
     assert len(rows) == 5
@@ -112,11 +116,11 @@ def test_the_rows_of_the_recipes_page(
         [*({"RUN": str(tmp_path / str(number)), **known}.get(word, word) for word in command[3:]), "--max-steps=2"]
         for number, command in enumerate(words)
     ]
-    done = run(python, repository, ["-c", TRAIN_ALL, json.dumps([given, weights])])
+    done = run(python, repository, ["-c", TRAIN_ALL, json.dumps([given, str(tmp_path)])])
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("is finished: 2 steps") == len(rows)
-    recipes = [json.loads((tmp_path / str(number) / "result.json").read_text())["identity"] for number in range(5)]
-    assert len({json.dumps(each) for each in recipes}) == len(rows)
+    runs = [json.loads((tmp_path / str(number) / "result.json").read_text())["identity"] for number in range(5)]
+    assert len({json.dumps(each) for each in runs}) == len(rows)
 
 
 @pytest.mark.slow

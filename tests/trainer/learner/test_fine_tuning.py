@@ -196,7 +196,7 @@ def test_the_first_step_with_the_base_is_that_of_two_optimizers_of_keras(
     [
         ("AdamW", "float32", {}),
         pytest.param("Nadam", "float16", {}, marks=pytest.mark.slow),
-        pytest.param("SGD", "float32", {"momentum": 0.9, "gradient_accumulation_steps": 3}, marks=pytest.mark.slow),
+        pytest.param("SGD", "float32", {"momentum": 0.9, "gradient_accumulation_steps": 2}, marks=pytest.mark.slow),
     ],
 )
 def test_a_fresh_learner_resumes_before_at_and_after_the_boundary_with_equal_bits(

@@ -206,7 +206,7 @@ def test_what_passes_is_accepted_by_the_api_types() -> None:
     assert_same_schema(aiplatform_v1.CustomJob.pb().DESCRIPTOR)
     seen = {"passed": 0, "rejected": 0}
 
-    @settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+    @settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
     @given(custom_jobs)
     def rejects_what_the_api_rejects(job: Any) -> None:
         has_errors = any(f.severity == "error" for f in check_custom_job(job | {}, today=TODAY))
