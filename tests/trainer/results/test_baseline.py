@@ -130,6 +130,7 @@ def test_test_images_of_one_class_can_tell_nothing(constant: int) -> None:
     assert found.reason.endswith("; all test images are of the class 'class 1'")
 
 
+@pytest.mark.slow
 def test_a_perfect_model_is_never_refused() -> None:
     for num_first in range(8):
         for num_second in range(40):

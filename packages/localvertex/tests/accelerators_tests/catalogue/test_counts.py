@@ -56,9 +56,8 @@ def readable(alternative: str) -> tuple[str, str, int]:
     return machine, accelerator, int(count)
 
 
-@pytest.mark.parametrize(
-    "strategy", ["STANDARD", *(pytest.param(name, marks=pytest.mark.slow) for name in ("SPOT", "FLEX_START"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["STANDARD", "SPOT", "FLEX_START"])
 def test_vertex_table_cell_by_cell(strategy: str) -> None:
     """Exactly what the limits and Google's table allow is accepted; otherwise the alternatives are valid."""
     machines = list(load_catalogue().machines)

@@ -153,7 +153,7 @@ def pipelines(draw: st.DrawFn) -> Pipeline:
     return spec(tasks(0), components)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(pipelines(), st.randoms(use_true_random=False))
 def test_any_pipeline_is_drawn_without_overlap_whatever_is_closed(pipeline: Pipeline, random: Any) -> None:
     whole = graph.draw(pipeline, None)
