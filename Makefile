@@ -49,10 +49,10 @@ demo: .venv/ready ## Compile the pipeline and run it locally; SOURCE=my/photos u
 console: .venv/ready ## Open the console in the browser: create, watch and compare runs
 	@$(PY) -m localvertex console --work-dir "$$WORK_DIR"
 
-test: .venv/ready ## Run the tests, in about 5 minutes on 2 cores
+test: .venv/ready ## Run the tests, in about 4.5 minutes on 2 cores
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not slow" $(TESTS)
 
-test-slow: .venv/ready $(if $(PACKAGE),,.venv-beam/ready) ## Run the slow tests: whole runs, killed and resumed, in about 20 minutes
+test-slow: .venv/ready $(if $(PACKAGE),,.venv-beam/ready) ## Run the slow tests: whole runs, killed and resumed, in about 15 minutes
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder -m "slow and not soak" $(TESTS)
 
 test-alone: .venv/ready ## Run the tests of each package in an environment with its own dependencies alone
