@@ -44,10 +44,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not import the files without a slow test, which are most of the files, where only such tests are run."""
-    if config.option.markexpr.startswith("slow") and collection_path.match("test_*.py"):
-        return "slow" not in collection_path.read_text() or None
-    return None
+    """Do not import the files without a slow test where only such tests are run, and those with no other elsewhere."""
+    if not collection_path.match("test_*.py"):
+        return None
+    text, chosen = collection_path.read_text(), config.option.markexpr
+    has_none = chosen.startswith("slow") and "slow" not in text
+    return has_none or (chosen == "not slow" and "\npytestmark = pytest.mark.slow\n" in text) or None
 
 
 def pytest_collectstart() -> None:
@@ -57,8 +59,13 @@ def pytest_collectstart() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that have the longest tests: the last one occupies one process alone."""
-    items.sort(key=lambda item: not any(mark.kwargs.get("first") for mark in item.iter_markers("slow")))
+    """Begin with the files that have the longest tests, those of the packages last: the last one runs alone."""
+
+    def turn(item: pytest.Item) -> tuple[bool, bool]:
+        is_first = any(mark.kwargs.get("first") for mark in item.iter_markers("slow"))
+        return not is_first, "packages" in item.path.parts
+
+    items.sort(key=turn)
 
 
 def pytest_collection_finish() -> None:
