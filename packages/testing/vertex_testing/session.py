@@ -59,13 +59,8 @@ def pytest_collectstart() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that have the longest tests, those of the packages last: the last one runs alone."""
-
-    def turn(item: pytest.Item) -> tuple[bool, bool]:
-        is_first = any(mark.kwargs.get("first") for mark in item.iter_markers("slow"))
-        return not is_first, "packages" in item.path.parts
-
-    items.sort(key=turn)
+    """Begin with the files that have the longest tests: the last one occupies one process alone."""
+    items.sort(key=lambda item: not any(mark.kwargs.get("first") for mark in item.iter_markers("slow")))
 
 
 def pytest_collection_finish() -> None:

@@ -65,6 +65,7 @@ def test_up_creates_everything_with_its_mark_and_a_second_run_changes_nothing(
     assert "note:" not in second.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("build_folder")
 def test_dataflow_is_enabled_only_when_asked_and_its_roles_go_with_the_account(
     cloud: Script, world: World, state_after_up: str, repository: pathlib.Path
@@ -225,6 +226,7 @@ def test_region_and_machines_are_checked_before_anything_is_made(
     assert world.read()["calls"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("build_folder")
 def test_the_given_settings_are_those_of_the_compiled_pipeline(
     cloud: Script, world: World, repository: pathlib.Path, tmp_path: pathlib.Path

@@ -21,10 +21,11 @@ from trainer.learner import optimizers
 from trainer.learner.learner import Learner
 from trainer.models.recipes import OPTIMIZERS
 
-# h5py converts the variables of Keras 3.15 in a way that NumPy 2 deprecates.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:__array__ implementation doesn't accept a copy keyword:DeprecationWarning"
-)
+pytestmark = [
+    pytest.mark.slow,
+    # h5py converts the variables of Keras 3.15 in a way that NumPy 2 deprecates.
+    pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy keyword:DeprecationWarning"),
+]
 BOUNDARY = 4
 """Of NUM_STEPS."""
 START = 0.3
@@ -76,7 +77,7 @@ def equal(one: Arrays, other: Arrays) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-@pytest.mark.parametrize("name", ["AdamW", pytest.param("SGD", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["AdamW", "SGD"])
 def test_the_first_phase_is_a_run_with_a_frozen_base_bit_by_bit(
     weights: str, training: Examples, sampler: Sampler, name: str
 ) -> None:
@@ -134,9 +135,7 @@ def test_more_layers_than_there_are_and_layers_without_weights_are_refused(weigh
             make(weights, layers=number).fine_tune(BOUNDARY)
 
 
-@pytest.mark.parametrize(
-    "name", ["AdamW", *(pytest.param(name, marks=pytest.mark.slow) for name in OPTIMIZERS.keys if name != "AdamW")]
-)
+@pytest.mark.parametrize("name", list(OPTIMIZERS.keys))
 def test_the_base_has_a_multiple_of_the_learning_rate_of_the_head(
     weights: str, training: Examples, sampler: Sampler, name: str
 ) -> None:
@@ -188,15 +187,13 @@ def test_the_first_step_with_the_base_is_that_of_two_optimizers_of_keras(
         np.testing.assert_allclose(variable.numpy(), copy.numpy(), rtol=1e-4, atol=1e-7)
 
 
-@pytest.mark.parametrize(
-    "steps", [BOUNDARY, *(pytest.param(BOUNDARY + each, marks=pytest.mark.slow) for each in (-1, 1))]
-)
+@pytest.mark.parametrize("steps", [BOUNDARY, BOUNDARY - 1, BOUNDARY + 1])
 @pytest.mark.parametrize(
     ("name", "dtype", "more"),
     [
         ("AdamW", "float32", {}),
-        pytest.param("Nadam", "float16", {}, marks=pytest.mark.slow),
-        pytest.param("SGD", "float32", {"momentum": 0.9, "gradient_accumulation_steps": 2}, marks=pytest.mark.slow),
+        ("Nadam", "float16", {}),
+        ("SGD", "float32", {"momentum": 0.9, "gradient_accumulation_steps": 2}),
     ],
 )
 def test_a_fresh_learner_resumes_before_at_and_after_the_boundary_with_equal_bits(
@@ -217,7 +214,7 @@ def test_a_fresh_learner_resumes_before_at_and_after_the_boundary_with_equal_bit
     assert whole.evaluate(training) == resumed.evaluate(training)
 
 
-@pytest.mark.parametrize("steps", [BOUNDARY, pytest.param(BOUNDARY + 2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("steps", [BOUNDARY, BOUNDARY + 2])
 def test_the_averages_of_the_phase_are_what_is_validated_and_exported(
     weights: str, training: Examples, sampler: Sampler, steps: int
 ) -> None:

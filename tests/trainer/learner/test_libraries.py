@@ -2,6 +2,8 @@
 
 import subprocess
 
+import pytest
+
 PROGRAM = """
 import gc, importlib.util, json, sys
 from trainer.learner import libraries
@@ -16,6 +18,7 @@ print(json.dumps([loaded, found, gc.isenabled(), gc.get_freeze_count() > 100_000
 """
 
 
+@pytest.mark.slow
 def test_what_training_does_not_need_is_not_imported_but_can_be(python: str) -> None:
     done = subprocess.run([python, "-c", PROGRAM], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == (

@@ -102,10 +102,11 @@ SHELLS = {
 REPLICA = ("pip", "from_local_script", "new pip")
 
 
-FAST = (("step", "pip"), ("replica", "from_local_script"))
+USUAL = (("step", "pip"), ("replica", "from_local_script"))
 
 
-@pytest.mark.parametrize(("kind", "form"), FAST)
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "form"), USUAL)
 def test_pip_in_a_shell(execute: Execute, work_dir: Path, wheel: str, form: str, kind: str, tmp_path: Path) -> None:
     (bundled,) = (Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl")
     target = tmp_path / "target"
@@ -122,7 +123,7 @@ def test_pip_in_a_shell(execute: Execute, work_dir: Path, wheel: str, form: str,
 @pytest.mark.soak
 @pytest.mark.parametrize(
     ("kind", "form"),
-    sorted({*(("step", form) for form in SHELLS), *(("replica", form) for form in REPLICA)} - set(FAST)),
+    sorted({*(("step", form) for form in SHELLS), *(("replica", form) for form in REPLICA)} - set(USUAL)),
 )
 def test_pip_in_a_shell_in_another_form(
     execute: Execute, work_dir: Path, wheel: str, form: str, kind: str, tmp_path: Path

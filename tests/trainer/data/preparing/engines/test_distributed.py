@@ -89,6 +89,7 @@ def everything_twice(folder: str) -> None:
     exchange.work(folder, names[-1])
 
 
+@pytest.mark.slow
 def test_bundles_that_run_twice_in_a_bucket_change_nothing(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: CloudStorage
 ) -> None:
