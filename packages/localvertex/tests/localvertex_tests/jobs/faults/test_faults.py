@@ -172,7 +172,9 @@ def test_a_maintenance_notice_reaches_the_program_before_its_machine_is_lost(
 ) -> None:
     def monotonic() -> float:
         """Return the time, in which the grace time is over when the program has saved since the notice."""
-        found = names(events_of_primary(tmp_path)) if (tmp_path / "out" / "checkpoints" / "events").exists() else []
+        # The folder is made a moment before the file.
+        is_begun = (tmp_path / "out" / "checkpoints" / "events" / "workerpool0-0.jsonl").exists()
+        found = names(events_of_primary(tmp_path)) if is_begun else []
         is_over = "notice" in found and "save" in found[found.index("notice") :]
         return time.monotonic() + (3600 if is_over else 0)
 
