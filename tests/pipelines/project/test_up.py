@@ -20,6 +20,7 @@ ACCOUNT = "image-training@my-project.iam.gserviceaccount.com"
 BUCKET = "gs://my-project-image-training"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("build_folder")
 def test_up_creates_everything_with_its_mark_and_a_second_run_changes_nothing(
     cloud: Script, world: World, repository: pathlib.Path
@@ -90,6 +91,7 @@ def test_dataflow_is_enabled_only_when_asked_and_its_roles_go_with_the_account(
     assert all(role in removed for role in granted)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("build_folder")
 def test_a_failure_stops_it_and_the_next_run_continues(cloud: Script, world: World) -> None:
     failed = cloud("up", GCLOUD_FAILS="repositories create")
@@ -149,6 +151,7 @@ def test_a_bucket_whose_content_cannot_be_listed_is_not_marked(cloud: Script, wo
     assert world.things == before
 
 
+@pytest.mark.slow
 def test_up_in_another_folder_writes_only_into_the_project_and_prints_the_paths(
     repository: pathlib.Path, variables: dict[str, str], build_folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:

@@ -223,7 +223,11 @@ def test_an_evaluation_does_not_depend_on_the_rounds_per_call(
     ("metric", "expected"),
     [
         ("balanced-accuracy", sklearn_metrics.balanced_accuracy_score),
-        ("macro-f1", lambda labels, answers: sklearn_metrics.f1_score(labels, answers, average="macro")),
+        pytest.param(
+            "macro-f1",
+            lambda labels, answers: sklearn_metrics.f1_score(labels, answers, average="macro"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_chosen_metric_is_that_of_all_answers(

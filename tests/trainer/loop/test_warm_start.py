@@ -44,6 +44,7 @@ def other_digits(tmp_path: Path) -> Path:
     return tmp_path / "dataset"
 
 
+@pytest.mark.slow
 def test_the_network_has_the_weights_of_the_run_that_it_starts_from(trained_directory: Path) -> None:
     weights = starting_weights.of_run(str(trained_directory))
     learner = make_learner(weights=weights.digest)
