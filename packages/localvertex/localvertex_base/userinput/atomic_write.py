@@ -126,21 +126,21 @@ def remove_left(target: Path) -> None:
     Only what has the name that this module gives, belongs to this user and is not locked. Where the file system has no
     locks, everything stays.
     """
-    _remove_matching(target.parent, re.compile(re.escape(f".{_stem(target)}") + _ENDING))
+    with suppress(OSError):
+        _remove_matching(target.parent, os.listdir(target.parent), re.escape(f".{_stem(target)}"))
 
 
 def remove_all_left(tree: Path) -> None:
     """Do as `remove_left` for all targets in a folder and the folders below it."""
-    for folder, _, _ in os.walk(tree):
-        _remove_matching(Path(folder), re.compile(r"\..+" + _ENDING))
+    for folder, folders, files in os.walk(tree):
+        _remove_matching(Path(folder), [*folders, *files], r"\..+")
 
 
-def _remove_matching(folder: Path, pattern: re.Pattern[str]) -> None:
-    with suppress(OSError):
-        for entry in list(os.scandir(folder)):
-            if pattern.fullmatch(entry.name):
-                with suppress(OSError):
-                    _remove_unused(Path(entry.path))
+def _remove_matching(folder: Path, names: list[str], beginning: str) -> None:
+    pattern = re.compile(beginning + _ENDING)
+    for name in filter(pattern.fullmatch, names):
+        with suppress(OSError):
+            _remove_unused(folder / name)
 
 
 def _remove_unused(aside: Path) -> None:
