@@ -131,10 +131,11 @@ def permuted(start: int, stop: int, seed: int, epoch: int, count: int) -> _Indic
         table[:count] = np.arange(count)
         while (values >= count).any():
             values, table = table[values], table[table]
-    left = np.arange(len(values) * (word > _SMALLEST_WORD))
-    while len(left):
-        values[left] = found = _encrypted(values[left], keys, word)
-        left = left[found >= count]
+    else:
+        left = np.arange(len(values))
+        while len(left):
+            values[left] = found = _encrypted(values[left], keys, word)
+            left = left[found >= count]
     result = values.astype(np.int64)
     result.flags.writeable = False
     return result
