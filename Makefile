@@ -49,11 +49,16 @@ demo: .venv/ready ## Compile the pipeline and run it locally; SOURCE=my/photos u
 console: .venv/ready ## Open the console in the browser: create, watch and compare runs
 	@$(PY) -m localvertex console --work-dir "$$WORK_DIR"
 
+# Tests that fail run once more, alone: the load of the others is no defect. Both reports stay in the output.
+AGAIN = || { test $$? = 1 && echo "Once more, alone: what passes now depends on load or chance, and needs a repair" && \
+    $(PY) -m pytest --last-failed --last-failed-no-failures none --exitfirst
+
 test: .venv/ready ## Run the tests, in about 4.5 minutes on 2 cores
-	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not slow" $(TESTS)
+	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not slow" $(TESTS) $(AGAIN) -m "not slow" $(TESTS); }
 
 test-slow: .venv/ready $(if $(PACKAGE),,.venv-beam/ready) ## Run the slow tests: whole runs, killed and resumed, in about 15 minutes
-	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder -m "slow and not soak" $(TESTS)
+	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder -m "slow and not soak" $(TESTS) \
+	    $(AGAIN) -m "slow and not soak" $(TESTS); }
 
 test-alone: .venv/ready ## Run the tests of each package in an environment with its own dependencies alone
 	@$(PY) packages/testing/alone.py $(or $(PACKAGE),exact_resume localvertex)

@@ -27,8 +27,12 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     for name in options.packages:
         python = _environment(name, _wheel(name))
-        words = ["-n2", "--dist=worksteal", "-m", options.marker, "tests"]
-        done = subprocess.run([python.with_name("pytest"), *words], cwd=_ROOT / "packages" / name, check=False)
+        pytest = [python.with_name("pytest"), "-m", options.marker, "tests"]
+        # As in the Makefile, tests that fail run once more, without the load of the others.
+        for words in (["-n2", "--dist=worksteal"], ["--last-failed", "--last-failed-no-failures=none", "--exitfirst"]):
+            done = subprocess.run([*pytest, *words], cwd=_ROOT / "packages" / name, check=False)
+            if done.returncode != 1:
+                break
         if done.returncode:
             return done.returncode
     return 0

@@ -4,7 +4,6 @@ import math
 import os
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from localvertex.containers.mounts import contains_private
 from localvertex.containers.options import ContainerOptions
 from localvertex.executors.api_access import ApiAccess
 from localvertex.jobs import CustomJobOptions
+from localvertex.store import record as run_record
 from localvertex.values.arguments import CommandPrefixes
 from localvertex_base.userinput.errors import UserError
 
@@ -98,7 +98,7 @@ def _check_gcs_root(root: Path, work_dir: Path) -> None:
 
 def new_job_fields(run_id: str, work_dir: Path, options: Options) -> dict[str, str]:
     """Return the job-wide placeholders of a run that is created now."""
-    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    now = run_record.now()
     uuid = str(uuid4().int >> 66)
     scheduled = options.schedule_time or now
     return _job_fields(run_id, str(work_dir), options.project, options.region, now, uuid, scheduled)

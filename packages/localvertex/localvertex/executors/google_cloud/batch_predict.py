@@ -3,7 +3,6 @@
 import glob
 import json
 import re
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,7 +17,7 @@ from localvertex.executors.google_cloud.endpoints import payload_of
 from localvertex.executors.launcher import LauncherExecutor, launcher_options, target, vertex_uri, write_resource
 from localvertex.executors.model_upload import unmanaged_model
 from localvertex.processes import logs
-from localvertex.store import executor_files
+from localvertex.store import executor_files, record
 from localvertex.store.model_versions import ModelVersions
 from localvertex.store.models.reading import DEFAULT
 from localvertex_base.userinput.errors import UserError
@@ -173,7 +172,7 @@ def _serving(attempt: Attempt, model: Message, message: Message, machine: Machin
 
 def _folder_name(model: Message) -> str:
     """Return the name of the output folder, as the service forms it."""
-    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    now = record.now()
     name = str(model.get("display_name") or "unmanaged").replace("/", "_")
     return f"prediction-{name}-{now.replace('-', '_').replace(':', '_').replace('.', '_')}"
 

@@ -2,12 +2,12 @@
 
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from localvertex.jobs.tuning.measurements import Measurement
 from localvertex.jobs.tuning.suggestions import Point
+from localvertex.store import record
 from localvertex_base.userinput import atomic_write
 
 FILE = "trial.json"
@@ -95,4 +95,5 @@ def as_client_json(message: dict[str, Any]) -> str:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    # Protobuf writes a whole second without a fraction.
+    return record.now().replace(".000Z", "Z")

@@ -1,13 +1,17 @@
 """A study is read as the API describes it; what breaks a rule is refused by the name of its field."""
 
+import json
 import math
+import time
 from itertools import islice
 from typing import Any
 
 import pytest
 
+from localvertex.jobs.tuning.measurements import Measurement
 from localvertex.jobs.tuning.study import Study, read_study
 from localvertex.jobs.tuning.suggestions import Point, argument, suggestions
+from localvertex.jobs.tuning.trial import Trial, as_client_json
 from localvertex_base.userinput.errors import UserError
 
 KIND = {"parameter_id": "kind", "categorical_value_spec": {"values": ["a", "b"]}}
@@ -81,6 +85,17 @@ def test_random_integers_reach_both_ends_on_every_scale() -> None:
 def test_whole_numbers_are_written_without_a_point() -> None:
     values = {16: "16", 32.0: "32", 0.5: "0.5", "a b": "a b", 1e-7: "1e-07", 1e300: "1e+300"}
     assert {value: argument(value) for value in values} == values
+
+
+def test_a_trial_of_a_whole_second_is_written_as_the_client_library_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    from google.cloud.aiplatform_v1 import types
+
+    monkeypatch.setattr(time, "time", lambda: 1795788506.0)
+    trial = Trial(id="1", point={"units": 2.0}, custom_job="job")
+    trial.start()
+    trial.end(Measurement(step=1, values={"loss": 2.0}))
+    text = as_client_json(trial.as_json())
+    assert json.loads(types.Trial.to_json(types.Trial.from_json(text))) == json.loads(text)
 
 
 def test_the_message_of_the_client_library_is_read() -> None:
