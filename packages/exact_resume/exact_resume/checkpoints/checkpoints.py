@@ -75,6 +75,8 @@ class Checkpoint:
     """The devices of an exact run, from `exact_resume.checkpoints.exactness.with_devices`; empty for other runs."""
     loss_scaling: dict[str, float] = dataclasses.field(default_factory=dict)
     """State of the scaling of the loss for float16; empty without it."""
+    state: Any = None
+    """JSON of a program's objects, which counts their arrays; None where the order of the arrays is enough."""
 
 
 def save(directory: str, checkpoint: Checkpoint, fence: Fence = UNFENCED) -> str:
@@ -118,6 +120,7 @@ def _manifest(checkpoint: Checkpoint, files: dict[str, Any]) -> dict[str, Any]:
         "loss_scaling": checkpoint.loss_scaling,
         # Only exact runs depend on their devices.
         **({"devices": list(checkpoint.devices)} if checkpoint.devices else {}),
+        **({"state": checkpoint.state} if checkpoint.state is not None else {}),
         "files": files,
     }
 
@@ -156,6 +159,7 @@ def load(directory: str, step: int) -> Checkpoint:
             validations=tuple(Best(**score) for score in content["validations"]),
             devices=tuple(content.get("devices", ())),
             loss_scaling=content["loss_scaling"],
+            state=content.get("state"),
         )
     except (KeyError, TypeError, *storage.MISSING) as error:
         raise TornCheckpoint(f"{type(error).__name__}: {error}") from error

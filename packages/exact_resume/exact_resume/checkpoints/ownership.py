@@ -20,7 +20,12 @@ def identity_in(directory: str) -> dict[str, Any] | None:
 
 
 def refuse_other_run(
-    found: dict[str, Any], wanted: dict[str, Any], directory: str, *, defaults: Mapping[str, Any]
+    found: dict[str, Any],
+    wanted: dict[str, Any],
+    directory: str,
+    *,
+    defaults: Mapping[str, Any],
+    way_on: str = "give another --checkpoint-directory",
 ) -> None:
     """Refuse the result of another configuration.
 
@@ -29,6 +34,7 @@ def refuse_other_run(
         wanted: Identity of the run that is to continue there.
         directory: Checkpoint folder.
         defaults: Values of fields that an identity leaves out.
+        way_on: What to do, at the end of the message.
 
     Raises:
         InputError: A field differs; the message has the first few with both values.
@@ -37,4 +43,4 @@ def refuse_other_run(
     differing = [key for key in sorted({*found, *wanted}) if there.get(key) != here.get(key)]
     if differing:
         named = ", ".join(f"{key} is {there.get(key)!r} there and {here.get(key)!r} here" for key in differing[:3])
-        raise InputError(f"{directory!r} contains another run: {named}; give another --checkpoint-directory")
+        raise InputError(f"{directory!r} contains another run: {named}; {way_on}")

@@ -22,13 +22,13 @@ SECONDS_BETWEEN_WRITES = 15.0
 _EXIT_TIMEOUT_SECONDS = 60.0
 """How long an exiting process waits for its last lines to be written."""
 _NUMBERS = {
-    "steps": ("first_step", "last_step", "num_steps", "seconds", "loss", "accuracy"),
+    "steps": ("first_step", "last_step", "num_steps", "seconds"),
     "evaluate": ("step", "loss", "accuracy"),
     "restore": ("step",),
     "save": ("step",),
 }
 """Fields that have to be numbers, by event."""
-_OPTIONAL_NUMBERS = ("score", "fine_tuning_step")
+_OPTIONAL_NUMBERS = ("score", "fine_tuning_step", "loss", "accuracy")
 _HUGE = 2.0**63
 """Neither times nor steps nor losses are larger; also false for NaN."""
 _URGENT = ("start", "notice", "exit")

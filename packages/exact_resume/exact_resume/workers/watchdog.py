@@ -1,6 +1,7 @@
 """Aborts a process that makes no progress, because a hanging machine costs as much as a working one."""
 
 import faulthandler
+import math
 import os
 import resource
 import sys
@@ -38,6 +39,10 @@ class Watchdog:
     def beat(self) -> None:
         """Note that there is progress."""
         self._last_beat = time.monotonic()
+
+    def pause(self) -> None:
+        """Expect nothing until the next beat."""
+        self._last_beat = math.inf
 
     def close(self) -> None:
         """Stop watching."""

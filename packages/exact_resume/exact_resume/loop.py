@@ -1,0 +1,539 @@
+"""The loop of a training that resumes exactly, whatever framework it uses.
+
+    with exact_resume.run("checkpoints/", steps=1000, state={"model": model}, code=[__file__]) as run:
+        for step in run:
+            run.log(loss=train(step))
+        run.result(metrics={"accuracy": evaluate()})
+
+`with` takes the lease, refuses another run in the folder and restores the newest intact checkpoint. `for` yields the
+steps that are left. Between two steps it looks for a stop request, a notice or a save that is due, and saves in the
+background. An exception never saves. The last step is saved before anything that comes after the loop.
+"""
+
+import contextlib
+import dataclasses
+import hashlib
+import math
+import numbers
+import os
+import pathlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, NoReturn, Self
+
+from exact_resume import state as states
+from exact_resume.checkpoints import checkpoints, manifest, ownership, result_file, seal
+from exact_resume.checkpoints.async_writer import CheckpointWriter, best_interval
+from exact_resume.checkpoints.checkpoints import Best, Checkpoint
+from exact_resume.checkpoints.lease import Lease
+from exact_resume.errors import InputError, RunError
+from exact_resume.events import log as event_log
+from exact_resume.events.log import EventLog
+from exact_resume.files import storage
+from exact_resume.sampler import Sampler
+from exact_resume.text import one_line, quote
+from exact_resume.workers import cluster as clusters, notices
+from exact_resume.workers.signals import StopRequest
+from exact_resume.workers.watchdog import Watchdog, leave_displaced
+
+_JOB_ID = "CLOUD_ML_JOB_ID"
+"""The custom job's id, the same for its restarts (google-cloud-aiplatform, training_utils)."""
+_GRACE_SECONDS = 30.0
+"""Between the notice and the end of a Spot machine
+(https://cloud.google.com/compute/docs/instances/preemptible#preemption-process)."""
+_LOOK_SECONDS = 0.05
+"""Between two looks at notices and clocks, where steps are shorter."""
+_EVENT_SECONDS = 2.0
+"""Between two `steps` events."""
+_STEPS_FIELDS = ("time", "event", "first_step", "last_step", "num_steps", "seconds")
+"""Of the `steps` event."""
+_LARGEST_SHARE = 100
+"""A save pauses the loop for at most 1/100 of the time between two saves."""
+
+
+class Stopped(SystemExit):
+    """A stop was requested and the checkpoint is saved; the exit code is 143 (SIGTERM) or 130 (Ctrl-C)."""
+
+
+def run(
+    directory: str | os.PathLike[str],
+    *,
+    steps: int,
+    state: Mapping[str, Any],
+    config: Mapping[str, Any] | None = None,
+    sampler: Sampler | None = None,
+    code: Sequence[str | os.PathLike[str]] = (),
+    save_every_steps: int = 0,
+    save_every_seconds: float | None = None,
+    keep_checkpoints: int = 3,
+    watchdog_seconds: float = 900.0,
+) -> "Run":
+    """Return a run, to be used with `with`. Steps, config, sampler, state and code identify it.
+
+    Args:
+        directory: Folder for checkpoints, event log and result.json, local or gs://.
+        steps: Number of steps of the whole run; a step is one update of the weights.
+        state: What a step changes, by name: see `exact_resume.state`.
+        config: Whatever else decides what the run computes: numbers, texts, lists and dicts.
+        sampler: The order of the examples.
+        code: Files of code; another content is another run.
+        save_every_steps: Save every so many steps; 0: not by steps.
+        save_every_seconds: Save so long after the last save; 0: not by time; None: chosen from the cost of a save.
+        keep_checkpoints: Number of newest checkpoints to keep.
+        watchdog_seconds: Abort (134) after so long without a step; 0: never. The first step may take an hour.
+
+    Raises:
+        InputError: An argument is wrong.
+    """
+    whole = {"steps": (steps, 1), "save_every_steps": (save_every_steps, 0), "keep_checkpoints": (keep_checkpoints, 1)}
+    for name, (value, lowest) in whole.items():
+        if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value < 2**53:
+            raise InputError(f"{name} is {quote(value)}; expected a whole number, at least {lowest}")
+    for name, seconds in {"save_every_seconds": save_every_seconds or 0, "watchdog_seconds": watchdog_seconds}.items():
+        # Also false for NaN.
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 2**53:
+            raise InputError(f"{name} is {quote(seconds)}; expected a number of seconds, at least 0")
+    if not isinstance(state, Mapping) or not state or not all(isinstance(name, str) and name for name in state):
+        raise InputError(f"state is {quote(state)}; expected a dict of objects with names, such as {{'model': model}}")
+    world_size = os.environ.get("WORLD_SIZE", "1")
+    if world_size != "1" or clusters.read(os.environ).num_workers > 1:
+        raise InputError("WORLD_SIZE or TF_CONFIG has several workers; exact_resume.run trains with one, so unset them")
+    return Run(
+        directory=os.fspath(directory).rstrip("/") or "/",
+        steps=steps,
+        state=state,
+        identity=_identity(steps, config or {}, sampler, code),
+        sampler=sampler,
+        save_every_steps=save_every_steps,
+        save_every_seconds=save_every_seconds,
+        keep_checkpoints=keep_checkpoints,
+        watchdog_seconds=watchdog_seconds,
+    )
+
+
+class Run:
+    """A run; `run` makes it. Iterate over it once."""
+
+    rank, num_workers = 0, 1
+    """Place of this worker, for `Sampler.shard`."""
+
+    def __init__(
+        self,
+        *,
+        directory: str,
+        steps: int,
+        state: Mapping[str, Any],
+        identity: dict[str, Any],
+        sampler: Sampler | None,
+        save_every_steps: int,
+        save_every_seconds: float | None,
+        keep_checkpoints: int,
+        watchdog_seconds: float,
+    ) -> None:
+        """Keep checked arguments of `run`."""
+        self.step, self.num_steps = 0, steps
+        """Number of steps done, and of the whole run."""
+        self._directory, self._objects, self._identity, self._sampler = directory, state, identity, sampler
+        self._every_steps, self._every_seconds = save_every_steps, save_every_seconds
+        self._keep, self._watchdog_seconds = keep_checkpoints, watchdog_seconds
+        self._reason, self._is_inside, self._is_finished, self._owes_save = "", False, False, False
+        self._values: dict[str, list[Any]] = {}
+        self._first_step, self._num_seen, self._seconds = 0, 0, 0.0
+
+    def __enter__(self) -> Self:
+        """Take the folder and restore the newest checkpoint.
+
+        Raises:
+            InputError: The folder contains another run, or the state cannot be saved.
+            NotHolder: Another job trains in the folder.
+        """
+        self._state = states.State(self._objects)
+        self._identity |= {f"state.{path}": shape for path, shape in self._state.shapes.items()}
+        self._run_id = manifest.run_id(self._identity)
+        self._refuse_other_run()
+        if threading.current_thread() is not threading.main_thread():
+            raise InputError("exact_resume.run is used in a thread; only the main thread receives signals")
+        self._handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+        self._stop = StopRequest().install()
+        self._lease = Lease(self._directory, os.environ.get(_JOB_ID, ""), pause=self._pause, report=_report)
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._restore_handlers)
+            storage.make_directory(self._directory)
+            self._lease.take(self._identity)
+            undo.callback(lambda: self._lease.release(has_checkpoint=bool(checkpoints.steps(self._directory))))
+            self._lease.keep(leave_displaced)
+            self._log_event = EventLog(self._directory, event_log.PRIMARY, may_write=self._lease.may_write).write
+            self._watchdog = Watchdog(self._watchdog_seconds, report=self._notice)
+            undo.callback(self._watchdog.close)
+            self._watcher = notices.watch(os.environ)
+            undo.callback(self._watcher.close)
+            self._log_start()
+            self._restore()
+            self._undo = undo.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the folder. Without an exception, a run whose steps are all done is finished."""
+        code = 1
+        try:
+            if kind is None and self._has_ended:
+                if not self._is_finished:
+                    self.result()
+                code = 0
+            elif isinstance(error, SystemExit):
+                code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        finally:
+            self._writer.close()
+            if kind is not None:
+                self._flush(time.monotonic())
+            self._log_event("exit", code=code)
+            self._undo.close()
+        if kind is None and not self._has_ended:
+            _report(
+                f"the loop was left after step {self.step} of {self.num_steps}, so the run is not finished; call"
+                " run.finish(reason) before `break` if these steps are enough"
+            )
+            raise SystemExit(1)
+
+    def __iter__(self) -> Iterator[int]:
+        """Return the steps that are left."""
+        return self
+
+    def __next__(self) -> int:
+        """Return the next step; the first is 0.
+
+        Raises:
+            Stopped: A stop was requested; the steps that are done are saved.
+        """
+        now = time.monotonic()
+        if self._is_inside:
+            self._note_step(now)
+        if self._stop.signal_number:
+            self._leave()
+        if self._is_at_save or now >= self._look_at:
+            self._look(now)
+        if self._has_ended:
+            self._save_last()
+            raise StopIteration
+        self._is_inside, self._began = True, time.monotonic()
+        return self.step
+
+    def log(self, **values: Any) -> None:
+        """Log numbers of this step, such as the loss; the event log has their means over some steps.
+
+        Args:
+            values: Numbers, or what `float` takes, such as a tensor with one value. They are read up to 2 s later.
+        """
+        for name, value in values.items():
+            if name not in self._values:
+                if name in _STEPS_FIELDS:
+                    raise InputError(f"run.log has a field {name!r} of its own; give the number another name")
+                self._values[name] = []
+            self._values[name].append(value)
+
+    def finish(self, reason: str) -> None:
+        """End the run with the present step, for example because the loss no longer falls; `break` may follow.
+
+        Args:
+            reason: One sentence, for result.json.
+        """
+        if not self._is_inside:
+            raise InputError("run.finish is called in the loop, with the step that is to be the last one")
+        self._note_step(time.monotonic())
+        self._reason = one_line(reason) or "finished"
+        self._save_last()
+
+    def result(self, *, model: str | os.PathLike[str] = "", metrics: Mapping[str, float] | None = None) -> None:
+        """Mark the run as finished, with `result.json`; a run that is finished already keeps its result.
+
+        Args:
+            model: File or folder with the model that the program has written.
+            metrics: Name -> finite number.
+
+        Raises:
+            InputError: Steps remain, a metric is not a finite number, or the model does not exist.
+        """
+        if not self._has_ended:
+            raise InputError(
+                f"{self.num_steps - self.step} of {self.num_steps} steps remain; call result after the loop, or"
+                " run.finish(reason) before"
+            )
+        if self._is_finished:
+            return
+        found = {name: _finite(name, value) for name, value in (metrics or {}).items()}
+        path = os.fspath(model)
+        if path and not (storage.exists(path) or storage.names(path)):
+            raise InputError(f"model {path!r} does not exist; write it before run.result")
+        events, num_skipped_lines = event_log.read_complete(self._directory)
+        content = {
+            "run_id": self._run_id,
+            "identity": self._identity,
+            "final_step": self.step,
+            "num_planned_steps": self.num_steps,
+            "stop_reason": self._reason or "all planned steps are done",
+            "best_step": self.step,
+            "best_checkpoint": manifest.name(self.step),
+            "metrics": found,
+            "model": {"path": path} if path else None,
+            "examples": "in the sampler's order" if self._sampler else "not known",
+            "num_restarts": sum(event["event"] == "start" for event in events) - 1,
+            "num_skipped_lines": num_skipped_lines,
+        }
+        path = storage.join(self._directory, result_file.RESULT_FILE)
+        self._lease.fence.write(path, storage.encode_json(seal.add_seal(content)))
+        self._is_finished = True
+        _report(f"run {self._run_id} is finished after step {self.step}")
+
+    @contextlib.contextmanager
+    def evaluation(self) -> Iterator[None]:
+        """Restore the global random generators afterwards, so that training continues as without the evaluation."""
+        before = states.generators()
+        self._watchdog.pause()
+        try:
+            yield
+        finally:
+            states.set_generators(before)
+            self._watchdog.beat()
+
+    @property
+    def _has_ended(self) -> bool:
+        return self.step == self.num_steps or bool(self._reason)
+
+    @property
+    def _is_at_save(self) -> bool:
+        return bool(self._every_steps) and self.step % self._every_steps == 0
+
+    def _refuse_other_run(self) -> None:
+        found = ownership.identity_in(self._directory)
+        if result := result_file.read_result(self._directory):
+            found = found or result.get("identity")
+        if found:
+            ownership.refuse_other_run(
+                found, self._identity, self._directory, defaults={}, way_on="give another folder, or restore the value"
+            )
+
+    def _pause(self, seconds: float) -> None:
+        if self._stop.is_set:
+            _report(f"{self._stop.signal_name}: stopped while waiting for {self._directory!r}")
+            raise Stopped(self._stop.exit_code)
+        time.sleep(seconds)
+
+    def _raise_stopped(self) -> NoReturn:
+        raise Stopped(self._stop.exit_code)
+
+    def _restore_handlers(self) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    def _log_start(self) -> None:
+        about = {"steps_per_epoch": self._sampler.steps_per_epoch} if self._sampler else {}
+        about |= {"global_batch_size": self._sampler.global_batch_size} if self._sampler else {}
+        self._log_event(
+            "start",
+            run_id=self._run_id,
+            num_steps=self.num_steps,
+            pid=os.getpid(),
+            num_workers=self.num_workers,
+            task="worker 0",
+            **about,
+        )
+
+    def _restore(self) -> None:
+        started = time.monotonic()
+        # Before the selection, so that a former holder that wakes up can no longer commit a newer checkpoint.
+        self._refuse_other_run()
+        storage.remove_partial(self._directory)
+        found, skipped = checkpoints.newest(self._directory)
+        for line in skipped:
+            self._notice(line)
+        if found:
+            self.step = found.step
+            content = found.state
+            self._state.put(content["objects"], found.arrays)
+            states.set_generators(states.read(content["generators"], found.arrays))
+            self._reason = content["reason"]
+            self._is_finished = result_file.is_finished(self._directory, expected_run_id=self._run_id)
+            self._log_event("restore", step=self.step, seconds=time.monotonic() - started)
+            _report(f"run {self._run_id} resumes after step {self.step} of {self.num_steps}")
+        self._writer = CheckpointWriter(
+            self._directory,
+            self._lease,
+            keep=self._keep,
+            best=Best(),
+            saved_step=self.step,
+            log_event=self._log_writer,
+            passed_over=[step for step in checkpoints.steps(self._directory) if step > self.step],
+        )
+        self._saved_at = self._logged_at = self._look_at = time.monotonic()
+        self._first_step = self.step
+
+    def _note_step(self, now: float) -> None:
+        """Count the step that has just ended."""
+        self._is_inside = False
+        self._seconds += now - self._began
+        self.step += 1
+        self._num_seen += 1
+        # The first one often compiles.
+        if self._num_seen == 2 and now - self._began > _GRACE_SECONDS:
+            self._notice(
+                f"a step takes {now - self._began:.0f} s, longer than the {_GRACE_SECONDS:.0f} s between the notice and"
+                " the end of a Spot machine, so the steps since the last save are repeated then; save more often"
+            )
+
+    def _look(self, now: float) -> None:
+        """Look for notices, save if it is time, and log."""
+        self._look_at = now + _LOOK_SECONDS
+        self._watchdog.beat()
+        for notice in self._watcher.pending():
+            self._notice(
+                f"notice from the metadata server: {notice.kind} ({notice.text}); saving a checkpoint and continuing"
+            )
+            self._owes_save = True
+        self._writer.settle(wait=False)
+        is_new = self.step > self._writer.saved_step and not self._has_ended
+        is_time = now - self._saved_at >= self._seconds_between_saves and not self._writer.is_busy
+        if is_new and (self._owes_save or self._is_at_save or is_time):
+            self._save()
+        if now - self._logged_at >= _EVENT_SECONDS:
+            self._flush(now)
+
+    @property
+    def _seconds_between_saves(self) -> float:
+        if self._every_seconds is None:
+            pause = self._writer.pause_seconds
+            return max(best_interval(pause), _LARGEST_SHARE * (pause or 0.0))
+        return self._every_seconds or math.inf
+
+    def _save(self) -> None:
+        """Copy the state, and begin to write it."""
+        started = time.monotonic()
+        self._writer.settle(wait=True)
+        objects, arrays = self._state.take()
+        content = {
+            "objects": objects,
+            "generators": states.write(states.generators(), "generators", arrays),
+            "reason": self._reason,
+        }
+        checkpoint = Checkpoint(
+            step=self.step,
+            best=Best(),
+            identity=self._identity,
+            run_id=self._run_id,
+            arrays=arrays,
+            state=content,
+        )
+        self._saved_at, self._owes_save = time.monotonic(), False
+        self._writer.write(checkpoint, pause_seconds=self._saved_at - started)
+
+    def _save_last(self) -> None:
+        """Save the last step before anything that follows the loop.
+
+        Raises:
+            RunError: It cannot be saved.
+        """
+        self._flush(time.monotonic())
+        self._writer.settle(wait=True)
+        if self.step > self._writer.saved_step:
+            self._save()
+        if error := self._writer.finish():
+            raise RunError(
+                f"the checkpoint of step {self.step} could not be saved ({error}); free some space and run again to"
+                f" resume from step {self._writer.saved_step}"
+            )
+        # What follows the loop may take as long as it likes, and has nothing to save.
+        self._watchdog.pause()
+        self._undo.enter_context(self._stop.immediate(self._raise_stopped))
+
+    def _leave(self) -> NoReturn:
+        """Save and end the program."""
+        self._flush(time.monotonic())
+        self._writer.settle(wait=True)
+        if self.step > self._writer.saved_step:
+            self._save()
+        self._writer.finish()
+        saved = f"the checkpoint of step {self._writer.saved_step} is saved"
+        self._notice(
+            f"{self._stop.signal_name}: stopped after step {self.step};"
+            f" {saved if self._writer.saved_step else 'there is nothing to save yet'}"
+        )
+        raise Stopped(self._stop.exit_code)
+
+    def _flush(self, now: float) -> None:
+        """Log the steps since the last event."""
+        # After an exception, this step may have logged values and is not done.
+        if self.step > self._first_step:
+            means = {name: sum(map(float, values)) / len(values) for name, values in self._values.items()}
+            for name, mean in means.items():
+                if not math.isfinite(mean):
+                    self._notice(f"{name} is {mean} in the steps {self._first_step + 1} to {self.step}")
+            self._log_event(
+                "steps",
+                first_step=self._first_step + 1,
+                last_step=self.step,
+                num_steps=self.num_steps,
+                seconds=self._seconds,
+                **{name: mean for name, mean in means.items() if math.isfinite(mean)},
+            )
+        self._values, self._first_step, self._logged_at, self._seconds = {}, self.step, now, 0.0
+
+    def _log_writer(self, event: str, **fields: Any) -> None:
+        if event == "notice":
+            _report(fields["message"])
+        self._log_event(event, **fields)
+
+    def _notice(self, message: str) -> None:
+        _report(message)
+        self._log_event("notice", message=message)
+
+
+def _report(message: str) -> None:
+    print(f"exact_resume: {one_line(message)}", file=sys.stderr, flush=True)
+
+
+def _finite(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        raise InputError(f"metric {name!r} is {quote(value)}; expected a finite number, such as float(value)")
+    return float(value)
+
+
+def _identity(
+    steps: int, config: Mapping[str, Any], sampler: Sampler | None, code: Sequence[str | os.PathLike[str]]
+) -> dict[str, Any]:
+    """Return all that identifies a run except its state: field -> plain value."""
+    found: dict[str, Any] = {"steps": steps}
+    _flatten("config", config, found)
+    if sampler:
+        found |= {f"sampler.{name}": value for name, value in dataclasses.asdict(sampler).items()}
+    for path in map(pathlib.Path, code):
+        try:
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        except OSError as error:
+            raise InputError(
+                f"code {str(path)!r} cannot be read ({error.strerror}); give files, e.g. __file__"
+            ) from None
+        # A folder may have another name on another machine.
+        name = f"code.{path.name}"
+        found[name] = f"{found[name]}, {digest}" if name in found else digest
+    return found
+
+
+def _flatten(path: str, value: Any, found: dict[str, Any]) -> None:
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            _flatten(f"{path}.{key}", each, found)
+    elif isinstance(value, str | int | float | None) and (not isinstance(value, float) or math.isfinite(value)):
+        found[path] = value
+    elif isinstance(value, list | tuple):
+        for number, each in enumerate(value):
+            _flatten(f"{path}.{number}", each, found)
+        found[f"{path}.length"] = len(value)
+    else:
+        raise InputError(
+            f"{path} is {quote(value)}, a {type(value).__name__}; expected finite numbers, texts, lists and dicts"
+        )

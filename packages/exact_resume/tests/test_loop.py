@@ -1,0 +1,423 @@
+"""A program with `exact_resume.run`: killed, stopped and damaged at any moment, it ends as without interruption."""
+
+import contextlib
+import http.server
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import exact_resume
+from exact_resume import InputError, Sampler, Stopped
+from exact_resume.checkpoints import checkpoints, result_file
+from exact_resume.events import log as event_log
+
+PROGRAM = """
+import random, sys, time
+import numpy as np
+import exact_resume
+
+folder, seconds = sys.argv[1], float(sys.argv[2])
+weights, noise = np.zeros(3), np.random.default_rng(1)
+history = {"norms": [], "momentum": np.zeros(3)}
+data = np.random.default_rng(0).normal(size=(100, 3))
+sampler = exact_resume.Sampler(num_examples=100, global_batch_size=8, seed=5)
+with exact_resume.run(folder, steps=60, config={"rate": 0.1}, sampler=sampler, code=[__file__], save_every_steps=4,
+                      state={"weights": weights, "noise": noise, "history": history}) as run, \\
+        open(folder + ".seen", "a") as seen:
+    for step in run:
+        indices = sampler.shard(step, run)
+        print(step, *indices, file=seen, flush=True)
+        time.sleep(seconds)
+        draws = noise.normal() + random.random() + np.random.random()
+        history["momentum"] += data[indices].mean(axis=0) - weights + 0.01 * draws
+        weights += 0.1 * history["momentum"]
+        history["norms"].append(float(weights @ weights))
+        run.log(loss=history["norms"][-1])
+    with run.evaluation():
+        random.seed(), np.random.seed()
+    run.result(metrics={"norm": history["norms"][-1]})
+print(weights.tobytes().hex(), sum(history["norms"]).hex(), noise.random().hex(), random.random(), np.random.random())
+"""
+
+
+@pytest.fixture(autouse=True)
+def generators() -> None:
+    """Each program of these tests starts with the same global random numbers, as one that seeds them does."""
+    random.seed(3)
+    np.random.seed(3)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("program") / "train.py"
+    path.write_text("import random, numpy\nrandom.seed(3), numpy.random.seed(3)\n" + PROGRAM)
+    return path
+
+
+def start(program: Path, folder: Path, seconds: float = 0.0) -> "subprocess.Popen[str]":
+    words = [sys.executable, str(program), str(folder), str(seconds)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
+    stdout, stderr = process.communicate(timeout=120)
+    return process.returncode, stdout, stderr
+
+
+@pytest.fixture(scope="module")
+def undisturbed(program: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[int, str]]:
+    """The last line of the program, and the examples of each step."""
+    folder = tmp_path_factory.mktemp("undisturbed") / "run"
+    code, stdout, stderr = finish(start(program, folder))
+    assert code == 0, stderr
+    return stdout, seen(folder)
+
+
+def seen(folder: Path) -> dict[int, str]:
+    """Return the examples of each step; a step that was repeated had the same ones."""
+    found: dict[int, str] = {}
+    for line in folder.with_name(folder.name + ".seen").read_text().splitlines():
+        step, _, examples = line.partition(" ")
+        assert found.setdefault(int(step), examples) == examples
+    return found
+
+
+def wait_for_step(folder: Path, step: int, process: "subprocess.Popen[str]") -> None:
+    path = folder.with_name(folder.name + ".seen")
+    for _ in range(12_000):
+        if path.exists() and f"\n{step} " in "\n" + path.read_text():
+            return
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.005)
+    raise AssertionError(f"step {step} was not reached")
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(each, marks=pytest.mark.slow) for each in range(1, 4))])
+def test_sigkill_at_any_moment_changes_nothing(
+    program: Path, undisturbed: tuple[str, dict[int, str]], tmp_path: Path, seed: int
+) -> None:
+    rng, folder = random.Random(seed), tmp_path / "run"
+    for step in sorted(rng.sample(range(1, 60), 3)):
+        process = start(program, folder, 0.01)
+        wait_for_step(folder, step, process)
+        time.sleep(rng.random() * 0.01)
+        process.kill()
+        finish(process)
+    code, stdout, stderr = finish(start(program, folder))
+    assert (code, stdout, seen(folder)) == (0, *undisturbed), stderr
+    assert "exact_resume: run" in stderr
+    assert "resumes after step" in stderr
+    result = result_file.read_result(str(folder))
+    assert result
+    assert (result["final_step"], result["num_restarts"]) == (60, 3)
+    assert result_file.is_finished(str(folder))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_the_step_and_nothing_after_the_loop_runs(
+    program: Path, undisturbed: tuple[str, dict[int, str]], tmp_path: Path, number: signal.Signals
+) -> None:
+    folder = tmp_path / "run"
+    process = start(program, folder, 0.01)
+    wait_for_step(folder, 21, process)
+    process.send_signal(number)
+    code, stdout, stderr = finish(process)
+    assert (code, stdout) == (128 + number, ""), stderr
+    last = max(seen(folder))
+    # The step that was under way is done and saved.
+    assert checkpoints.steps(str(folder))[0] == last + 1
+    assert (
+        f"exact_resume: {number.name}: stopped after step {last + 1}; the checkpoint of step {last + 1} is saved"
+        in (stderr.splitlines())
+    )
+    assert not (folder / "result.json").exists()
+    code, stdout, stderr = finish(start(program, folder))
+    assert (code, stdout, seen(folder)) == (0, *undisturbed), stderr
+    assert len(folder.with_name("run.seen").read_text().splitlines()) == 60
+
+
+def test_a_damaged_checkpoint_is_never_restored(
+    program: Path, undisturbed: tuple[str, dict[int, str]], tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    process = start(program, folder, 0.01)
+    wait_for_step(folder, 30, process)
+    process.send_signal(signal.SIGTERM)
+    finish(process)
+    newest = folder / f"step-{checkpoints.steps(str(folder))[0]:09d}" / "variables.npz"
+    content = bytearray(newest.read_bytes())
+    content[len(content) // 2] ^= 1
+    newest.write_bytes(content)
+    code, stdout, stderr = finish(start(program, folder))
+    assert (code, stdout, seen(folder)) == (0, *undisturbed), stderr
+    assert "is damaged and was skipped" in stderr
+
+
+def test_a_finished_run_gives_the_same_again_and_trains_no_step(program: Path, tmp_path: Path) -> None:
+    first = finish(start(program, tmp_path / "run"))
+    before = (tmp_path / "run" / "result.json").read_bytes()
+    second = finish(start(program, tmp_path / "run"))
+    assert first[:2] == second[:2]
+    assert len((tmp_path / "run.seen").read_text().splitlines()) == 60
+    assert (tmp_path / "run" / "result.json").read_bytes() == before
+
+
+def make(folder: Path, **arguments: Any) -> exact_resume.Run:
+    given: dict[str, Any] = {"steps": 10, "state": {"weights": np.zeros(2)}, "config": {"lr": 0.1}}
+    return exact_resume.run(folder, **given | arguments)
+
+
+def test_an_exception_never_saves(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), make(tmp_path / "run", save_every_steps=4) as run:  # noqa: PT012
+        for step in run:
+            if step == 6:
+                1 / 0  # noqa: B018
+    assert checkpoints.steps(str(tmp_path / "run")) == [4]
+    assert not (tmp_path / "run" / "result.json").exists()
+    assert event_log.read(str(tmp_path / "run"))[-1]["code"] == 1
+
+
+def test_break_without_finish_exits_with_1_and_is_not_finished(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left, make(tmp_path / "run") as run:  # noqa: PT012
+        for step in run:
+            if step == 3:
+                break
+    assert left.value.code == 1
+    assert "the loop was left after step 3 of 10, so the run is not finished" in capsys.readouterr().err
+    assert not (tmp_path / "run" / "result.json").exists()
+
+
+def test_a_run_that_finishes_early_is_not_continued(tmp_path: Path) -> None:
+    """Not even if it was killed between the last step and the result."""
+    weights = np.zeros(2)
+    with contextlib.suppress(ZeroDivisionError), make(tmp_path / "run", state={"weights": weights}) as run:
+        for step in run:
+            weights += 1
+            if step == 3:
+                run.finish("the loss no longer falls")
+                break
+        1 / 0  # noqa: B018
+    assert not (tmp_path / "run" / "result.json").exists()
+    weights = np.zeros(2)
+    with make(tmp_path / "run", state={"weights": weights}) as run:
+        assert list(run) == []
+        assert weights.tolist() == [4, 4]
+    result = result_file.read_result(str(tmp_path / "run"))
+    assert result
+    assert (result["final_step"], result["stop_reason"]) == (4, "the loss no longer falls")
+
+
+def test_result_is_refused_while_steps_remain(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="7 of 10 steps remain; call result after the loop"):  # noqa: PT012
+        with make(tmp_path / "run") as run:
+            for step in run:
+                if step == 3:
+                    run.result()
+    assert not (tmp_path / "run" / "result.json").exists()
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), True, "0.5", None])
+def test_a_metric_that_is_not_a_finite_number_is_refused(tmp_path: Path, value: Any) -> None:
+    with pytest.raises(InputError, match="metric 'accuracy' is .*; expected a finite number"):  # noqa: PT012, RUF043
+        with make(tmp_path / "run") as run:
+            list(run)
+            run.result(metrics={"accuracy": value})
+    assert not (tmp_path / "run" / "result.json").exists()
+
+
+def test_a_model_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist; write it before"), make(tmp_path / "run") as run:  # noqa: PT012
+        list(run)
+        run.result(model=tmp_path / "missing")
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        ({"steps": 11}, "steps is 10 there and 11 here"),
+        ({"config": {"lr": 0.2}}, "config.lr is 0.1 there and 0.2 here"),
+        ({"config": {"lr": 0.1, "layers": [1]}}, "config.layers.0 is None there and 1 here"),
+        ({"state": {"weights": np.zeros(3)}}, r"state.weights is '\(2,\) float64' there and '\(3,\) float64' here"),
+        ({"state": {"weights": np.zeros(2, np.float32)}}, "float64' there and '.* float32' here"),
+        ({"state": {"weights": np.zeros(2), "more": np.zeros(1)}}, "state.more is None there"),
+        ({"sampler": Sampler(num_examples=9, global_batch_size=2)}, "sampler.global_batch_size is None there and 2"),
+        ({"code": [__file__]}, "code.test_loop.py is None there"),
+    ],
+)
+def test_another_run_in_the_folder_is_refused_by_name(tmp_path: Path, other: dict[str, Any], named: str) -> None:
+    with make(tmp_path / "run") as run:
+        list(run)
+    before = files(tmp_path)
+    with pytest.raises(InputError, match=named), make(tmp_path / "run", **other):
+        pass
+    assert files(tmp_path) == before
+
+
+def test_code_that_changed_is_another_run(tmp_path: Path) -> None:
+    code = tmp_path / "model.py"
+    code.write_text("a = 1\n")
+    with make(tmp_path / "run", code=[code]) as run:
+        list(run)
+    code.write_text("a = 2\n")
+    with (
+        pytest.raises(InputError, match=r"code\.model\.py is '[0-9a-f]+' there and"),
+        make(tmp_path / "run", code=[code]),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"steps": 0}, "steps is 0; expected a whole number, at least 1"),
+        ({"steps": True}, "steps is True"),
+        ({"steps": 1.5}, "steps is 1.5"),
+        ({"save_every_seconds": -1}, "save_every_seconds is -1; expected a number of seconds"),
+        ({"watchdog_seconds": float("nan")}, "watchdog_seconds is nan"),
+        ({"keep_checkpoints": 0}, "keep_checkpoints is 0"),
+        ({"state": {}}, "state is {}; expected a dict of objects"),
+        ({"state": np.zeros(1)}, "state is array"),
+        ({"config": {"lr": float("nan")}}, "config.lr is nan, a float; expected finite numbers"),
+        ({"config": {"lr": np.float32(1)}}, r"config.lr is np.float32\(1.0\), a float32"),
+        ({"config": {"a": [object]}}, "config.a.0 is <class 'object'>, a type"),
+        ({"code": ["missing.py"]}, r"code 'missing.py' cannot be read \(No such file or directory\)"),
+    ],
+)
+def test_a_wrong_argument_is_refused_by_name(tmp_path: Path, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make(tmp_path / "run", **arguments)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("name", "value"), [("WORLD_SIZE", "2"), ("TF_CONFIG", "two workers")])
+def test_several_workers_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    cluster = {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}
+    monkeypatch.setenv(name, json.dumps(cluster) if name == "TF_CONFIG" else value)
+    with pytest.raises(InputError, match="has several workers"):
+        make(tmp_path / "run")
+
+
+def test_a_thread_is_refused_because_it_receives_no_signals(tmp_path: Path) -> None:
+    found: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with make(tmp_path / "run"):
+                pass
+        except InputError as error:
+            found.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert "is used in a thread" in str(found[0])
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_second_process_is_kept_out(program: Path, tmp_path: Path) -> None:
+    with make(tmp_path / "run") as run:
+        next(run)
+        code, stdout, stderr = finish(start(program, tmp_path / "run"))
+        assert (code, stdout) == (1, "")
+        assert "contains another run" in stderr.splitlines()[-1]
+        list(run)
+
+
+def test_what_follows_the_loop_is_stopped_at_once(tmp_path: Path) -> None:
+    with pytest.raises(Stopped) as stopped, make(tmp_path / "run") as run:  # noqa: PT012
+        list(run)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+    assert stopped.value.code == 143
+    assert checkpoints.steps(str(tmp_path / "run"))[0] == 10
+
+
+def test_handlers_of_signals_are_restored(tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    with make(tmp_path / "run") as run:
+        assert signal.getsignal(signal.SIGTERM) != before[0]
+        list(run)
+    assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+
+
+def test_an_evaluation_changes_no_random_numbers(tmp_path: Path) -> None:
+    with make(tmp_path / "run") as run:
+        next(run)
+        before = random.getstate(), np.random.get_state()[1].tolist()  # type: ignore[index]
+        with run.evaluation():
+            random.random(), np.random.random(1000)
+        assert (random.getstate(), np.random.get_state()[1].tolist()) == before  # type: ignore[index]
+        list(run)
+
+
+def test_logged_numbers_are_means_in_the_event_log(tmp_path: Path) -> None:
+    with make(tmp_path / "run") as run:
+        for step in run:
+            run.log(loss=np.float32(step), bad=float("inf"))
+        with pytest.raises(InputError, match="has a field 'seconds' of its own"):
+            run.log(seconds=1)
+    events, num_skipped = event_log.read_complete(str(tmp_path / "run"))
+    (steps,) = [event for event in events if event["event"] == "steps"]
+    assert (steps["first_step"], steps["last_step"], steps["num_steps"], steps["loss"]) == (1, 10, 10, 4.5)
+    assert "bad" not in steps
+    assert [event["message"] for event in events if event["event"] == "notice"] == ["bad is inf in the steps 1 to 10"]
+    assert num_skipped == 0
+
+
+class _Metadata(http.server.BaseHTTPRequestHandler):
+    """Announces a preemption."""
+
+    def do_GET(self) -> None:
+        is_asked = "preempted" in self.path and "last_etag=0" in self.path
+        if not is_asked:
+            time.sleep(30)
+        text = b"TRUE" if is_asked else b"NONE"
+        self.send_response(200)
+        for name, value in {"Metadata-Flavor": "Google", "ETag": "1", "Content-Length": str(len(text))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *arguments: Any) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def preempting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Metadata)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("GCE_METADATA_HOST", f"127.0.0.1:{server.server_port}")
+    yield
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_notice_saves_at_once_and_the_run_continues(preempting: Callable[[], None], tmp_path: Path) -> None:
+    """An exit of its own before the machine is preempted would count as a failure of the job."""
+    del preempting
+    with make(tmp_path / "run", steps=10**6, save_every_seconds=0) as run:
+        for _ in run:
+            time.sleep(0.01)
+            if saved := checkpoints.steps(str(tmp_path / "run")):
+                run.finish("seen")
+    assert saved[0] < run.step
+    messages = [event["message"] for event in event_log.read(str(tmp_path / "run")) if event["event"] == "notice"]
+    assert messages == ["notice from the metadata server: preempted (TRUE); saving a checkpoint and continuing"]
