@@ -21,6 +21,7 @@ import exact_resume
 from exact_resume import InputError, Sampler, Stopped
 from exact_resume.checkpoints import checkpoints, result_file
 from exact_resume.events import log as event_log
+from vertex_testing.small_disk import RunOnDisk, run_on_disk as run_on_disk
 
 PROGRAM = """
 import random, sys, time
@@ -173,7 +174,7 @@ def test_a_finished_run_gives_the_same_again_and_trains_no_step(program: Path, t
     assert (tmp_path / "run" / "result.json").read_bytes() == before
 
 
-def make(folder: Path, **arguments: Any) -> exact_resume.Run:
+def make(folder: Path | str, **arguments: Any) -> exact_resume.Run:
     given: dict[str, Any] = {"steps": 10, "state": {"weights": np.zeros(2)}, "config": {"lr": 0.1}}
     return exact_resume.run(folder, **given | arguments)
 
@@ -421,3 +422,59 @@ def test_a_notice_saves_at_once_and_the_run_continues(preempting: Callable[[], N
     assert saved[0] < run.step
     messages = [event["message"] for event in event_log.read(str(tmp_path / "run")) if event["event"] == "notice"]
     assert messages == ["notice from the metadata server: preempted (TRUE); saving a checkpoint and continuing"]
+
+
+DISK = """
+import os, sys
+import numpy as np
+import exact_resume
+weights = np.zeros(int(sys.argv[2]) // 8)
+with exact_resume.run(sys.argv[1] + "/run", steps=6, save_every_steps=1, keep_checkpoints=100,
+                      state={"weights": weights}) as run:
+    for step in run:
+        weights += 1
+        run._writer.close()
+        if step == 3:
+            with open(sys.argv[1] + "/filler", "wb", buffering=0) as file:
+                try:
+                    while True:
+                        file.write(bytes(4096))
+                except OSError:
+                    pass
+    # The last step is saved by now; the result needs room, too.
+    os.remove(sys.argv[1] + "/filler")
+print(weights[0])
+"""
+
+
+@pytest.mark.parametrize(("num_bytes", "code"), [(64_000, 0), (300_000, 1)])
+def test_a_full_disk_costs_old_checkpoints_but_never_the_last_one(
+    run_on_disk: RunOnDisk, num_bytes: int, code: int
+) -> None:
+    ended = run_on_disk(DISK, str(num_bytes))
+    assert ended.returncode == code, ended.stderr
+    if code:
+        assert "RunError: the checkpoint of step 6 could not be saved" in ended.stderr
+        assert "run again to resume from step 1" in ended.stderr
+    else:
+        assert ended.stdout == "6.0\n"
+        assert "the disk is full: step-000000001 was removed for room" in ended.stderr
+
+
+def test_a_run_in_a_bucket_resumes(server: Any) -> None:
+    """Through the real client, against a server on loopback."""
+    folder, weights = "gs://b/run", np.zeros(2)
+    with pytest.raises(ZeroDivisionError), make(folder, state={"w": weights}, save_every_steps=2) as run:  # noqa: PT012
+        for step in run:
+            weights += 1
+            run._writer.close()
+            if step == 5:
+                1 / 0  # noqa: B018
+    with make(folder, state={"w": weights}, save_every_steps=2) as run:
+        assert (run.step, weights.tolist()) == (4, [4, 4])
+        for _ in run:
+            weights += 1
+    assert weights.tolist() == [10, 10]
+    result = result_file.read_result(folder)
+    assert result
+    assert result["final_step"] == 10
