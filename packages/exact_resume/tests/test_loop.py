@@ -201,6 +201,41 @@ def test_break_without_finish_exits_with_1_and_is_not_finished(
     assert not (tmp_path / "run" / "result.json").exists()
 
 
+@pytest.mark.parametrize("code", [None, 0])
+def test_an_exit_with_0_before_the_end_becomes_1(tmp_path: Path, code: int | None) -> None:
+    """A job that the service takes for done would never be finished."""
+    with pytest.raises(SystemExit) as left, make(tmp_path / "run") as run:  # noqa: PT012
+        next(run)
+        sys.exit(code)
+    assert left.value.code == 1
+    assert event_log.read(str(tmp_path / "run"))[-1]["code"] == 1
+
+
+def test_a_loop_without_with_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"write `with exact_resume\.run"):
+        list(make(tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("value", ["text", [1, 2], np.zeros(3), None])
+def test_a_logged_value_that_is_not_a_number_is_refused_by_name(tmp_path: Path, value: Any) -> None:
+    with pytest.raises(InputError, match=r"run\.log: loss is .*; expected numbers"), make(tmp_path / "run") as run:  # noqa: PT012
+        for _ in run:
+            run.log(loss=value)
+
+
+def test_the_watchdog_waits_for_evaluations_and_for_what_follows_the_loop(tmp_path: Path) -> None:
+    """It would abort these tests."""
+    with make(tmp_path / "run", watchdog_seconds=0.4) as run:
+        for step in run:
+            if step == 3:
+                with run.evaluation():
+                    time.sleep(1)
+        with run.evaluation():
+            time.sleep(1)
+        time.sleep(1)
+
+
 def test_a_run_that_finishes_early_is_not_continued(tmp_path: Path) -> None:
     """Not even if it was killed between the last step and the result."""
     weights = np.zeros(2)
