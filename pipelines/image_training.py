@@ -11,7 +11,7 @@ from components.plan.plan import plan
 from components.prepare.prepare import prepare
 from components.summary.summary import summary
 from components.train.machines import Machines
-from pipelines import release, signature, training
+from pipelines import release, signature, training_job
 from pipelines.settings import Settings
 from pipelines.steps import inputs_of, step, with_gpus, with_resources
 from trainer.config import TrainConfig
@@ -86,8 +86,8 @@ def image_training(settings: Settings) -> Any:
         with dsl.ExitHandler(at_the_end, name="run"):
             prepared = prepare(
                 **inputs_of(prepare, values),
-                project=training.PROJECT,
-                region=training.LOCATION,
+                project=training_job.PROJECT,
+                region=training_job.LOCATION,
                 image=settings.step_image,
                 dataflow=settings.preparing.workers,
                 # `prepare` has an input of its own for the recipe.
@@ -98,14 +98,15 @@ def image_training(settings: Settings) -> Any:
             planned = plan(
                 dataset=dataset,
                 image=settings.image,
-                region=training.LOCATION,
+                region=training_job.LOCATION,
                 pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER,
                 settings=fixed,
-                **of_plan | {"persistent_resource_id": fixed["persistent_resource_id"] or training.PERSISTENT_RESOURCE},
+                **of_plan
+                | {"persistent_resource_id": fixed["persistent_resource_id"] or training_job.PERSISTENT_RESOURCE},
             )
             plan_outputs = step(planned, settings.step_image).outputs
             with dsl.If(plan_outputs["has_nothing_new"] == False, name="something-new"):  # noqa: E712
-                train = training.train_unless_finished
+                train = training_job.train_unless_finished
                 trained = train(**inputs_of(train, values | plan_outputs))
                 checkpoints = plan_outputs["checkpoint_directory"]
                 evaluated = step(

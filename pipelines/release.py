@@ -9,11 +9,11 @@ from components.compare.compare import compare
 from components.export.export import export
 from components.release.deploy import deploy
 from components.release.record import record
-from pipelines import training
+from pipelines import training_job
 from pipelines.settings import Settings
 from pipelines.steps import inputs_of, step, with_gpus
 
-_HERE = {"region": training.LOCATION, "pipeline_root": dsl.PIPELINE_ROOT_PLACEHOLDER}
+_HERE = {"region": training_job.LOCATION, "pipeline_root": dsl.PIPELINE_ROOT_PLACEHOLDER}
 
 
 def release(
@@ -68,7 +68,7 @@ def release(
         ).outputs
         uploaded = ModelUploadOp(
             display_name=values["model_name"],
-            location=training.LOCATION,
+            location=training_job.LOCATION,
             # Its launcher takes one without a resource name for none.
             parent_model=exported["parent_model"],
             unmanaged_container_model=exported["servable"],
