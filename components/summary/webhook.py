@@ -12,9 +12,10 @@ from localvertex_base.userinput.google_errors import google_errors
 VARIABLE = "IMAGE_TRAINING_WEBHOOK"
 """Environment variable with the address, for local runs."""
 
-_SECRET = re.compile(
+SECRET = re.compile(
     r"(projects/(?:[a-z0-9.-]+:)?[a-z0-9-]+/secrets/[A-Za-z0-9_-]{1,255})(?:/versions/(latest|[0-9]+|[A-Za-z][\w-]*))?"
 )
+"""Resource name of a secret, and its version if it names one."""
 _SECRET_MANAGER = "https://secretmanager.googleapis.com"  # noqa: S105 - a public address
 _TIMEOUT = (5.0, 10.0)
 """Seconds to connect, and of silence while waiting for an answer."""
@@ -31,7 +32,7 @@ def secret_version(name: str) -> str:
     Raises:
         UserError: The name is not valid; the message does not contain it, because it may be the address itself.
     """
-    found = _SECRET.fullmatch(name)
+    found = SECRET.fullmatch(name)
     if not found:
         raise UserError(
             "the webhook's secret has no valid resource name; expected projects/PROJECT/secrets/NAME, "

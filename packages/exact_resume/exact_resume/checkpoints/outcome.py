@@ -22,6 +22,7 @@ _EVALUATION_FILE = "evaluation.json"
 _COMPARISON_FILE = "comparison.json"
 _REGISTRATION_FILE = "registration.json"
 _DEPLOYMENT_FILE = "deployment.json"
+_COMPLETION_FILE = "completion.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,8 @@ class Notes:
     """model_name, serving_image, resource_name."""
     deployment: Mapping[str, Any]
     """endpoint (display name), resource_name (of the version), is_live."""
+    completion: Mapping[str, Any]
+    """run_id, inputs_sha256: of a run of other training code, whose job has succeeded."""
 
 
 def write_result(
@@ -162,8 +165,19 @@ def note_deployment(checkpoint_directory: str, *, endpoint: str, resource_name: 
     _note(checkpoint_directory, _DEPLOYMENT_FILE, noted)
 
 
+def note_completion(checkpoint_directory: str, *, run_id: str, inputs_sha256: str) -> None:
+    """Record that the job of training code without this package's checkpoints has succeeded, after its `result.json`.
+
+    Args:
+        checkpoint_directory: Checkpoint folder of the run.
+        run_id: Id of the run.
+        inputs_sha256: Digest of its inputs.
+    """
+    _note(checkpoint_directory, _COMPLETION_FILE, {"run_id": run_id, "inputs_sha256": inputs_sha256})
+
+
 def notes(checkpoint_directory: str) -> Notes:
-    """Return what is noted about a run that `result_file.is_finished`."""
+    """Return what is noted about a run that `result_file.is_finished`, or that other training code has completed."""
     digest = best_digest(checkpoint_directory)
     evaluation = _read(checkpoint_directory, _EVALUATION_FILE, digest)
     return Notes(
@@ -171,11 +185,16 @@ def notes(checkpoint_directory: str) -> Notes:
         comparison=_read(checkpoint_directory, _COMPARISON_FILE, digest),
         registration=_read(checkpoint_directory, _REGISTRATION_FILE, digest),
         deployment=_read(checkpoint_directory, _DEPLOYMENT_FILE, digest),
+        completion=_read(checkpoint_directory, _COMPLETION_FILE, digest),
     )
 
 
 def best_digest(checkpoint_directory: str) -> str:
-    """Return the SHA-256 of the manifest of the run's best checkpoint."""
+    """Return the SHA-256 of the manifest of the run's best checkpoint; of `result.json` if it names none."""
+    path = storage.join(checkpoint_directory, result_file.RESULT_FILE)
+    result = storage.read_json(path)
+    if isinstance(result, dict) and "metrics" in result and "best_step" not in result:
+        return hashlib.sha256(storage.read_bytes(path)).hexdigest()
     return _digest(checkpoint_directory, checkpoints.best_step(checkpoint_directory))
 
 
