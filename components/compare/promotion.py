@@ -181,7 +181,7 @@ def conclude(
         )
     else:
         result = against(champion)
-    _report(result, page_path, metrics)
+    write_report(result, page_path, metrics)
     outcome.note_comparison(
         checkpoint_directory,
         # A refusal is the champion's as long as it is one; a missing file may come back.
@@ -274,7 +274,8 @@ def _against(
     )
 
 
-def _report(result: Result, page_path: str, metrics: MutableMapping[str, Any]) -> None:
+def write_report(result: Result, page_path: str, metrics: MutableMapping[str, Any]) -> None:
+    """Write the page, add the figures, and print the reason."""
     metrics.update({"is_promoted": float(result.is_promoted), "reason": result.reason})
     if result.comparison:
         metrics.update(report.metrics(result.comparison))

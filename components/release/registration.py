@@ -6,8 +6,7 @@ from typing import Any
 from components.registry import labels
 from components.registry.registry import Registry, Version
 from exact_resume.checkpoints import outcome
-from exact_resume.checkpoints.result_file import RESULT_FILE, read_result
-from exact_resume.files import storage
+from exact_resume.checkpoints.result_file import read_result
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quote
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
@@ -78,9 +77,7 @@ def _labels_of_run(checkpoint_directory: str) -> dict[str, str]:
     result = read_result(checkpoint_directory)
     if result and "identity" in result:
         run_id, data = result["run_id"], result["identity"]["dataset_fingerprint"]
-    elif storage.exists(storage.join(checkpoint_directory, RESULT_FILE)) and (
-        completion := outcome.notes(checkpoint_directory).completion
-    ):
+    elif completion := outcome.completion(checkpoint_directory):
         run_id, data = completion["run_id"], completion["inputs_sha256"]
     else:
         raise UserError(f"the run in {checkpoint_directory!r} is not finished; run the pipeline again to continue it")

@@ -37,8 +37,6 @@ class Notes:
     """model_name, serving_image, resource_name."""
     deployment: Mapping[str, Any]
     """endpoint (display name), resource_name (of the version), is_live."""
-    completion: Mapping[str, Any]
-    """run_id, inputs_sha256: of a run of other training code, whose job has succeeded."""
 
 
 def write_result(
@@ -176,8 +174,14 @@ def note_completion(checkpoint_directory: str, *, run_id: str, inputs_sha256: st
     _note(checkpoint_directory, _COMPLETION_FILE, {"run_id": run_id, "inputs_sha256": inputs_sha256})
 
 
+def completion(checkpoint_directory: str) -> Mapping[str, Any]:
+    """Return run_id and inputs_sha256 of `note_completion` about the present `result.json`; empty without a note."""
+    digest = _digest_of_result(checkpoint_directory)
+    return _read(checkpoint_directory, _COMPLETION_FILE, digest) if digest else {}
+
+
 def notes(checkpoint_directory: str) -> Notes:
-    """Return what is noted about a run that `result_file.is_finished`, or that other training code has completed."""
+    """Return what is noted about a run that `result_file.is_finished`, or whose completion is noted."""
     digest = best_digest(checkpoint_directory)
     evaluation = _read(checkpoint_directory, _EVALUATION_FILE, digest)
     return Notes(
@@ -185,17 +189,23 @@ def notes(checkpoint_directory: str) -> Notes:
         comparison=_read(checkpoint_directory, _COMPARISON_FILE, digest),
         registration=_read(checkpoint_directory, _REGISTRATION_FILE, digest),
         deployment=_read(checkpoint_directory, _DEPLOYMENT_FILE, digest),
-        completion=_read(checkpoint_directory, _COMPLETION_FILE, digest),
     )
 
 
 def best_digest(checkpoint_directory: str) -> str:
     """Return the SHA-256 of the manifest of the run's best checkpoint; of `result.json` if it names none."""
-    path = storage.join(checkpoint_directory, result_file.RESULT_FILE)
+    return _digest_of_result(checkpoint_directory) or _digest(
+        checkpoint_directory, checkpoints.best_step(checkpoint_directory)
+    )
+
+
+def _digest_of_result(directory: str) -> str:
+    """Return the SHA-256 of the `result.json` of training code without checkpoints of this package; empty for none."""
+    path = storage.join(directory, result_file.RESULT_FILE)
     result = storage.read_json(path)
-    if isinstance(result, dict) and "metrics" in result and "best_step" not in result:
-        return hashlib.sha256(storage.read_bytes(path)).hexdigest()
-    return _digest(checkpoint_directory, checkpoints.best_step(checkpoint_directory))
+    if not isinstance(result, dict) or "metrics" not in result or "best_step" in result:
+        return ""
+    return hashlib.sha256(storage.read_bytes(path)).hexdigest()
 
 
 def _note(directory: str, name: str, content: dict[str, Any]) -> None:
