@@ -194,8 +194,8 @@ def text(name: str, value: Any) -> str:
     Raises:
         UserError: It is something else, or no program can receive it.
     """
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not is_number and not isinstance(value, str):
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if (not is_number and not isinstance(value, str)) or value != value:
         raise UserError(f"{name} is {type(value).__name__}; expected a text or a number")
     if is_number and abs(value) > MAX_EXACT:
         raise UserError(f"{name} is a number beyond 2**53, which Vertex AI rounds; give it as text")

@@ -11,6 +11,11 @@ FOLDER = ROOT / "components"
 FILES = sorted(
     FOLDER / f"{step}.py"
     for step in (
+        "any_code/compare",
+        "any_code/deploy",
+        "any_code/export",
+        "any_code/plan",
+        "any_code/record",
         "batch_prediction/batch_report",
         "batch_prediction/find_champion",
         "batch_prediction/write_instances",
