@@ -50,12 +50,7 @@ def aliases(work_dir: pathlib.Path) -> dict[str, str]:
     return ModelVersions(work_dir / "models" / "line").aliases
 
 
-def starts(work_dir: pathlib.Path) -> list[int]:
-    found = work_dir.glob("training/*/checkpoints/starts")
-    return sorted(len(path.read_text().splitlines()) for path in found)
-
-
-def test_a_good_model_serves_a_worse_one_is_refused_and_no_run_is_repeated(run: Start, work_dir: pathlib.Path) -> None:
+def test_a_good_model_serves_and_a_worse_one_is_refused(run: Start, work_dir: pathlib.Path) -> None:
     first = run("first", 0.5, deploy_endpoint="live")
     assert first.exit_code == 0, first.output
     assert first.steps == {
@@ -72,11 +67,6 @@ def test_a_good_model_serves_a_worse_one_is_refused_and_no_run_is_repeated(run: 
     assert "on 200 examples: worse by" in worse.output
     assert aliases(work_dir) == {"champion": "1", "default": "1"}
 
-    again = run("again", 0.5)
-    assert again.exit_code == 0, again.output
-    assert again.steps == {"plan", "compare", "record", "summary"}
-    assert starts(work_dir) == [1, 1]
-
 
 def test_a_failure_of_the_code_is_the_failure_of_the_run_however_often_it_is_tried(
     run: Start, work_dir: pathlib.Path
@@ -88,4 +78,6 @@ def test_a_failure_of_the_code_is_the_failure_of_the_run_however_often_it_is_tri
         assert failed.task("custom-training-job")["state"] == "FAILED"
         assert "exit" in failed.record["error"]
         assert failed.steps == {"plan", "summary"}
+    (starts,) = work_dir.glob("training/*/checkpoints/starts")
+    assert len(starts.read_text().splitlines()) == 2
     assert not (work_dir / "models").exists()
