@@ -60,23 +60,7 @@ def compare(
         The next step (`export`, `record` or none), and whether the model is promoted, with its aliases and endpoint.
         The model's version if it is already registered, and the champion.
     """
+    given = dict(locals())
     from components.any_code.judging import compare as compare_models, report_errors
 
-    return report_errors(compare_models)(
-        page_path=comparison.path,
-        metrics=metrics.metadata,
-        checkpoint_directory=checkpoint_directory,
-        base_output_directory=base_output_directory,
-        run_id=run_id,
-        inputs_sha256=inputs_sha256,
-        metric=metric,
-        direction=direction,
-        minimum_metric=minimum_metric,
-        must_improve=must_improve,
-        min_compared_images=min_compared_images,
-        model_name=model_name,
-        serving_image=serving_image,
-        region=region,
-        pipeline_root=pipeline_root,
-        deploy_endpoint=deploy_endpoint,
-    )
+    return report_errors(compare_models)(**given | {"comparison": comparison.path, "metrics": metrics.metadata})

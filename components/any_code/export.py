@@ -36,20 +36,11 @@ def export(
     Returns:
         The labels of the version, for the Model Registry.
     """
+    given = dict(locals())
     from components.any_code.releasing import export as export_model, report_errors
 
-    servable.uri = f"{base_output_directory}/model"
-    exported = report_errors(export_model)(
-        checkpoint_directory=checkpoint_directory,
-        model_directory=servable.uri,
-        labels=labels,
-        serving_image=serving_image,
-        model_name=model_name,
-        champion=champion,
-        region=region,
-        pipeline_root=pipeline_root,
-    )
-    servable.metadata["containerSpec"] = exported.container
+    exported = report_errors(export_model)(**given)
+    servable.uri, servable.metadata["containerSpec"] = exported.metadata["uri"], exported.container
     parent_model.uri = f"https://{region}-aiplatform.googleapis.com/v1/{exported.parent_model}"
     parent_model.metadata["resourceName"] = exported.parent_model
     return exported.labels

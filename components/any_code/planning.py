@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import accelerators
-from components.any_code.request import Request, check_release, read, read_goal
+from components.any_code import secret_variables
+from components.any_code.request import Goal, check_release, identity, read
 from components.compare.criteria import Criteria
 from components.plan.report import plan_page
 from components.release.serving_machines import check_deployment
 from components.train.machines import Machines, check_any_code
 from components.values import fields_of, machines_in, replicas_in
-from exact_resume.checkpoints import manifest, outcome
+from exact_resume.checkpoints import manifest, outcome, seal
 from localvertex_base.userinput import paths
 from localvertex_base.userinput.errors import UserError
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
@@ -34,7 +35,7 @@ class CodePlan(NamedTuple):
     inputs_sha256: str
 
 
-def check(values: Mapping[str, Any], *, region: str) -> tuple[Request, Machines, list[accelerators.Finding]]:
+def check(values: Mapping[str, Any], *, region: str) -> tuple[dict[str, Any], Machines, list[accelerators.Finding]]:
     """Check the values of all steps, and return the request, the machines and the warnings.
 
     Args:
@@ -47,16 +48,17 @@ def check(values: Mapping[str, Any], *, region: str) -> tuple[Request, Machines,
     request, machines = read(values), machines_in(values)
     if machines is None:
         raise UserError("machine_type is missing; expected e.g. n1-standard-8")
-    endpoint = str(values.get("deploy_endpoint", ""))
-    check_release(
-        model_name=str(values.get("model_name", "")),
-        serving_image=str(values.get("serving_image", "")),
-        deploy_endpoint=endpoint,
-    )
-    read_goal(values)
+    check_release(**{name: values[name] for name in ("model_name", "serving_image", "deploy_endpoint")})
+    goal_of(values)
     Criteria(**fields_of(Criteria, values))
-    findings = check_any_code(machines, image=request.image, region=region)
-    return request, machines, findings + check_deployment(endpoint, replicas_in(values), region=region)
+    findings = check_any_code(machines, image=request["image"], region=region)
+    findings += check_deployment(values["deploy_endpoint"], replicas_in(values), region=region)
+    return request, machines, findings
+
+
+def goal_of(values: Mapping[str, Any]) -> Goal:
+    """Return the goal; an empty minimum is none."""
+    return Goal(**fields_of(Goal, {name: value for name, value in values.items() if value != ""}))
 
 
 def plan(*, report: str, region: str, pipeline_root: str, **values: Any) -> CodePlan:
@@ -66,32 +68,37 @@ def plan(*, report: str, region: str, pipeline_root: str, **values: Any) -> Code
         report: Path of the HTML file to write.
         region: Vertex AI region, e.g. us-central1.
         pipeline_root: Folder or gs:// prefix; its `training/<run id>` outlives this run.
-        **values: Fields of `Request`, `Goal`, `Machines`, `Criteria`, `ServingMachines`; names of model and endpoint.
+        **values: By the names of the pipeline's parameters and settings.
 
     Raises:
         UserError: A value is wrong, or Vertex AI would refuse the machines.
     """
     request, machines, findings = check(values, region=region)
-    identity = request.identity
-    run_id = manifest.run_id(identity)
+    chosen = identity(request)
+    run_id = manifest.run_id(chosen)
     base = f"{paths.check('pipeline_root', pipeline_root).rstrip('/')}/training/{run_id}"
     checkpoints = f"{base}/checkpoints/"
-    is_finished = outcome.completion(checkpoints).get("run_id") == run_id
+    command, secrets = request["command"], request["secrets"]
+    if secrets:
+        source = pathlib.Path(secret_variables.__file__).read_text(encoding="utf-8")
+        command = ["python3", "-c", source, *map("=".join, secrets.items()), "--", *command]
+    inputs = {f"INPUT_{name.upper()}": address.rpartition("#")[0] for name, address in request["inputs"].items()}
     planned = CodePlan(
-        worker_pool_specs=machines.worker_pool_specs(
-            image=request.image, args=list(request.arguments), command=request.words, env=request.variables
-        ),
         **machines.job_fields,
-        display_name=f"{values.get('model_name') or 'training'}-{run_id}",
+        worker_pool_specs=machines.worker_pool_specs(
+            image=request["image"], args=request["arguments"], command=command, env=inputs | request["environment"]
+        ),
+        display_name=f"{values['model_name'] or 'training'}-{run_id}",
         run_id=run_id,
         base_output_directory=base,
         checkpoint_directory=checkpoints,
-        is_finished=is_finished,
-        labels=dict(request.labels),
-        inputs_sha256=request.inputs_sha256,
+        is_finished=outcome.completion(checkpoints).get("run_id") == run_id,
+        labels=request["labels"],
+        inputs_sha256=seal.digest(request["inputs"]),
     )
-    state = "already finished, not trained again; set another run_label to train again"
-    state = state if is_finished else "to be trained"
+    state = "to be trained"
+    if planned.is_finished:
+        state = "already finished, not trained again; set another run_label to train again"
     page = plan_page(
         machines=machines,
         region=region,
@@ -99,10 +106,10 @@ def plan(*, report: str, region: str, pipeline_root: str, **values: Any) -> Code
         findings=findings,
         run_id=run_id,
         state=state,
-        configuration=identity | {"secrets": dict(request.secrets)},
+        configuration=chosen | {"secrets": secrets},
     )
     pathlib.Path(report).write_text(page, encoding="utf-8")
-    if "@" not in request.image:
-        print(f"notice: {request.image} has no digest; a rebuilt image is taken for the same code")
+    if "@" not in request["image"]:
+        print(f"notice: {request['image']} has no digest; a rebuilt image is taken for the same code")
     print(f"run {run_id}: {state}", *(f"warning: {finding.message}" for finding in findings), sep="\n")
     return planned

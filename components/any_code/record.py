@@ -31,14 +31,7 @@ def record(
     Returns:
         Resource name of the version, projects/P/locations/R/models/ID@NUMBER.
     """
+    given = dict(locals())
     from components.any_code.releasing import record as record_version, report_errors
 
-    return report_errors(record_version)(
-        resource_name=registered_version or registered_model.metadata["resourceName"],
-        is_promoted=is_promoted,
-        checkpoint_directory=checkpoint_directory,
-        model_name=model_name,
-        serving_image=serving_image,
-        region=region,
-        pipeline_root=pipeline_root,
-    )
+    return report_errors(record_version)(**given)

@@ -1,21 +1,15 @@
 """The steps `export`, `record` and `deploy` for the model of any training code."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from components.any_code import evidence
-from components.any_code.evidence import Prediction
 from components.export.exported import Exported, parent_of
 from components.registry.registry import Registry
 from components.release import deployment, registration
-from components.release.live_prediction import (
-    MAX_REQUEST_BYTES,
-    NUM_INSTANCES,
-    TOLERANCE,
-    Trial,
-    WrongAnswerError,
-)
+from components.release.live_prediction import NUM_INSTANCES, TOLERANCE, Trial, WrongAnswerError
+from components.release.serving_machines import ServingMachines
+from components.values import fields_of
 from localvertex_base.userinput.spelling import quote
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 
@@ -23,32 +17,35 @@ from trainer.command_line import report_errors as report_errors  # a component i
 def export(
     *,
     checkpoint_directory: str,
-    model_directory: str,
+    base_output_directory: str,
     labels: Mapping[str, str],
     serving_image: str,
     model_name: str,
     champion: str,
     region: str,
     pipeline_root: str,
+    **_: Any,
 ) -> Exported:
     """Give the model its evidence, and check that it still replaces what it was compared with.
 
     Args:
         checkpoint_directory: Of the run.
-        model_directory: What the training code wrote.
+        base_output_directory: Of the run, with the model in `model`.
         labels: Of the user.
         serving_image: Prediction container image, with its own server.
         model_name: Display name in the Model Registry.
         champion: Version that the model replaces, as `compare` found it; empty for none.
         region: Region of the registry.
         pipeline_root: Folder or gs:// prefix of the run.
+        **_: The artifacts of the component.
 
     Raises:
         UserError: The champion is another one by now.
     """
-    evidence.give_to_model(checkpoint_directory, model_directory)
+    uri = f"{base_output_directory}/model"
+    evidence.give_to_model(checkpoint_directory, uri)
     return Exported(
-        metadata={},
+        metadata={"uri": uri},
         labels=dict(labels) | registration.labels_at_upload(checkpoint_directory),
         container={"imageUri": serving_image},
         # As late as possible: another run may have registered a model since `compare`.
@@ -56,53 +53,37 @@ def export(
     )
 
 
-def record(*, checkpoint_directory: str, **options: Any) -> str:
+def record(*, checkpoint_directory: str, registered_version: str, registered_model: Any = None, **options: Any) -> str:
     """Complete the registration with the metrics; see `registration.record`."""
-    figures = evidence.read(checkpoint_directory).figures
-    return registration.record(checkpoint_directory=checkpoint_directory, metrics=figures, **options)
-
-
-def deploy(*, checkpoint_directory: str, **options: Any) -> str:
-    """Deploy a version, and try it with the instances in the predictions; see `deployment.put_live`."""
-
-    def trial() -> Trial:
-        chosen: list[Prediction] = []
-        for each in evidence.read(checkpoint_directory).predictions.values():
-            sent = [*(one.instance for one in chosen), each.instance]
-            if each.instance is not None and len(json.dumps(sent)) <= MAX_REQUEST_BYTES:
-                chosen.append(each)
-            if len(chosen) == NUM_INSTANCES:
-                break
-        return Trial(
-            instances=[each.instance for each in chosen],
-            check=lambda answers: _largest_difference([each.answer for each in chosen], answers),
-            reason=f"it was not tried, because {evidence.PREDICTIONS_FILE} has no instance",
-        )
-
-    return deployment.put_live(checkpoint_directory=checkpoint_directory, trial=trial, **options)
-
-
-def _largest_difference(expected: Any, found: Any) -> float:
-    """Return the largest difference of a number in two JSON values.
-
-    Raises:
-        WrongAnswerError: A number differs by more than the tolerance, or anything else differs.
-    """
-    if isinstance(expected, int | float) and isinstance(found, int | float):
-        difference = abs(expected - found)
-        # Also false for NaN.
-        if difference <= TOLERANCE * max(1.0, abs(expected)):
-            return float(difference)
-    elif isinstance(expected, Mapping) and isinstance(found, Mapping) and expected.keys() == found.keys():
-        return max((_largest_difference(each, found[key]) for key, each in expected.items()), default=0.0)
-    elif _is_list(expected) and _is_list(found) and len(expected) == len(found):
-        return max(map(_largest_difference, expected, found), default=0.0)
-    elif expected == found:
-        return 0.0
-    raise WrongAnswerError(
-        f"the endpoint answers {quote(found, 200)}; {evidence.PREDICTIONS_FILE} has {quote(expected)}"
+    return registration.record(
+        resource_name=registered_version or registered_model.metadata["resourceName"],
+        checkpoint_directory=checkpoint_directory,
+        metrics=evidence.read(checkpoint_directory).figures,
+        **options,
     )
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str)
+def deploy(*, checkpoint_directory: str, deploy_endpoint: str, **options: Any) -> str:
+    """Deploy a version, and try it with the instances in the predictions; see `deployment.put_live`."""
+    machines = fields_of(ServingMachines, options)
+    lines = [each for each in evidence.read(checkpoint_directory).tests.values() if "instance" in each]
+
+    def check(answers: Sequence[Any]) -> float:
+        return max(_difference(line["answer"], each) for line, each in zip(lines[:NUM_INSTANCES], answers, strict=True))
+
+    trial = Trial(instances=[each["instance"] for each in lines[:NUM_INSTANCES]], check=check)
+    return deployment.put_live(
+        checkpoint_directory=checkpoint_directory,
+        trial=lambda: trial,
+        endpoint_name=deploy_endpoint,
+        machines=machines,
+        **{name: value for name, value in options.items() if name not in machines},
+    )
+
+
+def _difference(expected: Any, found: Any) -> float:
+    if expected == found:
+        return 0.0
+    if isinstance(expected, int | float) and isinstance(found, int | float) and abs(expected - found) <= TOLERANCE:
+        return float(abs(expected - found))
+    raise WrongAnswerError(f"the endpoint answers {quote(found)}; {evidence.PREDICTIONS_FILE} has {quote(expected)}")

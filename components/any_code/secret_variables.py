@@ -21,16 +21,9 @@ _PAUSES_SECONDS = (1.0, 4.0, 16.0)
 _TIMEOUT_SECONDS = 20.0
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Another host would receive the token."""
-
-    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        """Refuse; the answer is then an error."""
-
-
 def _get(address: str, header: str, value: str, *handlers: Any) -> Any:
     request = urllib.request.Request(address, headers={header: value})  # noqa: S310 - both addresses are above
-    opener = urllib.request.build_opener(_NoRedirect, *handlers)
+    opener = urllib.request.build_opener(*handlers)
     for pause in (*_PAUSES_SECONDS, 0.0):
         try:
             with opener.open(request, timeout=_TIMEOUT_SECONDS) as answer:
@@ -54,30 +47,22 @@ def main(arguments: list[str]) -> None:
     """Set the variables and become the command.
 
     Raises:
-        SystemExit: A secret cannot be read (2 if a retry cannot help), or the command does not exist (127).
+        SystemExit: A secret cannot be read.
     """
     end = arguments.index("--")
     for name, _, version in (each.partition("=") for each in arguments[:end]):
         if _LOCAL in os.environ:
             # A local run calls no Google service.
             if name not in os.environ:
-                print(f"error: secret {name}: set it in your shell and add --with-credentials", file=sys.stderr)
-                raise SystemExit(2)
+                sys.exit(f"error: secret {name}: set it in your shell and add --with-credentials")
             continue
         try:
             os.environ[name] = _read(version)
         except Exception as error:
-            code = getattr(error, "code", 0)
-            role = "; give the job's service account roles/secretmanager.secretAccessor" if code == 403 else ""
-            reason = f"the answer was {code}{role}" if code else type(error).__name__
-            print(f"error: secret {name}: {version} cannot be read: {reason}", file=sys.stderr)
-            raise SystemExit(2 if code in (403, 404) else 1) from None
-    command = arguments[end + 1 :]
-    try:
-        os.execvp(command[0], command)  # noqa: S606 - without a shell, in place of this process, which gets its signals
-    except OSError as error:
-        print(f"error: {command[0]}: {error.strerror}", file=sys.stderr)
-        raise SystemExit(127) from None
+            reason = getattr(error, "code", type(error).__name__)
+            sys.exit(f"error: secret {name}: {version} cannot be read ({reason}); see docs/any-training.md")
+    # Without a shell, in place of this process, which gets its signals.
+    os.execvp(arguments[end + 1], arguments[end + 1 :])  # noqa: S606
 
 
 if __name__ == "__main__":

@@ -22,33 +22,13 @@ _PAUSES_SECONDS = (1.0, 4.0, 16.0, 60.0)
 """Between live predictions, while the old version still answers: a new traffic split takes a moment."""
 
 
-def deploy(
-    *,
-    registered_version: str,
-    checkpoint_directory: str,
-    dataset_directory: str,
-    predictions_path: str,
-    region: str,
-    pipeline_root: str,
-    endpoint_name: str,
-    machines: dict[str, Any],
-    service_account: str = "",
-) -> str:
-    """Deploy a version, try it with test images, and undeploy what was there; see `put_live`.
+def deploy(*, dataset_directory: str, predictions_path: str, **options: Any) -> str:
+    """Deploy a version, and try it with test images; see `put_live`.
 
     Args:
-        registered_version: Resource name of the version, projects/P/locations/R/models/ID@NUMBER.
-        checkpoint_directory: Checkpoint folder of the run.
         dataset_directory: The dataset that the version was evaluated on.
         predictions_path: Predictions of `evaluate`.
-        region: Of the model and the endpoint.
-        pipeline_root: Pipeline root of the run.
-        endpoint_name: Display name of the endpoint.
-        machines: Fields of `ServingMachines`.
-        service_account: Of the replicas; empty for the default one.
-
-    Returns:
-        Resource name of the endpoint.
+        **options: The other arguments of `put_live`.
     """
 
     def trial() -> Trial:
@@ -57,16 +37,7 @@ def deploy(
             instances=[each.instance for each in expected], check=functools.partial(live_prediction.check, expected)
         )
 
-    return put_live(
-        registered_version=registered_version,
-        checkpoint_directory=checkpoint_directory,
-        trial=trial,
-        region=region,
-        pipeline_root=pipeline_root,
-        endpoint_name=endpoint_name,
-        machines=machines,
-        service_account=service_account,
-    )
+    return put_live(trial=trial, **options)
 
 
 def put_live(
@@ -78,7 +49,7 @@ def put_live(
     pipeline_root: str,
     endpoint_name: str,
     machines: dict[str, Any],
-    service_account: str,
+    service_account: str = "",
 ) -> str:
     """Deploy a version with all traffic, try it, and undeploy what was there; a second call finds what is done.
 
@@ -139,8 +110,10 @@ def put_live(
         if old.id != new.id:
             service.undeploy(endpoint, old, {new.id: _ALL})
     note(is_live=True)
-    live = f"{len(tried.instances)} live predictions differ from evaluate's by at most {difference:.1g}"
-    print(f"{version.name} answers all requests of {endpoint}; {live if tried.instances else tried.reason}")
+    print(
+        f"{version.name} answers all requests of {endpoint}; {len(tried.instances)} live predictions differ from"
+        f" evaluate's by at most {difference:.1g}"
+    )
     if storage.is_object_store(pipeline_root):
         print("it costs money until it is undeployed")
     return endpoint

@@ -14,7 +14,7 @@ from trainer.data import dataset as datasets, staging
 
 NUM_INSTANCES = 8
 """Few enough for one request: Vertex AI's limit is 1.5 MB."""
-MAX_REQUEST_BYTES = 1_000_000
+_MAX_REQUEST_BYTES = 1_000_000
 TOLERANCE = 1e-4
 """Largest difference of a probability, as in `trainer.export`; the file of predictions has six digits."""
 
@@ -31,8 +31,6 @@ class Trial:
     """Instances of one request; empty: the version is not tried."""
     check: Callable[[Sequence[Any]], float]
     """Returns the largest difference of a number; raises `WrongAnswerError`."""
-    reason: str = ""
-    """Why there are no instances."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +70,7 @@ def expected_answers(dataset_directory: str, predictions_path: str) -> list[Expe
             probability=line["probability"],
             class_index=data.class_names.index(line["predicted"]),
         )
-        if found and sum(len(one.image_bytes) for one in (*found, each)) * 4 / 3 > MAX_REQUEST_BYTES:
+        if found and sum(len(one.image_bytes) for one in (*found, each)) * 4 / 3 > _MAX_REQUEST_BYTES:
             break
         found.append(each)
     if not found:

@@ -12,10 +12,9 @@ from localvertex_base.userinput.google_errors import google_errors
 VARIABLE = "IMAGE_TRAINING_WEBHOOK"
 """Environment variable with the address, for local runs."""
 
-SECRET = re.compile(
+_SECRET = re.compile(
     r"(projects/(?:[a-z0-9.-]+:)?[a-z0-9-]+/secrets/[A-Za-z0-9_-]{1,255})(?:/versions/(latest|[0-9]+|[A-Za-z][\w-]*))?"
 )
-"""Resource name of a secret, and its version if it names one."""
 _SECRET_MANAGER = "https://secretmanager.googleapis.com"  # noqa: S105 - a public address
 _TIMEOUT = (5.0, 10.0)
 """Seconds to connect, and of silence while waiting for an answer."""
@@ -32,7 +31,7 @@ def secret_version(name: str) -> str:
     Raises:
         UserError: The name is not valid; the message does not contain it, because it may be the address itself.
     """
-    found = SECRET.fullmatch(name)
+    found = _SECRET.fullmatch(name)
     if not found:
         raise UserError(
             "the webhook's secret has no valid resource name; expected projects/PROJECT/secrets/NAME, "

@@ -135,9 +135,12 @@ def test_submit_refuses_what_plan_would_refuse(tmp_path: Any) -> None:
     assert "1 x g2-standard-8 with 1 x NVIDIA_L4, STANDARD" in done.stderr
     assert "a new champion is deployed on 1 x n1-standard-4" in done.stderr
     for options, message in (
-        (('secrets={"HUB": "value"}',), "error: secrets.HUB is not the name of a version"),
+        (
+            ('secrets={"HUB": "value"}',),
+            "error: secrets.HUB is not valid; expected a variable, and projects/P/secrets/S/versions/3",
+        ),
         (("direction=up",), "error: direction is 'up'; expected maximize or minimize"),
-        (("model_name=m",), "error: serving_image is empty"),
+        (("model_name=m",), "error: serving_image is '', which is not an image name"),
         (("accelerator_count=3",), "error: 3 x NVIDIA_L4"),
     ):
         done = submit(*options)
