@@ -74,11 +74,10 @@ def _labels_of_run(checkpoint_directory: str) -> dict[str, str]:
     Raises:
         UserError: The run is not finished.
     """
-    result = read_result(checkpoint_directory)
-    if result and "identity" in result:
-        run_id, data = result["run_id"], result["identity"]["dataset_fingerprint"]
-    elif completion := outcome.completion(checkpoint_directory):
+    if completion := outcome.completion(checkpoint_directory):
         run_id, data = completion["run_id"], completion["inputs_sha256"]
+    elif result := read_result(checkpoint_directory):
+        run_id, data = result["run_id"], result["identity"]["dataset_fingerprint"]
     else:
         raise UserError(f"the run in {checkpoint_directory!r} is not finished; run the pipeline again to continue it")
     return {

@@ -15,6 +15,7 @@ from tests.support import any_server
 pytestmark = pytest.mark.slow
 
 CODE = pathlib.Path(any_server.__file__).with_name("any_training.py")
+IMAGE = "my/code:1"
 SERVING = "us-docker.pkg.dev/project/images/serving:1"
 Start = Callable[..., Run]
 
@@ -30,7 +31,8 @@ def run(python: str, compiled_training: pathlib.Path, work_dir: pathlib.Path) ->
 
     def start(run_id: str, *arguments: Any, deploy_endpoint: str = "") -> Run:
         given = {
-            "command": json.dumps(["python", str(CODE)]),
+            "command": json.dumps(["python", CODE.name]),
+            "image": IMAGE,
             "arguments": json.dumps(arguments),
             "model_name": "line",
             "serving_image": SERVING,
@@ -38,6 +40,8 @@ def run(python: str, compiled_training: pathlib.Path, work_dir: pathlib.Path) ->
         }
         words = [python, "-m", "localvertex", "run", str(compiled_training.with_name("training.json"))]
         words += [f"--work-dir={work_dir}", f"--run-id={run_id}", f"--image={SERVING}={python} {any_server.__file__}"]
+        # As docs/any-training.md has it: the file is where the image would have it.
+        words += [f"--image={IMAGE}=env --chdir={CODE.parent}"]
         words += [f"--parameter={name}={value}" for name, value in given.items()]
         done = subprocess.run(words, capture_output=True, text=True)
         record = json.loads((work_dir / run_id / "run.json").read_text())
