@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from trainer.checkpoints.identity import check_run_label
 DIRECTIONS = ("maximize", "minimize")
 _LISTS = ("command", "arguments")
 _VARIABLE = r"(?!AIP_|CLOUD_ML_|INPUT_|LOCALVERTEX_|CLUSTER_SPEC$|TF_CONFIG$)[A-Za-z_][A-Za-z0-9_]*"
-_NO_SECRET = r"(?!(?i:.*_)?(?i:token|secret|password|passwd)(_|$))"  # noqa: S105
+_NO_SECRET = r"(?!(?i:.*_)?(?i:token|secret|password|passwd|api_key|credentials?)(_|$))"  # noqa: S105
 _MAPPINGS = {
     "inputs": (
         r"[a-z][a-z0-9_]*",
@@ -111,7 +112,11 @@ def identity(request: Mapping[str, Any]) -> dict[str, Any]:
         *map(Path, words),
         *(Path(folder, f"{word.replace('.', '/')}.py") for folder in sys.path for word in words),
     ]
-    code = [path.read_bytes().hex() for path in paths if path.suffix == ".py" and path.is_absolute() and path.is_file()]
+    code = [
+        path.read_bytes().hex()
+        for path in paths
+        if path.suffix == ".py" and path.is_absolute() and os.path.isfile(path)
+    ]
     return chosen | {"image": request["image"].rpartition("@")[2], "files": [*map(seal.digest, code)]}
 
 

@@ -119,6 +119,7 @@ def test_a_wrong_value_is_refused_by_name_in_one_line(
         {"secrets": ["the-very-secret-value"]},
         {"secrets": {"HUB": ["the-very-secret-value"]}},
         {"environment": {"HUB_TOKEN": "the-very-secret-value"}},
+        {"environment": {"wandb_api_key": "the-very-secret-value"}},
         {"environment": "the-very-secret-value"},
     ],
 )
@@ -177,8 +178,14 @@ def test_the_run_id_is_what_decides_the_result_and_not_the_machines(tmp_path: pa
 
 
 def test_an_input_is_a_variable_with_its_address(tmp_path: pathlib.Path) -> None:
-    made = planned(tmp_path, inputs={"train": "gs://bucket/train.csv#1712345678"})
-    assert container(made)["env"] == [{"name": "INPUT_TRAIN", "value": "gs://bucket/train.csv"}]
+    given = {
+        "inputs": {"train": "gs://bucket/train.csv#1712345678"},
+        "environment": {"TOKENIZERS_PARALLELISM": "false"},
+    }
+    assert container(planned(tmp_path, **given))["env"] == [
+        {"name": "INPUT_TRAIN", "value": "gs://bucket/train.csv"},
+        {"name": "TOKENIZERS_PARALLELISM", "value": "false"},
+    ]
 
 
 def test_secrets_are_read_by_a_program_in_the_replica(tmp_path: pathlib.Path) -> None:
@@ -199,6 +206,8 @@ def test_a_file_that_runs_here_identifies_the_run(tmp_path: pathlib.Path, monkey
     code.write_text("print(2)")
     after = [planned(tmp_path, **each).run_id for each in (by_path, by_name)]
     assert len({*in_the_cloud, *before, *after}) == 6
+    # A word is no file, however long it is.
+    assert planned(tmp_path, command=["python", "-c", "print()\n" * 1000]).run_id
 
 
 def test_a_run_counts_as_finished_only_with_the_result_that_was_noted(tmp_path: pathlib.Path) -> None:
