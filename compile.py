@@ -22,10 +22,16 @@ from pipelines.batch_prediction import batch_prediction
 from pipelines.image_training import image_training
 from pipelines.settings import Settings, describe, read_settings
 from pipelines.steps import check_steps
+from pipelines.training import training
 
 _BUILD = "gcloud builds submit --tag REGION-docker.pkg.dev/PROJECT/REPOSITORY/image-training-python ."
-_PIPELINES = {"image_training": image_training, "batch_prediction": batch_prediction}
+_PIPELINES = {"image_training": image_training, "batch_prediction": batch_prediction, "training": training}
 _RUN_LOCALLY = "python -m localvertex run"
+_REQUIRED = {
+    "batch_prediction": " --parameter source=FOLDER",
+    "training": """ --parameter command='["python", "/path/to/train.py"]'""",
+}
+"""Options for the parameters that have no default."""
 
 
 def _parser() -> cli.Parser:
@@ -109,7 +115,7 @@ def _description(settings: Settings) -> list[str]:
 
 
 def _next_commands(settings: Settings, path: pathlib.Path) -> list[str]:
-    local = f"{_RUN_LOCALLY} {path}{' --parameter source=FOLDER' * (path.stem == 'batch_prediction')}"
+    local = f"{_RUN_LOCALLY} {path}{_REQUIRED.get(path.stem, '')}"
     if settings.image == PLACEHOLDER_IMAGE:
         return [
             "Without --image the file runs only locally. For Vertex AI, `python cloud.py up --project PROJECT` builds",

@@ -8,7 +8,7 @@ from kfp import dsl
 from components.batch_prediction.batch_report import batch_report
 from components.batch_prediction.find_champion import find_champion
 from components.batch_prediction.write_instances import write_instances
-from pipelines import training
+from pipelines import training_job
 from pipelines.settings import Settings
 from pipelines.steps import step
 
@@ -47,7 +47,9 @@ def batch_prediction(settings: Settings) -> Any:
             batch_size: Images in one request to a replica.
         """
         champion = step(
-            find_champion(model_name=model_name, region=training.LOCATION, pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER),
+            find_champion(
+                model_name=model_name, region=training_job.LOCATION, pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER
+            ),
             settings.step_image,
         ).outputs
         written = step(
@@ -56,7 +58,7 @@ def batch_prediction(settings: Settings) -> Any:
         ).outputs
         predicted = ModelBatchPredictOp(
             job_display_name=f"{_NAME}-{dsl.PIPELINE_JOB_ID_PLACEHOLDER}",
-            location=training.LOCATION,
+            location=training_job.LOCATION,
             model=champion["champion"],
             instances_format="jsonl",
             predictions_format="jsonl",

@@ -3,33 +3,19 @@
 import dataclasses
 from typing import Any
 
-from google_cloud_pipeline_components.v1.vertex_notification_email import VertexNotificationEmailOp
 from kfp import dsl
 
 from components.evaluate import evaluate
 from components.plan.plan import plan
 from components.prepare.prepare import prepare
-from components.summary.summary import summary
-from components.train.machines import Machines
-from pipelines import release, signature, training
-from pipelines.settings import Settings
+from pipelines import release, signature, training_job
+from pipelines.release import exit_task
+from pipelines.settings import MACHINE_FIELDS, Settings
 from pipelines.steps import inputs_of, step, with_gpus, with_resources
 from trainer.config import TrainConfig
 
 _NAME = "image-training"
-_MACHINES = (
-    "machine_type",
-    "accelerator_type",
-    "accelerator_count",
-    "replica_count",
-    "parameter_server_count",
-    "scheduling_strategy",
-)
-"""Fields of `Machines` that are parameters; the settings give their defaults, and fix the other fields."""
-_DESCRIBED = (
-    *dataclasses.fields(TrainConfig),
-    *(field for field in dataclasses.fields(Machines) if field.name in _MACHINES),
-)
+_DESCRIBED = (*dataclasses.fields(TrainConfig), *MACHINE_FIELDS)
 """Fields that are parameters with the type, default and description that they have there."""
 
 
@@ -71,23 +57,13 @@ def image_training(settings: Settings) -> Any:
     def graph(parameters: dict[str, Any]) -> None:
         # Constants and parameters by name; a step takes those that it has an input of the same name for.
         values = settings.values | parameters
-        fixed = {
-            name: value
-            for group in (settings.machines, settings.criteria, settings.serving, settings.resources)
-            for name, value in dataclasses.asdict(group).items()
-            if name not in parameters
-        }
+        fixed = settings.fixed(parameters)
         of_plan = inputs_of(plan, values)
-        at_the_end = (
-            VertexNotificationEmailOp(recipients=values["notify"]).set_caching_options(False)
-            if values["notify"]
-            else step(summary(**inputs_of(summary, values)), settings.step_image)
-        )
-        with dsl.ExitHandler(at_the_end, name="run"):
+        with dsl.ExitHandler(exit_task(settings), name="run"):
             prepared = prepare(
                 **inputs_of(prepare, values),
-                project=training.PROJECT,
-                region=training.LOCATION,
+                project=training_job.PROJECT,
+                region=training_job.LOCATION,
                 image=settings.step_image,
                 dataflow=settings.preparing.workers,
                 # `prepare` has an input of its own for the recipe.
@@ -98,14 +74,15 @@ def image_training(settings: Settings) -> Any:
             planned = plan(
                 dataset=dataset,
                 image=settings.image,
-                region=training.LOCATION,
+                region=training_job.LOCATION,
                 pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER,
                 settings=fixed,
-                **of_plan | {"persistent_resource_id": fixed["persistent_resource_id"] or training.PERSISTENT_RESOURCE},
+                **of_plan
+                | {"persistent_resource_id": fixed["persistent_resource_id"] or training_job.PERSISTENT_RESOURCE},
             )
             plan_outputs = step(planned, settings.step_image).outputs
             with dsl.If(plan_outputs["has_nothing_new"] == False, name="something-new"):  # noqa: E712
-                train = training.train_unless_finished
+                train = training_job.train_unless_finished
                 trained = train(**inputs_of(train, values | plan_outputs))
                 checkpoints = plan_outputs["checkpoint_directory"]
                 evaluated = step(

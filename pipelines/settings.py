@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,21 @@ from pipelines.steps import StepMachines
 from trainer.models import recipes
 
 _DEFAULT_MACHINES = Machines(machine_type="g2-standard-8", accelerator_type="NVIDIA_L4", accelerator_count=1)
+
+MACHINE_FIELDS = tuple(
+    field
+    for field in dataclasses.fields(Machines)
+    if field.name
+    in {
+        "machine_type",
+        "accelerator_type",
+        "accelerator_count",
+        "replica_count",
+        "parameter_server_count",
+        "scheduling_strategy",
+    }
+)
+"""Fields that are parameters; the settings give their defaults, and fix the other fields."""
 
 _MAX_RECIPIENTS = 3
 """https://cloud.google.com/vertex-ai/docs/pipelines/email-notifications, 2025-09-04."""
@@ -122,6 +138,12 @@ class Settings:
     def values(self) -> dict[str, Any]:
         """The values of a settings file by name; some are only the defaults of parameters."""
         return {field.name: getattr(getattr(self, group), field.name) for group, field in _fields()}
+
+    def fixed(self, parameters: Collection[str]) -> dict[str, Any]:
+        """Return the constants of machines, comparison, deployment and resources: what is not a parameter."""
+        groups = (self.machines, self.criteria, self.serving, self.resources)
+        values = {name: value for group in groups for name, value in dataclasses.asdict(group).items()}
+        return {name: value for name, value in values.items() if name not in parameters}
 
 
 def _fields() -> list[tuple[str, dataclasses.Field[Any]]]:

@@ -1,46 +1,89 @@
-"""The training job in a graph of its own, which later steps depend on even if the job is skipped."""
+"""The pipeline for any training code: plan, train, compare, register and deploy a container's command."""
 
-from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
+from typing import Any
+
 from kfp import dsl
 
-LOCATION = "{{$.pipeline_google_cloud_location}}"
-"""Resolved at run time to the region of the pipeline job; some components would default to us-central1."""
-PROJECT = "{{$.pipeline_google_cloud_project_id}}"
-"""Resolved at run time to the project of the pipeline job."""
-PERSISTENT_RESOURCE = "{{$.pipeline_persistent_resource_id}}"
-"""Resolved at run time to the persistent resource of the pipeline job; empty if it has none."""
+from components.any_code.compare import compare
+from components.any_code.deploy import deploy
+from components.any_code.export import export
+from components.any_code.plan import plan
+from components.any_code.record import record
+from pipelines import signature, training_job
+from pipelines.release import HERE, exit_task, register
+from pipelines.settings import MACHINE_FIELDS, Settings
+from pipelines.steps import inputs_of, step
 
 
-@dsl.pipeline(name="train-unless-finished", description="Requests the machines unless this run is already complete.")
-def train_unless_finished(
-    is_finished: bool,
-    worker_pool_specs: list[dict[str, str]],
-    restart_job_on_worker_restart: bool,
-    timeout: str,
-    display_name: str,
-    base_output_directory: str,
-    scheduling_strategy: str,
-    max_wait_duration: str,
-    persistent_resource_id: str,
-    service_account: str,
-    network: str,
-    tensorboard: str,
-    kms_key: str,
-) -> None:
-    """Run the training job unless it is finished."""
-    with dsl.If(is_finished == False, name="not-finished"):  # noqa: E712 - this builds an expression
-        CustomTrainingJobOp(
-            display_name=display_name,
-            location=LOCATION,
-            worker_pool_specs=worker_pool_specs,
-            timeout=timeout,
-            restart_job_on_worker_restart=restart_job_on_worker_restart,
-            base_output_directory=base_output_directory,
-            strategy=scheduling_strategy,
-            max_wait_duration=max_wait_duration,
-            persistent_resource_id=persistent_resource_id,
-            service_account=service_account,
-            network=network,
-            tensorboard=tensorboard,
-            encryption_spec_key_name=kms_key,
-        ).set_display_name("train").set_caching_options(False)
+def training(settings: Settings) -> Any:
+    """Return the pipeline to compile, with the images, constants and default values of the settings."""
+
+    def own(
+        command: list,  # type: ignore[type-arg]  # kfp knows no list of texts or numbers
+        image: str = settings.image,
+        arguments: list = [],  # type: ignore[type-arg]  # noqa: B006 - kfp reads it once, as the default
+        inputs: dict = {},  # type: ignore[type-arg]  # noqa: B006
+        environment: dict = {},  # type: ignore[type-arg]  # noqa: B006
+        secrets: dict = {},  # type: ignore[type-arg]  # noqa: B006
+        labels: dict = {},  # type: ignore[type-arg]  # noqa: B006
+        metric: str = "accuracy",
+        direction: str = "maximize",
+        minimum_metric: str = "",
+        run_label: str = "",
+        model_name: str = "",
+        serving_image: str = settings.resources.serving_image,
+        deploy_endpoint: str = "",
+    ) -> None:
+        """Run any training code, and register its model if it is better than the champion.
+
+        Args:
+            command: The command of the container, a list of words such as ["python", "train.py"].
+            image: Container image of the training code, ideally by digest; its digest identifies the run.
+            arguments: More words after the command; numbers are allowed.
+            inputs: Name -> ADDRESS#VERSION, e.g. {"train": "gs://bucket/train.csv#1712345678"}; they identify the run.
+            environment: Variables of the replicas; they identify the run. No secrets, because parameters are shown.
+            secrets: Variable -> projects/P/secrets/S/versions/N in Secret Manager, read in the replicas.
+            labels: Labels of the training job and of the registered version.
+            metric: Name of the metric in result.json that decides.
+            direction: `maximize` or `minimize`.
+            minimum_metric: The worst accepted value, a number; empty for any.
+            run_label: Any text; a new one trains unchanged code again.
+            model_name: Display name in the Model Registry; empty registers nothing.
+            serving_image: Container image that serves the model.
+            deploy_endpoint: Display name of the endpoint to deploy a new champion to; empty for none.
+        """
+
+    @signature.declare(own, MACHINE_FIELDS, settings.values)
+    def graph(parameters: dict[str, Any]) -> None:
+        values = settings.values | parameters
+        fixed = settings.fixed(parameters)
+        resource = fixed["persistent_resource_id"] or training_job.PERSISTENT_RESOURCE
+        with dsl.ExitHandler(exit_task(settings), name="run"):
+            of_plan = inputs_of(plan, values) | {"persistent_resource_id": resource}
+            planned = step(plan(settings=fixed, **HERE, **of_plan), settings.step_image).outputs
+            train = training_job.train_with_labels_unless_finished
+            trained = train(**inputs_of(train, values | planned))
+            of_compare = inputs_of(compare, values | planned)
+            compared = step(compare(**HERE, **of_compare).after(trained), settings.step_image)
+            comparison = compared.outputs
+            register(
+                comparison,
+                settings,
+                values,
+                export=lambda: export(champion=comparison["champion"], **HERE, **inputs_of(export, values | planned)),
+                record=lambda **version: record(
+                    is_promoted=comparison["is_promoted"],
+                    **version,
+                    **HERE,
+                    **inputs_of(record, values | planned),
+                ),
+                deploy=lambda version: deploy(
+                    registered_version=version, **HERE, **inputs_of(deploy, values | planned)
+                ),
+            )
+
+    return dsl.pipeline(name="training", display_name="Training")(graph)
+
+
+pipeline = training(Settings())
+"""The only pipeline of this module, for `kfp dsl compile --py pipelines/training.py`."""

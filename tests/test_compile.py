@@ -47,7 +47,9 @@ def parameters(path: pathlib.Path) -> dict[str, object]:
 def test_both_files_are_byte_identical_on_every_run(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
     assert compile_pipeline(output="one", is_process=True).returncode == 0
     assert compile_pipeline(output="two").returncode == 0
-    names = [f"{name}.{suffix}" for name in ("batch_prediction", "image_training") for suffix in ("json", "yaml")]
+    names = [
+        f"{name}.{suffix}" for name in ("batch_prediction", "image_training", "training") for suffix in ("json", "yaml")
+    ]
     for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == names

@@ -62,6 +62,26 @@ def test_the_commands_of_the_pipeline_page(python: str, repository: pathlib.Path
 
 
 @pytest.mark.slow
+def test_the_commands_of_the_page_on_any_training_code(
+    python: str, repository: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    page = repository / "docs" / "any-training.md"
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page.read_text(), flags=re.M | re.S)
+    (tmp_path / "train.py").write_text(code)
+    (tmp_path / "compile.py").symlink_to(repository / "compile.py")
+    variables = os.environ | {"PYTHONPATH": f"{repository}{os.pathsep}{tmp_path}"}
+    lines = commands(page)
+    for line in lines:
+        words = [python, *shlex.split(line)[1:]]
+        done = subprocess.run(words, cwd=tmp_path, env=variables, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert len(lines) == 3
+    assert "model: projects/local-project/locations/us-central1/models/line@1" in done.stdout
+    assert "train-unless-finished/train" not in done.stdout
+    assert len(list(tmp_path.glob("runs/training/*"))) == 1
+
+
+@pytest.mark.slow
 def test_the_commands_of_the_training_page(
     repository: pathlib.Path, digits_directory: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:

@@ -1,7 +1,7 @@
 """Decides whether a new model is promoted: it finds the champion in the Model Registry and compares both."""
 
 import dataclasses
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -43,7 +43,9 @@ class Outcome(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Result:
+class Result:
+    """Whether a model is promoted, and why."""
+
     is_promoted: bool
     reason: str
     promotion: str = ""
@@ -54,6 +56,9 @@ class _Result:
     """None if the models could not be compared."""
     is_final: bool = True
     """Whether the same two models get the same result later."""
+
+
+WITHOUT_CHAMPION = Result(is_promoted=True, reason="there is no champion", promotion=labels.BETTER)
 
 
 def compare(
@@ -97,38 +102,93 @@ def compare(
             f"{checkpoint_directory!r} has no intact evaluation.json of its best checkpoint; run the pipeline again"
             " to evaluate it"
         )
-    registry = Registry(region=region, pipeline_root=pipeline_root)
+    is_refused = evaluation["verdict"] != Verdict.BETTER and not wanted.force_promotion
+
+    def against(champion: Version) -> Result:
+        return _with_evaluation(
+            evaluation, _against(champion, data, chosen, checkpoint_directory, source=source, criteria=wanted)
+        )
+
+    return conclude(
+        page_path=page_path,
+        metrics=metrics,
+        checkpoint_directory=checkpoint_directory,
+        run_id=chosen.checkpoint.run_id,
+        model_name=model_name,
+        serving_image=serving_image,
+        registry=Registry(region=region, pipeline_root=pipeline_root),
+        deploy_endpoint=deploy_endpoint,
+        criteria=wanted,
+        refused=_not_better(evaluation) if is_refused else None,
+        alone=_with_evaluation(evaluation, WITHOUT_CHAMPION),
+        against=against,
+    )
+
+
+def conclude(
+    *,
+    page_path: str,
+    metrics: MutableMapping[str, Any],
+    checkpoint_directory: str,
+    run_id: str,
+    model_name: str,
+    serving_image: str,
+    registry: Registry,
+    deploy_endpoint: str,
+    criteria: Criteria,
+    refused: Result | None,
+    alone: Result,
+    against: Callable[[Version], Result],
+) -> Outcome:
+    """Find the champion, decide, write the page, and note the outcome next to the checkpoints.
+
+    Args:
+        page_path: File for the HTML page.
+        metrics: Receives the figures.
+        checkpoint_directory: Of the run.
+        run_id: Of the run.
+        model_name: Display name in the Model Registry.
+        serving_image: Container image to register the model with; another image makes a new version.
+        registry: The Model Registry.
+        deploy_endpoint: Display name of the endpoint for a promoted model; empty: it is not deployed.
+        criteria: What was asked for, noted.
+        refused: The result of a model that is not compared; None: it is.
+        alone: The result without a champion.
+        against: Compares the model with a champion.
+
+    Raises:
+        UserError: The registry cannot be queried.
+    """
     parent = registry.find(model_name)
-    own = _version_of(registry, parent, chosen, checkpoint_directory) if parent else None
+    digest = outcome.best_digest(checkpoint_directory)
+    own = registry.version_of_run(parent, run_id, digest) if parent else None
     champion = registry.champion(parent) if parent else None
     if own and champion and own.name == champion.name:
-        result = _Result(
+        result = Result(
             is_promoted=True,
             reason=f"this checkpoint is the champion already: {own.name}",
             promotion=own.labels.get(labels.PROMOTION, labels.BETTER),
         )
-    elif evaluation["verdict"] != Verdict.BETTER and not wanted.force_promotion:
-        result = _not_better(evaluation)
+    elif refused:
+        result = refused
     elif champion is None:
-        alone = _Result(is_promoted=True, reason="there is no champion", promotion=labels.BETTER)
-        result = _with_evaluation(evaluation, alone)
+        result = alone
     elif own and int(own.number) < int(champion.number):
-        result = _Result(
+        result = Result(
             is_promoted=False,
             champion=champion.name,
             reason=f"this checkpoint is {own.name}, {_state(own, champion)}, give it the alias champion",
         )
     else:
-        against = _against(champion, data, chosen, checkpoint_directory, source=source, criteria=wanted)
-        result = _with_evaluation(evaluation, against)
-    _report(result, page_path, metrics)
+        result = against(champion)
+    write_report(result, page_path, metrics)
     outcome.note_comparison(
         checkpoint_directory,
         # A refusal is the champion's as long as it is one; a missing file may come back.
         champion=result.champion if result.is_final else "",
         is_promoted=result.is_promoted,
         reason=result.reason,
-        criteria=dataclasses.asdict(wanted),
+        criteria=dataclasses.asdict(criteria),
         promotion=result.promotion,
     )
     if deploy_endpoint and result.promotion == labels.UNDECIDED and not result.is_promoted:
@@ -151,18 +211,18 @@ def _state(own: Version, champion: Version) -> str:
     return f"which version {champion.number} has replaced; to bring it back"
 
 
-def _not_better(evaluation: Mapping[str, Any]) -> _Result:
+def _not_better(evaluation: Mapping[str, Any]) -> Result:
     """Return the result of a model that may be no better than a constant answer."""
     is_undecided = evaluation["verdict"] == Verdict.UNDECIDED
     registered = "registered without the alias champion; " if is_undecided else ""
-    return _Result(
+    return Result(
         is_promoted=False,
         reason=f"{evaluation['reason']}; {registered}force_promotion promotes it anyway",
         promotion=labels.UNDECIDED if is_undecided else "",
     )
 
 
-def _with_evaluation(evaluation: Mapping[str, Any], result: _Result) -> _Result:
+def _with_evaluation(evaluation: Mapping[str, Any], result: Result) -> Result:
     """Return the result with the evaluation's reason, which force_promotion overrules if it is unfavourable."""
     if evaluation["verdict"] == Verdict.BETTER:
         return result if result.champion else _because(result, evaluation["reason"])
@@ -170,18 +230,13 @@ def _with_evaluation(evaluation: Mapping[str, Any], result: _Result) -> _Result:
     return _because(forced, f"{_FORCED}{evaluation['reason']}")
 
 
-def _because(result: _Result, reason: str) -> _Result:
+def _because(result: Result, reason: str) -> Result:
     return dataclasses.replace(result, reason=f"{reason}; {result.reason}")
-
-
-def _version_of(registry: Registry, model: str, chosen: BestCheckpoint, directory: str) -> Version | None:
-    """Return the version that an earlier attempt has registered of this checkpoint."""
-    return registry.version_of_run(model, chosen.checkpoint.run_id, outcome.best_digest(directory))
 
 
 def _against(
     champion: Version, data: Dataset, chosen: BestCheckpoint, directory: str, *, source: str, criteria: Criteria
-) -> _Result:
+) -> Result:
     """Return the result against a champion; where no fair comparison is possible, only a user can decide."""
     command_line.set_environment()
     libraries.load()
@@ -209,7 +264,7 @@ def _against(
     if not is_promoted:
         is_promoted, promotion = criteria.force_promotion, labels.FORCED if criteria.force_promotion else ""
         reason = f"{_FORCED}{reason}" if is_promoted else f"{reason}; force_promotion promotes it anyway"
-    return _Result(
+    return Result(
         is_promoted=is_promoted,
         reason=reason,
         promotion=promotion,
@@ -219,7 +274,8 @@ def _against(
     )
 
 
-def _report(result: _Result, page_path: str, metrics: MutableMapping[str, Any]) -> None:
+def write_report(result: Result, page_path: str, metrics: MutableMapping[str, Any]) -> None:
+    """Write the page, add the figures, and print the reason."""
     metrics.update({"is_promoted": float(result.is_promoted), "reason": result.reason})
     if result.comparison:
         metrics.update(report.metrics(result.comparison))

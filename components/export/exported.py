@@ -62,7 +62,7 @@ def export(
         metadata=metadata,
         labels=labels_at_upload(checkpoint_directory),
         container={"imageUri": serving_image} if serving_image else own_container(own_image),
-        parent_model=_parent(model_name, champion, registry) if model_name else "",
+        parent_model=parent_of(model_name, champion, registry) if model_name else "",
     )
 
 
@@ -86,8 +86,12 @@ def own_container(image: str) -> dict[str, Any]:
     }
 
 
-def _parent(model_name: str, compared: str, registry: Registry) -> str:
-    """Return the model to add a version to, whose champion is still the one that `compare` found."""
+def parent_of(model_name: str, compared: str, registry: Registry) -> str:
+    """Return the model to add a version to, whose champion is still the one that `compare` found; empty for none.
+
+    Raises:
+        UserError: The champion is another one by now.
+    """
     model = registry.find(model_name)
     found = registry.champion(model) if model else None
     current = found.name if found else ""

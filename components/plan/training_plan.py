@@ -116,10 +116,7 @@ def plan(
     outcome = conclusion(checkpoints, release, registry) if finished else ""
     planned = TrainingPlan(
         worker_pool_specs=pools.worker_pool_specs(image=image, args=flags),
-        restart_job_on_worker_restart=pools.restart_job_on_worker_restart,
-        timeout=f"{pools.timeout_seconds}s",
-        max_wait_duration=f"{pools.max_wait_seconds}s",
-        persistent_resource_id=pools.persistent_resource_id,
+        **pools.job_fields,
         display_name=f"{model_name}-{identity}",
         run_id=identity,
         base_output_directory=base,

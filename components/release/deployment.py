@@ -1,14 +1,15 @@
 """The step `deploy`: give a version the traffic of an endpoint, and keep it there if its predictions are right."""
 
+import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from components.registry.labels import ALIASES, CHAMPION, PROMOTION, UNDECIDED
 from components.registry.registry import Registry
 from components.release import live_prediction
 from components.release.endpoints import Deployed, Endpoints
-from components.release.live_prediction import Expected, WrongAnswerError
+from components.release.live_prediction import Trial, WrongAnswerError
 from components.release.serving_machines import ServingMachines, check_deployment
 from exact_resume.checkpoints import outcome
 from exact_resume.errors import InputError
@@ -21,12 +22,29 @@ _PAUSES_SECONDS = (1.0, 4.0, 16.0, 60.0)
 """Between live predictions, while the old version still answers: a new traffic split takes a moment."""
 
 
-def deploy(
+def deploy(*, dataset_directory: str, predictions_path: str, **options: Any) -> str:
+    """Deploy a version, and try it with test images; see `put_live`.
+
+    Args:
+        dataset_directory: The dataset that the version was evaluated on.
+        predictions_path: Predictions of `evaluate`.
+        **options: The other arguments of `put_live`.
+    """
+
+    def trial() -> Trial:
+        expected = live_prediction.expected_answers(dataset_directory, predictions_path)
+        return Trial(
+            instances=[each.instance for each in expected], check=functools.partial(live_prediction.check, expected)
+        )
+
+    return put_live(trial=trial, **options)
+
+
+def put_live(
     *,
     registered_version: str,
     checkpoint_directory: str,
-    dataset_directory: str,
-    predictions_path: str,
+    trial: Callable[[], Trial],
     region: str,
     pipeline_root: str,
     endpoint_name: str,
@@ -38,8 +56,7 @@ def deploy(
     Args:
         registered_version: Resource name of the version, projects/P/locations/R/models/ID@NUMBER.
         checkpoint_directory: Checkpoint folder of the run.
-        dataset_directory: The dataset that the version was evaluated on.
-        predictions_path: Predictions of `evaluate`.
+        trial: Returns the live prediction.
         region: Of the model and the endpoint.
         pipeline_root: Pipeline root of the run.
         endpoint_name: Display name of the endpoint.
@@ -56,7 +73,7 @@ def deploy(
     replicas = ServingMachines(**machines)
     for finding in check_deployment(endpoint_name, replicas, region=region):
         print(f"warning: {finding.message}")
-    expected = live_prediction.expected_answers(dataset_directory, predictions_path)
+    tried = trial()
     service = Endpoints(region=region, pipeline_root=pipeline_root)
     registry = Registry(region=region, pipeline_root=pipeline_root)
     version = registry.get(registered_version)
@@ -81,7 +98,7 @@ def deploy(
             name = f"{endpoint_name[:100]}-{version.number}"
             service.deploy(endpoint, version.name, name=name, resources=resources, service_account=service_account)
         new = _with_all_traffic(service, endpoint, version.name)
-        difference = _smoke_test(service, endpoint, new, expected)
+        difference = _smoke_test(service, endpoint, new, tried)
         _refuse_replaced(registry, version.name)
         registry.merge_aliases(version.name, ALIASES)
     except Exception as error:
@@ -94,8 +111,8 @@ def deploy(
             service.undeploy(endpoint, old, {new.id: _ALL})
     note(is_live=True)
     print(
-        f"{version.name} answers all requests of {endpoint}; {len(expected)} live predictions differ from evaluate's by"
-        f" at most {difference:.1g}"
+        f"{version.name} answers all requests of {endpoint}; {len(tried.instances)} live predictions differ from"
+        f" evaluate's by at most {difference:.1g}"
     )
     if storage.is_object_store(pipeline_root):
         print("it costs money until it is undeployed")
@@ -140,13 +157,14 @@ def _with_all_traffic(service: Endpoints, endpoint: str, version: str) -> Deploy
     return new
 
 
-def _smoke_test(service: Endpoints, endpoint: str, new: Deployed, expected: Sequence[Expected]) -> float:
-    """Compare live answers with the expected ones; return the largest difference of a probability."""
-    instances = [each.instance for each in expected]
+def _smoke_test(service: Endpoints, endpoint: str, new: Deployed, trial: Trial) -> float:
+    """Compare live answers with the expected ones; return the largest difference of a number."""
+    if not trial.instances:
+        return 0.0
     for pause in (*_PAUSES_SECONDS, None):
-        answered_by, answers = service.predict(endpoint, instances)
+        answered_by, answers = service.predict(endpoint, trial.instances)
         if answered_by == new.id:
-            return live_prediction.check(expected, answers)
+            return trial.check(answers)
         if pause is not None:
             time.sleep(pause)
     raise TrainingError(

@@ -176,11 +176,11 @@ class Endpoints(Labelled):
         request = {"endpoint": endpoint, "deployed_model_id": deployed.id, "traffic_split": dict(traffic)}
         wait_for(call(self._client.undeploy_model, request, what=what), what=what, seconds=_UNDEPLOY_SECONDS)
 
-    def predict(self, endpoint: str, instances: Sequence[Mapping[str, Any]]) -> tuple[str, list[Any]]:
+    def predict(self, endpoint: str, instances: Sequence[Any]) -> tuple[str, list[Any]]:
         """Return the id of the deployed model that answered, and its answers."""
         from google.protobuf import json_format, struct_pb2
 
-        values = [json_format.ParseDict(dict(each), struct_pb2.Value()) for each in instances]
+        values = [json_format.ParseDict(each, struct_pb2.Value()) for each in instances]
         client = vertex_clients.predictions(self.region, self.root)
 
         def predict(*, request: Any, **options: Any) -> Any:

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,15 +12,25 @@ from localvertex_base.userinput.spelling import quote
 from trainer.command_line import TrainingError
 from trainer.data import dataset as datasets, staging
 
-_NUM_IMAGES = 8
+NUM_INSTANCES = 8
 """Few enough for one request: Vertex AI's limit is 1.5 MB."""
 _MAX_REQUEST_BYTES = 1_000_000
-_TOLERANCE = 1e-4
+TOLERANCE = 1e-4
 """Largest difference of a probability, as in `trainer.export`; the file of predictions has six digits."""
 
 
 class WrongAnswerError(TrainingError):
     """The deployed version answers, and not what it answered when it was evaluated."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """A live prediction: what is sent, and how the answers are compared."""
+
+    instances: Sequence[Any]
+    """Instances of one request; empty: the version is not tried."""
+    check: Callable[[Sequence[Any]], float]
+    """Returns the largest difference of a number; raises `WrongAnswerError`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +57,7 @@ def expected_answers(dataset_directory: str, predictions_path: str) -> list[Expe
         UserError: The dataset or the file of predictions cannot be used, or they do not belong together.
     """
     data = datasets.load(dataset_directory)
-    indices = list(range(min(_NUM_IMAGES, data.num_examples["test"])))
+    indices = list(range(min(NUM_INSTANCES, data.num_examples["test"])))
     records = staging.stage(data, "test").records("test", indices)
     found: list[Expected] = []
     for record, line in zip(records, _test_lines(predictions_path), strict=False):
@@ -95,7 +105,7 @@ def check(expected: Sequence[Expected], answers: Sequence[Any]) -> float:
         # The same probability under another name: the classes are in another order.
         is_renamed = probability == max(probabilities) and label != wanted.label
         # Also false for NaN.
-        if not difference <= _TOLERANCE or is_renamed:
+        if not difference <= TOLERANCE or is_renamed:
             raise WrongAnswerError(
                 f"the endpoint answers {quote(label)}, with {probability:.6f} for {quote(wanted.label)}, for"
                 f" {quote(wanted.file_name)}; evaluate's probability was {wanted.probability:.6f}"

@@ -20,7 +20,7 @@ def record(
     *,
     resource_name: str,
     metrics: Mapping[str, Any],
-    confusion_matrix: Mapping[str, Any],
+    confusion_matrix: Mapping[str, Any] | None = None,
     is_promoted: bool,
     checkpoint_directory: str,
     model_name: str,
@@ -33,7 +33,7 @@ def record(
     Args:
         resource_name: Version, projects/.../models/ID@VERSION.
         metrics: Metrics of `evaluate`, by name.
-        confusion_matrix: Metadata of kfp's ClassificationMetrics.
+        confusion_matrix: Metadata of kfp's ClassificationMetrics; None for metrics of any name, which no schema has.
         is_promoted: Whether the version becomes the champion.
         checkpoint_directory: Checkpoint folder of the run.
         model_name: Display name in the registry.
@@ -53,8 +53,11 @@ def record(
     of_run = _labels_of_run(checkpoint_directory)
     registry.label_version(version.name, of_run | _promotion(checkpoint_directory))
     registry.label_model(version.model, dict([labels.PROJECT_LABEL]))
-    registry.describe(version.name, description(metrics))
-    _evaluate(registry, version, metrics, confusion_matrix)
+    if confusion_matrix is None:
+        registry.describe(version.name, ", ".join(f"{name} {value:g}" for name, value in metrics.items()))
+    else:
+        registry.describe(version.name, description(metrics))
+        _evaluate(registry, version, metrics, confusion_matrix)
     champion = _repair_aliases(registry, version, of_run, labels.ALIASES if is_promoted else ())
     outcome.note_registration(
         checkpoint_directory, model_name=model_name, serving_image=serving_image, resource_name=version.name
@@ -71,13 +74,16 @@ def _labels_of_run(checkpoint_directory: str) -> dict[str, str]:
     Raises:
         UserError: The run is not finished.
     """
-    result = read_result(checkpoint_directory)
-    if not result:
+    if completion := outcome.completion(checkpoint_directory):
+        run_id, data = completion["run_id"], completion["inputs_sha256"]
+    elif result := read_result(checkpoint_directory):
+        run_id, data = result["run_id"], result["identity"]["dataset_fingerprint"]
+    else:
         raise UserError(f"the run in {checkpoint_directory!r} is not finished; run the pipeline again to continue it")
     return {
-        labels.RUN_ID: str(result["run_id"]),
+        labels.RUN_ID: str(run_id),
         labels.CHECKPOINT: labels.label_value(outcome.best_digest(checkpoint_directory)),
-        labels.DATASET: labels.label_value(str(result["identity"]["dataset_fingerprint"])),
+        labels.DATASET: labels.label_value(str(data)),
     }
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import accelerators
@@ -116,13 +117,17 @@ class Machines:
                 "already running; use STANDARD"
             )
 
-    def worker_pool_specs(self, *, image: str, args: list[str]) -> list[dict[str, Any]]:
+    def worker_pool_specs(
+        self, *, image: str, args: list[str], command: Sequence[str] = _COMMAND, env: Mapping[str, str] | None = None
+    ) -> list[dict[str, Any]]:
         """Return the worker pools in Vertex AI's order: chief, workers, parameter servers.
 
         Parameter servers hold variables and need no GPU, no dataset and no reservation. They get the same machine type
         without accelerators, or a general-purpose one where that does not exist.
         """
-        container = {"image_uri": image, "command": list(_COMMAND), "args": args}
+        container: dict[str, Any] = {"image_uri": image, "command": list(command), "args": args}
+        if env:
+            container["env"] = [{"name": name, "value": value} for name, value in env.items()]
         trains = {"machine_spec": self._machine_spec(), **self._disk_spec()}
         serves = {
             "machine_spec": {"machine_type": without_accelerators(accelerators.load_catalogue(), self.machine_type)}
@@ -165,9 +170,28 @@ class Machines:
         """Whether a restarted worker restarts the job: it cannot rejoin synchronous training (tf.distribute)."""
         return self.replica_count > 1
 
+    @property
+    def job_fields(self) -> dict[str, Any]:
+        """Fields of the training job besides its worker pools, as `plan` outputs them."""
+        return {
+            "restart_job_on_worker_restart": self.restart_job_on_worker_restart,
+            "timeout": f"{self.timeout_seconds}s",
+            "max_wait_duration": f"{self.max_wait_seconds}s",
+            "persistent_resource_id": self.persistent_resource_id,
+        }
+
 
 def check(machines: Machines, *, image: str, region: str) -> list[accelerators.Finding]:
-    """Check the machines for a region and return the warnings.
+    """Check the machines of this project's trainer for a region and return the warnings.
+
+    Raises:
+        UserError: Vertex AI would refuse the job; the message has the reasons and the nearest valid choices.
+    """
+    return check_any_code(machines, image=image, region=region) + beyond_the_build(machines.accelerator_type, image)
+
+
+def check_any_code(machines: Machines, *, image: str, region: str) -> list[accelerators.Finding]:
+    """Check the machines for a region and return the warnings, whatever the container image trains with.
 
     Raises:
         UserError: Vertex AI would refuse the job; the message has the reasons and the nearest valid choices.
@@ -182,7 +206,6 @@ def check(machines: Machines, *, image: str, region: str) -> list[accelerators.F
     )
     # Another placeholder, such as your-project, is an error: a user who names an image wants it to run.
     refuse(findings, rules=["placeholder-image"] * (image != PLACEHOLDER_IMAGE))
-    findings += beyond_the_build(machines.accelerator_type, image)
     # compile.py itself explains how far a file without an image can be used.
     return [finding for finding in findings if image != PLACEHOLDER_IMAGE or finding.rule != "placeholder-image"]
 

@@ -12,6 +12,7 @@ from accelerators import Finding
 from accelerators.job.finding import refuse
 from accelerators.pipeline.check import examine_pipeline
 from accelerators.pipeline.graph import Graph
+from components.any_code import planning
 from components.release.serving_machines import check_deployment
 from components.train.machines import check as check_machines
 from components.values import check_values, machines_in, replicas_in
@@ -134,18 +135,21 @@ def compiled_settings(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_own(job: dict[str, Any], region: str) -> list[Finding]:
-    """Check the values of this project's own pipeline, which a step would refuse only on Google's machines.
+    """Check the values of this project's own pipelines, which a step would refuse only on Google's machines.
 
     Raises:
         UserError: A value is wrong.
     """
     pipeline = read_pipeline(job["pipelineSpec"])
     declared = pipeline.root.input_parameters
-    if not {"model", "learning_rate", "machine_type", "minimum_score"} <= set(declared):
+    is_any_code = {"command", "secrets", "machine_type", "minimum_metric"} <= set(declared)
+    if not is_any_code and not {"model", "learning_rate", "machine_type", "minimum_score"} <= set(declared):
         return []
     defaults = {name: spec.default for name, spec in declared.items() if spec.default is not None}
     values = defaults | job["runtimeConfig"]["parameterValues"]
     values |= compiled_settings(job)
+    if is_any_code:
+        return planning.check(values, region=region)[-1]
     check_values(values)
     plan = pipeline.executors.get("exec-plan")
     deployment = check_deployment(str(values.get("deploy_endpoint", "")), replicas_in(values), region=region)

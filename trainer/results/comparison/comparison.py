@@ -13,11 +13,11 @@ from exact_resume.files.overlap import batched
 from trainer.checkpoints import restored, seen
 from trainer.checkpoints.best import BestCheckpoint
 from trainer.data.dataset import Dataset
-from trainer.models.metrics import ACCURACY, confusion_matrix, score_of
-from trainer.results import serving, significance
+from trainer.models.metrics import ACCURACY
+from trainer.results import serving
 from trainer.results.comparison import champion as champions, class_names, images
 from trainer.results.comparison.class_names import Classes
-from trainer.results.comparison.decision import ClassResult, Comparison, ContingencyTable, Scores
+from trainer.results.comparison.decision import ClassResult, Comparison, scores_of
 from trainer.results.comparison.images import Image, Unseen
 from trainer.results.comparison.not_comparable import NotComparable
 
@@ -169,33 +169,20 @@ def result(
         raise NotComparable("the champion cannot decode any of the images")
     # Answers outside the common classes are wrong.
     first, second = (np.where((each < 0) | (each > num_common), num_common, each) for each in (champion, challenger))
-    table, per_class = _count(labels, first == labels, second == labels, classes)
-    scores = table.scores if metric == ACCURACY else _scores(metric, labels, first, second, num_common)
+    table, scores = scores_of(metric, labels, first, second, num_common)
+    per_class = _count(labels, first == labels, second == labels, classes)
     return Comparison(
         table=table, scores=scores, classes=per_class, num_unanswered=num_unanswered, missing=classes.only_champion
     )
 
 
-def _scores(metric: str, labels: Labels, champion: Labels, challenger: Labels, num_classes: int) -> Scores:
-    return Scores(
-        metric=metric,
-        champion=score_of(metric, labels, champion, num_classes),
-        challenger=score_of(metric, labels, challenger, num_classes),
-        p_value=significance.p_differs(metric, labels, challenger, champion, num_classes),
-    )
-
-
-def _count(
-    labels: Labels, is_first: Labels, is_second: Labels, classes: Classes
-) -> tuple[ContingencyTable, list[ClassResult]]:
-    """Return the table, and the correct answers per class that has images."""
-    (neither, only_challenger), (only_champion, both) = confusion_matrix(is_first, is_second, 2).tolist()
-    table = ContingencyTable(both=both, only_champion=only_champion, only_challenger=only_challenger, neither=neither)
+def _count(labels: Labels, is_first: Labels, is_second: Labels, classes: Classes) -> list[ClassResult]:
+    """Return the correct answers per class that has images."""
     num_images, first, second = (
         np.bincount(each, minlength=len(classes.common)).tolist()
         for each in (labels, labels[is_first], labels[is_second])
     )
-    return table, [
+    return [
         ClassResult(class_name=name, num_images=num_images[index], champion=first[index], challenger=second[index])
         for index, name in enumerate(classes.common)
         if num_images[index]

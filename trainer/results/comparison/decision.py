@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from trainer.models.metrics import ACCURACY
-from trainer.results.significance import SIGNIFICANCE
+from trainer.models.metrics import ACCURACY, confusion_matrix, score_of
+from trainer.results.significance import SIGNIFICANCE, Labels, p_differs
 
 _POWER = 0.8
 """Probability with which `ContingencyTable.smallest_difference` is found."""
@@ -142,6 +142,31 @@ class Comparison:
     def num_unknown(self) -> int:
         """Images that were left out, because the champion does not know their class."""
         return sum(self.unknown.values())
+
+
+def scores_of(
+    metric: str, labels: Labels, champion: Labels, challenger: Labels, num_classes: int
+) -> tuple[ContingencyTable, Scores]:
+    """Compare the answers of both models on the same examples.
+
+    Args:
+        metric: One of `trainer.models.metrics.METRICS`.
+        labels: True classes [N], 0 to K - 1.
+        champion: Answers of the champion [N]; K means an answer that is not one of the classes.
+        challenger: Answers of the new model [N].
+        num_classes: K.
+    """
+    counts = confusion_matrix(champion == labels, challenger == labels, 2).tolist()
+    (neither, only_challenger), (only_champion, both) = counts
+    table = ContingencyTable(both=both, only_champion=only_champion, only_challenger=only_challenger, neither=neither)
+    if metric == ACCURACY:
+        return table, table.scores
+    return table, Scores(
+        metric=metric,
+        champion=score_of(metric, labels, champion, num_classes),
+        challenger=score_of(metric, labels, challenger, num_classes),
+        p_value=p_differs(metric, labels, challenger, champion, num_classes),
+    )
 
 
 def decide(table: ContingencyTable, *, max_regression: float, must_improve: bool, scores: Scores) -> tuple[bool, str]:

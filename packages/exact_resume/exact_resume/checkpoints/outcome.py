@@ -22,6 +22,7 @@ _EVALUATION_FILE = "evaluation.json"
 _COMPARISON_FILE = "comparison.json"
 _REGISTRATION_FILE = "registration.json"
 _DEPLOYMENT_FILE = "deployment.json"
+_COMPLETION_FILE = "completion.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,8 +163,30 @@ def note_deployment(checkpoint_directory: str, *, endpoint: str, resource_name: 
     _note(checkpoint_directory, _DEPLOYMENT_FILE, noted)
 
 
+def note_completion(checkpoint_directory: str, *, run_id: str, inputs_sha256: str) -> None:
+    """Record that the job of other training code, with or without checkpoints of this package, has succeeded.
+
+    From then on the notes name its `result.json` in place of the best checkpoint.
+
+    Args:
+        checkpoint_directory: Checkpoint folder of the run.
+        run_id: Id of the run.
+        inputs_sha256: Digest of its inputs.
+    """
+    noted = {"checkpoint_sha256": _result_digest(checkpoint_directory), "run_id": run_id}
+    path = storage.join(checkpoint_directory, _COMPLETION_FILE)
+    storage.write_json(path, noted | {"inputs_sha256": inputs_sha256})
+
+
+def completion(checkpoint_directory: str) -> Mapping[str, Any]:
+    """Return what `note_completion` has recorded about the present `result.json`; empty for nothing."""
+    found = storage.read_json(storage.join(checkpoint_directory, _COMPLETION_FILE))
+    is_present = isinstance(found, dict) and found.get("checkpoint_sha256") == _result_digest(checkpoint_directory)
+    return found if is_present else {}
+
+
 def notes(checkpoint_directory: str) -> Notes:
-    """Return what is noted about a run that `result_file.is_finished`."""
+    """Return what is noted about a run that `result_file.is_finished`, or whose completion is noted."""
     digest = best_digest(checkpoint_directory)
     evaluation = _read(checkpoint_directory, _EVALUATION_FILE, digest)
     return Notes(
@@ -175,8 +198,9 @@ def notes(checkpoint_directory: str) -> Notes:
 
 
 def best_digest(checkpoint_directory: str) -> str:
-    """Return the SHA-256 of the manifest of the run's best checkpoint."""
-    return _digest(checkpoint_directory, checkpoints.best_step(checkpoint_directory))
+    """Return the SHA-256 of the manifest of the run's best checkpoint; after `note_completion`, of `result.json`."""
+    completed = completion(checkpoint_directory).get("checkpoint_sha256")
+    return completed or _digest(checkpoint_directory, checkpoints.best_step(checkpoint_directory))
 
 
 def _note(directory: str, name: str, content: dict[str, Any]) -> None:
@@ -192,3 +216,8 @@ def _digest(directory: str, step: int) -> str:
     # The manifest has the checksums of all files of the checkpoint.
     path = storage.join(directory, manifest.name(step), manifest.MANIFEST_FILE)
     return hashlib.sha256(storage.read_bytes(path)).hexdigest()
+
+
+def _result_digest(directory: str) -> str:
+    path = storage.join(directory, result_file.RESULT_FILE)
+    return hashlib.sha256(storage.read_bytes(path)).hexdigest() if storage.exists(path) else ""

@@ -1,0 +1,43 @@
+"""The `deploy` step: the registered version on an endpoint, tried with the instances of its predictions."""
+
+from kfp import dsl
+
+from components.container_image import PLACEHOLDER_IMAGE
+
+
+@dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)
+def deploy(
+    registered_version: str,
+    checkpoint_directory: str,
+    region: str,
+    pipeline_root: str,
+    deploy_endpoint: str,
+    deploy_machine_type: str,
+    deploy_min_replicas: int,
+    deploy_max_replicas: int,
+    deploy_accelerator_type: str,
+    deploy_accelerator_count: int,
+    service_account: str = "",
+) -> str:
+    """Deploy with all traffic, compare live predictions with predictions.jsonl, and undeploy the old version.
+
+    Args:
+        registered_version: Resource name of the version, projects/P/locations/R/models/ID@NUMBER.
+        checkpoint_directory: Folder with predictions.jsonl, next to which the deployment is noted.
+        region: Region of the model and the endpoint.
+        pipeline_root: Folder or gs:// prefix of the run; a local one is deployed on this machine.
+        deploy_endpoint: Display name of the endpoint, which is created if it does not exist.
+        deploy_machine_type: Machine type of each replica.
+        deploy_min_replicas: Replicas that always run, and cost money.
+        deploy_max_replicas: Maximum number of replicas under load.
+        deploy_accelerator_type: GPU type; empty for none.
+        deploy_accelerator_count: GPUs per replica.
+        service_account: Service account of the replicas; empty for the default one.
+
+    Returns:
+        Resource name of the endpoint.
+    """
+    given = dict(locals())
+    from components.any_code.releasing import deploy as deploy_version, report_errors
+
+    return report_errors(deploy_version)(**given)

@@ -1,0 +1,115 @@
+"""The step `plan`: what is trained, on which machines, and whether that has been done already."""
+
+import pathlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import accelerators
+from components.any_code import secret_variables
+from components.any_code.request import Goal, check_release, identity, read
+from components.compare.criteria import Criteria
+from components.plan.report import plan_page
+from components.release.serving_machines import check_deployment
+from components.train.machines import Machines, check_any_code
+from components.values import fields_of, machines_in, replicas_in
+from exact_resume.checkpoints import manifest, outcome, seal
+from localvertex_base.userinput import paths
+from localvertex_base.userinput.errors import UserError
+from trainer.command_line import report_errors as report_errors  # a component imports it from here
+
+
+class CodePlan(NamedTuple):
+    """The fields of the training job; they are the outputs of the `plan` step."""
+
+    worker_pool_specs: list[dict[str, Any]]
+    restart_job_on_worker_restart: bool
+    timeout: str
+    max_wait_duration: str
+    persistent_resource_id: str
+    display_name: str
+    run_id: str
+    base_output_directory: str
+    checkpoint_directory: str
+    is_finished: bool
+    labels: dict[str, str]
+    inputs_sha256: str
+
+
+def check(values: Mapping[str, Any], *, region: str) -> tuple[dict[str, Any], Machines, list[accelerators.Finding]]:
+    """Check the values of all steps, and return the request, the machines and the warnings.
+
+    Args:
+        values: By the names of the pipeline's parameters and settings.
+        region: Vertex AI region, e.g. us-central1.
+
+    Raises:
+        UserError: A value is wrong, or Vertex AI would refuse the machines.
+    """
+    request, machines = read(values), machines_in(values)
+    if machines is None:
+        raise UserError("machine_type is missing; expected e.g. n1-standard-8")
+    check_release(**{name: values[name] for name in ("model_name", "serving_image", "deploy_endpoint")})
+    goal_of(values)
+    Criteria(**fields_of(Criteria, values))
+    findings = check_any_code(machines, image=request["image"], region=region)
+    findings += check_deployment(values["deploy_endpoint"], replicas_in(values), region=region)
+    return request, machines, findings
+
+
+def goal_of(values: Mapping[str, Any]) -> Goal:
+    """Return the goal; an empty minimum is none."""
+    return Goal(**fields_of(Goal, {name: value for name, value in values.items() if value != ""}))
+
+
+def plan(*, report: str, region: str, pipeline_root: str, **values: Any) -> CodePlan:
+    """Check all values, derive the run id from what decides the result, and write the report.
+
+    Args:
+        report: Path of the HTML file to write.
+        region: Vertex AI region, e.g. us-central1.
+        pipeline_root: Folder or gs:// prefix; its `training/<run id>` outlives this run.
+        **values: By the names of the pipeline's parameters and settings.
+
+    Raises:
+        UserError: A value is wrong, or Vertex AI would refuse the machines.
+    """
+    request, machines, findings = check(values, region=region)
+    chosen = identity(request)
+    run_id = manifest.run_id(chosen)
+    base = f"{paths.check('pipeline_root', pipeline_root).rstrip('/')}/training/{run_id}"
+    checkpoints = f"{base}/checkpoints/"
+    command, secrets = request["command"], request["secrets"]
+    if secrets:
+        source = pathlib.Path(secret_variables.__file__).read_text(encoding="utf-8")
+        command = ["python3", "-c", source, *map("=".join, secrets.items()), "--", *command]
+    inputs = {f"INPUT_{name.upper()}": address.rpartition("#")[0] for name, address in request["inputs"].items()}
+    planned = CodePlan(
+        **machines.job_fields,
+        worker_pool_specs=machines.worker_pool_specs(
+            image=request["image"], args=request["arguments"], command=command, env=inputs | request["environment"]
+        ),
+        display_name=f"{values['model_name'] or 'training'}-{run_id}",
+        run_id=run_id,
+        base_output_directory=base,
+        checkpoint_directory=checkpoints,
+        is_finished=outcome.completion(checkpoints).get("run_id") == run_id,
+        labels=request["labels"],
+        inputs_sha256=seal.digest(request["inputs"]),
+    )
+    state = "to be trained"
+    if planned.is_finished:
+        state = "already finished, not trained again; set another run_label to train again"
+    page = plan_page(
+        machines=machines,
+        region=region,
+        worker_pool_specs=planned.worker_pool_specs,
+        findings=findings,
+        run_id=run_id,
+        state=state,
+        configuration=chosen | {"secrets": secrets},
+    )
+    pathlib.Path(report).write_text(page, encoding="utf-8")
+    if "@" not in request["image"]:
+        print(f"notice: {request['image']} has no digest; a rebuilt image is taken for the same code")
+    print(f"run {run_id}: {state}", *(f"warning: {finding.message}" for finding in findings), sep="\n")
+    return planned

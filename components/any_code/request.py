@@ -1,0 +1,148 @@
+"""What is trained: lists and mappings as a user gave them, checked before anything costs money."""
+
+import dataclasses
+import math
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from components.container_image import check_image
+from components.names import check_names
+from exact_resume.checkpoints import seal
+from localvertex_base.userinput.doubles import MAX_EXACT
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import join_or, quote
+from localvertex_base.userinput.step_endpoint import is_local_step
+from trainer.checkpoints.identity import check_run_label
+
+DIRECTIONS = ("maximize", "minimize")
+_LISTS = ("command", "arguments")
+_VARIABLE = r"(?!AIP_|CLOUD_ML_|INPUT_|LOCALVERTEX_|CLUSTER_SPEC$|TF_CONFIG$)[A-Za-z_][A-Za-z0-9_]*"
+_NO_SECRET = r"(?!(?i:.*_)?(?i:token|secret|password|passwd|api_key|credentials?)(_|$))"  # noqa: S105
+_MAPPINGS = {
+    "inputs": (
+        r"[a-z][a-z0-9_]*",
+        r"\S+#[\w.:=+/-]+",
+        "a name of a-z, 0-9 and _, and ADDRESS#VERSION with a version or checksum that changes with the content",
+    ),
+    "environment": (
+        f"{_NO_SECRET}{_VARIABLE}",
+        r"[^\0]*",
+        "a variable that the service does not set, and no secret, because parameters are shown: see secrets",
+    ),
+    "secrets": (
+        _VARIABLE,
+        r"projects/(?:[a-z0-9.-]+:)?[a-z0-9-]+/secrets/[A-Za-z0-9_-]{1,255}/versions/[0-9]+",
+        "a variable, and projects/P/secrets/S/versions/3: not latest, which may change, and not the value",
+    ),
+    "labels": (
+        r"(?!(managed-by|run-id|checkpoint|dataset|promotion)$)[a-z][a-z0-9_-]{0,62}",
+        r"[a-z0-9_-]{0,63}",
+        "a key that the pipeline does not set; up to 63 of a-z, 0-9, - and _; keys begin with a letter",
+    ),
+}
+"""Patterns of names and values, and what is expected. Values are not shown, because they may be secrets."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Goal:
+    """The metric that a model is judged by."""
+
+    metric: str = ""
+    direction: str = ""
+    minimum_metric: float = float("nan")
+    """The worst accepted value; NaN for any."""
+
+    def __post_init__(self) -> None:
+        """Refuse a goal by which no model can be judged.
+
+        Raises:
+            UserError: A value is wrong.
+        """
+        if not self.metric.strip() or not self.metric.isprintable():
+            raise UserError(f"metric is {quote(self.metric)}; expected the name of a metric in result.json")
+        if self.direction not in DIRECTIONS:
+            raise UserError(f"direction is {quote(self.direction)}; expected {join_or(DIRECTIONS)}")
+        if math.isinf(self.minimum_metric):
+            raise UserError("minimum_metric is infinite; expected a number, or nothing for none")
+
+    def is_better(self, value: float, other: float) -> bool:
+        """Return whether a value of the metric is better than another one; nothing is better than NaN."""
+        return value > other if self.direction == DIRECTIONS[0] else value < other
+
+
+def read(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what identifies the run, and `secrets` and `labels`, by the names of the pipeline's parameters.
+
+    Raises:
+        UserError: A value is wrong.
+    """
+    check_image("image", values["image"])
+    check_run_label(values["run_label"])
+    found = {name: values[name] for name in ("image", "run_label", *_LISTS, *_MAPPINGS)}
+    for name in _LISTS:
+        if not isinstance(found[name], list):
+            raise UserError(f'{name} is {quote(found[name])}; expected a list of words, e.g. ["python", "train.py"]')
+        found[name] = [text(f"{name}[{index}]", each) for index, each in enumerate(found[name])]
+    if not found["command"] or not found["command"][0]:
+        raise UserError('command is empty; expected a list of words, e.g. ["python", "train.py"]')
+    for name, (key_pattern, pattern, expected) in _MAPPINGS.items():
+        if not isinstance(found[name], dict):
+            raise UserError(f'{name} is not a mapping; expected e.g. {{"name": "value"}}')
+        found[name] = {key: text(f"{name}.{key}", each) for key, each in found[name].items()}
+        for key, each in found[name].items():
+            if not re.fullmatch(key_pattern, key) or not re.fullmatch(pattern, each, re.DOTALL):
+                raise UserError(f"{name}.{key} is not valid; expected {expected}")
+    if both := sorted(found["environment"].keys() & found["secrets"].keys()):
+        raise UserError(f"environment.{both[0]} is in secrets, too; remove one of them")
+    return found
+
+
+def identity(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what decides the result: not the secrets and labels; of an image with a digest, only that.
+
+    A local run has no image, so the Python files that the command names are part of it.
+    """
+    chosen = {name: value for name, value in request.items() if name not in ("secrets", "labels")}
+    words = request["command"] if is_local_step() else []
+    paths = [
+        *map(Path, words),
+        *(Path(folder, f"{word.replace('.', '/')}.py") for folder in sys.path for word in words),
+    ]
+    code = [
+        path.read_bytes().hex()
+        for path in paths
+        if path.suffix == ".py" and path.is_absolute() and os.path.isfile(path)
+    ]
+    return chosen | {"image": request["image"].rpartition("@")[2], "files": [*map(seal.digest, code)]}
+
+
+def text(name: str, value: Any) -> str:
+    """Return a text, or a number as text: within lists and mappings, Vertex AI turns 3 into 3.0.
+
+    Raises:
+        UserError: It is something else, or no program can receive it.
+    """
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_EXACT
+    found = str(int(value) if is_number and value == int(value) else value)
+    if not is_number and not (
+        isinstance(value, str) and value.encode(errors="ignore").decode().replace("\0", "") == value
+    ):
+        raise UserError(f"{name} is not a text that a program can receive, or a number up to 2**53")
+    return found
+
+
+def check_release(*, model_name: str, serving_image: str, deploy_endpoint: str) -> None:
+    """Refuse a registration or a deployment that lacks something; without a model name there is none.
+
+    Raises:
+        UserError: A value is wrong or missing.
+    """
+    if model_name:
+        check_names(model_name=model_name)
+        check_image("serving_image", serving_image)
+    elif deploy_endpoint:
+        raise UserError("deploy_endpoint is set, but model_name is empty; only a registered model is deployed")

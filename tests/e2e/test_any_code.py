@@ -1,0 +1,87 @@
+"""The compiled pipeline for any training code, with a program and a server that know nothing of this project."""
+
+import json
+import pathlib
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from localvertex.store.model_versions import ModelVersions
+from tests.e2e.conftest import Run
+from tests.support import any_server
+
+pytestmark = pytest.mark.slow
+
+CODE = pathlib.Path(any_server.__file__).with_name("any_training.py")
+IMAGE = "my/code:1"
+SERVING = "us-docker.pkg.dev/project/images/serving:1"
+Start = Callable[..., Run]
+
+
+@pytest.fixture
+def work_dir(tmp_path: pathlib.Path) -> pathlib.Path:
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def run(python: str, compiled_training: pathlib.Path, work_dir: pathlib.Path) -> Start:
+    """Run the training code with arguments."""
+
+    def start(run_id: str, *arguments: Any, deploy_endpoint: str = "") -> Run:
+        given = {
+            "command": json.dumps(["python", CODE.name]),
+            "image": IMAGE,
+            "arguments": json.dumps(arguments),
+            "model_name": "line",
+            "serving_image": SERVING,
+            "deploy_endpoint": deploy_endpoint,
+        }
+        words = [python, "-m", "localvertex", "run", str(compiled_training.with_name("training.json"))]
+        words += [f"--work-dir={work_dir}", f"--run-id={run_id}", f"--image={SERVING}={python} {any_server.__file__}"]
+        # As docs/any-training.md has it: the file is where the image would have it.
+        words += [f"--image={IMAGE}=env --chdir={CODE.parent}"]
+        words += [f"--parameter={name}={value}" for name, value in given.items()]
+        done = subprocess.run(words, capture_output=True, text=True)
+        record = json.loads((work_dir / run_id / "run.json").read_text())
+        return Run(done.returncode, done.stdout + done.stderr, record)
+
+    return start
+
+
+def aliases(work_dir: pathlib.Path) -> dict[str, str]:
+    return ModelVersions(work_dir / "models" / "line").aliases
+
+
+def test_a_good_model_serves_and_a_worse_one_is_refused(run: Start, work_dir: pathlib.Path) -> None:
+    first = run("first", 0.5, deploy_endpoint="live")
+    assert first.exit_code == 0, first.output
+    assert first.steps == {
+        *("plan", "custom-training-job", "compare", "export", "model-upload", "record", "deploy", "summary")
+    }
+    assert aliases(work_dir) == {"champion": "1", "default": "1"}
+    log = (work_dir / "first" / first.task("deploy")["log"]).read_text()
+    assert "8 live predictions differ from evaluate's by at most 0" in log
+    assert (work_dir / "models" / "line" / "1" / "model" / "evaluation" / "predictions.jsonl").exists()
+
+    worse = run("worse", -0.5)
+    assert worse.exit_code == 0, worse.output
+    assert worse.steps == {"plan", "custom-training-job", "compare", "summary"}
+    assert "on 200 examples: worse by" in worse.output
+    assert aliases(work_dir) == {"champion": "1", "default": "1"}
+
+
+def test_a_failure_of_the_code_is_the_failure_of_the_run_however_often_it_is_tried(
+    run: Start, work_dir: pathlib.Path
+) -> None:
+    """It has written a result before it failed, which must not count as one."""
+    for number in (1, 2):
+        failed = run(f"failed-{number}", 0.5, "fails")
+        assert failed.exit_code == 1
+        assert failed.task("custom-training-job")["state"] == "FAILED"
+        assert "exit" in failed.record["error"]
+        assert failed.steps == {"plan", "summary"}
+    (starts,) = work_dir.glob("training/*/checkpoints/starts")
+    assert len(starts.read_text().splitlines()) == 2
+    assert not (work_dir / "models").exists()
