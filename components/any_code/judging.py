@@ -1,7 +1,7 @@
 """The step `compare`: whether a model replaces the champion, by a metric or by both models' predictions."""
 
 import dataclasses
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from components.any_code import evidence
 from components.any_code.evidence import Evidence
 from components.any_code.planning import goal_of
-from components.any_code.request import DIRECTIONS, Goal
+from components.any_code.request import Goal
 from components.compare.criteria import Criteria
 from components.compare.promotion import WITHOUT_CHAMPION, Outcome, Result, conclude, write_report
 from components.registry import labels
@@ -19,7 +19,7 @@ from exact_resume.checkpoints import outcome
 from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
-from trainer.models.metrics import METRICS
+from trainer.results.baseline import Judgement, Verdict, judge
 from trainer.results.comparison.decision import decide, scores_of
 
 
@@ -63,9 +63,13 @@ def compare(
     outcome.note_completion(checkpoint_directory, run_id=run_id, inputs_sha256=inputs_sha256)
     value = own.value(goal.metric)
     metrics.update(own.figures)
-    reason, is_refused = f"{goal.metric} {value:g}", goal.is_better(goal.minimum_metric, value)
-    if is_refused:
+    reason, refused = f"{goal.metric} {value:g}", None
+    if goal.is_better(goal.minimum_metric, value):
         reason += f": worse than minimum_metric {goal.minimum_metric:g}"
+        refused = Result(is_promoted=False, reason=reason)
+    elif own.tests and goal.name_in_metrics and (judged := _judge(own, goal)).verdict != Verdict.BETTER:
+        promotion = labels.UNDECIDED if judged.verdict == Verdict.UNDECIDED else ""
+        refused = Result(is_promoted=False, reason=judged.reason.replace(" images", " examples"), promotion=promotion)
     if not model_name:
         reason += "; compared with nothing and not registered: model_name is empty"
         write_report(Result(is_promoted=False, reason=reason), comparison, metrics)
@@ -82,7 +86,7 @@ def compare(
         registry=Registry(region=region, pipeline_root=pipeline_root),
         deploy_endpoint=deploy_endpoint,
         criteria=criteria,
-        refused=Result(is_promoted=False, reason=reason) if is_refused else None,
+        refused=refused,
         alone=dataclasses.replace(WITHOUT_CHAMPION, reason=f"{reason}; there is no champion: compared with nothing"),
         against=lambda champion: _against(champion, own, goal, criteria),
     )
@@ -92,9 +96,8 @@ def _against(champion: Version, own: Evidence, goal: Goal, criteria: Criteria) -
     """Compare on the same examples if both models' predictions have ids, otherwise by the metric alone."""
     try:
         other = evidence.read_of_model(champion.artifact_uri)
-        metric = goal.metric.replace("_", "-")
-        if own.tests and other.tests and metric in METRICS and goal.direction == DIRECTIONS[0]:
-            is_better, reason = _paired(own, other, metric, criteria)
+        if own.tests and other.tests and goal.name_in_metrics:
+            is_better, reason = _paired(own, other, goal.name_in_metrics, criteria)
         else:
             value, reference = own.value(goal.metric), other.value(goal.metric)
             is_better = goal.is_better(value, reference)
@@ -122,11 +125,7 @@ def _paired(own: Evidence, other: Evidence, metric: str, criteria: Criteria) -> 
             f"predictions have {len(ids):,} unseen examples in common with the new model's, fewer than"
             f" min_compared_images {criteria.min_compared_images:,}, or other labels"
         )
-    classes = {name: number for number, name in enumerate(sorted(set(truth)))}
-    champion, challenger = (
-        np.array([classes.get(each.tests[name]["prediction"], len(classes)) for name in ids]) for each in (other, own)
-    )
-    expected = np.array([classes[name] for name in truth])
+    classes, expected, champion, challenger = _numbered(ids, other, own)
     table, scores = scores_of(metric, expected, champion, challenger, len(classes))
     is_better, reason = decide(table, max_regression=0.0, must_improve=criteria.must_improve, scores=scores)
     reason = reason.replace(" images", " examples")
@@ -134,3 +133,18 @@ def _paired(own: Evidence, other: Evidence, metric: str, criteria: Criteria) -> 
         is_better, reason = False, f"{reason}, so the champion stays"
     unknown = "" if own.seen and other.seen else "; which of them the models have seen is unknown"
     return is_better, f"{reason}; the same examples for both, {len(both) - len(ids):,} left out as seen{unknown}"
+
+
+def _judge(own: Evidence, goal: Goal) -> Judgement:
+    """Compare the predictions with the best constant answer: a model that has learnt nothing is no champion."""
+    classes, expected, answers = _numbered(sorted(own.tests.keys() - own.seen), own)
+    constant = int(np.bincount(expected).argmax()) if len(expected) else 0
+    return judge(goal.name_in_metrics, expected, answers, constant, [*classes, "another class"])
+
+
+def _numbered(ids: Sequence[str], *models: Evidence) -> tuple[Any, ...]:
+    """Return the classes, the true one of each example as a number, and the predictions of each model likewise."""
+    truth = [models[0].tests[name]["label"] for name in ids]
+    classes = {name: number for number, name in enumerate(sorted(set(truth)))}
+    predicted = ([classes.get(each.tests[name]["prediction"], len(classes)) for name in ids] for each in models)
+    return [*classes], np.array([classes[name] for name in truth], np.int64), *(np.array(each) for each in predicted)

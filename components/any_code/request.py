@@ -17,6 +17,7 @@ from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import join_or, quote
 from localvertex_base.userinput.step_endpoint import is_local_step
 from trainer.checkpoints.identity import check_run_label
+from trainer.models.metrics import METRICS
 
 DIRECTIONS = ("maximize", "minimize")
 _LISTS = ("command", "arguments")
@@ -68,6 +69,12 @@ class Goal:
             raise UserError(f"direction is {quote(self.direction)}; expected {join_or(DIRECTIONS)}")
         if math.isinf(self.minimum_metric):
             raise UserError("minimum_metric is infinite; expected a number, or nothing for none")
+
+    @property
+    def name_in_metrics(self) -> str:
+        """The metric's name in `trainer.models.metrics`, which predictions can show; empty for any other."""
+        name = self.metric.replace("_", "-")
+        return name if name in METRICS and self.direction == DIRECTIONS[0] else ""
 
     def is_better(self, value: float, other: float) -> bool:
         """Return whether a value of the metric is better than another one; nothing is better than NaN."""

@@ -308,3 +308,27 @@ def test_predictions_of_the_model_before_do_not_stay_beside_a_new_one(tmp_path: 
     (tmp_path / "checkpoints" / "predictions.jsonl").unlink()
     evidence.give_to_model(str(tmp_path / "checkpoints"), str(tmp_path / "model"))
     assert [path.name for path in (tmp_path / "model" / "evaluation").iterdir()] == ["result.json"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        (np.zeros_like(LABELS), "not better than a constant answer"),
+        (np.random.default_rng(1).integers(0, 2, len(LABELS)), "not better than"),
+        (np.full_like(LABELS, 7), "not better than a constant answer"),
+    ],
+)
+def test_a_model_that_has_learnt_nothing_is_not_even_the_first_champion(make: Make, answers: Any, message: str) -> None:
+    """Whatever its own figure says."""
+    run = make("1").write({"accuracy": 0.99}, lines(answers, LABELS))
+    assert run.compare() == NOTHING
+    assert message in run.reason
+    # Another metric says nothing about the predictions' classes.
+    assert (
+        make("2").write({"loss": 0.5}, lines(answers, LABELS)).compare(metric="loss", direction="minimize").is_promoted
+    )
+
+
+def test_too_few_predictions_register_a_model_without_the_alias_champion(make: Make) -> None:
+    compared = make("1").write({"accuracy": 1}, lines(LABELS[:4], LABELS[:4])).compare()
+    assert (compared.next, compared.is_promoted, compared.aliases) == ("export", False, [])
