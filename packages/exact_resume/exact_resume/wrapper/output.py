@@ -1,0 +1,151 @@
+"""The command's output: passed through byte by byte, and read line by line for progress.
+
+Lines are matched in the main thread, where an alarm ends a pattern that backtracks for ever: `re` holds the
+interpreter's lock, so that elsewhere it would stop the heartbeat of the lease.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import math
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+from exact_resume.errors import InputError
+from exact_resume.text import quote
+
+_LONGEST_LINE = 1000
+"""Bytes of a line that are matched; the rest of it is passed through only."""
+_NUM_LINES = 1000
+"""Lines that wait to be matched; older ones are given up."""
+_LONGEST_MATCH_SECONDS = 1.0
+SECONDS_BETWEEN_EVENTS = 1.0
+_RESERVED = {"time", "event", "replica", "first_step", "last_step", "seconds"}
+_LARGEST_STEP = 2**53
+"""Larger whole numbers are not exact in JSON."""
+
+
+def parse_pattern(text: str) -> re.Pattern[str]:
+    """Return the pattern of a line with progress.
+
+    Raises:
+        InputError: It is not a regular expression with the group `step`, or a group has the name of another field.
+    """
+    try:
+        pattern = re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise InputError(f"--progress={quote(text)} is not a regular expression: {error}") from None
+    wrong = sorted(_RESERVED & set(pattern.groupindex))
+    if "step" not in pattern.groupindex or wrong:
+        found = f"has a group {wrong[0]!r}, which the event log uses itself" if wrong else "has no group step"
+        raise InputError(f"--progress={quote(text)} {found}; expected groups such as 'step (?P<step>\\d+)'")
+    return pattern
+
+
+class Output:
+    """One of the command's outputs on its way to the wrapper's own."""
+
+    def __init__(self, target: int, lines: "collections.deque[bytes]") -> None:
+        """Make the pipe.
+
+        Args:
+            target: Descriptor of the wrapper, 1 or 2.
+            lines: Receives each line, cut to a length.
+        """
+        self._target, self._lines = target, lines
+        self._source, self.descriptor = os.pipe()
+        """`descriptor` is for the command; close it here when the command has it."""
+        self._thread = threading.Thread(target=self._pump, name="output", daemon=True)
+
+    def start(self) -> None:
+        """Start to pass the output through."""
+        os.close(self.descriptor)
+        self._thread.start()
+
+    def join(self) -> None:
+        """Wait until all output is passed through; its processes have ended."""
+        self._thread.join()
+
+    def _pump(self) -> None:
+        line = b""
+        while data := os.read(self._source, 2**16):
+            *complete, rest = re.split(rb"[\r\n]+", line + data)
+            self._lines.extend(each[:_LONGEST_LINE] for each in complete)
+            line = rest[:_LONGEST_LINE]
+            try:
+                while data:
+                    data = data[os.write(self._target, data) :]
+            except OSError:
+                # Its reader has ended. The command sees that as it would without the wrapper.
+                break
+        self._lines.append(line)
+        os.close(self._source)
+
+
+@dataclasses.dataclass(kw_only=True)
+class Progress:
+    """What the command's log says of its progress."""
+
+    pattern: re.Pattern[str] | None
+    log_event: Callable[..., None]
+    lines: "collections.deque[bytes]" = dataclasses.field(default_factory=lambda: collections.deque(maxlen=_NUM_LINES))
+    step: int = 0
+    """The last one; 0: none yet."""
+    figures: dict[str, float] = dataclasses.field(default_factory=dict)
+    """The other groups of the last line that are numbers."""
+    _logged_step: int = 0
+    _logged: float = dataclasses.field(default_factory=time.monotonic)
+
+    def resume(self, step: int) -> None:
+        """Start at the step of a restored checkpoint."""
+        self.step = self._logged_step = step
+
+    def update(self, *, is_last: bool = False) -> None:
+        """Match the lines that have arrived, in the main thread, and log an event, at most one per second."""
+        try:
+            with _alarm():
+                while self.pattern and self.lines:
+                    if match := self.pattern.search(self.lines.popleft().decode("utf-8", "replace")):
+                        self._take(match.groupdict())
+        except TimeoutError:
+            self.pattern = None
+            limit = f"{_LONGEST_MATCH_SECONDS:g} s for lines of at most {_LONGEST_LINE} bytes"
+            self.log_event("notice", message=f"--progress took more than {limit}; progress is no longer read")
+        seconds = time.monotonic() - self._logged
+        if self.step != self._logged_step and (is_last or seconds >= SECONDS_BETWEEN_EVENTS):
+            first = self._logged_step + 1 if self.step > self._logged_step else self.step
+            self.log_event("steps", first_step=first, last_step=self.step, seconds=seconds, **self.figures)
+            self._logged_step, self._logged = self.step, time.monotonic()
+
+    def _take(self, groups: dict[str, Any]) -> None:
+        found: dict[str, float] = {}
+        for name, text in groups.items():
+            with contextlib.suppress(TypeError, ValueError):
+                value = float(text)
+                if math.isfinite(value):
+                    found[name] = value
+        step = found.pop("step", -1.0)
+        if 0 <= step < _LARGEST_STEP and step == int(step):
+            self.step, self.figures = int(step), found
+
+
+@contextlib.contextmanager
+def _alarm() -> Iterator[None]:
+    """Raise TimeoutError in the block after a second; the main thread only."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, _LONGEST_MATCH_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
