@@ -23,7 +23,7 @@ from exact_resume.files import publication, storage
 from exact_resume.wrapper.folders import FILES, CommandFolder, Restored, describe
 from exact_resume.wrapper.whole import Entry, NotWhole
 
-_SECONDS_BETWEEN_LOOKS = 0.5
+_SECONDS_BETWEEN_LOOKS = 0.2
 _SECONDS_AFTER_FAILURE = 15.0
 _OWN = re.compile(rf"{re.escape(MANIFEST_FILE)}|{FILES}/.*", re.DOTALL)
 _NUMBERED = re.compile(r"step-(\d{9})")

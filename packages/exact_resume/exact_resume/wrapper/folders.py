@@ -61,7 +61,7 @@ class CommandFolder:
         self.lock = os.open(self._own / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         self._wait_for_lock()
         found = storage.read_json(self._own / "run.json")
-        self._record = found if isinstance(found, dict) and seal.is_intact(found) else {}
+        self._record = seal.without(found) if isinstance(found, dict) and seal.is_intact(found) else {}
         if self._record.get("run_id") != run_id:
             if foreign := rule.names(path):
                 raise InputError(
