@@ -8,7 +8,6 @@ import argparse
 import hashlib
 import os
 import pathlib
-import re
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -18,13 +17,32 @@ from exact_resume.errors import InputError, RunError
 from exact_resume.text import one_line, quote
 from exact_resume.workers.signals import StopRequest
 from exact_resume.wrapper import exit_codes, output
-from exact_resume.wrapper.exit_codes import ERROR_FILE, LOST_PEER
+from exact_resume.wrapper.exit_codes import ERROR_FILE
 from exact_resume.wrapper.guard import Guard
 from exact_resume.wrapper.whole import Rule
 
 _EXIT_CODES = (
     "exit codes: those of the command, 128+N if signal N ended it; 1 the checkpoint folder or another job, 2 invalid"
     " input, 134 lost a peer, 130 and 143 stopped (safe to retry)"
+)
+_OPTIONS = (
+    (
+        "--checkpoint-directory",
+        "DIR",
+        "folder or gs://... for committed checkpoints, event log and result.json [$AIP_CHECKPOINT_DIR]",
+    ),
+    ("--watch", "DIR", "local folder of the command's own checkpoints"),
+    ("--whole", "RULE", "when one is whole: rename:PATTERN, marker:PATTERN/FILE or header:PATTERN"),
+    ("--progress", "REGEX", "pattern of a line of output, with named groups: step, loss, ..."),
+)
+_REPEATED = (
+    (
+        "--exit-code",
+        "CODE=CODE[:lost-peer]",
+        "exit with another code, with :lost-peer if torchrun's error file says so",
+    ),
+    ("--code", "FILE", "file whose content identifies the run, as the command does"),
+    ("--config", "NAME=VALUE", "value that identifies the run, too"),
 )
 
 
@@ -65,20 +83,21 @@ def _main(words: list[str]) -> int:
         stop = StopRequest().install()
         # Before NumPy and its threads.
         guard = Guard(command, environment)
-        from exact_resume.wrapper.run import Settings, WrappedRun
+        from exact_resume.wrapper.run import WrappedRun
 
-        settings = Settings(
+        run = WrappedRun(
             directory=directory,
             watched=watched,
             rule=rule,
             keep=options.keep,
             pattern=pattern,
             table=table,
-            lost_peer=_compile(options.lost_peer),
             error_file=pathlib.Path(environment.get(ERROR_FILE, os.path.join(scratch, "error.json"))),
             identity=identity,
+            guard=guard,
+            stop=stop,
         )
-        return WrappedRun(settings, guard, stop).run()
+        return run.run()
 
 
 def _folders(options: argparse.Namespace) -> tuple[str, pathlib.Path]:
@@ -102,20 +121,16 @@ def _identity(command: list[str], options: argparse.Namespace) -> dict[str, obje
     """Return what decides what the command computes, with one field per file and value, which a refusal names."""
     identity: dict[str, object] = {"program": "python -m exact_resume", "command": command}
     for path in options.code:
-        identity[f"code {path}"] = hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+        try:
+            identity[f"code {path}"] = hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+        except OSError as error:
+            raise InputError(f"--code={quote(path)} cannot be read: {error}") from error
     for text in options.config:
         name, equals, value = text.partition("=")
         if not name or not equals:
             raise InputError(f"--config={quote(text)} is not valid; expected NAME=VALUE")
         identity[f"config {name}"] = value
     return identity
-
-
-def _compile(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text, re.IGNORECASE)
-    except re.error as error:
-        raise InputError(f"--lost-peer={quote(text)} is not a regular expression: {error}") from None
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -127,50 +142,11 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    made.add_argument(
-        "--checkpoint-directory",
-        metavar="DIR",
-        default="",
-        help="folder or gs://... for committed checkpoints, event log and result.json [$AIP_CHECKPOINT_DIR]",
-    )
-    made.add_argument("--watch", metavar="DIR", required=True, help="local folder of the command's own checkpoints")
-    made.add_argument(
-        "--whole",
-        metavar="RULE",
-        required=True,
-        help="when a checkpoint is whole: rename:PATTERN, marker:PATTERN/FILE or header:PATTERN",
-    )
+    for flag, metavar, text in _OPTIONS:
+        made.add_argument(flag, metavar=metavar, default="", help=text, required=flag in ("--watch", "--whole"))
     made.add_argument("--keep", metavar="N", type=int, default=2, help="committed checkpoints to keep [%(default)s]")
-    made.add_argument(
-        "--progress",
-        metavar="REGEX",
-        default="",
-        help="pattern of a line of output, with named groups: step, loss, ...",
-    )
-    made.add_argument(
-        "--exit-code",
-        metavar="CODE=CODE[:lost-peer]",
-        action="append",
-        default=[],
-        help="exit with another code; with :lost-peer only if torchrun's error file says so; may be repeated",
-    )
-    made.add_argument(
-        "--lost-peer", metavar="REGEX", default=LOST_PEER, help="pattern of errors of a lost peer [those of torch]"
-    )
-    made.add_argument(
-        "--code",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="file whose content identifies the run, as the command does; may be repeated",
-    )
-    made.add_argument(
-        "--config",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="value that identifies the run, too; may be repeated",
-    )
+    for flag, metavar, text in _REPEATED:
+        made.add_argument(flag, metavar=metavar, action="append", default=[], help=f"{text}; may be repeated")
     return made
 
 

@@ -14,9 +14,10 @@ from exact_resume.text import quote
 
 ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 """Variable with the path of the file into which torchrun and `torch.distributed.elastic`'s `@record` write errors."""
-LOST_PEER = (
+_LOST_PEER = re.compile(
     r"connection (closed|reset|refused|aborted) by (remote )?peer|remote process exited|socket timeout|broken pipe"
-    r"|Dist(Network|Store)Error|Rendezvous(Connection|Closed|Timeout)Error|collective operation timeout"
+    r"|Dist(Network|Store)Error|Rendezvous(Connection|Closed|Timeout)Error|collective operation timeout",
+    re.IGNORECASE,
 )
 """What torch, gloo and NCCL write when a peer is lost."""
 _MAX_ERROR_BYTES = 2**20
@@ -54,27 +55,24 @@ def parse(entries: Sequence[str]) -> dict[int, Translation]:
     return table
 
 
-def translate(
-    code: int, table: Mapping[int, Translation], *, stop_signal: int, error: str, lost_peer: re.Pattern[str]
-) -> tuple[int, str]:
+def translate(code: int, table: Mapping[int, Translation], *, stop_signal: int, error: str) -> tuple[int, str]:
     """Return the exit code for a command's code, and the reason; the reason is empty if they are the same.
 
     Args:
-        code: Of the command, 128 + N after signal N.
-        table: Entries of the user.
+        code: Of the command, -N after signal N.
+        table: Entries of the user; one for 128 + N is for signal N.
         stop_signal: Number of the signal that the command was sent while it ran; 0: none.
         error: Text of its error file.
-        lost_peer: Pattern of errors after which a restart helps.
     """
-    found = table.get(code)
-    match = lost_peer.search(error)
-    if found and (match or not found.needs_lost_peer):
-        reason = f"the error file says {quote(match[0])}" if match and found.needs_lost_peer else "--exit-code"
-        return found.to, reason if found.to != code else ""
+    own, reason = (code, "") if code >= 0 else (128 - code, f"signal {-code} ended it")
+    if (found := table.get(own)) and not found.needs_lost_peer:
+        return found.to, "--exit-code" if found.to != code else ""
+    if found and (match := _LOST_PEER.search(error)):
+        return found.to, f"the error file says {quote(match[0])}"
     # Many programs exit with 0 after a signal, whether or not they were complete.
-    if code == 0 and stop_signal:
+    if own == 0 and stop_signal:
         return 128 + stop_signal, "the command was stopped, so it may not be complete; if it is, give --exit-code=0=0"
-    return code, ""
+    return own, reason
 
 
 def read_error(path: pathlib.Path) -> str:

@@ -13,9 +13,8 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
-from typing import Any
 
 from exact_resume.errors import InputError
 from exact_resume.text import quote
@@ -25,7 +24,7 @@ _LONGEST_LINE = 1000
 _NUM_LINES = 1000
 """Lines that wait to be matched; older ones are given up."""
 _LONGEST_MATCH_SECONDS = 1.0
-SECONDS_BETWEEN_EVENTS = 1.0
+_SECONDS_BETWEEN_EVENTS = 1.0
 _RESERVED = {"time", "event", "replica", "first_step", "last_step", "seconds"}
 _LARGEST_STEP = 2**53
 """Larger whole numbers are not exact in JSON."""
@@ -95,16 +94,19 @@ class Progress:
     pattern: re.Pattern[str] | None
     log_event: Callable[..., None]
     lines: "collections.deque[bytes]" = dataclasses.field(default_factory=lambda: collections.deque(maxlen=_NUM_LINES))
-    step: int = 0
-    """The last one; 0: none yet."""
     figures: dict[str, float] = dataclasses.field(default_factory=dict)
-    """The other groups of the last line that are numbers."""
-    _logged_step: int = 0
+    """`step` and the other groups of the last line that has a step; empty: none yet."""
+    _logged_step: float = 0
     _logged: float = dataclasses.field(default_factory=time.monotonic)
 
-    def resume(self, step: int) -> None:
-        """Start at the step of a restored checkpoint."""
-        self.step = self._logged_step = step
+    @property
+    def step(self) -> int:
+        """The last step; 0: none yet."""
+        return int(self.figures.get("step", 0))
+
+    def resume(self, figures: Mapping[str, float]) -> None:
+        """Start at the figures of a restored checkpoint."""
+        self.figures, self._logged_step = dict(figures), figures.get("step", 0)
 
     def update(self, *, is_last: bool = False) -> None:
         """Match the lines that have arrived, in the main thread, and log an event, at most one per second."""
@@ -112,27 +114,30 @@ class Progress:
             with _alarm():
                 while self.pattern and self.lines:
                     if match := self.pattern.search(self.lines.popleft().decode("utf-8", "replace")):
-                        self._take(match.groupdict())
+                        self.figures = _numbers(match.groupdict()) or self.figures
         except TimeoutError:
             self.pattern = None
             limit = f"{_LONGEST_MATCH_SECONDS:g} s for lines of at most {_LONGEST_LINE} bytes"
             self.log_event("notice", message=f"--progress took more than {limit}; progress is no longer read")
         seconds = time.monotonic() - self._logged
-        if self.step != self._logged_step and (is_last or seconds >= SECONDS_BETWEEN_EVENTS):
+        if self.step != self._logged_step and (is_last or seconds >= _SECONDS_BETWEEN_EVENTS):
+            others = {name: value for name, value in self.figures.items() if name != "step"}
             first = self._logged_step + 1 if self.step > self._logged_step else self.step
-            self.log_event("steps", first_step=first, last_step=self.step, seconds=seconds, **self.figures)
+            self.log_event("steps", first_step=first, last_step=self.step, seconds=seconds, **others)
             self._logged_step, self._logged = self.step, time.monotonic()
 
-    def _take(self, groups: dict[str, Any]) -> None:
-        found: dict[str, float] = {}
-        for name, text in groups.items():
-            with contextlib.suppress(TypeError, ValueError):
-                value = float(text)
-                if math.isfinite(value):
-                    found[name] = value
-        step = found.pop("step", -1.0)
-        if 0 <= step < _LARGEST_STEP and step == int(step):
-            self.step, self.figures = int(step), found
+
+def _numbers(groups: Mapping[str, str | None]) -> dict[str, float]:
+    """Return the groups that are finite numbers; nothing if the step is not a whole one."""
+    found: dict[str, float] = {}
+    for name, text in groups.items():
+        with contextlib.suppress(ValueError, OverflowError):
+            value = float(text or "nan")
+            if name != "step" and math.isfinite(value):
+                found[name] = value
+            elif 0 <= value < _LARGEST_STEP and value == int(value):
+                found[name] = int(value)
+    return found if "step" in found else {}
 
 
 @contextlib.contextmanager

@@ -1,6 +1,5 @@
 """The run of a wrapped command, from the lease on the checkpoint folder to result.json."""
 
-import contextlib
 import dataclasses
 import os
 import pathlib
@@ -12,7 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from exact_resume.checkpoints import checkpoints, manifest, ownership, result_file, seal
+from exact_resume.checkpoints import manifest, ownership, result_file, seal
 from exact_resume.checkpoints.lease import Lease
 from exact_resume.events import log as event_log
 from exact_resume.events.log import EventLog
@@ -22,20 +21,19 @@ from exact_resume.workers import cluster, notices
 from exact_resume.workers.signals import StopRequest
 from exact_resume.workers.watchdog import leave_displaced
 from exact_resume.wrapper import exit_codes
-from exact_resume.wrapper.committer import Committer, Target
 from exact_resume.wrapper.exit_codes import Translation
-from exact_resume.wrapper.folders import CommandFolder, Restored
 from exact_resume.wrapper.guard import Guard
 from exact_resume.wrapper.output import Output, Progress
+from exact_resume.wrapper.snapshots import Snapshots
 from exact_resume.wrapper.whole import Rule
 
 _JOB_ID = "CLOUD_ML_JOB_ID"
 _POLL_SECONDS = 0.2
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Settings:
-    """What the user asked for, apart from the command."""
+@dataclasses.dataclass(kw_only=True)
+class WrappedRun:
+    """One start of the wrapper."""
 
     directory: str
     """Checkpoint folder, local or gs://."""
@@ -46,170 +44,139 @@ class Settings:
     pattern: re.Pattern[str] | None
     """Of a line with progress; None: the output is not read."""
     table: Mapping[int, Translation]
-    lost_peer: re.Pattern[str]
     error_file: pathlib.Path
     """Where torchrun writes its errors."""
     identity: dict[str, Any]
     """What decides what the command computes."""
+    guard: Guard
+    stop: StopRequest
 
-
-class WrappedRun:
-    """One start of the wrapper."""
-
-    def __init__(self, settings: Settings, guard: Guard, stop: StopRequest) -> None:
-        """Prepare; `run` does everything.
-
-        Args:
-            settings: What the user asked for.
-            guard: Starts the command.
-            stop: Remembers signals.
-        """
-        self._settings, self._guard, self._stop = settings, guard, stop
-        self._run_id = manifest.run_id(settings.identity)
-        self._lease = Lease(settings.directory, os.environ.get(_JOB_ID, ""), report=_print)
+    def __post_init__(self) -> None:
         replica = event_log.replica_name(os.environ, cluster.read(os.environ))
         self._is_primary = replica == event_log.PRIMARY
+        self._lease = Lease(self.directory, os.environ.get(_JOB_ID, ""), report=_print)
         may_write = self._lease.may_write if self._is_primary else lambda: True
-        self._events = EventLog(settings.directory, replica, may_write=may_write)
+        self._events = EventLog(self.directory, replica, may_write=may_write)
         self._lock = threading.Lock()
-        self._progress = Progress(pattern=settings.pattern, log_event=self._log_event)
+        self._progress = Progress(pattern=self.pattern, log_event=self._log_event)
 
     def run(self) -> int:
         """Run the command from its newest checkpoint and return the exit code.
 
         Raises:
             InputError: A folder belongs to another run.
-            RunError: Another job trains in the checkpoint folder.
-            OSError: The checkpoint folder cannot be read or written.
+            RunError: Another process uses a folder.
+            OSError: A folder cannot be read or written.
             KeyboardInterrupt: A second Ctrl-C; the command was killed.
         """
-        with self._stop.immediate(self._leave):
-            if self._is_finished():
-                return 0
+        snapshots = None
         try:
-            return self._run()
+            with self.stop.immediate(self._leave):
+                if self._is_finished():
+                    return 0
+                snapshots = self._prepare()
+            return self._follow(snapshots)
         finally:
             # No command runs without the lease.
-            self._guard.close()
-            has_checkpoint = True
-            with contextlib.suppress(OSError):
-                has_checkpoint = bool(checkpoints.steps(self._settings.directory))
-            self._lease.release(has_checkpoint=has_checkpoint)
-
-    def _run(self) -> int:
-        settings = self._settings
-        with self._stop.immediate(self._leave):
-            folder, restored = self._prepare()
-        committer = None
-        if self._is_primary:
-            committer = Committer(
-                folder,
-                Target(
-                    directory=settings.directory,
-                    lease=self._lease,
-                    identity=settings.identity,
-                    keep=settings.keep,
-                ),
-                restored,
-                progress=lambda: {"step": self._progress.step, **self._progress.figures} if self._progress.step else {},
-                log_event=self._log_event,
-                lost=leave_displaced,
-            )
-            committer.start()
-        outputs = [Output(target, self._progress.lines) for target in (1, 2)] if settings.pattern else []
-        errors_before = _stamp(settings.error_file)
-        self._guard.start(folder.lock, [output.descriptor for output in outputs])
-        for output in outputs:
-            output.start()
-        with self._stop.immediate(lambda: self._guard.send(self._stop.signal_number)):
-            raw, stop_signal = self._follow(committer)
-            for output in outputs:
-                output.join()
-            self._progress.update(is_last=True)
-            error = committer.finish() if committer else None
-        code = raw if raw >= 0 else 128 - raw
-        is_new = _stamp(settings.error_file) != errors_before
-        code, reason = exit_codes.translate(
-            code,
-            settings.table,
-            stop_signal=stop_signal,
-            error=exit_codes.read_error(settings.error_file) if is_new else "",
-            lost_peer=settings.lost_peer,
-        )
-        if raw < 0 and not reason:
-            reason = f"{signal.Signals(-raw).name} ended it"
-        if code == 0 and error:
-            code, reason = 1, f"its last checkpoint could not be committed ({error})"
-        if code == 0 and committer:
-            code, reason = self._write_result(committer.number)
-        if reason:
-            self._notice(f"the command ended with {raw}, and the exit code is {code}: {reason}")
-        self._log_event("exit", code=code)
-        return code
+            self.guard.close()
+            self._lease.release(has_checkpoint=snapshots is None or snapshots.number > 0)
 
     def _is_finished(self) -> bool:
         """Refuse the folder of another run; return whether this one is finished."""
-        directory, identity = self._settings.directory, self._settings.identity
-        if result := result_file.read_result(directory):
-            ownership.refuse_other_run(result.get("identity", {}), identity, directory, defaults={})
-            if result_file.is_finished(directory, expected_run_id=self._run_id):
-                _print(f"run {self._run_id} is finished; the command is not started")
-                return True
-        if found := ownership.identity_in(directory):
-            ownership.refuse_other_run(found, identity, directory, defaults={})
-        return False
+        result = result_file.read_result(self.directory)
+        if found := (result or {}).get("identity") or ownership.identity_in(self.directory):
+            ownership.refuse_other_run(found, self.identity, self.directory, defaults={})
+        if is_finished := result_file.is_finished(self.directory):
+            _print(f"run {manifest.run_id(self.identity)} is finished; the command is not started")
+        return is_finished
 
-    def _prepare(self) -> tuple[CommandFolder, Restored]:
+    def _prepare(self) -> Snapshots:
         """Take the lease, claim the command's folder, and restore the newest checkpoint into it."""
-        directory, started = self._settings.directory, time.monotonic()
+        started = time.monotonic()
         if self._is_primary:
-            self._lease.take(self._settings.identity)
+            self._lease.take(self.identity)
             self._lease.keep(leave_displaced)
-            storage.remove_partial(directory)
-        folder = CommandFolder(self._settings.watched, self._settings.rule, self._run_id)
-        messages: list[str] = []
-        restored = folder.restore(directory, messages.append)
-        self._log_event("start", run_id=self._run_id, pid=os.getpid(), exact=False)
-        for message in messages:
-            self._notice(message)
-        self._progress.resume(int(restored.progress.get("step", 0)))
-        if restored.is_copied:
-            step = self._progress.step or restored.number
+            storage.remove_partial(self.directory)
+        self._log_event("start", run_id=manifest.run_id(self.identity), pid=os.getpid(), exact=False)
+        snapshots = Snapshots(
+            self.directory,
+            self.watched,
+            self.rule,
+            identity=self.identity,
+            keep=self.keep,
+            lease=self._lease,
+            log_event=self._log_event,
+        )
+        if (figures := snapshots.restore()) is not None:
+            self._progress.resume(figures)
+            step = self._progress.step or snapshots.number
             self._log_event("restore", step=step, seconds=time.monotonic() - started)
-            _print(f"restored {manifest.name(restored.number)} into {str(folder.path)!r}")
-        return folder, restored
+        return snapshots
 
-    def _follow(self, committer: Committer | None) -> tuple[int, int]:
-        """Wait for the end of the command; return its code and the signal that it was sent, 0 for none."""
-        watcher, is_noted = notices.watch(os.environ), False
-        try:
-            while (code := self._guard.wait(_POLL_SECONDS)) is None:
+    def _follow(self, snapshots: Snapshots) -> int:
+        """Run the command, commit its checkpoints, and return the exit code."""
+        outputs = [Output(target, self._progress.lines) for target in (1, 2)] if self.pattern else []
+        errors_before = _version(self.error_file)
+        self.guard.start(snapshots.lock, [output.descriptor for output in outputs])
+        for output in outputs:
+            output.start()
+        closed = threading.Event()
+        threading.Thread(target=self._listen, args=(closed,), name="preemption", daemon=True).start()
+        is_noted, error = False, None
+        with self.stop.immediate(lambda: self.guard.send(self.stop.signal_number)):
+            while (code := self.guard.wait(_POLL_SECONDS)) is None:
                 self._progress.update()
-                if committer and committer.error:
-                    raise committer.error
-                for notice in watcher.pending():
-                    self._notice(f"the metadata server announced {notice.kind}: {notice.text}")
-                    if notice.kind == "preempted":
-                        os.kill(os.getpid(), signal.SIGTERM)
-                if self._stop.is_set and not is_noted:
+                if self._is_primary:
+                    snapshots.poll(self._progress.figures)
+                if self.stop.is_set and not is_noted:
                     is_noted = True
-                    self._notice(f"{self._stop.signal_name} was passed on to the command")
-        finally:
-            watcher.close()
-        return code, self._stop.signal_number
+                    self._notice(f"{self.stop.signal_name} was passed on to the command")
+            stop_signal = self.stop.signal_number
+            closed.set()
+            for output in outputs:
+                output.join()
+            self._progress.update(is_last=True)
+            if self._is_primary:
+                error = snapshots.finish(self._progress.figures)
+        is_new = _version(self.error_file) != errors_before
+        message = exit_codes.read_error(self.error_file) if is_new else ""
+        translated, reason = exit_codes.translate(code, self.table, stop_signal=stop_signal, error=message)
+        if translated == 0 and self._is_primary:
+            try:
+                if error:
+                    raise error
+                self._write_result(snapshots.number)
+            except OSError as failure:
+                translated, reason = 1, f"its end could not be committed: {failure}"
+        elif error:
+            self._notice(f"the last checkpoint could not be committed: {error}")
+        if reason:
+            self._notice(f"the command ended with {code}, and the exit code is {translated}: {reason}")
+        self._log_event("exit", code=translated)
+        return translated
 
-    def _write_result(self, number: int) -> tuple[int, str]:
-        """Mark the run as finished; return the exit code, and the reason if that failed."""
+    def _listen(self, closed: threading.Event) -> None:
+        """Turn a preemption into SIGTERM, also while the main thread commits a checkpoint."""
+        watcher = notices.watch(os.environ)
+        while not closed.wait(_POLL_SECONDS):
+            for notice in watcher.pending():
+                if notice.kind == "preempted":
+                    os.kill(os.getpid(), signal.SIGTERM)
+                self._notice(f"the metadata server announced {notice.kind}: {notice.text}")
+        watcher.close()
+
+    def _write_result(self, number: int) -> None:
+        """Mark the run as finished, if a restart could find its last checkpoint."""
         if not number:
             self._notice(
                 "the command ended with 0 and has no whole checkpoint, so there is no result.json and a restart runs it"
                 " again; compare --watch and --whole with what it writes"
             )
-            return 0, ""
-        starts = [event for event in event_log.read(self._settings.directory) if event["event"] == "start"]
+            return
+        events = [each for each in event_log.read(self.directory) if each["replica"] == event_log.PRIMARY]
         content = {
-            "run_id": self._run_id,
-            "identity": self._settings.identity,
+            "run_id": manifest.run_id(self.identity),
+            "identity": self.identity,
             "final_step": self._progress.step or None,
             "num_planned_steps": None,
             "stop_reason": "the command ended with 0",
@@ -218,14 +185,10 @@ class WrappedRun:
             "lost_best_step": None,
             "examples": "unknown",
             "metrics": self._progress.figures,
-            "num_restarts": max(0, sum(event["replica"] == event_log.PRIMARY for event in starts) - 1),
+            "num_restarts": sum(each["event"] == "start" for each in events) - 1,
         }
-        path = storage.join(self._settings.directory, result_file.RESULT_FILE)
-        try:
-            self._lease.fence.write(path, storage.encode_json(seal.add_seal(content)))
-        except OSError as error:
-            return 1, f"result.json could not be written ({error})"
-        return 0, ""
+        path = storage.join(self.directory, result_file.RESULT_FILE)
+        self._lease.fence.write(path, storage.encode_json(seal.add_seal(content)))
 
     def _log_event(self, event: str, **fields: Any) -> None:
         if event == "notice":
@@ -237,16 +200,16 @@ class WrappedRun:
         self._log_event("notice", message=message)
 
     def _leave(self) -> NoReturn:
-        _print(f"{self._stop.signal_name}: stopped before the command was started")
-        raise SystemExit(self._stop.exit_code)
+        _print(f"{self.stop.signal_name}: stopped before the command was started")
+        raise SystemExit(self.stop.exit_code)
 
 
 def _print(message: str) -> None:
     print(one_line(f"exact_resume: {message}"), file=sys.stderr, flush=True)
 
 
-def _stamp(path: pathlib.Path) -> tuple[int, int] | None:
-    with contextlib.suppress(OSError):
-        found = path.stat()
-        return found.st_ino, found.st_mtime_ns
-    return None
+def _version(path: pathlib.Path) -> tuple[int, int]:
+    try:
+        return path.stat().st_ino, path.stat().st_mtime_ns
+    except OSError:
+        return 0, 0

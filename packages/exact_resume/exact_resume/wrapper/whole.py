@@ -17,6 +17,7 @@ import os
 import stat
 import struct
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Literal, get_args
 
@@ -38,20 +39,9 @@ class NotWhole(Exception):
     """A checkpoint does not count; the message has the reason."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Entry:
-    """A checkpoint in the command's folder at one moment: a file, or a folder with all below."""
-
-    name: str
-    version: tuple[int, ...]
-    """Another one belongs to another checkpoint; the removal of a folder file by file changes nothing."""
-    files: tuple[tuple[str, int, int, int], ...]
-    """Path relative to the command's folder, inode, bytes and time of the last change in nanoseconds of each file."""
-
-    @property
-    def changed_ns(self) -> int:
-        """Time of the last change of any of its files."""
-        return max((file[3] for file in self.files), default=0)
+Files = frozenset[tuple[str, int, int, int]]
+"""Of an entry, one file or all below a folder: path relative to the command's folder, inode, bytes, and time of the
+last change in nanoseconds."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -86,52 +76,48 @@ class Rule:
         found = os.listdir(folder) if folder.is_dir() else []
         return sorted(each for each in found if fnmatch.fnmatchcase(each, self.pattern) and not each.startswith("."))
 
-    def look(self, folder: Path, name: str) -> Entry:
-        """Return an entry as it is now.
+    def look(self, folder: Path, name: str) -> Files:
+        """Return the files of an entry as they are now.
 
         Raises:
             NotWhole: It is not whole.
             OSError: It was removed, or cannot be read now.
         """
-        top = (folder / name).lstat()
-        files = tuple(_file(folder, path) for path in _paths(folder / name, top))
-        if not files:
-            raise NotWhole("it is an empty folder")
-        if self.kind == "rename":
-            return Entry(name=name, version=(top.st_ino,), files=files)
+        path = folder / name
+        is_folder = stat.S_ISDIR(path.lstat().st_mode)
+        files = {
+            each.relative_to(folder).as_posix(): _regular(each) for each in (_below(path) if is_folder else [path])
+        }
+        if not files or (self.kind == "header" and is_folder):
+            raise NotWhole("it is an empty folder" if not files else "it is a folder, and only files have a header")
         if self.kind == "header":
-            if stat.S_ISDIR(top.st_mode):
-                raise NotWhole("it is a folder, and only files have a header")
-            _check_header(folder / name)
-            return Entry(name=name, version=files[0][1:], files=files)
-        marker = next((file for file in files if file[0] == f"{name}/{self.marker}"), None)
-        if marker is None:
-            raise NotWhole(f"it has no file {self.marker}")
-        entry = Entry(name=name, version=marker[1:], files=files)
-        if entry.changed_ns > marker[3]:
-            raise NotWhole(f"a file is newer than its {self.marker}")
-        return entry
+            _check_header(path)
+        if self.kind == "marker":
+            if not (marker := files.get(f"{name}/{self.marker}")):
+                raise NotWhole(f"it has no file {self.marker}")
+            if max(found.st_mtime_ns for found in files.values()) > marker.st_mtime_ns:
+                raise NotWhole(f"a file is newer than its {self.marker}")
+        return frozenset((each, at.st_ino, at.st_size, at.st_mtime_ns) for each, at in files.items())
 
 
-def _paths(path: Path, top: os.stat_result) -> list[Path]:
-    if not stat.S_ISDIR(top.st_mode):
-        return [path]
-    found = []
-    for folder, folders, files in os.walk(path, onerror=_fail):
-        # A link to a folder is refused like any other link.
-        found += [Path(folder, each) for each in (*files, *folders) if each in files or Path(folder, each).is_symlink()]
-    return sorted(found)
+def changed_ns(files: Files) -> int:
+    """Return the time of the last change of any file, in nanoseconds."""
+    return max(file[3] for file in files)
 
 
-def _fail(error: OSError) -> None:
-    raise error
+def _below(folder: Path) -> Iterator[Path]:
+    for each in folder.iterdir():
+        if stat.S_ISDIR(each.lstat().st_mode):
+            yield from _below(each)
+        else:
+            yield each
 
 
-def _file(folder: Path, path: Path) -> tuple[str, int, int, int]:
+def _regular(path: Path) -> os.stat_result:
     found = path.lstat()
     if not stat.S_ISREG(found.st_mode):
         raise NotWhole(f"{quote(path.name)} is neither a file nor a folder")
-    return path.relative_to(folder).as_posix(), found.st_ino, found.st_size, found.st_mtime_ns
+    return found
 
 
 def _check_header(path: Path) -> None:

@@ -126,14 +126,9 @@ def children(process: "subprocess.Popen[str]") -> list[psutil.Process]:
 
 
 def wait_for_command(process: "subprocess.Popen[str]") -> list[psutil.Process]:
-    """Return the guard and the command once both run."""
-
-    def found() -> list[psutil.Process]:
-        running = children(process)
-        return running if len(running) > 1 else []
-
-    processes: list[psutil.Process] = until(found)
-    return processes
+    """Return the guard and the command once both run; nothing if the run was finished before."""
+    until(lambda: process.poll() is not None or len(children(process)) > 1)
+    return [] if process.poll() is not None else children(process)
 
 
 def wait_for_end(processes: list[psutil.Process]) -> None:
@@ -163,7 +158,7 @@ def test_an_undisturbed_run_is_as_without_the_wrapper_and_starts_only_once(wrapp
     assert stdout.splitlines()[:2] == ["resumed at 0", "step 1 loss 1.0000"]
     result = result_file.read_result(str(wrapped.folder / "kept"))
     assert result
-    assert (result["examples"], result["final_step"], result["metrics"]) == ("unknown", 20, {"loss": 0.05})
+    assert (result["examples"], result["final_step"], result["metrics"]) == ("unknown", 20, {"step": 20, "loss": 0.05})
     assert result_file.is_finished(str(wrapped.folder / "kept"), expected_run_id=result["run_id"])
     assert [event["last_step"] for event in wrapped.events("steps")][-1] == 20
     (wrapped.folder / "train.py").write_text("raise SystemExit(5)")
@@ -180,7 +175,8 @@ def test_a_killed_run_ends_as_without_the_kill(wrapped: Wrapped, victim: str, se
         processes = wait_for_command(process)
         time.sleep(moments.uniform(0, 1.1))
         with contextlib.suppress(psutil.NoSuchProcess):
-            psutil.Process(process.pid).kill() if victim == "wrapper" else processes[1].kill()
+            for each in [psutil.Process(process.pid)] if victim == "wrapper" else processes[1:]:
+                each.kill()
         lines += process.communicate(timeout=60)[0].splitlines()
         assert process.returncode in ({"wrapper": -9, "command": 137}[victim], 0)
         wait_for_end(processes)
@@ -465,8 +461,8 @@ def test_an_error_file_of_an_earlier_start_does_not_count(wrapped: Wrapped) -> N
     ("program", "expected", "text"),
     [
         ("raise SystemExit(77)", 77, ""),
-        ("import os; os.kill(os.getpid(), 11)", 139, "SIGSEGV ended it"),
-        ("import os; os.abort()", 134, "SIGABRT ended it"),
+        ("import os; os.kill(os.getpid(), 11)", 139, "signal 11 ended it"),
+        ("import os; os.abort()", 134, "signal 6 ended it"),
     ],
 )
 def test_an_exit_code_without_an_entry_is_passed_on(wrapped: Wrapped, program: str, expected: int, text: str) -> None:
@@ -509,7 +505,7 @@ for size in map(int, sys.argv[1:]):
 '''
 with tempfile.TemporaryDirectory() as folder:
     os.mkdir(f"{folder}/own")
-    for sizes, code, num_kept in ((["110000"] * 4, 0, 3), (["500000"], 1, 0)):
+    for sizes, code, num_kept in ((["110000"] * 4, 0, 2), (["500000"], 1, 0)):
         kept = f"{disk}/kept-{code}"
         words = [sys.executable, "-m", "exact_resume", "--checkpoint-directory", kept, "--watch=own", "--keep=9"]
         words += ["--whole=rename:step-*.txt", "--", sys.executable, "-c", write, *sizes]
@@ -517,7 +513,7 @@ with tempfile.TemporaryDirectory() as folder:
         found = [name for name in os.listdir(kept) if name.startswith("step-")]
         print(done.stderr, found, file=sys.stderr)
         assert (done.returncode, len(found)) == (code, num_kept)
-        assert ("was removed for room" in done.stderr) is (code == 0)
+        assert "removed for room" in done.stderr
         assert os.path.exists(f"{kept}/result.json") is (code == 0)
         subprocess.run(["rm", "-r", "own/.exact_resume"], cwd=folder)
         for name in os.listdir(f"{folder}/own"):
@@ -525,8 +521,8 @@ with tempfile.TemporaryDirectory() as folder:
 """
 
 
-def test_a_full_disk_costs_the_oldest_checkpoint_and_is_no_success(run_on_disk: RunOnDisk) -> None:
-    """Of 400 kB: the last checkpoint replaces the oldest, and one that is larger than the disk fits nowhere."""
+def test_a_full_disk_costs_older_checkpoints_and_is_no_success(run_on_disk: RunOnDisk) -> None:
+    """Of 400 kB: the last checkpoint replaces the older ones, and one that is larger than the disk fits nowhere."""
     done = run_on_disk(FULL)
     assert done.returncode == 0, done.stderr
 
