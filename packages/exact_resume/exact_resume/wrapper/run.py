@@ -1,5 +1,6 @@
 """The run of a wrapped command, from the lease on the checkpoint folder to result.json."""
 
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -11,7 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from exact_resume.checkpoints import manifest, ownership, result_file, seal
+from exact_resume.checkpoints import checkpoints, manifest, ownership, result_file, seal
 from exact_resume.checkpoints.lease import Lease
 from exact_resume.events import log as event_log
 from exact_resume.events.log import EventLog
@@ -69,7 +70,6 @@ class WrappedRun:
             OSError: A folder cannot be read or written.
             KeyboardInterrupt: A second Ctrl-C; the command was killed.
         """
-        snapshots = None
         try:
             with self.stop.immediate(self._leave):
                 if self._is_finished():
@@ -79,7 +79,8 @@ class WrappedRun:
         finally:
             # No command runs without the lease.
             self.guard.close()
-            self._lease.release(has_checkpoint=snapshots is None or snapshots.number > 0)
+            with contextlib.suppress(OSError):
+                self._lease.release(has_checkpoint=bool(checkpoints.steps(self.directory)))
 
     def _is_finished(self) -> bool:
         """Refuse the folder of another run; return whether this one is finished."""
@@ -122,16 +123,18 @@ class WrappedRun:
             output.start()
         closed = threading.Event()
         threading.Thread(target=self._listen, args=(closed,), name="preemption", daemon=True).start()
-        is_noted, error = False, None
+        stop_signal, error = 0, None
         with self.stop.immediate(lambda: self.guard.send(self.stop.signal_number)):
-            while (code := self.guard.wait(_POLL_SECONDS)) is None:
+            while True:
+                code = self.guard.wait(_POLL_SECONDS)
+                if self.stop.is_set and not stop_signal:
+                    stop_signal = self.stop.signal_number
+                    self._notice(f"{self.stop.signal_name} was passed on to the command")
+                if code is not None:
+                    break
                 self._progress.update()
                 if self._is_primary:
                     snapshots.poll(self._progress.figures)
-                if self.stop.is_set and not is_noted:
-                    is_noted = True
-                    self._notice(f"{self.stop.signal_name} was passed on to the command")
-            stop_signal = self.stop.signal_number
             closed.set()
             for output in outputs:
                 output.join()
@@ -205,7 +208,9 @@ class WrappedRun:
 
 
 def _print(message: str) -> None:
-    print(one_line(f"exact_resume: {message}"), file=sys.stderr, flush=True)
+    # Its reader may have ended.
+    with contextlib.suppress(OSError):
+        print(one_line(f"exact_resume: {message}"), file=sys.stderr, flush=True)
 
 
 def _version(path: pathlib.Path) -> tuple[int, int]:

@@ -96,8 +96,8 @@ class Snapshots:
     def _note(self, number: int) -> None:
         """Record that the command's folder has the content of a committed checkpoint, or a newer one."""
         content = {"run_id": manifest.run_id(self._identity), "number": number}
-        storage.write_json(self._own / "run.json", seal.add_seal(content))
         self.number = number
+        storage.write_json(self._own / "run.json", seal.add_seal(content))
 
     def restore(self) -> Mapping[str, float] | None:
         """Put the newest committed checkpoint into the command's folder, unless that has it or a newer whole one.
@@ -268,8 +268,8 @@ class Snapshots:
             seconds=0.0,
             write_seconds=time.monotonic() - started,
         )
-        self._note(number)
         try:
+            self._note(number)
             self._prune(self._keep)
         except OSError as error:
             self._notice(f"old checkpoints could not be removed: {error}")

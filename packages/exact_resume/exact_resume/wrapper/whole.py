@@ -6,7 +6,7 @@
 | `marker:PATTERN/FILE` | if the folder has this file, and none of its files is newer |
 | `header:PATTERN` | if its header or directory states its length: safetensors, zip (npz, keras, pt), HDF5 |
 
-Nothing is unpickled. Names that begin with a dot never match.
+Nothing is unpickled. Links, and names that begin with a dot, never match.
 """
 
 import contextlib
@@ -72,8 +72,8 @@ class Rule:
         return cls(kind=kind, pattern=pattern, marker=marker)  # type: ignore[arg-type]
 
     def names(self, folder: Path) -> list[str]:
-        """Return the names of all entries that match."""
-        found = os.listdir(folder) if folder.is_dir() else []
+        """Return the names of all entries that match; links never do."""
+        found = [each.name for each in folder.iterdir() if not each.is_symlink()] if folder.is_dir() else []
         return sorted(each for each in found if fnmatch.fnmatchcase(each, self.pattern) and not each.startswith("."))
 
     def look(self, folder: Path, name: str) -> Files:

@@ -279,6 +279,46 @@ def test_an_older_checkpoint_does_not_take_the_place_of_one_that_cannot_be_read(
     assert stderr.startswith("error: ")
 
 
+def test_a_machine_that_others_have_continued_starts_at_their_checkpoint(wrapped: Wrapped) -> None:
+    process = wrapped.start(sys.executable, "train.py", "60", "0.02")
+    until(wrapped.committed)
+    process.kill()
+    process.communicate()
+    (wrapped.folder / "own").rename(wrapped.folder / "first")
+    process = wrapped.start(sys.executable, "train.py", "60", "0.02")
+    before = max(wrapped.committed())
+    until(lambda: max(wrapped.committed()) > before)
+    process.kill()
+    process.communicate()
+    (wrapped.folder / "own").rename(wrapped.folder / "second")
+    (wrapped.folder / "first").rename(wrapped.folder / "own")
+    (newest,) = wrapped.committed()[max(wrapped.committed())]
+    code, stdout, stderr = wrapped.run(sys.executable, "train.py", "60", "0.02")
+    assert (code, stdout.splitlines()[-1]) == (0, expected_end(60))
+    assert f"resumed at {int(newest[11:-4])}\n" in stdout
+    assert "another machine has committed" in stderr
+
+
+def test_only_the_first_replica_commits(wrapped: Wrapped) -> None:
+    process = wrapped.start(sys.executable, "train.py", "30", "0.05")
+    until(wrapped.committed)
+    process.send_signal(signal.SIGTERM)
+    process.communicate()
+    before = {
+        path: path.stat().st_mtime_ns for path in (wrapped.folder / "kept").rglob("*") if "events" not in str(path)
+    }
+    (wrapped.folder / "own").rename(wrapped.folder / "lost")
+    wrapped.environment["CLUSTER_SPEC"] = json.dumps({"task": {"type": "workerpool1", "index": 0}})
+    code, stdout, _ = wrapped.run(sys.executable, "train.py", "30", "0.05")
+    assert (code, stdout.splitlines()[-1]) == (0, expected_end(30))
+    assert stdout.splitlines()[0] != "resumed at 0"
+    after = {
+        path: path.stat().st_mtime_ns for path in (wrapped.folder / "kept").rglob("*") if "events" not in str(path)
+    }
+    assert after == before
+    assert (wrapped.folder / "kept/events/workerpool1-0.jsonl").exists()
+
+
 HALF = """
 import os, signal, sys, time
 os.makedirs("own/step-1.txt", exist_ok=True)
