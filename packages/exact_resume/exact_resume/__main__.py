@@ -104,8 +104,6 @@ def _folders(options: argparse.Namespace) -> tuple[str, pathlib.Path]:
     directory = (options.checkpoint_directory or os.environ.get("AIP_CHECKPOINT_DIR", "")).rstrip("/")
     if not directory:
         raise InputError("--checkpoint-directory is missing, and AIP_CHECKPOINT_DIR is not set; give a folder")
-    if "://" in directory and not directory.startswith("gs://"):
-        raise InputError(f"--checkpoint-directory={quote(directory)} is not supported; give a folder or gs://...")
     if "://" in options.watch or not options.watch:
         raise InputError(f"--watch={quote(options.watch)} is not a local folder; give the one the command writes into")
     watched = pathlib.Path(options.watch).resolve()

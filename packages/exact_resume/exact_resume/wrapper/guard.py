@@ -116,7 +116,10 @@ def _guard(channel: socket.socket, command: Sequence[str], environment: Mapping[
 def _fork(command: Sequence[str], environment: Mapping[str, str], outputs: Sequence[int]) -> int:
     """Start the command in a session of its own; return its process id."""
     guard = os.getpid()
+    # A signal that arrives from now on reaches the command, however late its process runs for the first time.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _DEFAULTS)
     if child := os.fork():
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return child
     try:
         os.setsid()
@@ -126,6 +129,7 @@ def _fork(command: Sequence[str], environment: Mapping[str, str], outputs: Seque
         signal.set_wakeup_fd(-1)
         for number in _DEFAULTS:
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for target, descriptor in zip(_OUTPUTS, outputs, strict=False):
             os.dup2(descriptor, target)
         os.execvpe(command[0], list(command), environment)  # noqa: S606 - the command is the user's own, as a list

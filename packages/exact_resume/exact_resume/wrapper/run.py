@@ -169,26 +169,25 @@ class WrappedRun:
         watcher.close()
 
     def _write_result(self, number: int) -> None:
-        """Mark the run as finished, if a restart could find its last checkpoint."""
+        """Mark the run as finished, if a restart could find its last checkpoint.
+
+        `best_step` counts the checkpoints, and `metrics` are the figures of the log's last line with progress.
+        """
         if not number:
             self._notice(
                 "the command ended with 0 and has no whole checkpoint, so there is no result.json and a restart runs it"
                 " again; compare --watch and --whole with what it writes"
             )
             return
-        events = [each for each in event_log.read(self.directory) if each["replica"] == event_log.PRIMARY]
         content = {
             "run_id": manifest.run_id(self.identity),
             "identity": self.identity,
             "final_step": self._progress.step or None,
-            "num_planned_steps": None,
             "stop_reason": "the command ended with 0",
             "best_step": number,
             "best_checkpoint": manifest.name(number),
-            "lost_best_step": None,
             "examples": "unknown",
             "metrics": self._progress.figures,
-            "num_restarts": sum(each["event"] == "start" for each in events) - 1,
         }
         path = storage.join(self.directory, result_file.RESULT_FILE)
         self._lease.fence.write(path, storage.encode_json(seal.add_seal(content)))

@@ -15,7 +15,7 @@ import re
 import time
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any
 
 from exact_resume.checkpoints import checkpoints, manifest, seal
 from exact_resume.checkpoints.lease import Lease
@@ -165,17 +165,11 @@ class Snapshots:
             if parts[:2] != (_FILES, name) or ".." in parts:
                 raise TornCheckpoint(f"the manifest lists {quote(path)}, which is not below {_FILES}/{name}")
             target = staging.joinpath(*parts[1:])
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with target.open("w+b") as file:
-                try:
-                    downloads.download(storage.join(self._directory, manifest.name(number), path), file)
-                except storage.MISSING as error:
-                    raise TornCheckpoint(f"{path} is missing") from error
-                file.flush()
-                os.fsync(file.fileno())
-                file.seek(0)
-                if _read(file) != expected:
+            try:
+                if _copy(storage.join(self._directory, manifest.name(number), path), target) != expected:
                     raise TornCheckpoint(f"{path} does not match the manifest's size and checksum")
+            except storage.MISSING as error:
+                raise TornCheckpoint(f"{path} is missing") from error
             os.utime(target, ns=(now, now))
         return staging / name
 
@@ -254,7 +248,10 @@ class Snapshots:
         path = storage.join(self._directory, manifest.name(number))
         with publication.committed_directory(path, last=MANIFEST_FILE, own=_COMMITTED, fence=fence) as copy:
             try:
-                described = {f"{_FILES}/{each}": self._copy(each, copy / _FILES / each) for each, *_ in sorted(files)}
+                paths = sorted(file[0] for file in files)
+                described = {
+                    f"{_FILES}/{each}": _copy(f"{self._watched}/{each}", copy / _FILES / each) for each in paths
+                }
                 is_same = self._rule.look(self._watched, name) == files
             except storage.MISSING:
                 is_same = False
@@ -274,12 +271,6 @@ class Snapshots:
         except OSError as error:
             self._notice(f"old checkpoints could not be removed: {error}")
 
-    def _copy(self, name: str, target: Path) -> dict[str, int | str]:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        source = os.open(self._watched / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(source, "rb") as file, target.open("xb") as copy:
-            return _read(file, copy)
-
     def _prune(self, keep: int) -> None:
         checkpoints.remove(self._directory, self._damaged)
         self._damaged.clear()
@@ -289,12 +280,13 @@ class Snapshots:
         self._log_event("notice", message=message)
 
 
-def _read(file: BinaryIO, copy: BinaryIO | None = None) -> dict[str, int | str]:
-    """Return size and SHA-256 of an open file, which is copied at the same time if `copy` is given."""
-    digest, num_bytes = hashlib.sha256(), 0
-    while data := file.read(2**20):
-        digest.update(data)
-        num_bytes += len(data)
-        if copy:
-            copy.write(data)
-    return {"bytes": num_bytes, "sha256": digest.hexdigest()}
+def _copy(source: str, target: Path) -> dict[str, int | str]:
+    """Copy a file, local or on gs://, onto the disk; return size and SHA-256 of the copy."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("w+b") as file:
+        downloads.download(source, file)
+        file.flush()
+        os.fsync(file.fileno())
+        size = file.tell()
+        file.seek(0)
+        return {"bytes": size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}

@@ -14,7 +14,6 @@ RIGHT = ["--checkpoint-directory=kept", "--watch=own", "--whole=rename:*.pt"]
     ("words", "message"),
     [
         ([], "--checkpoint-directory is missing, and AIP_CHECKPOINT_DIR is not set; give a folder"),
-        (["--checkpoint-directory=s3://b/x"], "is not supported; give a folder or gs://..."),
         ([*RIGHT, "--watch=gs://b/x"], "is not a local folder"),
         (["--checkpoint-directory=own/kept"], "is --watch or within it"),
         ([*RIGHT, "--whole=*.pt"], "expected rename:PATTERN"),
