@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 import pytest
 
-from exact_resume.checkpoints import result_file
+from exact_resume.checkpoints import result_file, seal
 from exact_resume.events import log as event_log
 from exact_resume.files import storage
 from vertex_testing.cloud_storage.server import CloudStorage
@@ -396,6 +396,39 @@ def test_another_process_cannot_use_the_same_folders(wrapped: Wrapped) -> None:
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     assert process.returncode == 143
+
+
+def test_a_wrapper_whose_folder_was_taken_over_commits_nothing_more_and_ends_its_command(wrapped: Wrapped) -> None:
+    process = wrapped.start(sys.executable, "train.py", "200", "0.02")
+    until(wrapped.committed)
+    processes = wait_for_command(process)
+    process.send_signal(signal.SIGSTOP)
+    until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
+    owner = wrapped.folder / "kept/owner.json"
+    owner.write_bytes(storage.encode_json(seal.add_seal({**seal.without(json.loads(owner.read_text())), "token": "b"})))
+    before = wrapped.committed()
+    process.send_signal(signal.SIGCONT)
+    stderr = process.communicate(timeout=60)[1]
+    assert process.returncode == 1
+    assert "has taken over the run in 'kept'; stopping this one" in stderr
+    assert wrapped.committed() == before
+    assert json.loads(owner.read_text())["token"] == "b"
+    wait_for_end(processes)
+
+
+def test_a_second_ctrl_c_kills_a_command_that_ignores_the_first(wrapped: Wrapped) -> None:
+    ignores = "import signal, time; signal.signal(2, signal.SIG_IGN); print('ready', flush=True); time.sleep(600)"
+    process = wrapped.start(*wrapped.program(ignores))
+    assert process.stdout
+    assert process.stdout.readline() == "ready\n"
+    processes = wait_for_command(process)
+    process.send_signal(signal.SIGINT)
+    until(lambda: "SIGINT was passed on" in wrapped.notices())
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    wait_for_end(processes)
 
 
 SAVES = """
