@@ -2,8 +2,8 @@
 
 A committed one has the format of `exact_resume.checkpoints.checkpoints`: `step-<number>`, which counts them, with a
 sealed manifest and the command's files below `files/`. In the command's own folder, `.exact_resume/` is the wrapper's:
-a lock, the run that writes there, what is being restored, and entries of this run that a start has set aside. No other
-file is replaced or removed.
+a lock, the run that writes there, what is being restored, and entries that a start has set aside. No other file is
+replaced or removed.
 """
 
 import contextlib
@@ -91,67 +91,66 @@ class Snapshots:
                 f"{str(watched)!r} contains {quote(foreign[0])}, which this run did not write; move it away, or give"
                 " an empty folder with --watch"
             )
+        if is_own:
+            self._known = {name: frozenset(map(tuple, files)) for name, files in found["known"].items()}
         self._note(found["number"] if is_own else 0)
 
     def _note(self, number: int) -> None:
-        """Record that the command's folder has the content of a committed checkpoint, or a newer one."""
-        content = {"run_id": manifest.run_id(self._identity), "number": number}
+        """Record the newest committed checkpoint, and which entries the folder has that are not newer."""
+        known = {name: sorted(files) for name, files in self._known.items()}
+        content = {"run_id": manifest.run_id(self._identity), "number": number, "known": known}
         self.number = number
         storage.write_json(self._own / "run.json", seal.add_seal(content))
 
     def restore(self) -> Mapping[str, float] | None:
-        """Put the newest committed checkpoint into the command's folder, unless that has it or a newer whole one.
+        """Make the newest committed checkpoint the newest of the command's folder.
+
+        What is not committed is set aside, because a kill may have interrupted its writing or its removal. If the
+        folder has the newest committed checkpoint, that and older ones stay as they are.
 
         Returns:
-            The figures of the log at that checkpoint, `step` and others; None if nothing was restored.
+            The figures of the log at that checkpoint, `step` and others; None if there is none.
 
         Raises:
             InputError: A file that is not a checkpoint of this run is in the way.
             OSError: A checkpoint cannot be read now; it may be intact, so no older one may take its place.
         """
-        whole: dict[str, Files] = {}
-        for name in self._rule.names(self._watched):
-            try:
-                whole[name] = self._rule.look(self._watched, name)
-            except NotWhole as error:
-                self._set_aside(name, str(error))
+        content, staged, last = dict[str, Any](), None, self.number
+        self.number = 0
         for number in checkpoints.steps(self._directory):
-            if whole and number <= self.number:
-                break
             try:
                 content = manifest.read(self._directory, number)
-                staged = self._stage(number, content)
+                if number != last or not self._is_known(str(content.get("entry"))):
+                    staged = self._stage(number, content)
+                self.number = number
+                break
             except TornCheckpoint as error:
+                content = {}
                 self._damaged.add(number)
                 self._notice(f"{manifest.name(number)} is damaged and was skipped: {error}")
-                continue
-            if os.path.lexists(target := self._watched / staged.name) and staged.name not in whole:
+        for name in self._rule.names(self._watched):
+            if staged or not content or not self._is_known(name):
+                aside = self._own / "aside" / f"{time.time_ns()}-{name}"
+                aside.parent.mkdir(exist_ok=True)
+                os.rename(self._watched / name, aside)
+                self._notice(f"{name} was moved to {aside}: it is not the newest that is committed")
+        if staged:
+            if os.path.lexists(target := self._watched / staged.name):
                 raise InputError(
-                    f"{str(target)!r} is in the way of a checkpoint, and this run did not write it; move it"
+                    f"{str(target)!r} is in the way of a checkpoint, and not one of this run; move it away"
                 )
+            os.rename(staged, target)
             try:
-                self._known[staged.name] = self._rule.look(staged.parent, staged.name)
+                self._known = {staged.name: self._rule.look(self._watched, staged.name)}
             except NotWhole as error:
                 raise InputError(f"{staged.name} is not whole by this --whole: {error}; give the former rule") from None
-            for name in whole:
-                self._set_aside(name, f"another machine has committed {manifest.name(number)} since")
-            os.rename(staged, target)
-            self._note(number)
-            progress: dict[str, float] = content.get("progress", {})
-            return progress
-        if whole:
-            # The newest may not be committed: the wrapper may have been killed before that, or its copy is damaged.
-            newest = max(whole, key=lambda name: changed_ns(whole[name]))
-            self._known = {name: files for name, files in whole.items() if name != newest}
-        return None
+            self._note(self.number)
+        return content.get("progress", {}) if content else None
 
-    def _set_aside(self, name: str, reason: str) -> None:
-        aside = self._own / "aside" / name
-        aside.parent.mkdir(exist_ok=True)
-        # An earlier start has set aside another one of this name.
-        storage.remove_tree(aside) if aside.is_dir() and not aside.is_symlink() else aside.unlink(missing_ok=True)
-        os.rename(self._watched / name, aside)
-        self._notice(f"{name} was moved to {aside}: {reason}")
+    def _is_known(self, name: str) -> bool:
+        with contextlib.suppress(NotWhole, *storage.MISSING):
+            return self._rule.look(self._watched, name) == self._known.get(name)
+        return False
 
     def _stage(self, number: int, content: Mapping[str, Any]) -> Path:
         """Copy a committed checkpoint beside the entries and verify every byte of it; return the path of the copy."""
@@ -236,9 +235,14 @@ class Snapshots:
             newest = max(new, key=lambda name: changed_ns(new[name]))
             try:
                 self._commit(newest, new[newest], progress)
-                self._known |= new
             except NotWhole as error:
-                self._notice(f"{newest} is not committed: {error}")
+                return self._notice(f"{newest} is not committed: {error}")
+            self._known = {name: files for name, files in (self._known | new).items() if name in found}
+            try:
+                self._note(self.number)
+                self._prune(self._keep)
+            except OSError as error:
+                self._notice(f"old checkpoints could not be removed: {error}")
 
     def _commit(self, name: str, files: Files, progress: Mapping[str, float]) -> None:
         started, fence = time.monotonic(), self._lease.fence
@@ -265,11 +269,7 @@ class Snapshots:
             seconds=0.0,
             write_seconds=time.monotonic() - started,
         )
-        try:
-            self._note(number)
-            self._prune(self._keep)
-        except OSError as error:
-            self._notice(f"old checkpoints could not be removed: {error}")
+        self.number = number
 
     def _prune(self, keep: int) -> None:
         checkpoints.remove(self._directory, self._damaged)

@@ -310,7 +310,7 @@ def test_a_machine_that_others_have_continued_starts_at_their_checkpoint(wrapped
     code, stdout, stderr = wrapped.run(sys.executable, "train.py", "60", "0.02")
     assert (code, stdout.splitlines()[-1]) == (0, expected_end(60))
     assert f"resumed at {int(newest[11:-4])}\n" in stdout
-    assert "another machine has committed" in stderr
+    assert "it is not the newest that is committed" in stderr
 
 
 def test_only_the_first_replica_commits(wrapped: Wrapped) -> None:
@@ -354,7 +354,28 @@ def test_a_checkpoint_without_its_marker_is_neither_committed_nor_left_for_the_c
     code, stdout, stderr = wrapped.run(*wrapped.program("import os; print(sorted(os.listdir('own')))"))
     assert (code, stdout) == (0, "['.exact_resume', 'step-1.txt']\n")
     assert "step-2.txt was moved to" in stderr
-    assert (wrapped.folder / "own/.exact_resume/aside/step-2.txt/a").read_text() == "2"
+    assert [path.read_text() for path in (wrapped.folder / "own/.exact_resume/aside").glob("*-step-2.txt/a")] == ["2"]
+
+
+HALF_REMOVED = """
+import os, signal, time
+os.makedirs("own/.new")
+for name in "abc":
+    open(f"own/.new/{name}", "w").write(name)
+os.rename("own/.new", "own/step-1.txt")
+time.sleep(0.8)
+os.unlink("own/step-1.txt/b")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_checkpoint_that_the_command_was_removing_when_it_was_killed_is_restored_whole(wrapped: Wrapped) -> None:
+    assert wrapped.run(*wrapped.program(HALF_REMOVED))[0] == 137
+    assert sorted(path.name for path in (wrapped.folder / "own/step-1.txt").iterdir()) == ["a", "c"]
+    code, stdout, _ = wrapped.run(*wrapped.program("import os; print(sorted(os.listdir('own/step-1.txt')))"))
+    assert (code, stdout) == (0, "['a', 'b', 'c']\n")
+    moved = (wrapped.folder / "own/.exact_resume/aside").glob("*-step-1.txt/*")
+    assert sorted(path.name for path in moved) == ["a", "c"]
 
 
 REMOVES = """
