@@ -56,7 +56,8 @@ class Guard:
             lock: Descriptor of a locked file, which stays locked until the last process has ended.
             outputs: Descriptors for the command's stdout and stderr; empty: it has those of the wrapper.
         """
-        socket.send_fds(self._channel, [_START], [lock, *outputs])
+        with contextlib.suppress(OSError):  # `wait` returns its end
+            socket.send_fds(self._channel, [_START], [lock, *outputs])
 
     def send(self, number: int) -> None:
         """Send a signal to the command, and as a container runtime to none of its other processes."""

@@ -140,7 +140,7 @@ class WrappedRun:
                 output.join()
             self._progress.update(is_last=True)
             if self._is_primary:
-                error = snapshots.finish(self._progress.figures)
+                error = snapshots.finish(self._progress.figures, was_killed=code < 0)
         is_new = _version(self.error_file) != errors_before
         message = exit_codes.read_error(self.error_file) if is_new else ""
         translated, reason = exit_codes.translate(code, self.table, stop_signal=stop_signal, error=message)

@@ -180,34 +180,39 @@ class Snapshots:
         """
         if time.monotonic() >= self._next_look:
             try:
-                self._look(progress, is_last=False)
+                self._look(progress, is_last=False, needs_two=True)
             except OSError as error:
                 self._notice(f"a checkpoint could not be committed, and the command continues: {error}")
                 self._next_look = time.monotonic() + _SECONDS_AFTER_FAILURE
 
-    def finish(self, progress: Mapping[str, float]) -> OSError | None:
+    def finish(self, progress: Mapping[str, float], *, was_killed: bool) -> OSError | None:
         """Commit what the command wrote last, after it has ended; return why that failed.
 
         On a full disk all older checkpoints are traded for room, never the newest intact one.
+
+        Args:
+            progress: `step` and other figures of the command's log.
+            was_killed: Whether a signal ended the command, perhaps while it removed a checkpoint file by file.
         """
+        needs_two = was_killed and self._rule.kind == "rename"
         try:
             try:
-                self._look(progress, is_last=True)
+                self._look(progress, is_last=True, needs_two=needs_two)
             except OSError as error:
                 if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                     raise
                 self._notice("the disk is full: all checkpoints but the newest are removed for room")
                 self._lease.check()
                 self._prune(keep=1)
-                self._look(progress, is_last=True)
+                self._look(progress, is_last=True, needs_two=needs_two)
         except OSError as error:
             return error
         return None
 
-    def _look(self, progress: Mapping[str, float], *, is_last: bool) -> None:
+    def _look(self, progress: Mapping[str, float], *, is_last: bool, needs_two: bool) -> None:
         """Commit the newest entry that is whole and has files that are not known.
 
-        While the command runs, an entry has to be the same at two looks, besides being whole by the rule. One that has
+        With `needs_two`, an entry has to be the same at two looks, besides being whole by the rule. One that has
         changed while it kept its files is not committed as renamed.
         """
         found: dict[str, Files] = {}
@@ -229,7 +234,7 @@ class Snapshots:
                     self._notice(f"{name} is not committed: it changed after it had its name, so no rename made it")
                 self._in_place.add(name)
                 self._known[name] = new.pop(name)
-            elif not is_last and before.get(name) != files:
+            elif needs_two and before.get(name) != files:
                 del new[name]
         if new:
             newest = max(new, key=lambda name: changed_ns(new[name]))

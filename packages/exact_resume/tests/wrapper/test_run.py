@@ -27,7 +27,7 @@ from vertex_testing.processes import have_ended
 from vertex_testing.small_disk import RunOnDisk, run_on_disk as run_on_disk
 
 TRAIN = """
-import hashlib, os, sys, time
+import glob, hashlib, os, sys, time
 num_steps, seconds = int(sys.argv[1]), float(sys.argv[2])
 os.makedirs("own", exist_ok=True)
 found = [int(name[5:-4]) for name in os.listdir("own") if name.startswith("step-")]
@@ -45,9 +45,16 @@ while step < num_steps:
         with open("own/.new", "wb") as file:
             file.write(state)
         os.rename("own/.new", f"own/step-{step}.txt")
+        hold = int(os.environ.get("HOLD", 0))
+        while hold and os.path.isdir("kept") and not glob.glob(f"kept/*/files/step-{step}.txt"):
+            time.sleep(0.02)
+        time.sleep(600 * (step == hold))
 print("ended as", state.decode())
 """
-"""Writes a checkpoint every 5 steps and resumes from its newest; its last line depends on every step."""
+"""Writes a checkpoint every 5 steps and resumes from its newest; its last line depends on every step.
+
+With the variable HOLD it waits until each checkpoint is committed, and at that step until it is killed.
+"""
 
 
 class Wrapped:
@@ -73,6 +80,15 @@ class Wrapped:
         )
         self._started.append(process)
         return process
+
+    def hold(self, step: int) -> None:
+        """Train up to a step, which is committed, and kill the wrapper."""
+        self.environment["HOLD"] = str(step)
+        process = self.start()
+        until(lambda: any(f"files/step-{step}.txt" in files for files in self.committed().values()))
+        process.kill()
+        process.communicate()
+        del self.environment["HOLD"]
 
     def run(self, *command: str) -> tuple[int, str, str]:
         """Return exit code, stdout and stderr."""
@@ -225,12 +241,7 @@ def test_a_file_that_the_run_did_not_write_is_neither_replaced_nor_restored_over
     assert (code, stdout) == (2, "")
     assert "own' contains 'step-3.txt', which this run did not write" in stderr
     (own / "step-3.txt").rename(own / "notes.txt")
-    process = wrapped.start()
-    until(wrapped.committed)
-    process.kill()
-    process.communicate()
-    for name in wrapped.committed().values():
-        (own / name[-1].partition("/")[2]).unlink(missing_ok=True)
+    wrapped.hold(5)
     assert (own / "notes.txt").read_text() == "precious"
     # The folder of another run, which has the same pattern.
     wrapped.directory = "other"
@@ -261,10 +272,7 @@ def test_another_run_is_refused_by_the_field_that_differs(wrapped: Wrapped, opti
 
 def test_a_torn_newest_checkpoint_is_passed_over(wrapped: Wrapped) -> None:
     wrapped.options = [*wrapped.options, "--keep=9"]
-    process = wrapped.start()
-    until(lambda: len(wrapped.committed()) >= 2)
-    process.kill()
-    process.communicate()
+    wrapped.hold(10)
     newest = max(wrapped.committed())
     (before,) = wrapped.committed()[sorted(wrapped.committed())[-2]]
     damage(wrapped.folder / "kept" / newest / wrapped.committed()[newest][0])
@@ -279,10 +287,7 @@ def test_a_torn_newest_checkpoint_is_passed_over(wrapped: Wrapped) -> None:
 @pytest.mark.slow
 def test_an_older_checkpoint_does_not_take_the_place_of_one_that_cannot_be_read(wrapped: Wrapped) -> None:
     wrapped.options = [*wrapped.options, "--keep=9"]
-    process = wrapped.start()
-    until(lambda: len(wrapped.committed()) >= 2)
-    process.kill()
-    process.communicate()
+    wrapped.hold(10)
     newest = max(wrapped.committed())
     path = wrapped.folder / "kept" / newest / wrapped.committed()[newest][0]
     path.unlink()
@@ -294,42 +299,29 @@ def test_an_older_checkpoint_does_not_take_the_place_of_one_that_cannot_be_read(
 
 
 def test_a_machine_that_others_have_continued_starts_at_their_checkpoint(wrapped: Wrapped) -> None:
-    process = wrapped.start(sys.executable, "train.py", "60", "0.02")
-    until(wrapped.committed)
-    process.kill()
-    process.communicate()
+    wrapped.hold(5)
     (wrapped.folder / "own").rename(wrapped.folder / "first")
-    process = wrapped.start(sys.executable, "train.py", "60", "0.02")
-    before = max(wrapped.committed())
-    until(lambda: max(wrapped.committed()) > before)
-    process.kill()
-    process.communicate()
+    wrapped.hold(10)
     (wrapped.folder / "own").rename(wrapped.folder / "second")
     (wrapped.folder / "first").rename(wrapped.folder / "own")
-    (newest,) = wrapped.committed()[max(wrapped.committed())]
-    code, stdout, stderr = wrapped.run(sys.executable, "train.py", "60", "0.02")
-    assert (code, stdout.splitlines()[-1]) == (0, expected_end(60))
-    assert f"resumed at {int(newest[11:-4])}\n" in stdout
-    assert "it is not the newest that is committed" in stderr
+    code, stdout, stderr = wrapped.run()
+    assert (code, stdout.splitlines()[0], stdout.splitlines()[-1]) == (0, "resumed at 10", expected_end())
+    assert "step-5.txt was moved to" in stderr
 
 
 def test_only_the_first_replica_commits(wrapped: Wrapped) -> None:
-    process = wrapped.start(sys.executable, "train.py", "30", "0.05")
-    until(wrapped.committed)
-    process.send_signal(signal.SIGTERM)
-    process.communicate()
-    before = {
-        path: path.stat().st_mtime_ns for path in (wrapped.folder / "kept").rglob("*") if "events" not in str(path)
-    }
+    def versions() -> dict[Path, int]:
+        return {
+            path: path.stat().st_mtime_ns for path in (wrapped.folder / "kept").rglob("*") if "events" not in path.parts
+        }
+
+    wrapped.hold(10)
+    before = versions()
     (wrapped.folder / "own").rename(wrapped.folder / "lost")
     wrapped.environment["CLUSTER_SPEC"] = json.dumps({"task": {"type": "workerpool1", "index": 0}})
-    code, stdout, _ = wrapped.run(sys.executable, "train.py", "30", "0.05")
-    assert (code, stdout.splitlines()[-1]) == (0, expected_end(30))
-    assert stdout.splitlines()[0] != "resumed at 0"
-    after = {
-        path: path.stat().st_mtime_ns for path in (wrapped.folder / "kept").rglob("*") if "events" not in str(path)
-    }
-    assert after == before
+    code, stdout, _ = wrapped.run()
+    assert (code, stdout.splitlines()[0], stdout.splitlines()[-1]) == (0, "resumed at 10", expected_end())
+    assert versions() == before
     assert (wrapped.folder / "kept/events/workerpool1-0.jsonl").exists()
 
 
@@ -357,13 +349,19 @@ def test_a_checkpoint_without_its_marker_is_neither_committed_nor_left_for_the_c
     assert [path.read_text() for path in (wrapped.folder / "own/.exact_resume/aside").glob("*-step-2.txt/a")] == ["2"]
 
 
-HALF_REMOVED = """
-import os, signal, time
+COMMITTED = """
+import glob, os, signal, time
+os.makedirs("own", exist_ok=True)
+def wait_for_commit(count):
+    while len(glob.glob("kept/step-*/manifest.json")) < count:
+        time.sleep(0.05)
+"""
+HALF_REMOVED = f"""{COMMITTED}
 os.makedirs("own/.new")
 for name in "abc":
-    open(f"own/.new/{name}", "w").write(name)
+    open("own/.new/" + name, "w").write(name)
 os.rename("own/.new", "own/step-1.txt")
-time.sleep(0.8)
+wait_for_commit(1)
 os.unlink("own/step-1.txt/b")
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -378,17 +376,15 @@ def test_a_checkpoint_that_the_command_was_removing_when_it_was_killed_is_restor
     assert sorted(path.name for path in moved) == ["a", "c"]
 
 
-REMOVES = """
-import os, time
-os.makedirs("own", exist_ok=True)
+REMOVES = f"""{COMMITTED}
 for step in (1, 2):
-    os.makedirs(f"own/.new")
+    os.makedirs("own/.new")
     for name in "abc":
-        open(f"own/.new/{name}", "w").write(name * step)
-    os.rename("own/.new", f"own/step-{step}.txt")
-    time.sleep(0.6)
+        open("own/.new/" + name, "w").write(name * step)
+    os.rename("own/.new", "own/step-%d.txt" % step)
+    wait_for_commit(step)
 for name in "abc":
-    os.unlink(f"own/step-1.txt/{name}")
+    os.unlink("own/step-1.txt/" + name)
     time.sleep(0.3)
 """
 
@@ -415,6 +411,12 @@ def test_a_checkpoint_that_is_written_in_place_does_not_count_as_renamed(wrapped
     assert "step-1.txt is not committed: it changed after it had its name" in stderr
     assert "has no whole checkpoint, so there is no result.json" in stderr
     assert not (wrapped.folder / "kept/result.json").exists()
+
+
+def test_what_the_command_wrote_in_the_moment_of_its_death_does_not_count_as_renamed(wrapped: Wrapped) -> None:
+    torn = "import os; os.mkdir('own/step-1.txt'); open('own/step-1.txt/a', 'w').write('half'); os.kill(os.getpid(), 9)"
+    assert wrapped.run(*wrapped.program(torn))[0] == 137
+    assert wrapped.committed() == {}
 
 
 def test_another_process_cannot_use_the_same_folders(wrapped: Wrapped) -> None:
@@ -609,7 +611,7 @@ import os, sys, time
 for size in map(int, sys.argv[1:]):
     open("own/.new", "wb").write(bytes(size))
     os.rename("own/.new", f"own/step-{time.monotonic_ns()}.txt")
-    time.sleep(0.6)
+    time.sleep(1)
 '''
 with tempfile.TemporaryDirectory() as folder:
     os.mkdir(f"{folder}/own")
@@ -638,10 +640,12 @@ def test_a_full_disk_costs_older_checkpoints_and_is_no_success(run_on_disk: RunO
 def test_checkpoints_on_gs(wrapped: Wrapped, server: CloudStorage) -> None:
     wrapped.directory = "gs://b/kept"
     wrapped.environment |= server.environment
+    wrapped.environment["HOLD"] = "10"
     process = wrapped.start()
     until(lambda: storage.exists("gs://b/kept/step-000000001/manifest.json"))
     process.kill()
     process.communicate()
+    del wrapped.environment["HOLD"]
     (wrapped.folder / "own").rename(wrapped.folder / "lost")
     code, stdout, stderr = wrapped.run()
     assert (code, stdout.splitlines()[-1]) == (0, expected_end()), stderr
