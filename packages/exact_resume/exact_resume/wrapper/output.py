@@ -47,44 +47,31 @@ def parse_pattern(text: str) -> re.Pattern[str]:
     return pattern
 
 
-class Output:
-    """One of the command's outputs on its way to the wrapper's own."""
+def pipe_to(target: int, lines: "collections.deque[bytes]") -> tuple[int, threading.Thread]:
+    """Return a descriptor for the command, and a thread that passes on what is written there.
 
-    def __init__(self, target: int, lines: "collections.deque[bytes]") -> None:
-        """Make the pipe.
+    Args:
+        target: Descriptor of the wrapper, 1 or 2.
+        lines: Receives each line, cut to a length.
+    """
+    source, descriptor = os.pipe()
+    return descriptor, threading.Thread(target=_pump, args=(source, target, lines), name="output", daemon=True)
 
-        Args:
-            target: Descriptor of the wrapper, 1 or 2.
-            lines: Receives each line, cut to a length.
-        """
-        self._target, self._lines = target, lines
-        self._source, self.descriptor = os.pipe()
-        """`descriptor` is for the command; close it here when the command has it."""
-        self._thread = threading.Thread(target=self._pump, name="output", daemon=True)
 
-    def start(self) -> None:
-        """Start to pass the output through."""
-        os.close(self.descriptor)
-        self._thread.start()
-
-    def join(self) -> None:
-        """Wait until all output is passed through; its processes have ended."""
-        self._thread.join()
-
-    def _pump(self) -> None:
-        line = b""
-        while data := os.read(self._source, 2**16):
-            *complete, rest = re.split(rb"[\r\n]+", line + data)
-            self._lines.extend(each[:_LONGEST_LINE] for each in complete)
-            line = rest[:_LONGEST_LINE]
-            try:
-                while data:
-                    data = data[os.write(self._target, data) :]
-            except OSError:
-                # Its reader has ended. The command sees that as it would without the wrapper.
-                break
-        self._lines.append(line)
-        os.close(self._source)
+def _pump(source: int, target: int, lines: "collections.deque[bytes]") -> None:
+    line = b""
+    while data := os.read(source, 2**16):
+        *complete, rest = re.split(rb"[\r\n]+", line + data)
+        lines.extend(each[:_LONGEST_LINE] for each in complete)
+        line = rest[:_LONGEST_LINE]
+        try:
+            while data:
+                data = data[os.write(target, data) :]
+        except OSError:
+            # Its reader has ended. The command sees that as it would without the wrapper.
+            break
+    lines.append(line)
+    os.close(source)
 
 
 @dataclasses.dataclass(kw_only=True)

@@ -21,10 +21,10 @@ from exact_resume.text import one_line
 from exact_resume.workers import cluster, notices
 from exact_resume.workers.signals import StopRequest
 from exact_resume.workers.watchdog import leave_displaced
-from exact_resume.wrapper import exit_codes
+from exact_resume.wrapper import exit_codes, output
 from exact_resume.wrapper.exit_codes import Translation
 from exact_resume.wrapper.guard import Guard
-from exact_resume.wrapper.output import Output, Progress
+from exact_resume.wrapper.output import Progress
 from exact_resume.wrapper.snapshots import Snapshots
 from exact_resume.wrapper.whole import Rule
 
@@ -116,11 +116,12 @@ class WrappedRun:
 
     def _follow(self, snapshots: Snapshots) -> int:
         """Run the command, commit its checkpoints, and return the exit code."""
-        outputs = [Output(target, self._progress.lines) for target in (1, 2)] if self.pattern else []
+        outputs = [output.pipe_to(target, self._progress.lines) for target in (1, 2)] if self.pattern else []
         errors_before = _version(self.error_file)
-        self.guard.start(snapshots.lock, [output.descriptor for output in outputs])
-        for output in outputs:
-            output.start()
+        self.guard.start(snapshots.lock, [descriptor for descriptor, _ in outputs])
+        for descriptor, thread in outputs:
+            os.close(descriptor)
+            thread.start()
         closed = threading.Event()
         threading.Thread(target=self._listen, args=(closed,), name="preemption", daemon=True).start()
         stop_signal, error = 0, None
@@ -136,8 +137,8 @@ class WrappedRun:
                 if self._is_primary:
                     snapshots.poll(self._progress.figures)
             closed.set()
-            for output in outputs:
-                output.join()
+            for _, thread in outputs:
+                thread.join()
             self._progress.update(is_last=True)
             if self._is_primary:
                 error = snapshots.finish(self._progress.figures, was_killed=code < 0)

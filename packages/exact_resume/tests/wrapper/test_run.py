@@ -653,3 +653,19 @@ def test_checkpoints_on_gs(wrapped: Wrapped, server: CloudStorage) -> None:
     assert result_file.is_finished("gs://b/kept")
     assert [event["event"] for event in event_log.read("gs://b/kept")][-1] == "exit"
     assert wrapped.run()[:2] == (0, "")
+
+
+@pytest.mark.slow
+def test_a_command_whose_last_checkpoint_does_not_reach_the_bucket_is_not_finished(
+    wrapped: Wrapped, server: CloudStorage
+) -> None:
+    wrapped.directory = "gs://b/kept"
+    wrapped.environment |= server.environment
+    server.faults.fail(10_000, 403, matching="step-0000")
+    code, stdout, stderr = wrapped.run()
+    assert (code, stdout.splitlines()[-1]) == (1, expected_end())
+    assert "the command ended with 0, and the exit code is 1: its end could not be committed" in stderr
+    assert not storage.exists("gs://b/kept/result.json")
+    server.faults.clear()
+    code, stdout, _ = wrapped.run()
+    assert (code, stdout.splitlines()[0], stdout.splitlines()[-1]) == (0, "resumed at 0", expected_end())
