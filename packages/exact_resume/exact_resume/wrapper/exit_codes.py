@@ -5,6 +5,7 @@ A table never turns a failure into a success or the other way round.
 
 import dataclasses
 import json
+import os
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
@@ -75,10 +76,18 @@ def translate(code: int, table: Mapping[int, Translation], *, stop_signal: int, 
     return own, reason
 
 
-def read_error(path: pathlib.Path) -> str:
-    """Return the message of an error file; empty if there is none, or it is not one."""
+def read_error(path: pathlib.Path, *, since: float) -> str:
+    """Return the message of an error file; empty if there is none, it is older, or not an error file.
+
+    Args:
+        path: Value of ERROR_FILE.
+        since: Start of the command, in seconds since 1970-01-01 UTC.
+    """
     try:
         with path.open("rb") as file:
+            # A file system's times may be some milliseconds behind.
+            if os.fstat(file.fileno()).st_mtime < since - 0.02:
+                return ""
             found = json.loads(file.read(_MAX_ERROR_BYTES))["message"]
         # torch.distributed.elastic.multiprocessing.errors.ErrorHandler writes the former, its readers accept both.
         text = found["message"] if isinstance(found, dict) else found

@@ -7,7 +7,6 @@ interpreter's lock, so that elsewhere it would stop the heartbeat of the lease.
 import collections
 import contextlib
 import dataclasses
-import math
 import os
 import re
 import signal
@@ -26,7 +25,7 @@ _NUM_LINES = 1000
 _LONGEST_MATCH_SECONDS = 1.0
 _SECONDS_BETWEEN_EVENTS = 1.0
 _RESERVED = {"time", "event", "replica", "first_step", "last_step", "seconds"}
-_LARGEST_STEP = 2**53
+_LARGEST = 2**53
 """Larger whole numbers are not exact in JSON."""
 
 
@@ -115,16 +114,14 @@ class Progress:
 
 
 def _numbers(groups: Mapping[str, str | None]) -> dict[str, float]:
-    """Return the groups that are finite numbers; nothing if the step is not a whole one."""
+    """Return the groups that are finite numbers; nothing without a step."""
     found: dict[str, float] = {}
     for name, text in groups.items():
-        with contextlib.suppress(ValueError, OverflowError):
+        with contextlib.suppress(ValueError):
             value = float(text or "nan")
-            if name != "step" and math.isfinite(value):
-                found[name] = value
-            elif 0 <= value < _LARGEST_STEP and value == int(value):
-                found[name] = int(value)
-    return found if "step" in found else {}
+            if abs(value) < _LARGEST:  # also false for NaN
+                found[name] = int(value) if name == "step" else value
+    return found if found.get("step", -1) >= 0 else {}
 
 
 @contextlib.contextmanager

@@ -117,7 +117,7 @@ class WrappedRun:
     def _follow(self, snapshots: Snapshots) -> int:
         """Run the command, commit its checkpoints, and return the exit code."""
         outputs = [output.pipe_to(target, self._progress.lines) for target in (1, 2)] if self.pattern else []
-        errors_before = _version(self.error_file)
+        started = time.time()
         self.guard.start(snapshots.lock, [descriptor for descriptor, _ in outputs])
         for descriptor, thread in outputs:
             os.close(descriptor)
@@ -142,8 +142,7 @@ class WrappedRun:
             self._progress.update(is_last=True)
             if self._is_primary:
                 error = snapshots.finish(self._progress.figures, was_killed=code < 0)
-        is_new = _version(self.error_file) != errors_before
-        message = exit_codes.read_error(self.error_file) if is_new else ""
+        message = exit_codes.read_error(self.error_file, since=started)
         translated, reason = exit_codes.translate(code, self.table, stop_signal=stop_signal, error=message)
         if translated == 0 and self._is_primary:
             try:
@@ -211,10 +210,3 @@ def _print(message: str) -> None:
     # Its reader may have ended.
     with contextlib.suppress(OSError):
         print(one_line(f"exact_resume: {message}"), file=sys.stderr, flush=True)
-
-
-def _version(path: pathlib.Path) -> tuple[int, int]:
-    try:
-        return path.stat().st_ino, path.stat().st_mtime_ns
-    except OSError:
-        return 0, 0

@@ -55,7 +55,7 @@ def test_a_command_is_needed(capfd: pytest.CaptureFixture[str]) -> None:
 def test_an_error_file_of_any_other_shape_says_nothing(tmp_path: Path, content: str) -> None:
     path = tmp_path / "error.json"
     path.write_text(content)
-    assert exit_codes.read_error(path) == ""
+    assert exit_codes.read_error(path, since=0) == ""
     path.write_text('{"message": "text"}')
-    assert exit_codes.read_error(path) == "text"
-    assert exit_codes.read_error(tmp_path) == ""
+    assert exit_codes.read_error(path, since=0) == "text"
+    assert exit_codes.read_error(tmp_path, since=0) == ""

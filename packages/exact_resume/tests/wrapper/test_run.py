@@ -562,6 +562,7 @@ def test_a_lost_peer_is_read_from_the_error_file_of_torchrun(wrapped: Wrapped, e
 def test_an_error_file_of_an_earlier_start_does_not_count(wrapped: Wrapped) -> None:
     path = wrapped.folder / "error.json"
     path.write_text('{"message": "Connection closed by peer"}')
+    os.utime(path, (time.time() - 1, time.time() - 1))
     wrapped.environment["TORCHELASTIC_ERROR_FILE"] = str(path)
     wrapped.options.append("--exit-code=1=134:lost-peer")
     assert wrapped.run(*wrapped.program(FAILS), "")[0] == 1
