@@ -97,7 +97,7 @@ class Snapshots:
 
     def _note(self, number: int) -> None:
         """Record the newest committed checkpoint, and which entries the folder has that are not newer."""
-        known = {name: sorted(files) for name, files in self._known.items()}
+        known = {name: sorted(files) for name, files in self._known.items() if name not in self._in_place}
         content = {"run_id": manifest.run_id(self._identity), "number": number, "known": known}
         self.number = number
         storage.write_json(self._own / "run.json", seal.add_seal(content))

@@ -395,21 +395,34 @@ def test_a_checkpoint_that_the_command_removes_file_by_file_is_not_committed_aga
     assert result_file.is_finished(str(wrapped.folder / "kept"))
 
 
-IN_PLACE = """
-import os, time
-os.makedirs("own", exist_ok=True)
-with open("own/step-1.txt", "w", buffering=1) as file:
-    for _ in range(12):
+IN_PLACE = f"""{COMMITTED}
+def rename(step):
+    open("own/.new", "w").write("whole")
+    os.rename("own/.new", "own/step-%d.txt" % step)
+rename(1)
+wait_for_commit(1)
+with open("own/step-2.txt", "w", buffering=1) as file:
+    while "changed after it had its name" not in open("kept/events/workerpool0-0.jsonl").read():
         file.write("line\\n")
-        time.sleep(0.1)
+        time.sleep(0.05)
+time.sleep(1)
+rename(3)
+wait_for_commit(2)
+os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
 def test_a_checkpoint_that_is_written_in_place_does_not_count_as_renamed(wrapped: Wrapped) -> None:
     code, _, stderr = wrapped.run(*wrapped.program(IN_PLACE))
-    assert (code, wrapped.committed()) == (0, {})
-    assert "step-1.txt is not committed: it changed after it had its name" in stderr
-    assert "has no whole checkpoint, so there is no result.json" in stderr
+    assert (code, list(wrapped.committed().values())) == (137, [["files/step-1.txt"], ["files/step-3.txt"]])
+    assert "step-2.txt is not committed: it changed after it had its name" in stderr
+    code, stdout, _ = wrapped.run(*wrapped.program("import glob; print(sorted(glob.glob('own/step-*')))"))
+    assert (code, stdout) == (0, "['own/step-1.txt', 'own/step-3.txt']\n")
+
+
+def test_a_success_without_a_checkpoint_is_passed_on_and_not_finished(wrapped: Wrapped) -> None:
+    code, _, stderr = wrapped.run(*wrapped.program("print('done')"))
+    assert (code, "has no whole checkpoint, so there is no result.json" in stderr) == (0, True)
     assert not (wrapped.folder / "kept/result.json").exists()
 
 
