@@ -1,4 +1,4 @@
-"""What the exit code of a command means for whatever restarts it: a table of the user's, and torchrun's error files.
+"""Translate the exit code of a command by the user's table, with the help of torchrun's error files.
 
 A table never turns a failure into a success or the other way round.
 """

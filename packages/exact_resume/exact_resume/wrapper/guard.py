@@ -1,4 +1,4 @@
-"""The guard: a process that starts the wrapped command and ends all of its processes, whatever happens to the wrapper.
+"""The guard: a process that starts the wrapped command and ends all of its processes, even if the wrapper is killed.
 
 It is forked before the wrapper has threads. A socket joins the two: the wrapper sends the start with the descriptors
 that the command gets, then numbers of signals. The guard answers with the command's return code. A wrapper that ends,
@@ -60,7 +60,7 @@ class Guard:
             socket.send_fds(self._channel, [_START], [lock, *outputs])
 
     def send(self, number: int) -> None:
-        """Send a signal to the command, and as a container runtime to none of its other processes."""
+        """Send a signal to the command only, as a container runtime does, and not to its other processes."""
         with contextlib.suppress(OSError):  # it has ended
             self._channel.send(bytes([number]))
 
