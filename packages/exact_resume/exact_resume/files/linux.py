@@ -4,16 +4,22 @@
 |---|---|---|
 | `machine`, `state` | prove that the holder of a lease has ended | another job watches the heartbeat first |
 | `product_name` | recognises Compute Engine, which sends notices | notices need GCE_METADATA_HOST |
+| `end_with_parent` | a wrapped command ends with its guard | it outlives a guard that is killed |
+| `adopt_orphans`, `descendants` | all its processes end with it | those that left its session do not |
 
 EXACT_RESUME_PORTABLE=1 makes this package behave on Linux as elsewhere.
 """
 
+import ctypes
 import os
 import pathlib
+import signal
 import sys
 
 _PRODUCT_NAME = "/sys/class/dmi/id/product_name"
 """Readable inside containers, too."""
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+"""From linux/prctl.h."""
 
 
 def is_used() -> bool:
@@ -47,3 +53,28 @@ def product_name() -> str:
         return pathlib.Path(_PRODUCT_NAME if is_used() else os.devnull).read_text().strip()
     except OSError:
         return ""
+
+
+def end_with_parent() -> None:
+    """Let the kernel kill this process when its parent ends."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of all descendants whose own parents end."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _prctl(option: int, value: int) -> None:
+    if is_used():
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def descendants(parent: int) -> list[int]:
+    """Return the process ids of all descendants, including those in other sessions; empty elsewhere."""
+    try:
+        path = f"/proc/{parent}/task/{parent}/children" if is_used() else os.devnull
+        children = list(map(int, pathlib.Path(path).read_text().split()))
+    except OSError:  # it has ended
+        return []
+    return [pid for child in children for pid in (child, *descendants(child))]

@@ -1,0 +1,685 @@
+"""The wrapper around real commands: what must never happen first, then signals, exit codes and the result."""
+
+import contextlib
+import hashlib
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from exact_resume.checkpoints import result_file, seal
+from exact_resume.events import log as event_log
+from exact_resume.files import storage
+from vertex_testing.cloud_storage.server import CloudStorage
+from vertex_testing.processes import have_ended
+from vertex_testing.small_disk import RunOnDisk, run_on_disk as run_on_disk
+
+TRAIN = """
+import glob, hashlib, os, sys, time
+num_steps, seconds = int(sys.argv[1]), float(sys.argv[2])
+os.makedirs("own", exist_ok=True)
+found = [int(name[5:-4]) for name in os.listdir("own") if name.startswith("step-")]
+step, state = max(found, default=0), b"start"
+if step:
+    with open(f"own/step-{step}.txt", "rb") as file:
+        state = file.read()
+print("resumed at", step, flush=True)
+while step < num_steps:
+    time.sleep(seconds)
+    step += 1
+    state = hashlib.sha256(state + bytes([step])).hexdigest().encode()
+    print(f"step {step} loss {1 / step:.4f}", flush=True)
+    if step % 5 == 0:
+        with open("own/.new", "wb") as file:
+            file.write(state)
+        os.rename("own/.new", f"own/step-{step}.txt")
+        hold = int(os.environ.get("HOLD", 0))
+        while hold and os.path.isdir("kept") and not glob.glob(f"kept/*/files/step-{step}.txt"):
+            time.sleep(0.02)
+        time.sleep(600 * (step == hold))
+print("ended as", state.decode())
+"""
+"""Writes a checkpoint every 5 steps and resumes from its newest; its last line depends on every step.
+
+With the variable HOLD it waits until each checkpoint is committed, and at that step until it is killed.
+"""
+
+
+class Wrapped:
+    """The wrapper in a folder with `train.py`, the command's folder `own` and the checkpoint folder `kept`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.options = ["--whole=rename:step-*.txt", "--progress=step (?P<step>\\d+) loss (?P<loss>\\S+)"]
+        self.directory = "kept"
+        self.environment: dict[str, str] = {}
+        self._started: list[subprocess.Popen[str]] = []
+        (folder / "train.py").write_text(TRAIN)
+
+    def start(self, *command: str) -> "subprocess.Popen[str]":
+        words = [sys.executable, "-m", "exact_resume", "--checkpoint-directory", self.directory, "--watch=own"]
+        process = subprocess.Popen(
+            [*words, *self.options, "--", *(command or (sys.executable, "train.py", "20", "0.02"))],
+            cwd=self.folder,
+            env={**os.environ, "NO_GCE_CHECK": "1", **self.environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._started.append(process)
+        return process
+
+    def hold(self, step: int) -> None:
+        """Train up to a step, which is committed, and kill the wrapper."""
+        self.environment["HOLD"] = str(step)
+        process = self.start()
+        until(lambda: any(f"files/step-{step}.txt" in files for files in self.committed().values()))
+        process.kill()
+        process.communicate()
+        del self.environment["HOLD"]
+
+    def run(self, *command: str) -> tuple[int, str, str]:
+        """Return exit code, stdout and stderr."""
+        process = self.start(*command)
+        stdout, stderr = process.communicate(timeout=120)
+        return process.returncode, stdout, stderr
+
+    def program(self, text: str) -> list[str]:
+        """Return the command of another script."""
+        (self.folder / "program.py").write_text(text)
+        return [sys.executable, "program.py"]
+
+    def events(self, event: str = "") -> list[dict[str, Any]]:
+        lines = (self.folder / "kept/events/workerpool0-0.jsonl").read_text().splitlines()
+        return [found for found in map(json.loads, lines) if event in ("", found["event"])]
+
+    def notices(self) -> str:
+        return "\n".join(event["message"] for event in self.events("notice"))
+
+    def committed(self) -> dict[str, list[str]]:
+        """Return the names of the files in each committed checkpoint."""
+        found = sorted((self.folder / "kept").glob("step-*/manifest.json"))
+        return {path.parent.name: sorted(json.loads(path.read_text())["files"]) for path in found}
+
+    def close(self) -> None:
+        for process in self._started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def wrapped(tmp_path: Path) -> Iterator[Wrapped]:
+    made = Wrapped(tmp_path)
+    yield made
+    made.close()
+
+
+def until(condition: Callable[[], Any]) -> Any:
+    """Wait for a condition; return its value."""
+    deadline = time.monotonic() + 60
+    while not (found := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return found
+
+
+def children(process: "subprocess.Popen[str]") -> list[psutil.Process]:
+    """Return the guard, the command and all that it started."""
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+def wait_for_command(process: "subprocess.Popen[str]") -> list[psutil.Process]:
+    """Return the guard and the command once both run; nothing if the run was finished before."""
+    until(lambda: process.poll() is not None or len(children(process)) > 1)
+    return [] if process.poll() is not None else children(process)
+
+
+def wait_for_end(processes: list[psutil.Process]) -> None:
+    until(lambda: have_ended(processes))
+
+
+def expected_end(num_steps: int = 20) -> str:
+    """Return the last line of an undisturbed training."""
+    state = b"start"
+    for number in range(1, num_steps + 1):
+        state = hashlib.sha256(state + bytes([number])).hexdigest().encode()
+    return f"ended as {state.decode()}"
+
+
+def damage(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def test_an_undisturbed_run_is_as_without_the_wrapper_and_starts_only_once(wrapped: Wrapped) -> None:
+    code, stdout, stderr = wrapped.run()
+    bare = subprocess.run([sys.executable, "train.py", "20", "0"], cwd=wrapped.folder, capture_output=True, text=True)
+    assert (code, stderr) == (0, "")
+    # The bare run resumes at the wrapped one's last checkpoint.
+    assert stdout.splitlines()[-1] == bare.stdout.splitlines()[-1] == expected_end()
+    assert stdout.splitlines()[:2] == ["resumed at 0", "step 1 loss 1.0000"]
+    result = result_file.read_result(str(wrapped.folder / "kept"))
+    assert result
+    assert (result["examples"], result["final_step"], result["metrics"]) == ("unknown", 20, {"step": 20, "loss": 0.05})
+    assert result_file.is_finished(str(wrapped.folder / "kept"), expected_run_id=result["run_id"])
+    assert [event["last_step"] for event in wrapped.events("steps")][-1] == 20
+    (wrapped.folder / "train.py").write_text("raise SystemExit(5)")
+    assert wrapped.run()[:2] == (0, "")
+
+
+KILLS = [
+    pytest.param(
+        victim,
+        is_new,
+        seed,
+        marks=[pytest.mark.slow, *([pytest.mark.soak] if seed > 1 else [])]
+        if seed or (victim == "wrapper") != is_new
+        else [],
+    )
+    for victim in ("wrapper", "command")
+    for is_new in (True, False)
+    for seed in range(25)
+]
+
+
+@pytest.mark.parametrize(("victim", "is_new_machine", "seed"), KILLS)
+def test_a_killed_run_ends_as_without_the_kill(wrapped: Wrapped, victim: str, seed: int, is_new_machine: bool) -> None:
+    moments, lines = random.Random(f"{victim} {seed}"), []
+    for _ in range(2):
+        process = wrapped.start(sys.executable, "train.py", "40", "0.03")
+        processes = wait_for_command(process)
+        time.sleep(moments.uniform(0, 1.1))
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for each in [psutil.Process(process.pid)] if victim == "wrapper" else processes[1:]:
+                each.kill()
+        lines += process.communicate(timeout=60)[0].splitlines()
+        assert process.returncode in ({"wrapper": -9, "command": 137}[victim], 0)
+        wait_for_end(processes)
+        if is_new_machine:
+            (wrapped.folder / "own").rename(wrapped.folder / f"lost-{time.monotonic_ns()}")
+    code, stdout, stderr = wrapped.run(sys.executable, "train.py", "40", "0.03")
+    assert (code, [*lines, *stdout.splitlines()][-1]) == (0, expected_end(40)), stderr
+
+
+def test_no_process_stays_behind(wrapped: Wrapped) -> None:
+    """Neither one in a session of its own that ignores signals, nor after the death of the wrapper or the guard."""
+    stays = "import os, signal, time; os.setsid(); signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+    leaves = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {stays!r}])\n"
+    command = wrapped.program(f"{leaves}print('on', flush=True)\ntime.sleep(600 * (len(sys.argv) > 1))")
+    assert wrapped.run(*command)[0] == 0
+    for number in range(2):
+        process = wrapped.start(*command, "stay")
+        assert process.stdout
+        assert process.stdout.readline() == "on\n"
+        processes = children(process)
+        assert len(processes) == 3
+        (process if number == 0 else processes[0]).kill()
+        process.communicate(timeout=60)
+        assert process.returncode == (-9 if number == 0 else 137)
+        wait_for_end(processes)
+
+
+def test_a_file_that_the_run_did_not_write_is_neither_replaced_nor_restored_over(wrapped: Wrapped) -> None:
+    own = wrapped.folder / "own"
+    own.mkdir()
+    (own / "step-3.txt").write_text("precious")
+    code, stdout, stderr = wrapped.run()
+    assert (code, stdout) == (2, "")
+    assert "own' contains 'step-3.txt', which this run did not write" in stderr
+    (own / "step-3.txt").rename(own / "notes.txt")
+    wrapped.hold(5)
+    assert (own / "notes.txt").read_text() == "precious"
+    # The folder of another run, which has the same pattern.
+    wrapped.directory = "other"
+    code, _, stderr = wrapped.run(sys.executable, "train.py", "20", "0.03")
+    assert (code, "which this run did not write" in stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("option", "difference"),
+    [
+        ("--config=lr=0.2", "config lr is '0.1' there and '0.2' here"),
+        ("--config=other=1", "config other is None there and '1' here"),
+        ("--code=train.py", "code train.py is '"),
+    ],
+)
+def test_another_run_is_refused_by_the_field_that_differs(wrapped: Wrapped, option: str, difference: str) -> None:
+    options, command = list(wrapped.options), [sys.executable, "train.py", "5", "0"]
+    wrapped.options = [*options, "--config=lr=0.1", "--code=train.py"]
+    assert wrapped.run(*command)[0] == 0
+    if option.startswith("--code"):
+        (wrapped.folder / "train.py").write_text(f"{TRAIN}\n# edited\n")
+        option = "--config=lr=0.1"
+    wrapped.options = [*options, "--config=lr=0.1", "--code=train.py", option]
+    code, stdout, stderr = wrapped.run(*command)
+    assert (code, stdout) == (2, "")
+    assert difference in stderr
+
+
+def test_a_torn_newest_checkpoint_is_passed_over(wrapped: Wrapped) -> None:
+    wrapped.options = [*wrapped.options, "--keep=9"]
+    wrapped.hold(10)
+    newest = max(wrapped.committed())
+    (before,) = wrapped.committed()[sorted(wrapped.committed())[-2]]
+    damage(wrapped.folder / "kept" / newest / wrapped.committed()[newest][0])
+    (wrapped.folder / "own").rename(wrapped.folder / "lost")
+    code, stdout, stderr = wrapped.run()
+    step = re.findall(r"\d+", before)[-1]
+    assert (code, stdout.splitlines()[0], stdout.splitlines()[-1]) == (0, f"resumed at {step}", expected_end())
+    assert f"{newest} is damaged and was skipped" in stderr
+    assert newest not in wrapped.committed()
+
+
+@pytest.mark.slow
+def test_an_older_checkpoint_does_not_take_the_place_of_one_that_cannot_be_read(wrapped: Wrapped) -> None:
+    wrapped.options = [*wrapped.options, "--keep=9"]
+    wrapped.hold(10)
+    newest = max(wrapped.committed())
+    path = wrapped.folder / "kept" / newest / wrapped.committed()[newest][0]
+    path.unlink()
+    path.symlink_to("/proc/self/mem")
+    (wrapped.folder / "own").rename(wrapped.folder / "lost")
+    code, stdout, stderr = wrapped.run()
+    assert (code, stdout) == (1, "")
+    assert stderr.startswith("error: ")
+
+
+def test_a_machine_that_others_have_continued_starts_at_their_checkpoint(wrapped: Wrapped) -> None:
+    wrapped.hold(5)
+    (wrapped.folder / "own").rename(wrapped.folder / "first")
+    wrapped.hold(10)
+    (wrapped.folder / "own").rename(wrapped.folder / "second")
+    (wrapped.folder / "first").rename(wrapped.folder / "own")
+    code, stdout, stderr = wrapped.run()
+    assert (code, stdout.splitlines()[0], stdout.splitlines()[-1]) == (0, "resumed at 10", expected_end())
+    assert "step-5.txt was moved to" in stderr
+
+
+def test_only_the_first_replica_commits(wrapped: Wrapped) -> None:
+    def versions() -> dict[Path, int]:
+        return {
+            path: path.stat().st_mtime_ns for path in (wrapped.folder / "kept").rglob("*") if "events" not in path.parts
+        }
+
+    wrapped.hold(10)
+    before = versions()
+    (wrapped.folder / "own").rename(wrapped.folder / "lost")
+    wrapped.environment["CLUSTER_SPEC"] = json.dumps({"task": {"type": "workerpool1", "index": 0}})
+    code, stdout, _ = wrapped.run()
+    assert (code, stdout.splitlines()[0], stdout.splitlines()[-1]) == (0, "resumed at 10", expected_end())
+    assert versions() == before
+    assert (wrapped.folder / "kept/events/workerpool1-0.jsonl").exists()
+
+
+HALF = """
+import os, signal, sys, time
+os.makedirs("own/step-1.txt", exist_ok=True)
+os.makedirs("own/step-2.txt", exist_ok=True)
+for name in ("a", "done"):
+    open(f"own/step-1.txt/{name}", "w").write("1")
+open("own/step-2.txt/a", "w").write("2")
+time.sleep(1)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_checkpoint_without_its_marker_is_neither_committed_nor_left_for_the_command(wrapped: Wrapped) -> None:
+    wrapped.options = ["--whole=marker:step-*.txt/done"]
+    code, _, stderr = wrapped.run(*wrapped.program(HALF))
+    assert code == 137
+    assert "step-2.txt is not committed: it has no file done" in stderr
+    assert list(wrapped.committed().values()) == [["files/step-1.txt/a", "files/step-1.txt/done"]]
+    code, stdout, stderr = wrapped.run(*wrapped.program("import os; print(sorted(os.listdir('own')))"))
+    assert (code, stdout) == (0, "['.exact_resume', 'step-1.txt']\n")
+    assert "step-2.txt was moved to" in stderr
+    assert [path.read_text() for path in (wrapped.folder / "own/.exact_resume/aside").glob("*-step-2.txt/a")] == ["2"]
+
+
+COMMITTED = """
+import glob, os, signal, time
+os.makedirs("own", exist_ok=True)
+def wait_for_commit(count):
+    while len(glob.glob("kept/step-*/manifest.json")) < count:
+        time.sleep(0.05)
+"""
+HALF_REMOVED = f"""{COMMITTED}
+os.makedirs("own/.new")
+for name in "abc":
+    open("own/.new/" + name, "w").write(name)
+os.rename("own/.new", "own/step-1.txt")
+wait_for_commit(1)
+os.unlink("own/step-1.txt/b")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_checkpoint_that_the_command_was_removing_when_it_was_killed_is_restored_whole(wrapped: Wrapped) -> None:
+    assert wrapped.run(*wrapped.program(HALF_REMOVED))[0] == 137
+    assert sorted(path.name for path in (wrapped.folder / "own/step-1.txt").iterdir()) == ["a", "c"]
+    code, stdout, _ = wrapped.run(*wrapped.program("import os; print(sorted(os.listdir('own/step-1.txt')))"))
+    assert (code, stdout) == (0, "['a', 'b', 'c']\n")
+    moved = (wrapped.folder / "own/.exact_resume/aside").glob("*-step-1.txt/*")
+    assert sorted(path.name for path in moved) == ["a", "c"]
+
+
+REMOVES = f"""{COMMITTED}
+for step in (1, 2):
+    os.makedirs("own/.new")
+    for name in "abc":
+        open("own/.new/" + name, "w").write(name * step)
+    os.rename("own/.new", "own/step-%d.txt" % step)
+    wait_for_commit(step)
+for name in "abc":
+    os.unlink("own/step-1.txt/" + name)
+    time.sleep(0.3)
+"""
+
+
+def test_a_checkpoint_that_the_command_removes_file_by_file_is_not_committed_again(wrapped: Wrapped) -> None:
+    assert wrapped.run(*wrapped.program(REMOVES))[0] == 0
+    assert [len(files) for files in wrapped.committed().values()] == [3, 3]
+    assert result_file.is_finished(str(wrapped.folder / "kept"))
+
+
+IN_PLACE = f"""{COMMITTED}
+def rename(step):
+    open("own/.new", "w").write("whole")
+    os.rename("own/.new", "own/step-%d.txt" % step)
+rename(1)
+wait_for_commit(1)
+with open("own/step-2.txt", "w", buffering=1) as file:
+    while "changed after it had its name" not in open("kept/events/workerpool0-0.jsonl").read():
+        file.write("line\\n")
+        time.sleep(0.05)
+time.sleep(1)
+rename(3)
+wait_for_commit(2)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_checkpoint_that_is_written_in_place_does_not_count_as_renamed(wrapped: Wrapped) -> None:
+    code, _, stderr = wrapped.run(*wrapped.program(IN_PLACE))
+    assert (code, list(wrapped.committed().values())) == (137, [["files/step-1.txt"], ["files/step-3.txt"]])
+    assert "step-2.txt is not committed: it changed after it had its name" in stderr
+    code, stdout, _ = wrapped.run(*wrapped.program("import glob; print(sorted(glob.glob('own/step-*')))"))
+    assert (code, stdout) == (0, "['own/step-1.txt', 'own/step-3.txt']\n")
+
+
+def test_a_success_without_a_checkpoint_is_passed_on_and_not_finished(wrapped: Wrapped) -> None:
+    code, _, stderr = wrapped.run(*wrapped.program("print('done')"))
+    assert (code, "has no whole checkpoint, so there is no result.json" in stderr) == (0, True)
+    assert not (wrapped.folder / "kept/result.json").exists()
+
+
+def test_what_the_command_wrote_in_the_moment_of_its_death_does_not_count_as_renamed(wrapped: Wrapped) -> None:
+    torn = "import os; os.mkdir('own/step-1.txt'); open('own/step-1.txt/a', 'w').write('half'); os.kill(os.getpid(), 9)"
+    assert wrapped.run(*wrapped.program(torn))[0] == 137
+    assert wrapped.committed() == {}
+
+
+def test_another_process_cannot_use_the_same_folders(wrapped: Wrapped) -> None:
+    process = wrapped.start(sys.executable, "train.py", "200", "0.1")
+    wait_for_command(process)
+    before = (wrapped.folder / "kept/owner.json").read_bytes()
+    other = wrapped.start(sys.executable, "train.py", "200", "0.1")
+    assert other.stderr
+    assert "holds 'kept'; watching its heartbeat" in other.stderr.readline()
+    other.send_signal(signal.SIGTERM)
+    other.communicate(timeout=60)
+    assert other.returncode == 143
+    assert json.loads((wrapped.folder / "kept/owner.json").read_bytes())["token"] == json.loads(before)["token"]
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 143
+
+
+def test_a_wrapper_whose_folder_was_taken_over_commits_nothing_more_and_ends_its_command(wrapped: Wrapped) -> None:
+    process = wrapped.start(sys.executable, "train.py", "200", "0.02")
+    until(wrapped.committed)
+    processes = wait_for_command(process)
+    process.send_signal(signal.SIGSTOP)
+    until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
+    owner = wrapped.folder / "kept/owner.json"
+    owner.write_bytes(storage.encode_json(seal.add_seal({**seal.without(json.loads(owner.read_text())), "token": "b"})))
+    before = wrapped.committed()
+    process.send_signal(signal.SIGCONT)
+    stderr = process.communicate(timeout=60)[1]
+    assert process.returncode == 1
+    assert "has taken over the run in 'kept'; stopping this one" in stderr
+    assert wrapped.committed() == before
+    assert json.loads(owner.read_text())["token"] == "b"
+    wait_for_end(processes)
+
+
+def test_a_second_ctrl_c_kills_a_command_that_ignores_the_first(wrapped: Wrapped) -> None:
+    ignores = "import signal, time; signal.signal(2, signal.SIG_IGN); print('ready', flush=True); time.sleep(600)"
+    process = wrapped.start(*wrapped.program(ignores))
+    assert process.stdout
+    assert process.stdout.readline() == "ready\n"
+    processes = wait_for_command(process)
+    process.send_signal(signal.SIGINT)
+    until(lambda: "SIGINT was passed on" in wrapped.notices())
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    wait_for_end(processes)
+
+
+SAVES = """
+import os, signal, sys, time
+def save(*_):
+    os.makedirs("own", exist_ok=True)
+    open("own/.new", "w").write("at the end")
+    os.rename("own/.new", "own/step-7.txt")
+    sys.exit(int(sys.argv[1]))
+signal.signal(signal.SIGTERM, save)
+signal.signal(signal.SIGINT, save)
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "options", "expected"),
+    [
+        (signal.SIGTERM, 0, [], 143),
+        (signal.SIGINT, 0, [], 130),
+        (signal.SIGTERM, 3, [], 3),
+        (signal.SIGTERM, 0, ["--exit-code=0=0"], 0),
+    ],
+)
+def test_a_signal_is_passed_on_and_what_the_command_saves_then_is_committed(
+    wrapped: Wrapped, number: int, code: int, options: list[str], expected: int
+) -> None:
+    wrapped.options += options
+    process = wrapped.start(*wrapped.program(SAVES), str(code))
+    assert process.stdout
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == expected
+    assert list(wrapped.committed().values()) == [["files/step-7.txt"]]
+    assert (wrapped.folder / "kept/result.json").exists() is (expected == 0)
+    assert wrapped.events("exit")[0]["code"] == expected
+    assert ("was stopped, so it may not be complete" in wrapped.notices()) is (expected > 100)
+
+
+class Preempted(BaseHTTPRequestHandler):
+    """A metadata server that announces a preemption to each request."""
+
+    def do_GET(self) -> None:
+        value = b"TRUE" if "preempted" in self.path else b"NONE"
+        self.send_response(200)
+        self.send_header("Metadata-Flavor", "Google")
+        self.send_header("Content-Length", str(len(value)))
+        self.end_headers()
+        self.wfile.write(value)
+
+    def log_message(self, *_: Any) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def metadata_server() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Preempted) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_notice_of_the_metadata_server_becomes_sigterm(wrapped: Wrapped, metadata_server: str) -> None:
+    wrapped.environment["GCE_METADATA_HOST"] = metadata_server
+    code, _, stderr = wrapped.run(*wrapped.program(SAVES.replace("print", "time.sleep(0.2); print")), "0")
+    assert code == 143
+    assert "the metadata server announced preempted: TRUE" in stderr
+    assert "SIGTERM was passed on to the command" in wrapped.notices()
+
+
+FAILS = """
+import json, os, sys
+if sys.argv[1]:
+    with open(os.environ["TORCHELASTIC_ERROR_FILE"], "w") as file:
+        json.dump({"message": {"message": sys.argv[1], "extraInfo": {"timestamp": "1"}}}, file)
+sys.exit(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [("RuntimeError: [gloo] Connection closed by peer [10.0.0.2]", 134), ("ValueError: shapes", 1), ("", 1)],
+)
+def test_a_lost_peer_is_read_from_the_error_file_of_torchrun(wrapped: Wrapped, error: str, expected: int) -> None:
+    wrapped.options.append("--exit-code=1=134:lost-peer")
+    code, _, stderr = wrapped.run(*wrapped.program(FAILS), error)
+    assert (code, wrapped.events("exit")[0]["code"]) == (expected, expected)
+    assert ("ended with 1, and the exit code is 134: the error file says 'Connection closed" in stderr) is (code > 1)
+    assert (code == 1) is (wrapped.notices() == "")
+
+
+def test_an_error_file_of_an_earlier_start_does_not_count(wrapped: Wrapped) -> None:
+    path = wrapped.folder / "error.json"
+    path.write_text('{"message": "Connection closed by peer"}')
+    os.utime(path, (time.time() - 1, time.time() - 1))
+    wrapped.environment["TORCHELASTIC_ERROR_FILE"] = str(path)
+    wrapped.options.append("--exit-code=1=134:lost-peer")
+    assert wrapped.run(*wrapped.program(FAILS), "")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("program", "expected", "text"),
+    [
+        ("raise SystemExit(77)", 77, ""),
+        ("import os; os.kill(os.getpid(), 11)", 139, "signal 11 ended it"),
+        ("import os; os.abort()", 134, "signal 6 ended it"),
+    ],
+)
+def test_an_exit_code_without_an_entry_is_passed_on(wrapped: Wrapped, program: str, expected: int, text: str) -> None:
+    code, _, stderr = wrapped.run(*wrapped.program(program))
+    assert (code, text in stderr, bool(text) or stderr == "") == (expected, True, True)
+
+
+def test_a_command_that_cannot_be_started_has_the_exit_code_of_shells(wrapped: Wrapped) -> None:
+    code, _, stderr = wrapped.run("no-such-program")
+    assert (code, "error: cannot run 'no-such-program': No such file" in stderr) == (127, True)
+
+
+def test_output_passes_through_byte_by_byte_and_garbage_is_no_progress(wrapped: Wrapped) -> None:
+    data = bytes(range(256)) + b"step 1 loss nan\nstep -3 loss 1\nstep 1e999 loss 2\r" + b"x" * 200_000 + b"step 9"
+    program = f"import sys; sys.stdout.buffer.write({data!r}); sys.stderr.buffer.write(b'step 4 loss 0.5')"
+    wrapped.folder.joinpath("program.py").write_text(program)
+    words = ["--checkpoint-directory=kept", "--watch=own", *wrapped.options, "--", sys.executable, "program.py"]
+    done = subprocess.run([sys.executable, "-m", "exact_resume", *words], cwd=wrapped.folder, capture_output=True)
+    assert (done.returncode, done.stdout) == (0, data)
+    assert done.stderr.startswith(b"step 4 loss 0.5")
+    assert {event["last_step"] for event in wrapped.events("steps")} <= {1, 4}
+
+
+def test_a_pattern_that_backtracks_for_ever_is_given_up(wrapped: Wrapped) -> None:
+    wrapped.options[1] = "--progress=step (?P<step>(\\d+)+)x"
+    code, stdout, stderr = wrapped.run(*wrapped.program(f"print('step ' + '1' * 60)\n{TRAIN}"), "20", "0.01")
+    assert (code, stdout.splitlines()[-1]) == (0, expected_end())
+    assert "--progress took more than 1 s" in stderr
+
+
+FULL = """
+import os, subprocess, sys, tempfile
+disk = sys.argv[1]
+write = '''
+import os, sys, time
+for size in map(int, sys.argv[1:]):
+    open("own/.new", "wb").write(bytes(size))
+    os.rename("own/.new", f"own/step-{time.monotonic_ns()}.txt")
+    time.sleep(1)
+'''
+with tempfile.TemporaryDirectory() as folder:
+    os.mkdir(f"{folder}/own")
+    for sizes, code, num_kept in ((["150000"] * 3, 0, 2), (["500000"], 1, 0)):
+        kept = f"{disk}/kept-{code}"
+        words = [sys.executable, "-m", "exact_resume", "--checkpoint-directory", kept, "--watch=own", "--keep=9"]
+        words += ["--whole=rename:step-*.txt", "--", sys.executable, "-c", write, *sizes]
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+        found = [name for name in os.listdir(kept) if name.startswith("step-")]
+        print(done.stderr, found, file=sys.stderr)
+        assert (done.returncode, len(found)) == (code, num_kept)
+        assert "removed for room" in done.stderr
+        assert os.path.exists(f"{kept}/result.json") is (code == 0)
+        subprocess.run(["rm", "-r", "own/.exact_resume"], cwd=folder)
+        for name in os.listdir(f"{folder}/own"):
+            os.unlink(f"{folder}/own/{name}")
+"""
+
+
+def test_a_full_disk_costs_older_checkpoints_and_is_no_success(run_on_disk: RunOnDisk) -> None:
+    """Of 400 kB: the last checkpoint replaces the older ones, and one that is larger than the disk fits nowhere."""
+    done = run_on_disk(FULL)
+    assert done.returncode == 0, done.stderr
+
+
+def test_checkpoints_on_gs(wrapped: Wrapped, server: CloudStorage) -> None:
+    wrapped.directory = "gs://b/kept"
+    wrapped.environment |= server.environment
+    wrapped.environment["HOLD"] = "10"
+    process = wrapped.start()
+    until(lambda: storage.exists("gs://b/kept/step-000000001/manifest.json"))
+    process.kill()
+    process.communicate()
+    del wrapped.environment["HOLD"]
+    (wrapped.folder / "own").rename(wrapped.folder / "lost")
+    code, stdout, stderr = wrapped.run()
+    assert (code, stdout.splitlines()[-1]) == (0, expected_end()), stderr
+    assert stdout.splitlines()[0] != "resumed at 0"
+    assert result_file.is_finished("gs://b/kept")
+    assert [event["event"] for event in event_log.read("gs://b/kept")][-1] == "exit"
+    assert wrapped.run()[:2] == (0, "")
+
+
+@pytest.mark.slow
+def test_a_command_whose_last_checkpoint_does_not_reach_the_bucket_is_not_finished(
+    wrapped: Wrapped, server: CloudStorage
+) -> None:
+    wrapped.directory = "gs://b/kept"
+    wrapped.environment |= server.environment
+    server.faults.fail(10_000, 403, matching="step-0000")
+    code, stdout, stderr = wrapped.run()
+    assert (code, stdout.splitlines()[-1]) == (1, expected_end())
+    assert "the command ended with 0, and the exit code is 1: its end could not be committed" in stderr
+    assert not storage.exists("gs://b/kept/result.json")
+    server.faults.clear()
+    code, stdout, _ = wrapped.run()
+    assert (code, stdout.splitlines()[0], stdout.splitlines()[-1]) == (0, "resumed at 0", expected_end())
