@@ -24,7 +24,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
@@ -107,15 +107,13 @@ def run(
     for name, (value, lowest) in whole.items():
         if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value < 2**53:
             raise InputError(f"{name} is {quote(value)}; expected a whole number, at least {lowest}")
-    times = {"save_every_seconds": save_every_seconds or 0, "watchdog_seconds": watchdog_seconds}
-    for name, seconds in (times | {"peer_timeout_seconds": peer_timeout_seconds}).items():
+    times = {"save_every_seconds": (save_every_seconds or 0, 0), "watchdog_seconds": (watchdog_seconds, 0)}
+    for name, (seconds, lowest) in (times | {"peer_timeout_seconds": (peer_timeout_seconds, 1)}).items():
         # Also false for NaN.
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 2**53:
-            raise InputError(f"{name} is {quote(seconds)}; expected a number of seconds, at least 0")
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not lowest <= seconds < 2**53:
+            raise InputError(f"{name} is {quote(seconds)}; expected a number of seconds, at least {lowest}")
     if not isinstance(state, Mapping) or not state or not all(isinstance(name, str) and name for name in state):
         raise InputError(f"state is {quote(state)}; expected a dict of objects with names, such as {{'model': model}}")
-    if peer_timeout_seconds < 1:
-        raise InputError(f"peer_timeout_seconds is {peer_timeout_seconds}; expected at least 1 second")
     return Run(
         directory=os.fspath(directory).rstrip("/") or "/",
         steps=steps,
@@ -180,6 +178,7 @@ class Run:
         self._stop = StopRequest().install()
         job = os.environ.get(_JOB_ID, "")
         self._lease = Lease(self._directory, job, pause=self._pause, report=_report)
+        self._holder = Followed(self._directory, job) if self.rank else self._lease
         with contextlib.ExitStack() as undo:
             undo.callback(self._restore_handlers)
             try:
@@ -189,10 +188,10 @@ class Run:
                 self._team.exchange({**self._identity, "number of workers": self.num_workers}, self._take_folder)
             except TimedOut as error:
                 raise (Stopped if self._stop.is_set else SystemExit)(error.exit_code) from None
-            may_write = self._may_write(Followed(self._directory, job) if self.rank else self._lease)
+            undo.callback(self._team.fail)
             # As Vertex AI counts, also where a machine has several workers.
             replica = f"workerpool1-{self.rank - 1}" if self.rank else event_log.PRIMARY
-            self._log_event = EventLog(self._directory, replica, may_write=may_write).write
+            self._log_event = EventLog(self._directory, replica, may_write=self._may_write).write
             self._watchdog = Watchdog(self._watchdog_seconds, report=self._notice)
             undo.callback(self._watchdog.close)
             self._watcher = notices.watch(os.environ)
@@ -365,8 +364,7 @@ class Run:
 
     def _take_folder(self, identities: list[dict[str, Any]]) -> None:
         """Take the folder as the chief, if all workers compute the run that is there."""
-        if found := difference({f"worker {rank}": identity for rank, identity in enumerate(identities)}):
-            raise InputError(found)
+        _refuse_difference(identities)
         self._refuse_other_run()
         storage.make_directory(self._directory)
         self._lease.take(self._identity)
@@ -376,15 +374,11 @@ class Run:
         if self._lease.is_taken:
             self._lease.release(has_checkpoint=bool(checkpoints.steps(self._directory)))
 
-    @staticmethod
-    def _may_write(holder: Lease | Followed) -> Callable[[], bool]:
-        def may_write() -> bool:
-            try:
-                return holder.may_write()
-            except NotHolder as error:
-                leave_displaced(error)
-
-        return may_write
+    def _may_write(self) -> bool:
+        try:
+            return self._holder.may_write()
+        except NotHolder as error:
+            leave_displaced(error)
 
     def _refuse_other_run(self) -> None:
         found = ownership.identity_in(self._directory)
@@ -424,8 +418,7 @@ class Run:
     def _restore(self) -> None:
         started = time.monotonic()
         found = None if self.rank else self._newest()
-        is_finished = bool(found) and result_file.is_finished(self._directory, expected_run_id=self._run_id)
-        step, self._is_finished = self._team.exchange(None, lambda _: [found.step if found else 0, is_finished])
+        step = self._team.exchange(None, lambda _: found.step if found else 0)
         if self.rank and step:
             found = checkpoints.load(self._directory, step)
         if found:
@@ -436,6 +429,7 @@ class Run:
             for first, tree in content["generators"][self.rank : self.rank + 1]:
                 states.set_generators(states.read(tree, found.arrays[first:]))
             self._reason = content["reason"]
+            self._is_finished = result_file.is_finished(self._directory, expected_run_id=self._run_id)
             self._log_event("restore", step=self.step, seconds=time.monotonic() - started)
             _report(f"run {self._run_id} resumes after step {self.step} of {self.num_steps}")
         self._writer: Checkpointing = NoCheckpoints(best=Best(), saved_step=self.step)
@@ -478,14 +472,17 @@ class Run:
     def _look(self, now: float) -> None:
         """Look for notices and stop requests on all workers; save, stop or end if it is time, and log."""
         self._look_at = now + _LOOK_SECONDS
-        self._watchdog.beat()
         for notice in self._watcher.pending():
             self._notice(
                 f"notice from the metadata server: {notice.kind} ({notice.text}); saving a checkpoint and continuing"
             )
             self._owes_save = True
-        own = {"step": self.step, "stop": self._stop.signal_number, "save": self._owes_save, "reason": self._reason}
+        at = {"step": self.step, "run.finish": bool(self._reason)}
+        own = {"at": at, "stop": self._stop.signal_number, "save": self._owes_save}
+        # Another worker may evaluate; each watches its own steps.
+        self._watchdog.pause()
         stop, saves, self._reason, self._look_at_step = self._team.exchange(own, self._decide)
+        self._watchdog.beat()
         if saves:
             self._save()
         if stop:
@@ -498,12 +495,7 @@ class Run:
 
     def _decide(self, reports: list[dict[str, Any]]) -> tuple[int, bool, str, float]:
         """Return a signal or 0, whether to save, why the run ends or nothing, and the step of the next look."""
-        ends = {
-            f"worker {rank}": {"step": each["step"], "run.finish": bool(each["reason"])}
-            for rank, each in enumerate(reports)
-        }
-        if found := difference(ends, "call run.finish on all workers with the same step"):
-            raise InputError(found)
+        _refuse_difference([each["at"] for each in reports], "call run.finish on all workers with the same step")
         stop = max(each["stop"] for each in reports)
         is_last = bool(stop) or self._has_ended
         self._writer.settle(wait=is_last)
@@ -613,6 +605,12 @@ class Run:
 
 def _report(message: str) -> None:
     print(f"exact_resume: {one_line(message)}", file=sys.stderr, flush=True)
+
+
+def _refuse_difference(fields: list[dict[str, Any]], *way_on: str) -> None:
+    """Refuse fields, by worker, that are not equal."""
+    if found := difference({f"worker {rank}": each for rank, each in enumerate(fields)}, *way_on):
+        raise InputError(found)
 
 
 def _finite(name: str, value: Any) -> float:

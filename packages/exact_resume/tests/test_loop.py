@@ -327,7 +327,7 @@ def test_code_that_changed_is_another_run(tmp_path: Path) -> None:
         ({"save_every_seconds": -1}, "save_every_seconds is -1; expected a number of seconds"),
         ({"watchdog_seconds": float("nan")}, "watchdog_seconds is nan"),
         ({"keep_checkpoints": 0}, "keep_checkpoints is 0"),
-        ({"peer_timeout_seconds": 0}, "peer_timeout_seconds is 0; expected at least 1 second"),
+        ({"peer_timeout_seconds": 0}, "peer_timeout_seconds is 0; expected a number of seconds, at least 1"),
         ({"state": {}}, "state is {}; expected a dict of objects"),
         ({"state": np.zeros(1)}, "state is array"),
         ({"config": {"lr": float("nan")}}, "config.lr is nan, a float; expected finite numbers"),

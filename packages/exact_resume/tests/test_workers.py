@@ -1,10 +1,11 @@
 """`exact_resume.run` with several processes: killed, frozen, stopped and failing, alone and together."""
 
+import hashlib
 import json
 import os
 import random
-import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -34,8 +35,9 @@ with exact_resume.run(folder, steps=steps, config={"rate": os.environ.get("RATE"
         open(f"{folder}.seen-{run.num_workers}-{run.rank}", "a") as seen:
     for number, step in enumerate(run, 1):
         print(step, *sampler.shard(step, run), file=seen, flush=True)
-        if fault == "fork" and not number % 8 and not os.fork():
-            time.sleep(20)
+        if fault == "fork" and number == 8 and not os.fork():
+            while not os.path.exists(folder + ".over"):
+                time.sleep(0.01)
             os._exit(0)
         # As a collective operation: it waits for the others, for ever if one is lost.
         with open(f"{barrier}-{run.rank}", "a") as file:
@@ -138,6 +140,14 @@ def rendezvous(folder: Path) -> list[Path]:
     return list(folder.glob("rendezvous-*"))
 
 
+def wait_for_rendezvous(folder: Path) -> None:
+    for _ in range(12_000):
+        if rendezvous(folder):
+            return
+        time.sleep(0.005)
+    raise AssertionError("the chief has written no file")
+
+
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("program") / "train.py"
@@ -149,6 +159,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def job(program: Path, tmp_path: Path) -> Iterator[Job]:
     job = Job(program, tmp_path / "run")
     yield job
+    job.folder.with_name("run.over").touch()
     for process in job.processes:
         process.kill()
         process.communicate()
@@ -165,13 +176,14 @@ def undisturbed(program: Path, tmp_path_factory: pytest.TempPathFactory) -> list
 
 
 @pytest.mark.parametrize(
-    ("rank", "seed"), [(0, 0), (1, 1), *(pytest.param(rank, 2 + rank, marks=pytest.mark.slow) for rank in (0, 1))]
+    ("rank", "seed", "num_kills"),
+    [(0, 0, 1), (1, 1, 1), *(pytest.param(rank, 2 + rank, 3, marks=pytest.mark.slow) for rank in (0, 1))],
 )
 def test_a_killed_worker_ends_the_other_with_134_and_the_run_resumes(
-    job: Job, undisturbed: list[str], rank: int, seed: int
+    job: Job, undisturbed: list[str], rank: int, seed: int, num_kills: int
 ) -> None:
     rng = random.Random(seed)
-    for step in sorted(rng.sample(range(1, 55), 2)):
+    for step in sorted(rng.sample(range(1, 55), num_kills)):
         processes = job.start(2)
         job.wait_for_step(step, 2, rank)
         time.sleep(rng.random() * 0.01)
@@ -184,7 +196,7 @@ def test_a_killed_worker_ends_the_other_with_134_and_the_run_resumes(
     job.check_examples(60)
     result = result_file.read_result(str(job.folder))
     assert result
-    assert result["num_restarts"] == 2
+    assert result["num_restarts"] == num_kills
     assert rendezvous(job.folder) == []
 
 
@@ -220,12 +232,12 @@ def test_a_signal_at_one_worker_stops_all_at_the_same_step(job: Job, rank: int) 
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_frozen_worker_is_lost_after_the_timeout(job: Job, rank: int) -> None:
-    processes = job.start(2, *[{"TIMEOUT": "2", "STEPS": "5000"}] * 2)
+    processes = job.start(2, *[{"TIMEOUT": "1", "STEPS": "5000"}] * 2)
     job.wait_for_step(9, 2, rank)
     processes[rank].send_signal(signal.SIGSTOP)
     codes, _, messages = finish([processes[1 - rank]])
     assert codes == [134]
-    assert f"lost a peer worker (worker {rank}: it was silent for 2 s)" in messages[0]
+    assert f"lost a peer worker (worker {rank}: it was silent for 1 s)" in messages[0]
     # It wakes up after all.
     processes[rank].send_signal(signal.SIGCONT)
     assert finish([processes[rank]])[0] == [134]
@@ -242,6 +254,7 @@ def test_a_worker_with_another_configuration_is_refused_on_all(job: Job) -> None
     assert list(job.folder.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_another_run_in_the_folder_is_refused_on_all(job: Job, program: Path) -> None:
     assert finish(job.start(2, *[{"STEPS": "3"}] * 2))[0] == [0, 0]
     before = {path: path.read_bytes() for path in job.folder.rglob("*") if path.is_file()}
@@ -258,9 +271,9 @@ def test_another_run_in_the_folder_is_refused_on_all(job: Job, program: Path) ->
         # One that comes from the program is the same on all, and restarting cannot help.
         (["raise", "raise"], [1, 1]),
         (["", "raise"], [134, 1]),
-        (["raise", ""], [1, 134]),
-        (["", "break"], [134, 1]),
-        (["late", ""], [1, 134]),
+        pytest.param(["raise", ""], [1, 134], marks=pytest.mark.slow),
+        pytest.param(["", "break"], [134, 1], marks=pytest.mark.slow),
+        pytest.param(["late", ""], [1, 134], marks=pytest.mark.slow),
     ],
 )
 def test_a_worker_that_fails_exits_with_its_own_code_and_the_others_with_134(
@@ -283,10 +296,9 @@ def test_the_child_of_a_killed_worker_does_not_hide_its_loss(job: Job) -> None:
     processes = job.start(2, {}, {"FAULT": "fork"})
     job.wait_for_step(12, 2, 1)
     processes[1].kill()
-    started = time.monotonic()
     codes, _, messages = finish(processes[:1])
     assert codes == [134], messages
-    assert time.monotonic() - started < 15
+    assert "worker 1: it was silent" not in messages[0]
 
 
 def test_all_finish_at_the_same_step(job: Job) -> None:
@@ -307,19 +319,28 @@ def test_to_finish_on_one_worker_is_refused_by_name(job: Job) -> None:
     assert not (job.folder / "result.json").exists()
 
 
-@pytest.mark.parametrize("rank", [0, 1])
-def test_a_stop_while_waiting_for_the_others_ends_at_once(job: Job, rank: int) -> None:
-    (process,) = job.start(1, place=lambda _, count: torch(rank, 2))
-    for _ in range(12_000):
-        if rank or rendezvous(job.folder):
-            break
-        time.sleep(0.005)
-    time.sleep(1.0 if rank else 0.0)
+def test_a_stop_while_waiting_for_the_others_ends_at_once(job: Job) -> None:
+    (process,) = job.start(1, place=lambda rank, count: torch(0, 2))
+    wait_for_rendezvous(job.folder)
     process.send_signal(signal.SIGTERM)
     codes, _, messages = finish([process])
     assert codes == [143], messages
-    assert re.search(r"exact_resume: SIGTERM: stopped while waiting for worker [01]", messages[0])
-    assert not job.folder.exists() or list(job.folder.iterdir()) == []
+    assert "exact_resume: SIGTERM: stopped while waiting for worker 1" in messages[0]
+    assert list(job.folder.iterdir()) == []
+
+
+def test_a_stop_of_a_worker_that_waits_for_the_chief_ends_at_once(job: Job) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        job.folder.mkdir()
+        name = f"rendezvous-{hashlib.sha256(b'').hexdigest()[:8]}.json"
+        stale = {"host": "127.0.0.1", "port": other.getsockname()[1], "token": ""}
+        (job.folder / name).write_text(json.dumps(stale))
+        (process,) = job.start(1, place=lambda rank, count: torch(1, 2))
+        other.accept()[0].close()
+        process.send_signal(signal.SIGTERM)
+        codes, _, messages = finish([process])
+    assert codes == [143], messages
+    assert "exact_resume: SIGTERM: stopped while waiting for worker 0" in messages[0]
 
 
 def test_a_worker_that_does_not_come_is_named(job: Job) -> None:
@@ -328,12 +349,10 @@ def test_a_worker_that_does_not_come_is_named(job: Job) -> None:
     assert "still waiting for worker 1, worker 2; exiting with 134" in messages[0]
 
 
+@pytest.mark.slow
 def test_the_stale_file_of_a_killed_start_confuses_nobody(job: Job) -> None:
     (chief,) = job.start(1, {"STEPS": "5"}, place=lambda rank, count: torch(0, 2))
-    for _ in range(12_000):
-        if rendezvous(job.folder):
-            break
-        time.sleep(0.005)
+    wait_for_rendezvous(job.folder)
     chief.kill()
     assert rendezvous(job.folder)
     (worker,) = job.start(1, {"STEPS": "5"}, place=lambda rank, count: torch(1, 2))

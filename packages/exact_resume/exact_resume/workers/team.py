@@ -36,8 +36,6 @@ _MAX_GROWTH = 4
 _MAX_BYTES = 4 * 2**20
 """Of a line; the longest ones are the identity of a run and the states of random generators."""
 _MAX_GREETING_BYTES = 1024
-_MAX_GUESTS = 32
-"""Connections that have not shown that they know the token, at a time."""
 _GREETING_SECONDS = 5.0
 """Longest wait for a part of a greeting."""
 _PAUSE_SECONDS = 0.5
@@ -46,7 +44,7 @@ _NEWS_SECONDS = 1.0
 """How long a worker that fails listens whether a lost worker is the cause: the frameworks notice it at the same time.
 The others wait twice as long for their own failure: one that comes from the program is the same on all."""
 _CLOSING_SECONDS = 5.0
-_BEAT = b"\n"
+_BEAT = b"{}\n"
 _Decide = Callable[[list[Any]], Any]
 
 
@@ -113,8 +111,8 @@ class SeveralWorkers:
         digest = hashlib.sha256(job.encode()).hexdigest()[:8]
         self._path = storage.join(directory, f"rendezvous-{digest}.json")
         self._peers: dict[int, _Peer] = {}
-        self._lock, self._guests = threading.Lock(), threading.BoundedSemaphore(_MAX_GUESTS)
-        self._is_complete, self._is_failing, self._is_over = False, threading.Event(), threading.Event()
+        self._lock, self._is_complete = threading.Lock(), False
+        self._is_failing, self._is_over = threading.Event(), threading.Event()
         self._pace, self._first_step, self._granted_at = Pace(), 0, math.inf
         self._check: Callable[[], object] = lambda: deadline.check(["the other workers"])
         threading.Thread(target=self._beat_forever, name="beat", daemon=True).start()
@@ -139,27 +137,22 @@ class SeveralWorkers:
             InputError: `decide` raised it; then this was the last exchange. All workers raise it with the same text.
             RunError: Likewise.
         """
-        error: InputError | RunError | None = None
         if self._place.rank:
-            (chief,) = self._peers.values()
-            chief.send({"value": own})
-            answer = self._receive(chief)
-            if message := answer.get("error"):
-                error = (InputError if answer["is_input"] else RunError)(message)
+            self._peers[0].send({"value": own})
+            answer = self._receive(self._peers[0])
         else:
             values = [own, *(self._receive(self._peers[rank])["value"] for rank in sorted(self._peers))]
             try:
                 answer = {"value": decide(values), "is_last": is_last}
-            except (InputError, RunError) as refusal:
-                error = refusal
+            except (InputError, RunError) as error:
                 answer = {"error": str(error), "is_input": isinstance(error, InputError), "is_last": True}
             if answer["is_last"]:
                 self._is_over.set()
             for peer in self._peers.values():
                 peer.send(answer)
         self._check = lambda: None
-        if error:
-            raise error
+        if message := answer.get("error"):
+            raise (InputError if answer["is_input"] else RunError)(message)
         return answer["value"]
 
     def next_exchange(self, step: int) -> float:
@@ -179,7 +172,7 @@ class SeveralWorkers:
 
         If a lost worker is the cause of the exception, this process leaves as the others do.
         """
-        if not self._is_over.is_set():
+        if not self._is_over.is_set() and not self._is_failing.is_set():
             self._is_failing.set()
             for peer in self._peers.values():
                 peer.send({"has_failed": True})
@@ -191,7 +184,7 @@ class SeveralWorkers:
         self._is_failing.set()
         self._is_over.set()
         until = time.monotonic() + _CLOSING_SECONDS
-        for peer in self._peers.values():
+        for peer in list(self._peers.values()):
             if is_waiting:
                 # Closing with unread beats would reset the connection, and what the peer has not read is lost.
                 peer.thread.join(max(0.0, until - time.monotonic()))
@@ -199,69 +192,53 @@ class SeveralWorkers:
 
     def _gather(self, deadline: Deadline) -> None:
         """Wait for all workers as the chief."""
-        self._token, host = secrets.token_hex(32), self._place.host
+        host, token = self._place.host, secrets.token_hex(32)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         with socket.create_server((host if self._place.is_local else "", 0), family=family) as listener:
             listener.settimeout(POLL_SECONDS)
-            address = {"host": host, "port": listener.getsockname()[1], "token": self._token}
-            storage.write_json(self._path, address)
+            storage.write_json(self._path, {"host": host, "port": listener.getsockname()[1], "token": token})
             written = versioned.read(self._path)
             try:
-                while missing := self._missing():
-                    deadline.check([f"worker {rank}" for rank in missing])
+                while not self._is_complete:
+                    deadline.check([f"worker {rank}" for rank in self._missing])
                     with contextlib.suppress(OSError):
                         guest, _ = listener.accept()
-                        self._receive_guest(guest)
+                        # In a thread, so that one that is silent delays no other.
+                        threading.Thread(target=self._admit, args=(guest, token), daemon=True).start()
             finally:
                 # Unless a later start has replaced it.
                 versioned.remove(self._path, written)
 
+    @property
     def _missing(self) -> list[int]:
-        with self._lock:
-            missing = [rank for rank in range(1, self._place.num_workers) if rank not in self._peers]
-            self._is_complete = not missing
-        return missing
+        return [rank for rank in range(1, self._place.num_workers) if rank not in self._peers]
 
-    def _receive_guest(self, guest: socket.socket) -> None:
-        """Greet a guest in a thread, so that one that is silent delays no other."""
-        if self._guests.acquire(blocking=False):
-            threading.Thread(target=self._admit, args=(guest,), name="guest", daemon=True).start()
-        else:
-            guest.close()
-
-    def _admit(self, guest: socket.socket) -> None:
-        peer = _greeted(guest, self._token, 0)
-        self._guests.release()
+    def _admit(self, guest: socket.socket, token: str) -> None:
+        peer = _greeted(guest, token, 0)
         with self._lock:
-            is_wanted = peer and not self._is_complete and peer.rank in range(1, self._place.num_workers)
-            if not peer or not is_wanted:
+            if peer and peer.rank in self._missing:
+                self._follow(peer)
+                self._is_complete = not self._missing
+            else:
                 guest.close()
-                return
-            # One that was restarted replaces the former, which may have ended in silence.
-            former, self._peers[peer.rank] = self._peers.get(peer.rank), peer
-            self._follow(peer)
-        if former:
-            former.close()
 
     def _join(self, deadline: Deadline) -> None:
         """Connect to the chief."""
         peer = None
         while not peer:
             deadline.check([f"worker 0, which writes {self._path!r} for all; expected a folder that they share"])
-            address = storage.read_json(self._path)
-            with contextlib.suppress(OSError, LookupError, TypeError):
-                place, token = (str(address["host"]), int(address["port"])), str(address["token"])
-                connection = socket.create_connection(place, timeout=_GREETING_SECONDS)
-                peer = _greeted(connection, token, self._place.rank)
-                if not peer:
+            if address := storage.read_json(self._path):
+                with contextlib.suppress(OSError, LookupError, TypeError):
+                    connection = socket.create_connection((address["host"], address["port"]), _GREETING_SECONDS)
+                    if peer := _greeted(connection, address["token"], self._place.rank):
+                        break
                     connection.close()
-            if not peer:
-                time.sleep(_PAUSE_SECONDS)
+            time.sleep(_PAUSE_SECONDS)
         self._is_complete = True
-        self._peers[0] = peer
         self._follow(peer)
 
     def _follow(self, peer: "_Peer") -> None:
+        self._peers[peer.rank] = peer
         peer.connection.settimeout(self._timeout_seconds)
         peer.thread = threading.Thread(target=self._read, args=(peer,), name=f"worker {peer.rank}", daemon=True)
         peer.thread.start()
@@ -272,7 +249,7 @@ class SeveralWorkers:
         try:
             with peer.file as file:
                 while (line := file.readline(_MAX_BYTES)).endswith(b"\n"):
-                    message = json.loads(line) if line != _BEAT else {}
+                    message = json.loads(line)
                     if message.get("is_last"):
                         self._is_over.set()
                     if message.get("has_failed"):
@@ -284,12 +261,11 @@ class SeveralWorkers:
                         peer.messages.put(message)
         except TimeoutError:
             reason = f"it was silent for {self._timeout_seconds:g} s"
-        except (OSError, ValueError, RecursionError, AttributeError) as error:
+        except (OSError, ValueError) as error:
             reason = str(error)
         with self._lock:
             if not self._is_complete:
-                if self._peers.get(peer.rank) is peer:
-                    del self._peers[peer.rank]
+                del self._peers[peer.rank]
                 return
             if self._is_over.is_set():
                 return
@@ -314,10 +290,11 @@ Team = OneWorker | SeveralWorkers
 class _Peer:
     """Another worker, which knows the token."""
 
+    thread: threading.Thread
+
     def __init__(self, rank: int, connection: socket.socket, file: BinaryIO) -> None:
         self.rank, self.connection, self.file = rank, connection, file
         self.messages: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-        self.thread = threading.current_thread()
         self._lock = threading.Lock()
         # The child of a killed process, such as one that loads data, would keep the connection open.
         os.register_at_fork(after_in_child=self._forget)

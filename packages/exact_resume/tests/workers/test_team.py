@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from exact_resume.errors import InputError, RunError
+from exact_resume.files import storage
 from exact_resume.workers.deadline import Deadline
 from exact_resume.workers.place import Place
 from exact_resume.workers.signals import StopRequest
@@ -22,7 +23,7 @@ PATIENT = 60.0
 class Worker(threading.Thread):
     """A thread that meets the others, makes exchanges and closes."""
 
-    def __init__(self, folder: Path, rank: int, count: int = 2, *, work: Callable[[SeveralWorkers], Any]) -> None:
+    def __init__(self, folder: Path | str, rank: int, count: int = 2, *, work: Callable[[SeveralWorkers], Any]) -> None:
         super().__init__(daemon=True)
         self.result: Any = None
         self.lost: list[str] = []
@@ -116,8 +117,6 @@ def test_the_chiefs_own_proof_sent_back_opens_nothing(tmp_path: Path) -> None:
 
 def test_another_program_at_the_stale_address_is_not_mistaken_for_the_chief(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
-        chief = Worker(tmp_path, 0, count=1, work=once)
-        assert chief.end() == [1]
         stale = {"host": "127.0.0.1", "port": other.getsockname()[1], "token": "former"}
         # The same name that the chief gives it.
         chief = Worker(tmp_path, 0, work=once)
@@ -134,20 +133,37 @@ def test_another_program_at_the_stale_address_is_not_mistaken_for_the_chief(tmp_
         assert (worker.end(), chief.end()) == ([2], [2])
 
 
-def test_a_worker_that_was_restarted_takes_its_place_again(tmp_path: Path) -> None:
+def test_a_worker_that_dies_while_it_waits_is_missing_again(tmp_path: Path) -> None:
     chief = Worker(tmp_path, 0, 3, work=once)
-    found = address(tmp_path)
-    first = Worker(tmp_path, 1, 3, work=once)
-    threading.Event().wait(0.2)
-    again = Worker(tmp_path, 1, 3, work=once)
+    assert Worker(tmp_path, 1, 3, work=lambda team: "gone").end() == "gone"
+    workers = [Worker(tmp_path, rank, 3, work=once) for rank in (1, 2)]
+    assert [each.end() for each in (chief, *workers)] == [[3], [3], [3]]
+
+
+def test_a_second_worker_with_the_same_number_is_turned_away(tmp_path: Path) -> None:
+    joined = threading.Event()
+
+    def join(team: SeveralWorkers) -> Any:
+        joined.set()
+        return once(team)
+
+    chief = Worker(tmp_path, 0, 3, work=once)
+    first = Worker(tmp_path, 1, 3, work=join)
+    assert joined.wait(PATIENT)
+    second = Worker(tmp_path, 1, 3, work=once)
     for _ in range(12_000):
-        if first.lost:
+        if second.lost:
             break
         threading.Event().wait(0.005)
-    assert found["token"]
-    assert first.lost == ["worker 0: its connection ended"]
+    assert second.lost == ["worker 0: its connection ended"]
     third = Worker(tmp_path, 2, 3, work=once)
-    assert [each.end() for each in (chief, again, third)] == [[3], [3], [3]]
+    assert [each.end() for each in (chief, first, third)] == [[3], [3], [3]]
+
+
+def test_workers_meet_through_a_bucket(server: Any) -> None:
+    workers = [Worker("gs://b/run", rank, work=once) for rank in (0, 1)]
+    assert [worker.end() for worker in workers] == [[2], [2]]
+    assert storage.names("gs://b/run") == []
 
 
 @pytest.mark.parametrize("kind", [InputError, RunError])
