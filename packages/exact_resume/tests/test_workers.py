@@ -232,12 +232,12 @@ def test_a_signal_at_one_worker_stops_all_at_the_same_step(job: Job, rank: int) 
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_frozen_worker_is_lost_after_the_timeout(job: Job, rank: int) -> None:
-    processes = job.start(2, *[{"TIMEOUT": "1", "STEPS": "5000"}] * 2)
+    processes = job.start(2, *[{"TIMEOUT": "2", "STEPS": "5000"}] * 2)
     job.wait_for_step(9, 2, rank)
     processes[rank].send_signal(signal.SIGSTOP)
     codes, _, messages = finish([processes[1 - rank]])
     assert codes == [134]
-    assert f"lost a peer worker (worker {rank}: it was silent for 1 s)" in messages[0]
+    assert f"lost a peer worker (worker {rank}: it was silent for 2 s)" in messages[0]
     # It wakes up after all.
     processes[rank].send_signal(signal.SIGCONT)
     assert finish([processes[rank]])[0] == [134]

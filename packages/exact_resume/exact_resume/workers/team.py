@@ -220,7 +220,7 @@ class SeveralWorkers:
                 self._follow(peer)
                 self._is_complete = not self._missing
             else:
-                guest.close()
+                (peer or guest).close()
 
     def _join(self, deadline: Deadline) -> None:
         """Connect to the chief."""
