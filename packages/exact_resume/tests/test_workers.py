@@ -1,6 +1,7 @@
 """`exact_resume.run` with several processes: killed, frozen, stopped and failing, alone and together."""
 
 import hashlib
+import http.server
 import json
 import os
 import random
@@ -8,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -45,9 +47,6 @@ with exact_resume.run(folder, steps=steps, config={"rate": os.environ.get("RATE"
         for other in range(run.num_workers):
             while not os.path.exists(f"{barrier}-{other}") or os.path.getsize(f"{barrier}-{other}") < number:
                 time.sleep(0.001)
-                if fault == "lost" and (step == fault_step + 1):
-                    time.sleep(0.1)
-                    raise RuntimeError("connection reset by peer")
         weights += 0.1 * (data[sampler.indices(step)].mean(axis=0) - weights)
         random.random(), np.random.random()
         time.sleep(0.005)
@@ -126,7 +125,7 @@ def tensorflow(rank: int, count: int) -> dict[str, str]:
 def vertex(rank: int, count: int) -> dict[str, str]:
     cluster = {"workerpool0": ["127.0.0.1:1"], "workerpool1": [f"127.0.0.1:{each + 1}" for each in range(1, count)]}
     task = {"type": "workerpool1" if rank else "workerpool0", "index": max(0, rank - 1)}
-    return {"CLUSTER_SPEC": json.dumps({"cluster": cluster, "task": task})}
+    return {"CLUSTER_SPEC": json.dumps({"cluster": cluster, "task": task}), "CLOUD_ML_JOB_ID": "7"}
 
 
 def finish(processes: list["subprocess.Popen[str]"]) -> tuple[list[int], list[str], list[str]]:
@@ -211,15 +210,15 @@ def test_one_worker_two_workers_and_one_again_train_the_same(job: Job, undisturb
     job.check_examples(60)
 
 
-@pytest.mark.parametrize("rank", [0, 1])
-def test_a_signal_at_one_worker_stops_all_at_the_same_step(job: Job, rank: int) -> None:
+@pytest.mark.parametrize(("rank", "number"), [(0, signal.SIGINT), (1, signal.SIGTERM)])
+def test_a_signal_at_one_worker_stops_all_at_the_same_step(job: Job, rank: int, number: signal.Signals) -> None:
     processes = job.start(2, *[{"EVERY": "0", "STEPS": "5000"}] * 2, place=vertex)
     job.wait_for_step(7, 2, rank)
-    processes[rank].send_signal(signal.SIGTERM)
+    processes[rank].send_signal(number)
     codes, outputs, messages = finish(processes)
-    assert (codes, outputs) == ([143, 143], ["", ""]), messages
+    assert (codes, outputs) == ([128 + number] * 2, ["", ""]), messages
     step = checkpoints.steps(str(job.folder))[0]
-    line = f"exact_resume: SIGTERM: stopped after step {step}; the checkpoint of step {step} is saved"
+    line = f"exact_resume: {number.name}: stopped after step {step}; the checkpoint of step {step} is saved"
     assert all(line in text.splitlines() for text in messages)
     assert not (job.folder / "result.json").exists()
     assert sorted(path.name for path in (job.folder / "events").iterdir()) == [
@@ -228,6 +227,37 @@ def test_a_signal_at_one_worker_stops_all_at_the_same_step(job: Job, rank: int) 
     ]
     starts = [event["task"] for event in event_log.read(str(job.folder)) if event["event"] == "start"]
     assert sorted(starts) == ["worker 0", "worker 1"]
+
+
+class _Metadata(http.server.BaseHTTPRequestHandler):
+    """Announces a preemption."""
+
+    def do_GET(self) -> None:
+        if "preempted" not in self.path or "last_etag=0" not in self.path:
+            time.sleep(30)
+        self.send_response(200)
+        for name, value in {"Metadata-Flavor": "Google", "ETag": "1", "Content-Length": "4"}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(b"TRUE")
+
+    def log_message(self, *arguments: object) -> None:
+        """Print nothing."""
+
+
+def test_a_notice_at_another_worker_saves(job: Job) -> None:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Metadata) as server:
+        server.daemon_threads, server.block_on_close = True, False
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        steps = {"EVERY": "0", "STEPS": "100"}
+        finish(job.start(2, steps, steps | {"GCE_METADATA_HOST": f"127.0.0.1:{server.server_port}"}))
+        server.shutdown()
+    events = event_log.read(str(job.folder))
+    saved = [event["step"] for event in events if event["event"] == "save"]
+    assert len(saved) == 2, events
+    assert saved[0] < saved[1] == 100
+    (notice,) = [event for event in events if event["event"] == "notice"]
+    assert (notice["replica"], "preempted (TRUE); saving" in notice["message"]) == ("workerpool1-0", True)
 
 
 @pytest.mark.parametrize("rank", [0, 1])
@@ -284,14 +314,6 @@ def test_a_worker_that_fails_exits_with_its_own_code_and_the_others_with_134(
     assert not [path for path in checkpoints.steps(str(job.folder)) if path > 10 and "late" not in faults]
 
 
-def test_an_exception_because_of_a_killed_worker_ends_with_134(job: Job) -> None:
-    """A collective operation may raise before the thread that reads the connection has seen that it ended."""
-    processes = job.start(2, {"FAULT": "lost", "FAULT_STEP": "10"}, {"FAULT": "freeze"})
-    job.wait_for_step(10, 2, 1)
-    processes[1].kill()
-    assert finish(processes)[0][0] == 134
-
-
 def test_the_child_of_a_killed_worker_does_not_hide_its_loss(job: Job) -> None:
     processes = job.start(2, {}, {"FAULT": "fork"})
     job.wait_for_step(12, 2, 1)
@@ -311,8 +333,8 @@ def test_all_finish_at_the_same_step(job: Job) -> None:
 
 
 def test_to_finish_on_one_worker_is_refused_by_name(job: Job) -> None:
-    # Step 5 is the last one of a block.
-    codes, _, messages = finish(job.start(2, {"EVERY": "0"}, {"FAULT": "finish", "FAULT_STEP": "4", "EVERY": "0"}))
+    # The step is the last one of a block.
+    codes, _, messages = finish(job.start(2, {}, {"FAULT": "finish", "FAULT_STEP": "3"}))
     assert codes == [1, 1], messages
     line = "run.finish is false on worker 0 and true on worker 1; call run.finish on all workers with the same step"
     assert all(line in text.splitlines()[-1] for text in messages), messages

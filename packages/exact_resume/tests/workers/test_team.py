@@ -166,6 +166,16 @@ def test_workers_meet_through_a_bucket(server: Any) -> None:
     assert storage.names("gs://b/run") == []
 
 
+def test_an_exception_that_comes_from_a_lost_worker_is_told_from_an_own_one(tmp_path: Path) -> None:
+    """A collective operation may raise before the thread that reads the connection has seen that it ended."""
+    workers = [Worker(tmp_path, 0, work=SeveralWorkers.fail), Worker(tmp_path, 1, work=lambda team: None)]
+    assert [worker.end() for worker in workers] == [None, None]
+    assert [worker.lost for worker in workers] == [["worker 1: its connection ended"], []]
+    workers = [Worker(tmp_path, rank, work=SeveralWorkers.fail) for rank in (0, 1)]
+    assert [worker.end() for worker in workers] == [None, None]
+    assert [worker.lost for worker in workers] == [[], []]
+
+
 @pytest.mark.parametrize("kind", [InputError, RunError])
 def test_a_refusal_of_the_chief_is_raised_on_all(tmp_path: Path, kind: type[Exception]) -> None:
     def refused(team: SeveralWorkers) -> Any:
