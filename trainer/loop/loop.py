@@ -16,6 +16,7 @@ from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 from exact_resume.checkpoints.exactness import Devices
 from exact_resume.checkpoints.lease import Lease
 from exact_resume.events.observers import Observer
+from exact_resume.workers.team import Pace
 from trainer.checkpoints import starting_weights, variables
 from trainer.command_line import TrainingError
 from trainer.data.examples import Examples
@@ -24,7 +25,7 @@ from trainer.learner.learner import Learner, Score, Steps
 from trainer.loop.early_stopping import EarlyStopping, Validations, with_score
 from trainer.loop.restore import restore
 from trainer.loop.warm_start import WarmStart
-from trainer.loop.worker_sync import EvaluationRounds, Pace, WorkerSync
+from trainer.loop.worker_sync import EvaluationRounds, WorkerSync
 
 _WARM_UP_CALLS = 3
 """Number of graph calls until the speed is known: the first traces, the second warms up, the third is at full speed."""

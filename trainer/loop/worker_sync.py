@@ -6,26 +6,8 @@ from collections.abc import Callable, Sequence
 
 from exact_resume.events.observers import Observer
 from exact_resume.workers.signals import StopRequest
+from exact_resume.workers.team import Pace
 from exact_resume.workers.watchdog import Watchdog
-
-_TARGET_SECONDS = 2.0
-"""Aimed duration of a graph call. A stop request and a save wait for one call at most, so it must be well
-below five seconds."""
-_MAX_GROWTH = 4
-"""Largest factor from one call's number of steps to the next, because the first calls include tracing and warm-up."""
-
-
-class Pace:
-    """Decides how many steps fit into a graph call, from the durations of the calls so far."""
-
-    def __init__(self) -> None:
-        self.num_steps = 1
-        """Number of steps for the next call."""
-
-    def record(self, num_steps: int, seconds: float) -> None:
-        """Learn from a call: its number of steps and its duration."""
-        fitting = int(_TARGET_SECONDS * num_steps / max(seconds, 1e-6))
-        self.num_steps = max(1, min(fitting, num_steps * _MAX_GROWTH))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,9 @@
 `with` takes the lease, refuses another run in the folder and restores the newest intact checkpoint. `for` yields the
 steps that are left. Between two steps it looks for a stop request, a notice or a save that is due, and saves in the
 background. An exception never saves. The last step is saved before anything that comes after the loop.
+
+Of several workers, the first one, the chief, writes. It grants blocks of steps, of some 2 s. After each, all exchange
+what they have seen, and stop, save and end with the same step.
 """
 
 import contextlib
@@ -25,20 +28,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
+import numpy as np
+
 from exact_resume import state as states
 from exact_resume.checkpoints import checkpoints, manifest, ownership, result_file, seal
-from exact_resume.checkpoints.async_writer import CheckpointWriter, best_interval
+from exact_resume.checkpoints.async_writer import Checkpointing, CheckpointWriter, NoCheckpoints, best_interval
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
-from exact_resume.checkpoints.lease import Lease
+from exact_resume.checkpoints.lease import Followed, Lease, NotHolder
 from exact_resume.errors import InputError, RunError
 from exact_resume.events import log as event_log
 from exact_resume.events.log import EventLog
+from exact_resume.events.observers import Observer
 from exact_resume.files import storage
 from exact_resume.sampler import Sampler
 from exact_resume.text import one_line, quote
-from exact_resume.workers import cluster as clusters, notices
+from exact_resume.workers import notices, place as places
+from exact_resume.workers.deadline import Deadline, TimedOut
+from exact_resume.workers.meeting import difference
+from exact_resume.workers.place import Place
 from exact_resume.workers.signals import StopRequest
-from exact_resume.workers.watchdog import Watchdog, leave_displaced
+from exact_resume.workers.team import OneWorker, SeveralWorkers, Team
+from exact_resume.workers.watchdog import Watchdog, leave, leave_displaced
 
 _JOB_ID = "CLOUD_ML_JOB_ID"
 """The custom job's id, the same for its restarts (google-cloud-aiplatform, training_utils)."""
@@ -71,8 +81,11 @@ def run(
     save_every_seconds: float | None = None,
     keep_checkpoints: int = 3,
     watchdog_seconds: float = 900.0,
+    peer_timeout_seconds: float = 300.0,
 ) -> "Run":
     """Return a run, to be used with `with`. Steps, config, sampler, state and code identify it.
+
+    TF_CONFIG, CLUSTER_SPEC or PyTorch's RANK and WORLD_SIZE name the place of this worker among several.
 
     Args:
         directory: Folder for checkpoints, event log and result.json, local or gs://.
@@ -85,6 +98,7 @@ def run(
         save_every_seconds: Save so long after the last save; 0: not by time; None: chosen from the cost of a save.
         keep_checkpoints: Number of newest checkpoints to keep.
         watchdog_seconds: Abort (134) after so long without a step; 0: never. The first step may take an hour.
+        peer_timeout_seconds: Abort (134) if another worker does not come or is silent for so long.
 
     Raises:
         InputError: An argument is wrong.
@@ -93,15 +107,13 @@ def run(
     for name, (value, lowest) in whole.items():
         if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value < 2**53:
             raise InputError(f"{name} is {quote(value)}; expected a whole number, at least {lowest}")
-    for name, seconds in {"save_every_seconds": save_every_seconds or 0, "watchdog_seconds": watchdog_seconds}.items():
+    times = {"save_every_seconds": (save_every_seconds or 0, 0), "watchdog_seconds": (watchdog_seconds, 0)}
+    for name, (seconds, lowest) in (times | {"peer_timeout_seconds": (peer_timeout_seconds, 1)}).items():
         # Also false for NaN.
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 2**53:
-            raise InputError(f"{name} is {quote(seconds)}; expected a number of seconds, at least 0")
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not lowest <= seconds < 2**53:
+            raise InputError(f"{name} is {quote(seconds)}; expected a number of seconds, at least {lowest}")
     if not isinstance(state, Mapping) or not state or not all(isinstance(name, str) and name for name in state):
         raise InputError(f"state is {quote(state)}; expected a dict of objects with names, such as {{'model': model}}")
-    world_size = os.environ.get("WORLD_SIZE", "1")
-    if world_size != "1" or clusters.read(os.environ).num_workers > 1:
-        raise InputError("WORLD_SIZE or TF_CONFIG has several workers; exact_resume.run trains with one, so unset them")
     return Run(
         directory=os.fspath(directory).rstrip("/") or "/",
         steps=steps,
@@ -112,14 +124,13 @@ def run(
         save_every_seconds=save_every_seconds,
         keep_checkpoints=keep_checkpoints,
         watchdog_seconds=watchdog_seconds,
+        place=places.read(os.environ),
+        peer_timeout_seconds=peer_timeout_seconds,
     )
 
 
 class Run:
     """A run; `run` makes it. Iterate over it once."""
-
-    rank, num_workers = 0, 1
-    """Place of this worker, for `Sampler.shard`."""
 
     def __init__(
         self,
@@ -133,13 +144,19 @@ class Run:
         save_every_seconds: float | None,
         keep_checkpoints: int,
         watchdog_seconds: float,
+        place: Place,
+        peer_timeout_seconds: float,
     ) -> None:
         """Keep checked arguments of `run`."""
+        self.rank, self.num_workers = place.rank, place.num_workers
+        """Place of this worker, for `Sampler.shard`; the chief has rank 0."""
         self.step, self.num_steps = 0, steps
         """Number of steps done, and of the whole run."""
         self._directory, self._objects, self._identity, self._sampler = directory, state, identity, sampler
         self._every_steps, self._every_seconds = save_every_steps, save_every_seconds
         self._keep, self._watchdog_seconds = keep_checkpoints, watchdog_seconds
+        self._place, self._peer_timeout_seconds = place, peer_timeout_seconds
+        self._log_event: Observer = lambda event, **fields: None
         self._reason, self._is_inside, self._is_finished, self._owes_save = "", False, False, False
         self._values: dict[str, list[Any]] = {}
         self._first_step, self._num_seen, self._seconds = 0, 0, 0.0
@@ -148,25 +165,33 @@ class Run:
         """Take the folder and restore the newest checkpoint.
 
         Raises:
-            InputError: The folder contains another run, or the state cannot be saved.
+            InputError: The folder contains another run, the state cannot be saved, or the workers differ.
             NotHolder: Another job trains in the folder.
+            SystemExit: Other workers did not come (134), or a stop was requested.
         """
         self._state = states.State(self._objects)
         self._identity |= {f"state.{path}": shape for path, shape in self._state.shapes.items()}
         self._run_id = manifest.run_id(self._identity)
-        self._refuse_other_run()
         if threading.current_thread() is not threading.main_thread():
             raise InputError("exact_resume.run is used in a thread; only the main thread receives signals")
         self._handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
         self._stop = StopRequest().install()
-        self._lease = Lease(self._directory, os.environ.get(_JOB_ID, ""), pause=self._pause, report=_report)
+        job = os.environ.get(_JOB_ID, "")
+        self._lease = Lease(self._directory, job, pause=self._pause, report=_report)
+        self._holder = Followed(self._directory, job) if self.rank else self._lease
         with contextlib.ExitStack() as undo:
             undo.callback(self._restore_handlers)
-            storage.make_directory(self._directory)
-            self._lease.take(self._identity)
-            undo.callback(lambda: self._lease.release(has_checkpoint=bool(checkpoints.steps(self._directory))))
-            self._lease.keep(leave_displaced)
-            self._log_event = EventLog(self._directory, event_log.PRIMARY, may_write=self._lease.may_write).write
+            try:
+                self._team = self._meet(job)
+                undo.callback(self._team.close)
+                undo.callback(self._release)
+                self._team.exchange({**self._identity, "number of workers": self.num_workers}, self._take_folder)
+            except TimedOut as error:
+                raise (Stopped if self._stop.is_set else SystemExit)(error.exit_code) from None
+            undo.callback(self._team.fail)
+            # As Vertex AI counts, also where a machine has several workers.
+            replica = f"workerpool1-{self.rank - 1}" if self.rank else event_log.PRIMARY
+            self._log_event = EventLog(self._directory, replica, may_write=self._may_write).write
             self._watchdog = Watchdog(self._watchdog_seconds, report=self._notice)
             undo.callback(self._watchdog.close)
             self._watcher = notices.watch(os.environ)
@@ -187,8 +212,12 @@ class Run:
         try:
             if kind is None and self._has_ended:
                 self.result()
+                # Until the chief has written the result.
+                self._team.exchange(None, lambda _: None, is_last=True)
                 code = 0
         finally:
+            if kind or code:
+                self._team.fail()
             self._writer.close()
             self._flush(time.monotonic())
             self._log_event("exit", code=code or int(is_left))
@@ -214,17 +243,17 @@ class Run:
         """Return the next step; the first is 0.
 
         Raises:
-            Stopped: A stop was requested; the steps that are done are saved.
+            InputError: `finish` was called with this step, but not on all workers.
+            RunError: The last step cannot be saved.
+            Stopped: A stop was requested of any worker; the steps that are done are saved.
         """
         now = time.monotonic()
         if self._is_inside:
             self._note_step(now)
-        if self._stop.signal_number:
-            self._leave()
-        if self._is_at_save or now >= self._look_at:
+        is_alone = self.num_workers == 1
+        if self.step >= self._look_at_step or (is_alone and (self._stop.signal_number or now >= self._look_at)):
             self._look(now)
         if self._has_ended:
-            self._save_last()
             raise StopIteration
         self._is_inside, self._began = True, time.monotonic()
         return self.step
@@ -245,17 +274,26 @@ class Run:
     def finish(self, reason: str) -> None:
         """End the run with the present step, for example because the loss no longer falls; `break` may follow.
 
+        All workers call it with the same step.
+
         Args:
-            reason: One sentence, for result.json.
+            reason: One sentence, for result.json; the chief's counts.
+
+        Raises:
+            InputError: Not all workers called it with this step.
+            RunError: The step cannot be saved.
+            Stopped: A stop was requested of any worker.
         """
         if not self._is_inside:
             raise InputError("run.finish is called in the loop, with the step that is to be the last one")
-        self._note_step(time.monotonic())
+        self._note_step(now := time.monotonic())
         self._reason = one_line(reason) or "finished"
-        self._save_last()
+        self._look(now)
 
     def result(self, *, model: str | os.PathLike[str] = "", metrics: Mapping[str, float] | None = None) -> None:
         """Mark the run as finished, with `result.json`; a run that is finished already keeps its result.
+
+        The chief's arguments count; the other workers leave `with` once it is written.
 
         Args:
             model: File or folder with the model that the program has written.
@@ -269,7 +307,7 @@ class Run:
                 f"{self.num_steps - self.step} of {self.num_steps} steps remain; call result after the loop, or"
                 " run.finish(reason) before"
             )
-        if self._is_finished:
+        if self._is_finished or self.rank:
             return
         found = {name: _finite(name, value) for name, value in (metrics or {}).items()}
         path = os.fspath(model)
@@ -287,7 +325,8 @@ class Run:
             "metrics": found,
             "model": {"path": path} if path else None,
             "examples": "in the sampler's order" if self._sampler else "not known",
-            "num_restarts": sum(event["event"] == "start" for event in events) - 1,
+            "num_restarts": sum((event["event"], event["replica"]) == ("start", event_log.PRIMARY) for event in events)
+            - 1,
             "num_skipped_lines": num_skipped_lines,
         }
         path = storage.join(self._directory, result_file.RESULT_FILE)
@@ -311,9 +350,35 @@ class Run:
     def _has_ended(self) -> bool:
         return self.step == self.num_steps or bool(self._reason)
 
-    @property
-    def _is_at_save(self) -> bool:
-        return bool(self._every_steps) and self.step % self._every_steps == 0
+    def _meet(self, job: str) -> Team:
+        if self.num_workers == 1:
+            return OneWorker()
+        return SeveralWorkers(
+            self._place,
+            self._directory,
+            job=job,
+            timeout_seconds=self._peer_timeout_seconds,
+            deadline=Deadline(self._stop, self._peer_timeout_seconds, _report),
+            leave=lambda reason: leave(reason, self._log_writer),
+        )
+
+    def _take_folder(self, identities: list[dict[str, Any]]) -> None:
+        """Take the folder as the chief, if all workers compute the run that is there."""
+        _refuse_difference(identities)
+        self._refuse_other_run()
+        storage.make_directory(self._directory)
+        self._lease.take(self._identity)
+        self._lease.keep(leave_displaced)
+
+    def _release(self) -> None:
+        if self._lease.is_taken:
+            self._lease.release(has_checkpoint=bool(checkpoints.steps(self._directory)))
+
+    def _may_write(self) -> bool:
+        try:
+            return self._holder.may_write()
+        except NotHolder as error:
+            leave_displaced(error)
 
     def _refuse_other_run(self) -> None:
         found = ownership.identity_in(self._directory)
@@ -346,38 +411,50 @@ class Run:
             num_steps=self.num_steps,
             pid=os.getpid(),
             num_workers=self.num_workers,
-            task="worker 0",
+            task=f"worker {self.rank}",
             **about,
         )
 
     def _restore(self) -> None:
         started = time.monotonic()
+        found = None if self.rank else self._newest()
+        step = self._team.exchange(None, lambda _: found.step if found else 0)
+        if self.rank and step:
+            found = checkpoints.load(self._directory, step)
+        if found:
+            self.step = found.step
+            content = found.state
+            self._state.put(content["objects"], found.arrays)
+            # A worker that the run did not have keeps what the program has seeded.
+            for first, tree in content["generators"][self.rank : self.rank + 1]:
+                states.set_generators(states.read(tree, found.arrays[first:]))
+            self._reason = content["reason"]
+            self._is_finished = result_file.is_finished(self._directory, expected_run_id=self._run_id)
+            self._log_event("restore", step=self.step, seconds=time.monotonic() - started)
+            _report(f"run {self._run_id} resumes after step {self.step} of {self.num_steps}")
+        self._writer: Checkpointing = NoCheckpoints(best=Best(), saved_step=self.step)
+        if not self.rank:
+            self._writer = CheckpointWriter(
+                self._directory,
+                self._lease,
+                keep=self._keep,
+                best=Best(),
+                saved_step=self.step,
+                log_event=self._log_writer,
+                passed_over=[step for step in checkpoints.steps(self._directory) if step > self.step],
+            )
+        self._saved_at = self._logged_at = self._look_at = time.monotonic()
+        self._first_step, self._look_at_step = self.step, float(self.step)
+
+    def _newest(self) -> Checkpoint | None:
+        """Return the checkpoint from which all workers resume."""
         # Before the selection, so that a former holder that wakes up can no longer commit a newer checkpoint.
         self._refuse_other_run()
         storage.remove_partial(self._directory)
         found, skipped = checkpoints.newest(self._directory)
         for line in skipped:
             self._notice(line)
-        if found:
-            self.step = found.step
-            content = found.state
-            self._state.put(content["objects"], found.arrays)
-            states.set_generators(states.read(content["generators"], found.arrays))
-            self._reason = content["reason"]
-            self._is_finished = result_file.is_finished(self._directory, expected_run_id=self._run_id)
-            self._log_event("restore", step=self.step, seconds=time.monotonic() - started)
-            _report(f"run {self._run_id} resumes after step {self.step} of {self.num_steps}")
-        self._writer = CheckpointWriter(
-            self._directory,
-            self._lease,
-            keep=self._keep,
-            best=Best(),
-            saved_step=self.step,
-            log_event=self._log_writer,
-            passed_over=[step for step in checkpoints.steps(self._directory) if step > self.step],
-        )
-        self._saved_at = self._logged_at = self._look_at = time.monotonic()
-        self._first_step = self.step
+        return found
 
     def _note_step(self, now: float) -> None:
         """Count the step that has just ended."""
@@ -393,21 +470,42 @@ class Run:
             )
 
     def _look(self, now: float) -> None:
-        """Look for notices, save if it is time, and log."""
+        """Look for notices and stop requests on all workers; save, stop or end if it is time, and log."""
         self._look_at = now + _LOOK_SECONDS
-        self._watchdog.beat()
         for notice in self._watcher.pending():
             self._notice(
                 f"notice from the metadata server: {notice.kind} ({notice.text}); saving a checkpoint and continuing"
             )
             self._owes_save = True
-        self._writer.settle(wait=False)
-        is_new = self.step > self._writer.saved_step and not self._has_ended
-        is_time = now - self._saved_at >= self._seconds_between_saves and not self._writer.is_busy
-        if is_new and (self._owes_save or self._is_at_save or is_time):
+        at = {"step": self.step, "run.finish": bool(self._reason)}
+        own = {"at": at, "stop": self._stop.signal_number, "save": self._owes_save}
+        # Another worker may evaluate; each watches its own steps.
+        self._watchdog.pause()
+        stop, saves, self._reason, self._look_at_step = self._team.exchange(own, self._decide)
+        self._watchdog.beat()
+        if saves:
             self._save()
-        if now - self._logged_at >= _EVENT_SECONDS:
+        if stop:
+            self._stop.signal_number = self._stop.signal_number or stop
+            self._leave()
+        if self._has_ended:
+            self._end()
+        elif now - self._logged_at >= _EVENT_SECONDS:
             self._flush(now)
+
+    def _decide(self, reports: list[dict[str, Any]]) -> tuple[int, bool, str, float]:
+        """Return a signal or 0, whether to save, why the run ends or nothing, and the step of the next look."""
+        _refuse_difference([each["at"] for each in reports], "call run.finish on all workers with the same step")
+        stop = max(each["stop"] for each in reports)
+        is_last = bool(stop) or self._has_ended
+        self._writer.settle(wait=is_last)
+        is_time = time.monotonic() - self._saved_at >= self._seconds_between_saves and not self._writer.is_busy
+        is_at_save = bool(self._every_steps) and self.step % self._every_steps == 0
+        is_due = is_last or is_at_save or is_time or any(each["save"] for each in reports)
+        until = min(self.num_steps, self._team.next_exchange(self.step))
+        if self._every_steps:
+            until = min(until, (self.step // self._every_steps + 1) * self._every_steps)
+        return stop, is_due and self.step > self._writer.saved_step, self._reason, until
 
     @property
     def _seconds_between_saves(self) -> float:
@@ -417,57 +515,59 @@ class Run:
         return self._every_seconds or math.inf
 
     def _save(self) -> None:
-        """Copy the state, and begin to write it."""
+        """Copy the state, and begin to write it; the other workers only send their random generators."""
         started = time.monotonic()
         self._writer.settle(wait=True)
+        arrays: states.Arrays = []
+        tree = states.write(states.generators(), "generators", arrays)
+        sent: list[Any] = []
+        self._team.exchange([tree, [[each.dtype.name, each.tolist()] for each in arrays]], sent.extend)
+        self._saved_at, self._owes_save = time.monotonic(), False
+        if self.rank:
+            return
         objects, arrays = self._state.take()
-        content = {
-            "objects": objects,
-            "generators": states.write(states.generators(), "generators", arrays),
-            "reason": self._reason,
-        }
+        generators = []
+        for tree, lists in sent:
+            generators.append([len(arrays), tree])
+            arrays += [np.array(numbers, kind) for kind, numbers in lists]
         checkpoint = Checkpoint(
             step=self.step,
             best=Best(),
             identity=self._identity,
             run_id=self._run_id,
             arrays=arrays,
-            state=content,
+            state={"objects": objects, "generators": generators, "reason": self._reason},
         )
-        self._saved_at, self._owes_save = time.monotonic(), False
+        self._saved_at = time.monotonic()
         self._writer.write(checkpoint, pause_seconds=self._saved_at - started)
 
-    def _save_last(self) -> None:
+    def _end(self) -> None:
         """Save the last step before anything that follows the loop.
 
         Raises:
             RunError: It cannot be saved.
         """
         self._flush(time.monotonic())
-        self._writer.settle(wait=True)
-        if self.step > self._writer.saved_step:
-            self._save()
+        self._look_at = self._look_at_step = math.inf
+        self._team.exchange(None, self._finish_writing)
+        # What follows the loop may take as long as it likes, and has nothing to save.
+        self._watchdog.pause()
+        self._undo.enter_context(self._stop.immediate(self._raise_stopped))
+
+    def _finish_writing(self, _: object) -> None:
         if error := self._writer.finish():
             raise RunError(
                 f"the checkpoint of step {self.step} could not be saved ({error}); free some space and run again to"
                 f" resume from step {self._writer.saved_step}"
             )
-        # What follows the loop may take as long as it likes, and has nothing to save.
-        self._watchdog.pause()
-        self._undo.enter_context(self._stop.immediate(self._raise_stopped))
 
     def _leave(self) -> NoReturn:
-        """Save and end the program."""
+        """End the program; the chief's last checkpoint is written before."""
         self._flush(time.monotonic())
-        self._writer.settle(wait=True)
-        if self.step > self._writer.saved_step:
-            self._save()
         self._writer.finish()
-        saved = f"the checkpoint of step {self._writer.saved_step} is saved"
-        self._notice(
-            f"{self._stop.signal_name}: stopped after step {self.step};"
-            f" {saved if self._writer.saved_step else 'there is nothing to save yet'}"
-        )
+        saved_step = self._team.exchange(None, lambda _: self._writer.saved_step, is_last=True)
+        saved = f"the checkpoint of step {saved_step} is saved" if saved_step else "there is nothing to save yet"
+        self._notice(f"{self._stop.signal_name}: stopped after step {self.step}; {saved}")
         raise Stopped(self._stop.exit_code)
 
     def _flush(self, now: float) -> None:
@@ -505,6 +605,12 @@ class Run:
 
 def _report(message: str) -> None:
     print(f"exact_resume: {one_line(message)}", file=sys.stderr, flush=True)
+
+
+def _refuse_difference(fields: list[dict[str, Any]], *way_on: str) -> None:
+    """Refuse fields, by worker, that are not equal."""
+    if found := difference({f"worker {rank}": each for rank, each in enumerate(fields)}, *way_on):
+        raise InputError(found)
 
 
 def _finite(name: str, value: Any) -> float:

@@ -2,7 +2,6 @@
 
 import contextlib
 import http.server
-import json
 import os
 import random
 import signal
@@ -328,6 +327,7 @@ def test_code_that_changed_is_another_run(tmp_path: Path) -> None:
         ({"save_every_seconds": -1}, "save_every_seconds is -1; expected a number of seconds"),
         ({"watchdog_seconds": float("nan")}, "watchdog_seconds is nan"),
         ({"keep_checkpoints": 0}, "keep_checkpoints is 0"),
+        ({"peer_timeout_seconds": 0}, "peer_timeout_seconds is 0; expected a number of seconds, at least 1"),
         ({"state": {}}, "state is {}; expected a dict of objects"),
         ({"state": np.zeros(1)}, "state is array"),
         ({"config": {"lr": float("nan")}}, "config.lr is nan, a float; expected finite numbers"),
@@ -340,14 +340,6 @@ def test_a_wrong_argument_is_refused_by_name(tmp_path: Path, arguments: dict[str
     with pytest.raises(InputError, match=message):
         make(tmp_path / "run", **arguments)
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(("name", "value"), [("WORLD_SIZE", "2"), ("TF_CONFIG", "two workers")])
-def test_several_workers_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
-    cluster = {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}
-    monkeypatch.setenv(name, json.dumps(cluster) if name == "TF_CONFIG" else value)
-    with pytest.raises(InputError, match="has several workers"):
-        make(tmp_path / "run")
 
 
 def test_a_thread_is_refused_because_it_receives_no_signals(tmp_path: Path) -> None:

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from exact_resume.workers.signals import StopRequest
+from exact_resume.workers.team import Pace
 from exact_resume.workers.watchdog import Watchdog
-from trainer.loop.worker_sync import EvaluationRounds, Pace, WorkerSync
+from trainer.loop.worker_sync import EvaluationRounds, WorkerSync
 
 
 class Peer:

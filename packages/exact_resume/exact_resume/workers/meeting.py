@@ -47,8 +47,15 @@ def meet(cluster: Cluster, fields: Mapping[str, Any], deadline: Deadline) -> Non
         raise InputError(verdict)
 
 
-def difference(fields_of: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return a sentence about the fields that are not equal on all tasks; empty if there are none."""
+def difference(
+    fields_of: Mapping[str, Mapping[str, Any]], way_on: str = "start all with the same flags, data and code"
+) -> str:
+    """Return a sentence about the fields that are not equal on all tasks; empty if there are none.
+
+    Args:
+        fields_of: Task -> fields.
+        way_on: What to do, at the end of the sentence.
+    """
     found = []
     for name in sorted({name for fields in fields_of.values() for name in fields}):
         tasks_of: dict[str, list[str]] = {}
@@ -58,7 +65,7 @@ def difference(fields_of: Mapping[str, Mapping[str, Any]]) -> str:
             found.append(f"{name} is " + " and ".join(f"{text} on {_some(on)}" for text, on in tasks_of.items()))
     if not found:
         return ""
-    return f"the workers differ: {'; '.join(found[:_MAX_NAMED])}; start all with the same flags, data and code"
+    return f"the workers differ: {'; '.join(found[:_MAX_NAMED])}; {way_on}"
 
 
 def _some(tasks: Sequence[str]) -> str:
