@@ -1,8 +1,28 @@
 """Training that resumes exactly: checkpoints, the lease on them, the event log, the machines around it, and files."""
 
-from exact_resume.errors import InputError, RunError
-from exact_resume.loop import Run, Stopped, run
-from exact_resume.sampler import Sampler
-from exact_resume.state import saved
+import importlib
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["InputError", "Run", "RunError", "Sampler", "Stopped", "run", "saved"]
+if TYPE_CHECKING:
+    from exact_resume.errors import InputError as InputError, RunError as RunError
+    from exact_resume.loop import Run as Run, Stopped as Stopped, run as run
+    from exact_resume.sampler import Sampler as Sampler
+    from exact_resume.state import saved as saved
+
+_MODULES = {
+    "InputError": "errors",
+    "Run": "loop",
+    "RunError": "errors",
+    "Sampler": "sampler",
+    "Stopped": "loop",
+    "run": "loop",
+    "saved": "state",
+}
+__all__ = [*_MODULES]
+
+
+def __getattr__(name: str) -> Any:
+    # A program that needs a part of this package need not wait for NumPy.
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
