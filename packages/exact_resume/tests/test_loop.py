@@ -147,6 +147,7 @@ def test_a_signal_saves_the_step_and_nothing_after_the_loop_runs(
     assert len(folder.with_name("run.seen").read_text().splitlines()) == 60
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_is_never_restored(
     program: Path, undisturbed: tuple[str, dict[int, str]], tmp_path: Path
 ) -> None:

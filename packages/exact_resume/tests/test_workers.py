@@ -245,6 +245,7 @@ class _Metadata(http.server.BaseHTTPRequestHandler):
         """Print nothing."""
 
 
+@pytest.mark.slow
 def test_a_notice_at_another_worker_saves(job: Job) -> None:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Metadata) as server:
         server.daemon_threads, server.block_on_close = True, False
@@ -260,6 +261,7 @@ def test_a_notice_at_another_worker_saves(job: Job) -> None:
     assert (notice["replica"], "preempted (TRUE); saving" in notice["message"]) == ("workerpool1-0", True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_frozen_worker_is_lost_after_the_timeout(job: Job, rank: int) -> None:
     processes = job.start(2, *[{"TIMEOUT": "2", "STEPS": "5000"}] * 2)
@@ -332,6 +334,7 @@ def test_all_finish_at_the_same_step(job: Job) -> None:
     assert (result["final_step"], result["stop_reason"]) == (11, "enough, says 0")
 
 
+@pytest.mark.slow
 def test_to_finish_on_one_worker_is_refused_by_name(job: Job) -> None:
     # The step is the last one of a block.
     codes, _, messages = finish(job.start(2, {}, {"FAULT": "finish", "FAULT_STEP": "3"}))
@@ -341,6 +344,7 @@ def test_to_finish_on_one_worker_is_refused_by_name(job: Job) -> None:
     assert not (job.folder / "result.json").exists()
 
 
+@pytest.mark.slow
 def test_a_stop_while_waiting_for_the_others_ends_at_once(job: Job) -> None:
     (process,) = job.start(1, place=lambda rank, count: torch(0, 2))
     wait_for_rendezvous(job.folder)
@@ -351,6 +355,7 @@ def test_a_stop_while_waiting_for_the_others_ends_at_once(job: Job) -> None:
     assert list(job.folder.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_stop_of_a_worker_that_waits_for_the_chief_ends_at_once(job: Job) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         job.folder.mkdir()
@@ -365,6 +370,7 @@ def test_a_stop_of_a_worker_that_waits_for_the_chief_ends_at_once(job: Job) -> N
     assert "exact_resume: SIGTERM: stopped while waiting for worker 0" in messages[0]
 
 
+@pytest.mark.slow
 def test_a_worker_that_does_not_come_is_named(job: Job) -> None:
     codes, _, messages = finish(job.start(1, {"TIMEOUT": "1"}, place=lambda rank, count: torch(0, 3)))
     assert codes == [134]

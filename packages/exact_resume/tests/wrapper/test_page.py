@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PAGE = Path(__file__).parents[2] / "docs/wrapper.md"
 
 
+@pytest.mark.slow
 def test_the_command_of_the_page(tmp_path: Path) -> None:
     text = PAGE.read_text(encoding="utf-8")
     (program,) = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)

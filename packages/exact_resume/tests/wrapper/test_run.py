@@ -298,6 +298,7 @@ def test_an_older_checkpoint_does_not_take_the_place_of_one_that_cannot_be_read(
     assert stderr.startswith("error: ")
 
 
+@pytest.mark.slow
 def test_a_machine_that_others_have_continued_starts_at_their_checkpoint(wrapped: Wrapped) -> None:
     wrapped.hold(5)
     (wrapped.folder / "own").rename(wrapped.folder / "first")
@@ -367,6 +368,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_the_command_was_removing_when_it_was_killed_is_restored_whole(wrapped: Wrapped) -> None:
     assert wrapped.run(*wrapped.program(HALF_REMOVED))[0] == 137
     assert sorted(path.name for path in (wrapped.folder / "own/step-1.txt").iterdir()) == ["a", "c"]
@@ -412,6 +414,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_is_written_in_place_does_not_count_as_renamed(wrapped: Wrapped) -> None:
     code, _, stderr = wrapped.run(*wrapped.program(IN_PLACE))
     assert (code, list(wrapped.committed().values())) == (137, [["files/step-1.txt"], ["files/step-3.txt"]])
@@ -466,6 +469,7 @@ def test_a_wrapper_whose_folder_was_taken_over_commits_nothing_more_and_ends_its
     wait_for_end(processes)
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_kills_a_command_that_ignores_the_first(wrapped: Wrapped) -> None:
     ignores = "import signal, time; signal.signal(2, signal.SIG_IGN); print('ready', flush=True); time.sleep(600)"
     process = wrapped.start(*wrapped.program(ignores))
@@ -543,6 +547,7 @@ def metadata_server() -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.mark.slow
 def test_a_notice_of_the_metadata_server_becomes_sigterm(wrapped: Wrapped, metadata_server: str) -> None:
     wrapped.environment["GCE_METADATA_HOST"] = metadata_server
     code, _, stderr = wrapped.run(*wrapped.program(SAVES.replace("print", "time.sleep(0.2); print")), "0")
@@ -610,6 +615,7 @@ def test_output_passes_through_byte_by_byte_and_garbage_is_no_progress(wrapped: 
     assert {event["last_step"] for event in wrapped.events("steps")} <= {1, 4}
 
 
+@pytest.mark.slow
 def test_a_pattern_that_backtracks_for_ever_is_given_up(wrapped: Wrapped) -> None:
     wrapped.options[1] = "--progress=step (?P<step>(\\d+)+)x"
     code, stdout, stderr = wrapped.run(*wrapped.program(f"print('step ' + '1' * 60)\n{TRAIN}"), "20", "0.01")
@@ -645,12 +651,14 @@ with tempfile.TemporaryDirectory() as folder:
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_costs_older_checkpoints_and_is_no_success(run_on_disk: RunOnDisk) -> None:
     """Of 400 kB: the last checkpoint replaces the older ones, and one that is larger than the disk fits nowhere."""
     done = run_on_disk(FULL)
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_checkpoints_on_gs(wrapped: Wrapped, server: CloudStorage) -> None:
     wrapped.directory = "gs://b/kept"
     wrapped.environment |= server.environment
