@@ -181,20 +181,19 @@ class Run:
     ) -> None:
         """Leave the folder. Without an exception, a run whose steps are all done is finished."""
         code = 1
+        if isinstance(error, SystemExit):
+            code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        is_left = not self._has_ended and (kind is None or code == 0)
         try:
             if kind is None and self._has_ended:
-                if not self._is_finished:
-                    self.result()
+                self.result()
                 code = 0
-            elif isinstance(error, SystemExit):
-                code = error.code if isinstance(error.code, int) else int(error.code is not None)
         finally:
             self._writer.close()
-            if kind is not None:
-                self._flush(time.monotonic())
-            self._log_event("exit", code=code)
+            self._flush(time.monotonic())
+            self._log_event("exit", code=code or int(is_left))
             self._undo.close()
-        if kind is None and not self._has_ended:
+        if is_left:
             _report(
                 f"the loop was left after step {self.step} of {self.num_steps}, so the run is not finished; call"
                 " run.finish(reason) before `break` if these steps are enough"
@@ -202,7 +201,13 @@ class Run:
             raise SystemExit(1)
 
     def __iter__(self) -> Iterator[int]:
-        """Return the steps that are left."""
+        """Return the steps that are left.
+
+        Raises:
+            InputError: It is not in a `with` block.
+        """
+        if not hasattr(self, "_undo"):
+            raise InputError("the run has not begun; write `with exact_resume.run(...) as run:` around the loop")
         return self
 
     def __next__(self) -> int:
@@ -299,7 +304,8 @@ class Run:
             yield
         finally:
             states.set_generators(before)
-            self._watchdog.beat()
+            if not self._has_ended:
+                self._watchdog.beat()
 
     @property
     def _has_ended(self) -> bool:
@@ -466,10 +472,15 @@ class Run:
 
     def _flush(self, now: float) -> None:
         """Log the steps since the last event."""
+        logged, self._values = self._values, {}
         # After an exception, this step may have logged values and is not done.
         if self.step > self._first_step:
-            means = {name: sum(map(float, values)) / len(values) for name, values in self._values.items()}
-            for name, mean in means.items():
+            means = {}
+            for name, values in logged.items():
+                try:
+                    means[name] = mean = sum(map(float, values)) / len(values)
+                except (TypeError, ValueError):
+                    raise InputError(f"run.log: {name} is {quote(values[-1])}; expected numbers") from None
                 if not math.isfinite(mean):
                     self._notice(f"{name} is {mean} in the steps {self._first_step + 1} to {self.step}")
             self._log_event(
@@ -480,7 +491,7 @@ class Run:
                 seconds=self._seconds,
                 **{name: mean for name, mean in means.items() if math.isfinite(mean)},
             )
-        self._values, self._first_step, self._logged_at, self._seconds = {}, self.step, now, 0.0
+        self._first_step, self._logged_at, self._seconds = self.step, now, 0.0
 
     def _log_writer(self, event: str, **fields: Any) -> None:
         if event == "notice":

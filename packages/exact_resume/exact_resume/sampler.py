@@ -126,7 +126,7 @@ def permuted(start: int, stop: int, seed: int, epoch: int, count: int) -> _Indic
     values: npt.NDArray[Any] = np.arange(start, stop, dtype=kind)
     if word == _SMALLEST_WORD:
         # Few examples are reached only after many rounds: a table of all numbers, squared again and again.
-        table = _encrypted(np.arange(2 ** (2 * word), dtype=kind), keys, word)
+        table = _encrypted(np.arange(2 ** (2 * word), dtype=kind), keys, word).astype(np.intp)
         values = table[start:stop].copy()
         table[:count] = np.arange(count)
         while (values >= count).any():
@@ -160,19 +160,19 @@ def _keys(seed: int, epoch: int, word: int) -> list[int]:
 
 def _encrypted(values: npt.NDArray[Any], keys: list[int], word: int) -> npt.NDArray[Any]:
     """Return the values after all rounds: a permutation of the numbers of `2 * word` bits."""
-    kind = values.dtype.type
-    mask, bits = kind((1 << word) - 1), kind(word)
+    kind, half = values.dtype.type, np.uint8 if word == _SMALLEST_WORD else values.dtype.type
+    mask = half((1 << word) - 1)
 
-    def mixed(half: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def mixed(side: npt.NDArray[Any]) -> npt.NDArray[Any]:
         # Bits beyond the word are cut after the exclusive or, once.
-        one, two, eight = (half << kind(by) | half >> kind(word - by) for by in (1, 2, 8))
+        one, two, eight = (side << half(by) | side >> half(word - by) for by in (1, 2, 8))
         result: npt.NDArray[Any] = one & eight ^ two
         return result
 
-    left: npt.NDArray[Any] = values >> bits
-    right: npt.NDArray[Any] = values & mask
+    left: npt.NDArray[Any] = (values >> kind(word)).astype(half)
+    right: npt.NDArray[Any] = values.astype(half) & mask
     for number in range(0, _NUM_ROUNDS, 2):
-        left = (left ^ mixed(right) ^ kind(keys[number])) & mask
-        right = (right ^ mixed(left) ^ kind(keys[number + 1])) & mask
-    result: npt.NDArray[Any] = left << bits | right
+        left = (left ^ mixed(right) ^ half(keys[number])) & mask
+        right = (right ^ mixed(left) ^ half(keys[number + 1])) & mask
+    result: npt.NDArray[Any] = left.astype(kind) << kind(word) | right
     return result

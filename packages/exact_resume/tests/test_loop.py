@@ -21,6 +21,7 @@ import exact_resume
 from exact_resume import InputError, Sampler, Stopped
 from exact_resume.checkpoints import checkpoints, result_file
 from exact_resume.events import log as event_log
+from vertex_testing.small_disk import RunOnDisk, run_on_disk as run_on_disk
 
 PROGRAM = """
 import random, sys, time
@@ -173,7 +174,7 @@ def test_a_finished_run_gives_the_same_again_and_trains_no_step(program: Path, t
     assert (tmp_path / "run" / "result.json").read_bytes() == before
 
 
-def make(folder: Path, **arguments: Any) -> exact_resume.Run:
+def make(folder: Path | str, **arguments: Any) -> exact_resume.Run:
     given: dict[str, Any] = {"steps": 10, "state": {"weights": np.zeros(2)}, "config": {"lr": 0.1}}
     return exact_resume.run(folder, **given | arguments)
 
@@ -198,6 +199,41 @@ def test_break_without_finish_exits_with_1_and_is_not_finished(
     assert left.value.code == 1
     assert "the loop was left after step 3 of 10, so the run is not finished" in capsys.readouterr().err
     assert not (tmp_path / "run" / "result.json").exists()
+
+
+@pytest.mark.parametrize("code", [None, 0])
+def test_an_exit_with_0_before_the_end_becomes_1(tmp_path: Path, code: int | None) -> None:
+    """A job that the service takes for done would never be finished."""
+    with pytest.raises(SystemExit) as left, make(tmp_path / "run") as run:  # noqa: PT012
+        next(run)
+        sys.exit(code)
+    assert left.value.code == 1
+    assert event_log.read(str(tmp_path / "run"))[-1]["code"] == 1
+
+
+def test_a_loop_without_with_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"write `with exact_resume\.run"):
+        list(make(tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("value", ["text", [1, 2], np.zeros(3), None])
+def test_a_logged_value_that_is_not_a_number_is_refused_by_name(tmp_path: Path, value: Any) -> None:
+    with pytest.raises(InputError, match=r"run\.log: loss is .*; expected numbers"), make(tmp_path / "run") as run:  # noqa: PT012
+        for _ in run:
+            run.log(loss=value)
+
+
+def test_the_watchdog_waits_for_evaluations_and_for_what_follows_the_loop(tmp_path: Path) -> None:
+    """It would abort these tests."""
+    with make(tmp_path / "run", watchdog_seconds=0.4) as run:
+        for step in run:
+            if step == 3:
+                with run.evaluation():
+                    time.sleep(1)
+        with run.evaluation():
+            time.sleep(1)
+        time.sleep(1)
 
 
 def test_a_run_that_finishes_early_is_not_continued(tmp_path: Path) -> None:
@@ -421,3 +457,59 @@ def test_a_notice_saves_at_once_and_the_run_continues(preempting: Callable[[], N
     assert saved[0] < run.step
     messages = [event["message"] for event in event_log.read(str(tmp_path / "run")) if event["event"] == "notice"]
     assert messages == ["notice from the metadata server: preempted (TRUE); saving a checkpoint and continuing"]
+
+
+DISK = """
+import os, sys
+import numpy as np
+import exact_resume
+weights = np.zeros(int(sys.argv[2]) // 8)
+with exact_resume.run(sys.argv[1] + "/run", steps=6, save_every_steps=1, keep_checkpoints=100,
+                      state={"weights": weights}) as run:
+    for step in run:
+        weights += 1
+        run._writer.close()
+        if step == 3:
+            with open(sys.argv[1] + "/filler", "wb", buffering=0) as file:
+                try:
+                    while True:
+                        file.write(bytes(4096))
+                except OSError:
+                    pass
+    # The last step is saved by now; the result needs room, too.
+    os.remove(sys.argv[1] + "/filler")
+print(weights[0])
+"""
+
+
+@pytest.mark.parametrize(("num_bytes", "code"), [(64_000, 0), (300_000, 1)])
+def test_a_full_disk_costs_old_checkpoints_but_never_the_last_one(
+    run_on_disk: RunOnDisk, num_bytes: int, code: int
+) -> None:
+    ended = run_on_disk(DISK, str(num_bytes))
+    assert ended.returncode == code, ended.stderr
+    if code:
+        assert "RunError: the checkpoint of step 6 could not be saved" in ended.stderr
+        assert "run again to resume from step 1" in ended.stderr
+    else:
+        assert ended.stdout == "6.0\n"
+        assert "the disk is full: step-000000001 was removed for room" in ended.stderr
+
+
+def test_a_run_in_a_bucket_resumes(server: Any) -> None:
+    """Through the real client, against a server on loopback."""
+    folder, weights = "gs://b/run", np.zeros(2)
+    with pytest.raises(ZeroDivisionError), make(folder, state={"w": weights}, save_every_steps=2) as run:  # noqa: PT012
+        for step in run:
+            weights += 1
+            run._writer.close()
+            if step == 5:
+                1 / 0  # noqa: B018
+    with make(folder, state={"w": weights}, save_every_steps=2) as run:
+        assert (run.step, weights.tolist()) == (4, [4, 4])
+        for _ in run:
+            weights += 1
+    assert weights.tolist() == [10, 10]
+    result = result_file.read_result(folder)
+    assert result
+    assert result["final_step"] == 10

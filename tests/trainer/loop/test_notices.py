@@ -1,6 +1,5 @@
 """Notices from localvertex's metadata server, which a local job finds by GCE_METADATA_HOST."""
 
-import http.client
 import os
 import subprocess
 import sys
@@ -65,7 +64,7 @@ def test_a_server_that_fails_is_asked_again(server: MetadataServer, monkeypatch:
     def ask(self: notices.MetadataWatcher, key: str, etag: str) -> tuple[str, str]:
         if len(failures) < 2:
             failures.append(key)
-            raise http.client.HTTPException("HTTP 503")
+            raise OSError("HTTP 503")
         return real(self, key, etag)
 
     monkeypatch.setattr(notices.MetadataWatcher, "_ask", ask)

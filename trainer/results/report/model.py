@@ -107,7 +107,8 @@ def _validation(trained: TrainedModel, dataset: Dataset) -> list[tuple[str, str]
 
 def _curves(history: list[dict[str, Any]], metric: str = ACCURACY) -> list[page.Block]:
     """Draw loss and accuracy over the steps; steps that were repeated after a stop appear once, as last trained."""
-    training = _average({event["last_step"]: event for event in history if event["event"] == "steps"})
+    steps = [event for event in history if event["event"] == "steps" and {"loss", "accuracy"} <= event.keys()]
+    training = _average({event["last_step"]: event for event in steps})
     validation = {event["step"]: event for event in history if event["event"] == "evaluate"}
     if not training and not validation:
         return []

@@ -5,7 +5,6 @@ The metadata server answers `wait_for_change` when a value differs from that at 
 """
 
 import dataclasses
-import http.client
 import threading
 import time
 from collections.abc import Mapping
@@ -84,7 +83,7 @@ class MetadataWatcher:
             try:
                 current, etag = self._ask(key, etag)
                 pause = 1.0
-            except (OSError, http.client.HTTPException):
+            except OSError:
                 self._closed.wait(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
                 continue
@@ -98,6 +97,9 @@ class MetadataWatcher:
 
     def _ask(self, key: str, etag: str) -> tuple[str, str]:
         """Return value and etag once the value has changed or the waiting time is over."""
+        # A quarter of the time of NumPy's import, which only Google's machines need.
+        import http.client
+
         connection = http.client.HTTPConnection(self._host, timeout=_WAIT_SECONDS + 10)
         try:
             path = f"/computeMetadata/v1/{key}?wait_for_change=true&last_etag={etag}&timeout_sec={_WAIT_SECONDS}"
@@ -106,8 +108,10 @@ class MetadataWatcher:
             text = response.read(4096).decode("utf-8", "replace").strip()
             # Another server at that address does not send this header.
             if response.status != 200 or response.getheader("Metadata-Flavor") != "Google":
-                raise http.client.HTTPException(f"HTTP {response.status}")
+                raise OSError(f"HTTP {response.status}")
             return text, response.getheader("ETag", "0")
+        except http.client.HTTPException as error:
+            raise OSError(str(error)) from error
         finally:
             connection.close()
 
