@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from exact_resume import keras_fit as keras_fit
     from exact_resume.errors import InputError as InputError, RunError as RunError
     from exact_resume.loop import Run as Run, Stopped as Stopped, run as run
     from exact_resume.sampler import Sampler as Sampler
@@ -15,6 +16,7 @@ _MODULES = {
     "RunError": "errors",
     "Sampler": "sampler",
     "Stopped": "loop",
+    "keras_fit": "keras_fit",
     "run": "loop",
     "saved": "state",
 }
@@ -25,4 +27,5 @@ def __getattr__(name: str) -> Any:
     # A program that needs a part of this package need not wait for NumPy.
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
+    return module if name == _MODULES[name] else getattr(module, name)

@@ -97,7 +97,7 @@ def run(
         save_every_steps: Save every so many steps; 0: not by steps.
         save_every_seconds: Save so long after the last save; 0: not by time; None: chosen from the cost of a save.
         keep_checkpoints: Number of newest checkpoints to keep.
-        watchdog_seconds: Abort (134) after so long without a step; 0: never. The first step may take an hour.
+        watchdog_seconds: Abort (134) after so long without a step; 0: never.
         peer_timeout_seconds: Abort (134) if another worker does not come or is silent for so long.
 
     Raises:

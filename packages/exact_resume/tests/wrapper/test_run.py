@@ -186,9 +186,7 @@ KILLS = [
         victim,
         is_new,
         seed,
-        marks=[pytest.mark.slow, *([pytest.mark.soak] if seed > 1 else [])]
-        if seed or (victim == "wrapper") != is_new
-        else [],
+        marks=[pytest.mark.slow, pytest.mark.soak] if seed or (victim == "wrapper") != is_new else [],
     )
     for victim in ("wrapper", "command")
     for is_new in (True, False)
