@@ -19,7 +19,7 @@ from localvertex_base.userinput.step_endpoint import is_local_step
 from trainer.checkpoints.identity import check_run_label
 from trainer.models.metrics import METRICS
 
-DIRECTIONS = ("maximize", "minimize")
+_DIRECTIONS = ("maximize", "minimize")
 _LISTS = ("command", "arguments")
 _VARIABLE = r"(?!AIP_|CLOUD_ML_|INPUT_|LOCALVERTEX_|CLUSTER_SPEC$|TF_CONFIG$)[A-Za-z_][A-Za-z0-9_]*"
 _NO_SECRET = r"(?!(?i:.*_)?(?i:token|secret|password|passwd|api_key|credentials?)(_|$))"  # noqa: S105
@@ -65,8 +65,8 @@ class Goal:
         """
         if not self.metric.strip() or not self.metric.isprintable():
             raise UserError(f"metric is {quote(self.metric)}; expected the name of a metric in result.json")
-        if self.direction not in DIRECTIONS:
-            raise UserError(f"direction is {quote(self.direction)}; expected {join_or(DIRECTIONS)}")
+        if self.direction not in _DIRECTIONS:
+            raise UserError(f"direction is {quote(self.direction)}; expected {join_or(_DIRECTIONS)}")
         if math.isinf(self.minimum_metric):
             raise UserError("minimum_metric is infinite; expected a number, or nothing for none")
 
@@ -74,11 +74,11 @@ class Goal:
     def name_in_metrics(self) -> str:
         """The metric's name in `trainer.models.metrics`, which predictions can show; empty for any other."""
         name = self.metric.replace("_", "-")
-        return name if name in METRICS and self.direction == DIRECTIONS[0] else ""
+        return name if name in METRICS and self.direction == _DIRECTIONS[0] else ""
 
     def is_better(self, value: float, other: float) -> bool:
         """Return whether a value of the metric is better than another one; nothing is better than NaN."""
-        return value > other if self.direction == DIRECTIONS[0] else value < other
+        return value > other if self.direction == _DIRECTIONS[0] else value < other
 
 
 def read(values: Mapping[str, Any]) -> dict[str, Any]:
