@@ -1,6 +1,6 @@
 """Interrupts the examples of exact_resume: `python -m benchmarks.soak.examples --num-faults 75 --seed 1`.
 
-Each part is one example. It is killed or frozen at a time that is drawn, from its first moment on, or before or after a
+Each part is a run of one example. It is killed or frozen at a time that is drawn, from its first moment on, or before or after a
 part of a save; it gets SIGTERM; between two starts its newest checkpoint may be torn, or a bit of it flipped. In the
 end the weights are those of an undisturbed run, each step had the same examples however often it was repeated, none is
 missing, and the run counts as finished.
@@ -25,7 +25,8 @@ from vertex_testing import kill_point
 
 _ROOT = Path(__file__).parents[2]
 _EXAMPLES = sorted((_ROOT / "packages" / "exact_resume" / "examples").glob("*.py"))
-_NUM_FAULTS = 25
+_NUM_FAULTS, _FAULTS_PER_RUN = 25, 5
+"""Of an example, and of one of its runs."""
 _POINTS = (
     ("exact_resume.checkpoints.checkpoints", "save"),
     ("exact_resume.checkpoints.checkpoints", "prune"),
@@ -61,7 +62,7 @@ def main() -> int:
         folder = soak.folder / f"run-{number}"
         folder.mkdir()
         try:
-            faults = [_fault(example, folder, draw, seconds) for _ in range(min(_NUM_FAULTS, given.num_faults))]
+            faults = [_fault(example, folder, draw, seconds) for _ in range(min(_FAULTS_PER_RUN, given.num_faults))]
             found = _ended(_start(example, folder), folder)
             assert found == expected, f"{found} instead of {expected}"
             assert result_file.is_finished(str(folder / "run"))
@@ -108,8 +109,7 @@ def _fault(example: Path, folder: Path, draw: random.Random, seconds: float) -> 
         path = str(code)
     process = _start(example, folder, path=path)
     if kind != "killed in a save":
-        # Faults of a finished run would prove nothing, so the time that is left shrinks with each of them.
-        time.sleep(draw.random() * seconds * 0.5)
+        time.sleep(draw.random() * seconds * 0.8)
     if kind == "SIGTERM":
         process.send_signal(signal.SIGTERM)
     elif kind == "frozen":
