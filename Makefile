@@ -41,7 +41,8 @@ demo: .venv/ready ## Compile the pipeline and run it locally; SOURCE=my/photos u
 	@$(PY) compile.py
 	@echo
 	@if [ "$$SOURCE" = digits ]; then set -- minimum_score=0.95; \
-	else set -- minimum_score=0 image_size=96 global_batch_size=16 augment=flip-and-shift; fi; \
+	else set -- minimum_score=0 image_size=96 global_batch_size=16 model=small-resnet \
+	    augment=flip-and-shift; fi; \
 	if [ -d "$$SOURCE" ]; then SOURCE=$$(cd "$$SOURCE" && pwd); fi; \
 	$(PY) -m localvertex run build/image_training.json --work-dir "$$WORK_DIR" \
 	    --parameter "source=$$SOURCE" $$(printf -- '--parameter %s ' "$$@")

@@ -1,9 +1,9 @@
 """Interrupts the examples of exact_resume: `python -m benchmarks.soak.examples --num-faults 75 --seed 1`.
 
-Each part is a run of one example. It is killed or frozen at a time that is drawn, from its first moment on, or before or after a
-part of a save; it gets SIGTERM; between two starts its newest checkpoint may be torn, or a bit of it flipped. In the
-end the weights are those of an undisturbed run, each step had the same examples however often it was repeated, none is
-missing, and the run counts as finished.
+Each part is a run of one example. It is killed or frozen at a time that is drawn, from its first moment on, or before
+or after a part of a save; it gets SIGTERM; between two starts its newest checkpoint may be torn, or a bit of it
+flipped. In the end the weights are those of an undisturbed run, each step had the same examples however often it was
+repeated, none is missing, and the run counts as finished.
 """
 
 import functools
