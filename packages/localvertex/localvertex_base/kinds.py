@@ -96,7 +96,8 @@ def _parts(path: str, value: Any, kind: Any) -> Any:
         any_name = kind.get(str)
         if any_name is None:
             _check_keys(path, value, tuple(kind))
-        return {key: check(f"{path}.{key}", each, any_name or kind[key]) for key, each in value.items()}
+        names = {key: key if key.isprintable() else quote(key) for key in value}
+        return {key: check(f"{path}.{names[key]}", each, any_name or kind[key]) for key, each in value.items()}
     return value
 
 

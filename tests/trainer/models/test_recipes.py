@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from localvertex_base.kinds import Classes, Number
 from localvertex_base.userinput.errors import UserError
@@ -102,6 +102,7 @@ JSON = st.recursive(
 
 @settings(max_examples=300, deadline=None)
 @given(content=st.dictionaries(st.sampled_from(list(recipes._RECIPE)) | st.text(max_size=3), JSON, max_size=3))
+@example(content={"class_weights": {"\n": None}})
 def test_any_json_is_a_recipe_or_refused_in_one_line(content: dict[str, Any]) -> None:
     try:
         found = recipes.parse(json.dumps(content))
