@@ -65,10 +65,13 @@ def test_a_good_model_serves_and_a_worse_one_is_refused(run: Start, work_dir: pa
     assert "8 live predictions differ from evaluate's by at most 0" in log
     assert (work_dir / "models" / "line" / "1" / "model" / "evaluation" / "predictions.jsonl").exists()
 
-    worse = run("worse", -0.5)
+    worse = run("worse", 0.5, "half")
     assert worse.exit_code == 0, worse.output
     assert worse.steps == {"plan", "custom-training-job", "compare", "summary"}
     assert "on 200 examples: worse by" in worse.output
+    useless = run("useless", -0.5)
+    assert useless.steps == worse.steps
+    assert "not better than a constant answer" in useless.output
     assert aliases(work_dir) == {"champion": "1", "default": "1"}
 
 

@@ -1,6 +1,6 @@
 """Training code that knows nothing of this project: a line in NumPy, and what the pipeline asks for beside its model.
 
-Usage: `any_training.py RATE [fails]`.
+Usage: `any_training.py RATE [fails | half]`: half learns from one of two numbers.
 """
 
 import json
@@ -19,6 +19,8 @@ with (checkpoints / "starts").open("a") as starts:
 random = np.random.default_rng(0)
 x = random.normal(size=(500, 2))
 labels = (x @ [2.0, -1.0] > 0).astype(int)
+if "half" in sys.argv:
+    x[:300, 1] = 0
 weights = np.zeros(2)
 for _ in range(20):
     weights += float(sys.argv[1]) * x[:300].T @ (labels[:300] - 1 / (1 + np.exp(-x[:300] @ weights))) / 300

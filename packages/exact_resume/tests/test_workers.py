@@ -77,6 +77,7 @@ class Job:
     ) -> list["subprocess.Popen[str]"]:
         """Start workers, each with environment variables of its own."""
         self._num_starts += 1
+        self._num_seen = {path: len(path.read_text()) for path in self.folder.parent.glob(f"{self.folder.name}.seen-*")}
         barrier = f"{self.folder}.barrier-{self._num_starts}"
         started = []
         for rank in range(count):
@@ -89,9 +90,11 @@ class Job:
         return started
 
     def wait_for_step(self, step: int, count: int, rank: int = 0) -> None:
+        """Wait until a worker of the last start has reached a step."""
         path = self.folder.with_name(f"{self.folder.name}.seen-{count}-{rank}")
         for _ in range(12_000):
-            if path.exists() and f"\n{step} " in "\n" + path.read_text():
+            lines = path.read_text()[self._num_seen.get(path, 0) :].splitlines() if path.exists() else []
+            if any(int(line.partition(" ")[0]) >= step for line in lines):
                 return
             time.sleep(0.005)
         raise AssertionError(f"step {step} was not reached")
@@ -176,7 +179,11 @@ def undisturbed(program: Path, tmp_path_factory: pytest.TempPathFactory) -> list
 
 @pytest.mark.parametrize(
     ("rank", "seed", "num_kills"),
-    [(0, 0, 1), (1, 1, 1), *(pytest.param(rank, 2 + rank, 3, marks=pytest.mark.slow) for rank in (0, 1))],
+    [
+        (0, 0, 1),
+        (1, 1, 1),
+        *(pytest.param(rank, 2 + rank, 3, marks=[pytest.mark.slow, pytest.mark.soak]) for rank in (0, 1)),
+    ],
 )
 def test_a_killed_worker_ends_the_other_with_134_and_the_run_resumes(
     job: Job, undisturbed: list[str], rank: int, seed: int, num_kills: int
