@@ -150,6 +150,7 @@ def test_what_was_not_saved_is_repeated(tmp_path: Path, undisturbed: Outcome, st
     assert fit(tmp_path / "run", {step}, act=fail, save_every_steps=4, save_every_seconds=0) == undisturbed
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 @pytest.mark.parametrize(("act", "saved"), [(stop, 12), pytest.param(fail, 8, marks=SOAK)])
 def test_interrupted_in_the_validation(
@@ -170,6 +171,7 @@ def test_interrupted_in_the_validation(
     assert found == [saved]
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_early_stopping_finishes_the_run(tmp_path: Path, undisturbed: Outcome) -> None:
     assert fit(tmp_path / "run") == undisturbed
@@ -272,6 +274,7 @@ class Counter(keras.callbacks.Callback):  # type: ignore[misc]
         self.model.stop_training = self.count == 15
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_a_callback_of_the_program_keeps_its_state(tmp_path: Path) -> None:
     """It stops in the middle of an epoch, whose validation follows."""
@@ -393,6 +396,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_replicas_keep_what_differs_between_them(tmp_path: Path) -> None:
     """Averages of batch normalisation and sums of metrics do."""
