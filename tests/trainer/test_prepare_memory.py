@@ -17,6 +17,7 @@ def peak(tmp_path: Path, num_images: int) -> int:
     return int(done.stdout.split()[-1])
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_each_image_needs_less_than_a_kilobyte(tmp_path: Path) -> None:
     assert peak(tmp_path, 12_000) - peak(tmp_path, 2_000) < 10_000

@@ -20,7 +20,7 @@ keras = pytest.importorskip("keras")
 tf = pytest.importorskip("tensorflow")
 
 # Keras 3.15 converts its own variables in a way that NumPy 2 is about to drop.
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")]
 
 EPOCHS, STEPS_PER_EPOCH = 6, 6
 SAMPLER = Sampler(num_examples=100, global_batch_size=16, seed=3)
@@ -29,7 +29,7 @@ X = generator.normal(size=(100, 8)).astype("float32")
 Y = (X[:, 0] + X[:, 1] > 0).astype(int) + (X[:, 2] > 1)
 WEIGHTS = generator.random(100).astype("float32")
 VALIDATION = (X[:30], Y[:30])
-SOAK = (pytest.mark.slow, pytest.mark.soak)
+SOAK = (pytest.mark.soak,)
 Outcome = tuple[bytes, dict[str, list[float]]]
 
 
@@ -144,14 +144,12 @@ def test_stopped_at_any_step_it_ends_the_same(tmp_path: Path, undisturbed: Outco
     assert checkpoints.steps(str(tmp_path / "run"))[0] == last
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("step", [7, pytest.param(11, marks=SOAK)])
 def test_what_was_not_saved_is_repeated(tmp_path: Path, undisturbed: Outcome, step: int) -> None:
     assert fit(tmp_path / "run", {step}, act=fail, save_every_steps=4, save_every_seconds=0) == undisturbed
 
 
 @pytest.mark.soak
-@pytest.mark.slow
 @pytest.mark.parametrize(("act", "saved"), [(stop, 12), pytest.param(fail, 8, marks=SOAK)])
 def test_interrupted_in_the_validation(
     tmp_path: Path, undisturbed: Outcome, act: Callable[[], object], saved: int
@@ -172,7 +170,6 @@ def test_interrupted_in_the_validation(
 
 
 @pytest.mark.soak
-@pytest.mark.slow
 def test_early_stopping_finishes_the_run(tmp_path: Path, undisturbed: Outcome) -> None:
     assert fit(tmp_path / "run") == undisturbed
     result = result_file.read_result(str(tmp_path / "run"))
@@ -213,7 +210,7 @@ def scaled() -> Any:
     "options",
     [
         pytest.param({"optimizer": decayed}, marks=SOAK, id="schedule"),
-        pytest.param({"optimizer": averaged}, marks=pytest.mark.slow, id="accumulation"),
+        pytest.param({"optimizer": averaged}, id="accumulation"),
         pytest.param({"optimizer": scaled}, marks=SOAK, id="loss scale"),
         pytest.param({"layers": [UnseededNoise]}, marks=SOAK, id="global generators"),
     ],
@@ -241,7 +238,6 @@ class Rows:
 
 
 @pytest.mark.soak
-@pytest.mark.slow
 def test_weights_of_examples_and_classes(tmp_path: Path, undisturbed: Outcome) -> None:
     weighted = fit(tmp_path / "whole", data=(X, Y, WEIGHTS))
     assert weighted != undisturbed
@@ -251,7 +247,6 @@ def test_weights_of_examples_and_classes(tmp_path: Path, undisturbed: Outcome) -
 
 
 @pytest.mark.soak
-@pytest.mark.slow
 def test_data_that_the_program_reads(tmp_path: Path, undisturbed: Outcome) -> None:
     assert fit(tmp_path / "run", {8}, data=(Rows(), Y)) == undisturbed
 
@@ -275,7 +270,6 @@ class Counter(keras.callbacks.Callback):  # type: ignore[misc]
 
 
 @pytest.mark.soak
-@pytest.mark.slow
 def test_a_callback_of_the_program_keeps_its_state(tmp_path: Path) -> None:
     """It stops in the middle of an epoch, whose validation follows."""
     whole = fit(tmp_path / "whole", callbacks=lambda: [Counter()])
@@ -285,7 +279,6 @@ def test_a_callback_of_the_program_keeps_its_state(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.slow
 def test_the_best_model_is_known_after_a_stop(tmp_path: Path) -> None:
     def files(folder: Path) -> dict[str, int]:
         return {path.name: path.stat().st_size for path in folder.iterdir()}
@@ -397,7 +390,6 @@ os._exit(0)
 
 
 @pytest.mark.soak
-@pytest.mark.slow
 def test_replicas_keep_what_differs_between_them(tmp_path: Path) -> None:
     """Averages of batch normalisation and sums of metrics do."""
     program = REPLICAS.format(folder=str(Path(__file__).parent))

@@ -43,7 +43,8 @@ def interrupt(program: str, directory: Path, number: int) -> tuple[int, str, str
 SHORT_WATCH = "from exact_resume.checkpoints import lease\nlease.WATCH_SECONDS = 2\n"
 
 
-@pytest.mark.parametrize("is_portable", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("is_portable", [False, True])
 def test_the_quick_start_ends_as_without_interruption(
     program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_portable: bool
 ) -> None:
