@@ -57,7 +57,7 @@ def check(values: Mapping[str, Any], *, region: str) -> tuple[dict[str, Any], Ma
 
 
 def goal_of(values: Mapping[str, Any]) -> Goal:
-    """Return the goal; an empty minimum is none."""
+    """Return the goal; an empty minimum accepts any value."""
     return Goal(**fields_of(Goal, {name: value for name, value in values.items() if value != ""}))
 
 

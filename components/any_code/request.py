@@ -143,7 +143,7 @@ def text(name: str, value: Any) -> str:
 
 
 def check_release(*, model_name: str, serving_image: str, deploy_endpoint: str) -> None:
-    """Refuse a registration or a deployment that lacks something; without a model name there is none.
+    """Refuse a registration or a deployment that lacks something; without a model name nothing is registered.
 
     Raises:
         UserError: A value is wrong or missing.
