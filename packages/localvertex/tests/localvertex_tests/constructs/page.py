@@ -56,15 +56,21 @@ def written() -> str:
 
 def _section(title: str, rows: Iterable[Treatment]) -> str:
     """Return a section with an entry per message: its fields, and below it those that a word describes."""
-    text = f"\n## {title}\n\n"
+    text, equal = f"\n## {title}\n\n", []
     for message, fields in itertools.groupby(rows, lambda row: row.message):
         by_words: dict[str, list[str]] = {}
         for row in fields:
             words = ", ".join(part for part in ("" if row.here is Here.AS_ON_VERTEX else row.here, row.how) if part)
             by_words.setdefault(words, []).append(f"`{row.field}`")
+        if not any(by_words):
+            equal.append(message)
+            continue
+        # A field above them names them.
+        if all(words.startswith("refused, with `") for words in by_words):
+            continue
         text += f"- **{message}** {', '.join(by_words.pop('', []))}".rstrip() + "\n"
         text += "".join(f"  - {', '.join(names)}: {words}\n" for words, names in by_words.items())
-    return text
+    return text + (f"- As on Vertex AI with all their fields: {', '.join(equal)}\n" if equal else "")
 
 
 def _wrapped(line: str) -> str:
