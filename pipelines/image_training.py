@@ -34,12 +34,21 @@ def _parameters(
 ) -> None:
     """Train an image classifier and register it if it is accurate enough.
 
+    Data: source, image_size; max_examples, prepare_engine, reread
+    Training: model, epochs, recipe, metric; weights, trainable, global_batch_size, optimizer, learning_rate
+    Training: ; learning_rate_schedule, warmup_fraction, augment, shuffle, max_steps, patience, minimum_accuracy_gain
+    Training: ; seed, exact, run_label
+    Machine: machine_type, accelerator_type, accelerator_count; scheduling_strategy, replica_count
+    Machine: ; parameter_server_count
+    Release: minimum_score, model_name; force_promotion
+    Deployment: deploy_endpoint
+
     Args:
         source: `digits`, a folder (gs://, or an absolute path) with one sub-folder per class, manifests such as
             `gs://BUCKET/export.jsonl`, or `tfds:NAME`.
         image_size: Height and width of the images, in pixels; 224 or 300 for resnet50.
         max_examples: Maximum number of images, for a trial; 0 uses all.
-        prepare_engine: `local` reads the images in the `prepare` step, `dataflow` on many machines.
+        prepare_engine: Where the images are read: local (in the step `prepare`) or dataflow (on many machines).
         reread: Read all images again, also those that have not changed since the previous run.
         exact: Bit-identical weights on every run and after every restart, at some cost in speed.
         run_label: Any text; a new one trains an unchanged configuration again.

@@ -110,7 +110,7 @@ class TrainConfig:
     augment: str = _hyperparameter(
         "shift",
         "Random changes to training images: none, shift (by up to an eighth of the edge), flip-and-shift (also mirrored"
-        " left to right half of the time), crop-and-flip (a random crop of 8% to 100% of the image, resized, and"
+        " left to right half of the time) or crop-and-flip (a random crop of 8% to 100% of the image, resized, and"
         " mirrored).",
         choices=("none", "shift", "flip-and-shift", "crop-and-flip"),
     )

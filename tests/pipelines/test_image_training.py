@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from typing import Any
 
 import pytest
@@ -255,6 +256,12 @@ def test_every_parameter_has_a_type_a_default_and_a_description(spec: dict[str, 
         assert field["parameterType"] in {"STRING", "NUMBER_INTEGER", "NUMBER_DOUBLE", "BOOLEAN"}, name
         assert "defaultValue" in field, name
         assert len(field.get("description", "")) > 10, name
+
+
+def test_every_parameter_is_in_a_group_of_the_form(spec: dict[str, Any]) -> None:
+    lines = re.findall(r"^\w+: (.*)$", spec["pipelineInfo"]["description"], flags=re.M)
+    names = re.findall(r"\w+", " ".join(lines))
+    assert sorted(names) == sorted(spec["root"]["inputDefinitions"]["parameters"])
 
 
 def test_every_hyperparameter_of_the_trainer_is_a_parameter_with_the_same_default(spec: dict[str, Any]) -> None:

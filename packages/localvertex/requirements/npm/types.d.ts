@@ -43,6 +43,8 @@ interface ParameterInfo {
   default: string | null;
   is_required: boolean;
   literals: string[];
+  /** Values that the description of a text lists; others are possible. */
+  documented: string[];
   example: string;
   value: string | null;
 }
@@ -78,6 +80,8 @@ interface Overview extends CheckAnswer {
   steps: string[];
   region: string;
   parameters: ParameterInfo[];
+  /** Each parameter's name is in one of them; those of `more` are folded. */
+  groups: { title: string; names: string[]; more: string[] }[];
   /** What the earlier run had and this one does not. */
   warnings: string[];
   settings: { display_name: string; labels: Record<string, string>; fail_fast: boolean; use_cache: boolean };

@@ -10,6 +10,8 @@ from localvertex.api.rest.call import Location
 from localvertex.api.rest.errors import ApiError, Status
 from localvertex.console.creating import form, request
 from localvertex.console.creating.command import command
+from localvertex.console.creating.form import MAX_TEXT
+from localvertex.console.creating.groups import split_description
 from localvertex.console.creating.source import Source
 from localvertex_base.compiled import platforms
 from localvertex_base.userinput.errors import UserError
@@ -40,11 +42,13 @@ class Checks:
         source, pipeline = self.source, self.source.pipeline
         job = request.pipeline_job(source, pipeline.job.parameters, request.Settings())
         refusals, _ = self._refusals(job, only_pipeline=True)
+        description, groups = split_description(pipeline.description[:MAX_TEXT], pipeline.root.input_parameters)
         return {
             "path": source.path,
             "content": source.content,
             "pipeline": pipeline.name,
-            "description": pipeline.description,
+            "description": description,
+            "groups": groups,
             "steps": self._steps(),
             "region": self.location.region,
             "parameters": form.parameters(source),

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from localvertex.console.creating.groups import documented_choices
 from localvertex.console.creating.source import Source
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import EXAMPLES, ParameterSpec, ParameterType, convert_all, from_text, hint
@@ -12,6 +13,8 @@ from localvertex_base.userinput.reading import parse_json
 Details = list[dict[str, str]]
 """Errors, each with the field of the form: `parameters.NAME` or the name of a setting."""
 
+MAX_TEXT = 20_000
+"""Characters of a description; a page with 5 MB of text does not answer for seconds."""
 _JSON_TYPES = (ParameterType.LIST, ParameterType.STRUCT)
 
 
@@ -24,10 +27,11 @@ def parameters(source: Source) -> list[dict[str, Any]]:
             {
                 "name": name,
                 "type": str(spec.type),
-                "description": spec.description,
+                "description": spec.description[:MAX_TEXT],
                 "default": _text_or_none(spec.default, spec.type),
                 "is_required": spec.is_required,
                 "literals": [as_text(each, spec.type) for each in spec.literals],
+                "documented": documented_choices(spec),
                 "example": EXAMPLES.get(spec.type, ""),
                 "value": _text_or_none(earlier, spec.type) if earlier not in (None, spec.default) else None,
             }

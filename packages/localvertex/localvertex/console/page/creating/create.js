@@ -75,16 +75,6 @@ function Draft({ overview, server }) {
       <${About} overview=${overview} />
       <${Refusals} refusals=${answer.refusals} notes=${answer.notes} />
     </div>
-    <aside><${MachineCheck} check=${answer.machine_check} draft=${draft} server=${server} onChange=${change} /></aside>
-    <div class="main">
-      <${Preview} content=${overview.content} />
-      <${Form} overview=${overview} draft=${draft} errors=${errors} isTried=${isTried} onChange=${change} />
-      <${Section} title="The same run in a terminal">
-        ${
-          answer.command ? html`<${Code} text=${answer.command} />` : html`<p class="muted">Correct the form first.</p>`
-        }
-      <//>
-    </div>
     <div class="start">
       ${error && html`<${Problem} title="The form could not be checked" error=${error} />`}
       ${failed && html`<${Problem} title="The run was not started" error=${failed} />`}
@@ -92,6 +82,16 @@ function Draft({ overview, server }) {
         <button class="primary" disabled=${isBusy} onClick=${submit}>${isBusy ? "Starting…" : "Start run"}</button>
         <span class=${isWrong ? "error" : "muted"} aria-live="polite">${summary.filter(Boolean).join(" · ")}</span>
       </div>
+    </div>
+    <aside><${MachineCheck} check=${answer.machine_check} draft=${draft} server=${server} onChange=${change} /></aside>
+    <div class="main">
+      <${Form} overview=${overview} draft=${draft} errors=${errors} isTried=${isTried} onChange=${change} />
+      <${Preview} content=${overview.content} />
+      <${Section} title="The same run in a terminal">
+        ${
+          answer.command ? html`<${Code} text=${answer.command} />` : html`<p class="muted">Correct the form first.</p>`
+        }
+      <//>
     </div>
   </div>`;
 }

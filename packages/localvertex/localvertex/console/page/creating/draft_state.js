@@ -4,6 +4,9 @@ import { useCallback, useMemo, useRef, useState } from "../ui/ui.js";
 
 const DELAY_MS = 250;
 
+/** The newest form, with which the same pipeline begins again when its view was left. */
+const left = { key: "", draft: /** @type {DraftState | null} */ (null) };
+
 /**
  * The form, which begins with the values of an earlier run, and the function that changes it.
  * @param {Overview} overview
@@ -11,15 +14,18 @@ const DELAY_MS = 250;
  */
 export function useDraft(overview) {
   const [draft, setDraft] = useState(() => {
-    const { parameters, settings, region } = overview;
+    const { parameters, settings, region, content } = overview;
     const labels = Object.entries(settings.labels).map(([name, value]) => `${name}=${value}`);
+    const values = parameters.filter((each) => each.value !== null).map((each) => [each.name, String(each.value)]);
+    const key = JSON.stringify([content, values]);
+    if (left.key === key && left.draft) return left.draft;
+    left.key = key;
     return {
-      parameters: new Map(
-        parameters.filter((each) => each.value !== null).map((each) => [each.name, String(each.value)]),
-      ),
+      parameters: new Map(/** @type {[string, string][]} */ (values)),
       settings: { ...settings, labels: labels.join("\n"), region },
     };
   });
+  left.draft = draft;
   return [draft, useCallback((/** @type {Change} */ change) => setDraft((before) => changed(before, change)), [])];
 }
 

@@ -1,5 +1,5 @@
 // The fields of a form: the name and description of each, its control, what is wrong with it, and reset to the default.
-import { html, Input, LongText, Section, Select, TextArea } from "../ui/ui.js";
+import { html, Input, LongText, Section, Select, TextArea, useState } from "../ui/ui.js";
 
 /** @typedef {(change: Change) => void} OnChange */
 
@@ -12,6 +12,9 @@ const TYPES = /** @type {Record<string, [string, string]>} */ ({
   LIST: ["JSON list", "a JSON list"],
   STRUCT: ["JSON object", "a JSON object"],
 });
+
+/** The choice that makes a field of text out of a list; no value has a line break at its end. */
+const OTHER = "other\n";
 
 const AFTER_FAILURE = [
   ["false", "run the steps that do not depend on it"],
@@ -65,6 +68,7 @@ const REQUIRED = html`<span class="field-tag required">required</span>`;
  */
 export function ParameterField({ parameter, text, error, onChange }) {
   const { name, type, description, default: standard, is_required: isRequired } = parameter;
+  const [isOther, setIsOther] = useState(false);
   const isChanged = text !== undefined && text !== standard;
   const set = (/** @type {string} */ value) => {
     const isReset = value === standard || (value === "" && standard === null);
@@ -82,12 +86,22 @@ export function ParameterField({ parameter, text, error, onChange }) {
     <span class="muted">${standard === "" ? "empty" : standard}</span>
   </p>`;
   return html`<${Field} id=${`parameter-${name}`} name=${name} hint=${description} tags=${tags} after=${reset}
-    error=${error?.replace(`expected ${type}`, `expected ${expected}`)} ...${control(parameter, text ?? standard ?? "")}
-    onText=${set} />`;
+    error=${error?.replace(`expected ${type}`, `expected ${expected}`)}
+    ...${control(parameter, text ?? standard ?? "", isOther)}
+    onText=${(/** @type {string} */ value) => (value === OTHER ? setIsOther(true) : set(value))} />`;
 }
 
-/** The control of a type. @param {ParameterInfo} parameter @param {string} value */
-function control({ type, literals, is_required: isRequired, default: standard, example }, value) {
+/**
+ * The control of a type.
+ * @param {ParameterInfo} parameter
+ * @param {string} value
+ * @param {boolean} isOther - Whether it takes any text in place of the documented values.
+ */
+function control({ type, literals, documented, is_required: isRequired, default: standard, example }, value, isOther) {
+  if (documented.length && !isOther) {
+    const choices = documented.includes(value) ? documented : [value, ...documented];
+    return { as: Select, value, choices: [...choices, [OTHER, "another value…"]] };
+  }
   const choices = literals.length ? literals : type === "BOOLEAN" ? ["true", "false"] : [];
   const empty = standard === null ? "not set" : "empty";
   if (choices.length) {

@@ -1,5 +1,5 @@
 // The form made from a pipeline, with its parameters, and what is known before a run starts.
-import { Check, html, Input, Notice, Section, Select, useMemo, useState } from "../ui/ui.js";
+import { Check, html, Input, Notice, plural, Section, Select, useMemo, useState } from "../ui/ui.js";
 import { ParameterField, Settings } from "./fields.js";
 
 const MANY = 10;
@@ -11,42 +11,57 @@ const MANY = 10;
 export function Form({ overview, draft, errors, isTried, onChange }) {
   const [text, setText] = useState("");
   const [isOnlyChanged, setIsOnlyChanged] = useState(false);
-  const { parameters } = overview;
-  const sorted = useMemo(
-    () => [...parameters].sort((a, b) => Number(b.is_required) - Number(a.is_required) || a.name.localeCompare(b.name)),
-    [overview],
-  );
+  const { parameters, groups } = overview;
+  const byName = useMemo(() => new Map(parameters.map((each) => [each.name, each])), [overview]);
   const errorOf = (/** @type {string} */ name) =>
     isTried || draft.parameters.has(name) ? errors.get(`parameters.${name}`) : undefined;
   const wanted = text.trim().toLowerCase();
-  const shown = sorted.filter(
-    ({ name, description }) =>
-      (isTried && errors.has(`parameters.${name}`)) ||
-      ((!isOnlyChanged || draft.parameters.has(name)) && `${name} ${description}`.toLowerCase().includes(wanted)),
-  );
+  const isSought = isOnlyChanged || wanted !== "";
+  const isShown = (/** @type {string} */ name) =>
+    (isTried && errors.has(`parameters.${name}`)) ||
+    ((!isOnlyChanged || draft.parameters.has(name)) &&
+      `${name} ${byName.get(name)?.description}`.toLowerCase().includes(wanted));
+  const numShown = parameters.filter((each) => isShown(each.name)).length;
+  const fields = (/** @type {string[]} */ names) => html`<div class="fields">
+    ${names.filter(isShown).map(
+      (name) => html`<${ParameterField} key=${name} parameter=${byName.get(name)} onChange=${onChange}
+        error=${errorOf(name)} text=${draft.parameters.get(name)} />`,
+    )}
+  </div>`;
   const reset = html`<button type="button" disabled=${!draft.parameters.size}
     onClick=${() => onChange({ part: "parameters", text: null })}>Reset all</button>`;
   return html`
-    <${Section} title="Parameters" actions=${sorted.length > 0 && reset}>
+    <${Section} title="Parameters" actions=${parameters.length > 0 && reset}>
       ${
-        sorted.length > MANY &&
+        parameters.length > MANY &&
         html`<div class="toolbar">
           <${Input} type="search" aria-label="Find a parameter" placeholder="Find a parameter" value=${text}
             onText=${setText} />
           <${Check} title="Only changed" isOn=${isOnlyChanged} onTurn=${setIsOnlyChanged} />
-          <span class="muted end" aria-live="polite">${shown.length} of ${sorted.length}</span>
+          <span class="muted end" aria-live="polite">${numShown} of ${parameters.length}</span>
         </div>`
       }
       ${
-        !shown.length &&
-        html`<p class="muted">${sorted.length ? "No parameter matches." : "The pipeline has no parameters."}</p>`
+        !numShown &&
+        html`<p class="muted">${parameters.length ? "No parameter matches." : "The pipeline has no parameters."}</p>`
       }
-      <div class="fields" hidden=${!shown.length}>
-        ${shown.map(
-          (each) => html`<${ParameterField} key=${each.name} parameter=${each} onChange=${onChange}
-            error=${errorOf(each.name)} text=${draft.parameters.get(each.name)} />`,
-        )}
-      </div>
+      ${groups.map(({ title, names, more }) => {
+        const folded = more.filter(isShown);
+        const numChanged = folded.filter((name) => draft.parameters.has(name)).length;
+        const count = plural(folded.length, "more parameter");
+        const isOpen = isSought || folded.some((name) => errorOf(name));
+        return html`<div key=${title} class="field-group" hidden=${!folded.length && !names.some(isShown)}>
+          ${title && html`<h3>${title}</h3>`}
+          ${fields(names)}
+          ${
+            folded.length > 0 &&
+            html`<details open=${isOpen}>
+              <summary>${count}${numChanged > 0 && ` (${numChanged} changed)`}</summary>
+              ${fields(folded)}
+            </details>`
+          }
+        </div>`;
+      })}
     <//>
     <${Settings} draft=${draft} errors=${errors} onChange=${onChange} />`;
 }

@@ -68,12 +68,6 @@ function Draft({ overview, server }) {
   };
   const problem = error ?? refused;
   return html`<form class="creating" onSubmit=${submit} novalidate>
-    <div class="main">
-      <${Refusals} refusals=${answer.refusals} notes=${answer.notes} />
-      <${Times} times=${times} setTimes=${setTimes} error=${cronError} meaning=${cronError ? null : found.answer} />
-      <${Form} overview=${overview} draft=${draft} errors=${errors} isTried=${isTried} onChange=${change} />
-    </div>
-    <aside><${MachineCheck} check=${answer.machine_check} draft=${draft} server=${server} onChange=${change} /></aside>
     <div class="start">
       ${problem && html`<${Problem} title="The schedule was not created" error=${problem} />`}
       <div class="actions">
@@ -81,6 +75,12 @@ function Draft({ overview, server }) {
         <span class="error" aria-live="polite">${isTried && isWrong && "Correct the form first."}</span>
       </div>
     </div>
+    <div class="main">
+      <${Refusals} refusals=${answer.refusals} notes=${answer.notes} />
+      <${Times} times=${times} setTimes=${setTimes} error=${cronError} meaning=${cronError ? null : found.answer} />
+      <${Form} overview=${overview} draft=${draft} errors=${errors} isTried=${isTried} onChange=${change} />
+    </div>
+    <aside><${MachineCheck} check=${answer.machine_check} draft=${draft} server=${server} onChange=${change} /></aside>
   </form>`;
 }
 

@@ -232,3 +232,64 @@ def test_an_earlier_run_is_created_again_with_its_values(browser: Browser, serve
     found = server.call("GET", f"pipelineJobs/{again}").json()
     assert found["runtimeConfig"]["parameterValues"] == values | {"rate": 0.75}
     assert sum(each.startswith("POST ") and "/pipelineJobs" in each for each in asked) == 1
+
+
+GROUPED = {
+    "source": {"parameterType": "STRING", "defaultValue": "digits"},
+    "metric": {"parameterType": "STRING", "defaultValue": "loss", "description": "What counts: loss, accuracy or f1."},
+    "epochs": {"parameterType": "NUMBER_INTEGER", "defaultValue": 20.0},
+    "seed": {"parameterType": "NUMBER_INTEGER", "defaultValue": 0.0},
+}
+
+
+@pytest.fixture(scope="module")
+def grouped(light_pipeline: dict[str, Any]) -> str:
+    """Return a pipeline with groups of parameters."""
+    declared = light_pipeline["root"]["inputDefinitions"]["parameters"] | GROUPED
+    description = "About cats.\nData: source\nTraining: metric; epochs, seed\nNote: it is slow"
+    return json.dumps(
+        light_pipeline
+        | {
+            "root": light_pipeline["root"] | {"inputDefinitions": {"parameters": declared}},
+            "pipelineInfo": light_pipeline["pipelineInfo"] | {"description": description},
+        }
+    )
+
+
+def test_groups_fold_what_is_seldom_changed_and_values_survive_leaving_the_view(
+    browser: Browser, server: Server, grouped: str
+) -> None:
+    with opened(browser, server, "#/create") as page:
+        upload(page, "grouped.json", grouped)
+        expect(page.locator(".description")).to_have_text("About cats.\nNote: it is slow")
+        assert page.locator(".field-group h3").all_inner_texts() == ["Data", "Training", "Other"]
+        expect(field(page, "seed")).not_to_be_visible()
+        page.get_by_text("2 more parameters").click()
+        field(page, "seed").fill("7")
+        page.get_by_text("2 more parameters (1 changed)").click()
+        field(page, "metric").select_option("accuracy")
+        assert problems_of(page) == []
+        page.get_by_role("link", name="Runs", exact=True).click()
+        page.go_back()
+        upload(page, "grouped.json", grouped)
+        expect(page.get_by_text("2 changed", exact=True)).to_be_visible()
+        expect(field(page, "metric")).to_have_value("accuracy")
+        field(page, "metric").select_option("another value…")
+        field(page, "metric").fill("recall")
+        page.get_by_text("2 more parameters (1 changed)").click()
+        expect(field(page, "seed")).to_have_value("7")
+        field(page, "seed").fill("x")
+        expect(error_of(page, "seed")).to_be_visible()
+
+
+def test_the_start_is_within_fifteen_tabs(browser: Browser, server: Server, grouped: str) -> None:
+    with opened(browser, server, "#/create") as page:
+        upload(page, "grouped.json", grouped)
+        start = page.get_by_role("button", name="Start run")
+        expect(start).to_be_visible()
+        page.evaluate("document.activeElement?.blur()")
+        for _ in range(15):
+            page.keyboard.press("Tab")
+            if start.evaluate("each => each === document.activeElement"):
+                return
+        pytest.fail("the focus did not reach the button")

@@ -1,0 +1,82 @@
+"""The groups of a form: from heading lines in the pipeline's description, or else by the names of its parameters.
+
+A heading line is a line of the pipeline's docstring such as `Data: source, image_size; max_examples`. What follows the
+semicolon is folded in the form, and lines with one title are one group. The console of Vertex AI shows these lines as
+part of the description.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from localvertex_base.userinput.parameters import ParameterSpec, ParameterType
+
+_HEADING = re.compile(r"(?P<title>[A-Z][\w ]{0,30}): *(?P<names>;? *\w+(?: *[,;] *\w+)*)")
+_WORDS = {
+    "Machine": "machine accelerator gpu gpus tpu replica replicas cpu cpus memory disk spot container worker workers",
+    "Deployment": "endpoint deploy deployed deployment serving traffic",
+    "Release": "register registered registry champion threshold alias aliases promote promotion version display",
+    "Data": "data dataset source table bq bigquery uri uris path bucket input inputs split query file column columns",
+    "Training": "train training epoch epochs batch learning rate optimizer layers dropout seed steps model loss hp",
+}
+"""Group -> words of names, such as `batch` of `batch_size`; the first group that fits counts."""
+_MAX_UNGROUPED, _MAX_UNFOLDED = 10, 20
+"""A form of at most so many parameters needs no groups, and none that are folded."""
+_OTHER = "Other"
+
+Group = dict[str, Any]
+"""A group for the page: `title`, `names`, and `more`, the names that are folded."""
+
+
+def split_description(description: str, parameters: Mapping[str, ParameterSpec]) -> tuple[str, list[Group]]:
+    """Return a pipeline's description without its heading lines, and the groups of its form.
+
+    Args:
+        description: Of the pipeline.
+        parameters: By name. Each is in one group, also if no line names it.
+    """
+    lines, by_title = list[str](), dict[str, Group]()
+    left = dict.fromkeys(sorted(parameters, key=lambda name: (not parameters[name].is_required, name)))
+    for line in description.split("\n"):
+        found = _HEADING.fullmatch(line.strip())
+        if not found or parameters.keys().isdisjoint(re.findall(r"\w+", found["names"])):
+            lines.append(line)
+            continue
+        shown, _, more = found["names"].partition(";")
+        names, folded = (
+            [each for each in re.findall(r"\w+", part) if left.pop(each, each) is None] for part in (shown, more)
+        )
+        group = by_title.setdefault(found["title"], {"title": found["title"], "names": [], "more": []})
+        group["names"] += names
+        group["more"] += folded
+    groups = [*by_title.values()]
+    if not groups and len(parameters) > _MAX_UNGROUPED:
+        groups = [_by_words(title, left, parameters) for title in (*_WORDS, _OTHER)]
+        left.clear()
+    if left:
+        groups.append({"title": _OTHER if groups else "", "names": [*left], "more": []})
+    return "\n".join(lines).strip(), [each for each in groups if each["names"] or each["more"]]
+
+
+def _by_words(title: str, left: dict[str, None], parameters: Mapping[str, ParameterSpec]) -> Group:
+    """Take the parameters of a group from those that are left; of many, only the required ones are unfolded."""
+    wanted = set(_WORDS[title].split()) if title in _WORDS else None
+    names = [each for each in left if wanted is None or wanted & set(each.lower().split("_"))]
+    for each in names:
+        del left[each]
+    is_shown = [parameters[each].is_required or len(parameters) <= _MAX_UNFOLDED for each in names]
+    return {
+        "title": title,
+        "names": [each for each, shown in zip(names, is_shown, strict=True) if shown],
+        "more": [each for each, shown in zip(names, is_shown, strict=True) if not shown],
+    }
+
+
+def documented_choices(spec: ParameterSpec) -> list[str]:
+    """Return the values of a text that its description lists as `a, b or c`, if the default is one of them."""
+    plain = re.sub(r" *\([^()]*\)", "", spec.description)
+    clause = re.split(r"[.;](?:\s|$)", plain, maxsplit=1)[0].rpartition(": ")[2]
+    first, has_or, last = clause.rpartition(" or ")
+    choices = [each.strip(" `'\"") for each in (*first.rstrip(", ").split(", "), last)]
+    is_list = has_or and all(re.fullmatch(r"[\w.:-]+", each) for each in choices)
+    return choices if is_list and spec.type is ParameterType.STRING and spec.default in choices else []

@@ -1,0 +1,79 @@
+"""The groups of a form, and the values that descriptions list."""
+
+from typing import Any
+
+import pytest
+
+from localvertex.console.creating.groups import documented_choices, split_description
+from localvertex_base.userinput.parameters import ParameterSpec, ParameterType
+
+
+def text(description: str = "", default: Any = "a") -> ParameterSpec:
+    return ParameterSpec(type=ParameterType.STRING, description=description, default=default, is_optional=True)
+
+
+def declared(*names: str) -> dict[str, ParameterSpec]:
+    return {name: text() for name in names}
+
+
+def test_heading_lines_are_the_groups_and_no_part_of_the_description() -> None:
+    description = "Trains.\nData: b, a; c\nIt costs money.\nMachine: ; gpu, gone\nData: ; d"
+    rest, groups = split_description(description, declared("a", "b", "c", "d", "gpu", "left"))
+    assert rest == "Trains.\nIt costs money."
+    assert groups == [
+        {"title": "Data", "names": ["b", "a"], "more": ["c", "d"]},
+        {"title": "Machine", "names": [], "more": ["gpu"]},
+        {"title": "Other", "names": ["left"], "more": []},
+    ]
+
+
+@pytest.mark.parametrize(
+    "line", ["Note: training is slow", "See: https://a/b", "data: a", "Data: a b", "Data:", "Data: a,", "Data: x, y"]
+)
+def test_prose_is_no_heading_line(line: str) -> None:
+    assert split_description(line, declared("a")) == (line, [{"title": "", "names": ["a"], "more": []}])
+
+
+def test_every_parameter_is_in_one_group_whatever_the_description_says() -> None:
+    names = [f"n{number}" for number in range(30)] + ["learning_rate", "machine_type", "source_uri", "endpoint"]
+    for description in ("", "A: n1, n1; n1, n2\nB: n1", "A: " + ", ".join(names)):
+        _, groups = split_description(description, declared(*names))
+        found = [each for group in groups for each in (*group["names"], *group["more"])]
+        assert sorted(found) == sorted(names)
+
+
+def test_many_parameters_without_lines_are_grouped_by_their_names_and_only_required_ones_are_unfolded() -> None:
+    parameters = declared(*(f"x{number}" for number in range(20)), "gpu_count", "batch_size", "train_data")
+    parameters["bucket"] = ParameterSpec(type=ParameterType.STRING)
+    _, groups = split_description("", parameters)
+    assert [(each["title"], each["names"], each["more"][:1]) for each in groups] == [
+        ("Machine", [], ["gpu_count"]),
+        ("Data", ["bucket"], ["train_data"]),
+        ("Training", [], ["batch_size"]),
+        ("Other", [], ["x0"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("description", "choices"),
+    [
+        ("Update rule: adam, rmsprop, or sgd (with momentum 0.9).", ["adam", "rmsprop", "sgd"]),
+        ("STANDARD, SPOT (cheaper, may be preempted) or adam (waits).", ["STANDARD", "SPOT", "adam"]),
+        ("Either: `adam` or `sgd`; the default is fast", ["adam", "sgd"]),
+        ("GPU type, e.g. adam, sgd; empty for none", []),
+        ("Use adam, sgd or rmsprop.", []),
+        ("A path: adam, or a file of your own", []),
+        ("Rule: sgd or rmsprop", []),
+        ("", []),
+        ("or", []),
+        ("(" * 5000, []),
+    ],
+)
+def test_values_that_a_description_lists(description: str, choices: list[str]) -> None:
+    assert documented_choices(text(description, "adam")) == choices
+
+
+def test_numbers_and_parameters_without_default_have_no_documented_choices() -> None:
+    spec = ParameterSpec(type=ParameterType.STRING, description="Rule: a or b")
+    assert documented_choices(spec) == []
+    assert documented_choices(ParameterSpec(type=ParameterType.NUMBER_INTEGER, description="1 or 2", default=1)) == []
