@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import accelerators
-from components.any_code import secret_variables
 from components.any_code.request import Goal, check_release, identity, read
 from components.compare.criteria import Criteria
-from components.plan.report import plan_page
+from components.plan.report import report_plan
 from components.release.serving_machines import check_deployment
+from components.train import secret_variables
 from components.train.machines import Machines, check_any_code
 from components.values import fields_of, machines_in, replicas_in
 from exact_resume.checkpoints import manifest, outcome, seal
@@ -99,17 +99,15 @@ def plan(*, report: str, region: str, pipeline_root: str, **values: Any) -> Code
     state = "to be trained"
     if planned.is_finished:
         state = "already finished, not trained again; set another run_label to train again"
-    page = plan_page(
+    unknown = f"notice: {request['image']} has no digest; a rebuilt image is taken for the same code"
+    report_plan(
+        report,
         machines=machines,
         region=region,
-        worker_pool_specs=planned.worker_pool_specs,
         findings=findings,
         run_id=run_id,
         state=state,
         configuration=chosen | {"secrets": secrets},
+        notes=[unknown] * ("@" not in request["image"]),
     )
-    pathlib.Path(report).write_text(page, encoding="utf-8")
-    if "@" not in request["image"]:
-        print(f"notice: {request['image']} has no digest; a rebuilt image is taken for the same code")
-    print(f"run {run_id}: {state}", *(f"warning: {finding.message}" for finding in findings), sep="\n")
     return planned

@@ -2,13 +2,12 @@
 
 import dataclasses
 import functools
-import pathlib
 from typing import Any, NamedTuple
 
 from components.compare.criteria import Criteria
 from components.names import check_names
 from components.plan.outcomes import Release, conclusion
-from components.plan.report import plan_page
+from components.plan.report import report_plan
 from components.registry.registry import Registry
 from components.release.serving_machines import check_deployment
 from components.train import starting_weights
@@ -124,22 +123,19 @@ def plan(
         is_finished=finished,
         has_nothing_new=bool(outcome),
     )
-    state = _state(finished=finished, outcome=outcome)
     configuration = config.to_dict() | {"dataset": data.fingerprint, "run label": run_label or "(none)"}
     configuration |= {"balance of the classes": balance} if balance else {}
     configuration |= {"exact": exact} | ({"starts from": start.description} if start.description else {})
-    page = plan_page(
+    report_plan(
+        report,
         machines=pools,
         region=region,
-        worker_pool_specs=planned.worker_pool_specs,
         findings=findings,
         run_id=identity,
-        state=state,
+        state=_state(finished=finished, outcome=outcome),
         configuration=configuration,
+        notes=filter(None, (start.description, balance)),
     )
-    pathlib.Path(report).write_text(page, encoding="utf-8")
-    started = [text for text in (start.description, balance) if text]
-    print(*started, f"run {identity}: {state}", *(f"warning: {finding.message}" for finding in findings), sep="\n")
     return planned
 
 
