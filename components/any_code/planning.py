@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import accelerators
-from components.any_code.request import Goal, check_release, identity, read
+from components.any_code.request import Goal, identity, read
 from components.compare.criteria import Criteria
+from components.container_image import check_image
+from components.names import check_names
 from components.plan.report import report_plan
 from components.release.serving_machines import check_deployment
 from components.train import secret_variables
@@ -48,7 +50,11 @@ def check(values: Mapping[str, Any], *, region: str) -> tuple[dict[str, Any], Ma
     request, machines = read(values), machines_in(values)
     if machines is None:
         raise UserError("machine_type is missing; expected e.g. n1-standard-8")
-    check_release(**{name: values[name] for name in ("model_name", "serving_image", "deploy_endpoint")})
+    if values["model_name"]:
+        check_names(model_name=values["model_name"])
+        check_image("serving_image", values["serving_image"])
+    elif values["deploy_endpoint"]:
+        raise UserError("deploy_endpoint is set, but model_name is empty; only a registered model is deployed")
     goal_of(values)
     Criteria(**fields_of(Criteria, values))
     findings = check_any_code(machines, image=request["image"], region=region)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from components.container_image import check_image
-from components.names import check_names
 from exact_resume.checkpoints import seal
 from localvertex_base.userinput.doubles import MAX_EXACT
 from localvertex_base.userinput.errors import UserError
@@ -140,16 +139,3 @@ def text(name: str, value: Any) -> str:
     ):
         raise UserError(f"{name} is not a text that a program can receive, or a number up to 2**53")
     return found
-
-
-def check_release(*, model_name: str, serving_image: str, deploy_endpoint: str) -> None:
-    """Refuse a registration or a deployment that lacks something; without a model name nothing is registered.
-
-    Raises:
-        UserError: A value is wrong or missing.
-    """
-    if model_name:
-        check_names(model_name=model_name)
-        check_image("serving_image", serving_image)
-    elif deploy_endpoint:
-        raise UserError("deploy_endpoint is set, but model_name is empty; only a registered model is deployed")

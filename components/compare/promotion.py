@@ -177,7 +177,10 @@ def conclude(
         result = Result(
             is_promoted=False,
             champion=champion.name,
-            reason=f"this checkpoint is {own.name}, {_state(own, champion)}, give it the alias champion",
+            reason=(
+                f"this checkpoint is {own.name}, and the newer version {champion.number} is the champion; to promote"
+                " it, give it the alias champion"
+            ),
         )
     else:
         result = against(champion)
@@ -203,12 +206,6 @@ def conclude(
         registered_version=registered,
         champion=champion.name if champion else "",
     )
-
-
-def _state(own: Version, champion: Version) -> str:
-    if own.labels.get(labels.PROMOTION) == labels.UNDECIDED:
-        return f"which was never promoted, and the newer version {champion.number} is the champion; to promote it"
-    return f"which version {champion.number} has replaced; to bring it back"
 
 
 def _not_better(evaluation: Mapping[str, Any]) -> Result:

@@ -101,7 +101,7 @@ def plan(
         config = config.for_data(data.counts("train"))
     config.num_steps(data.num_examples["train"])
     check_boot_disk(pools, data)
-    balance = _check_recipe(config, data, num_devices=pools.replica_count * max(1, pools.accelerator_count))
+    _check_recipe(config, data, num_devices=pools.replica_count * max(1, pools.accelerator_count))
     training = f"{paths.check('pipeline_root', pipeline_root).rstrip('/')}/training"
     config, start = starting_weights.resolve(config, data, training=training, region=region)
     identity = run_id(config, data.fingerprint, run_label, exact=exact)
@@ -124,7 +124,6 @@ def plan(
         has_nothing_new=bool(outcome),
     )
     configuration = config.to_dict() | {"dataset": data.fingerprint, "run label": run_label or "(none)"}
-    configuration |= {"balance of the classes": balance} if balance else {}
     configuration |= {"exact": exact} | ({"starts from": start.description} if start.description else {})
     report_plan(
         report,
@@ -134,7 +133,7 @@ def plan(
         run_id=identity,
         state=_state(finished=finished, outcome=outcome),
         configuration=configuration,
-        notes=filter(None, (start.description, balance)),
+        notes=filter(None, [start.description]),
     )
     return planned
 
@@ -147,14 +146,14 @@ def _state(*, finished: bool, outcome: str) -> str:
     return "to be trained"
 
 
-def _check_recipe(config: TrainConfig, data: Dataset, *, num_devices: int) -> str:
-    """Refuse what the trainer would refuse, and return how the recipe balances the classes; empty if it does not.
+def _check_recipe(config: TrainConfig, data: Dataset, *, num_devices: int) -> None:
+    """Refuse what the trainer would refuse.
 
     Raises:
         UserError: The recipe does not fit the dataset or the machines, or Keras refuses it.
     """
     recipe = recipes.parse(config.recipe)
-    weights = recipe.weights_of(data.counts("train"), data.class_names)
+    recipe.weights_of(data.counts("train"), data.class_names)
     recipe.check_devices(num_devices)
     if dataclasses.replace(recipe, class_weights=None, sampling=None) != recipes.Recipe():
         command_line.set_environment()
@@ -169,6 +168,3 @@ def _check_recipe(config: TrainConfig, data: Dataset, *, num_devices: int) -> st
             applications.train_base(network, layers)
         augmentation = Augmentation(recipe.augmentation, image_size=data.image_size, num_classes=data.num_classes)
         augmentation.check(data.image_size)
-    sampled = ["each class is drawn equally often"] if recipe.sampling else []
-    described = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(data.class_names, weights, strict=False))
-    return "; ".join(sampled + ([f"class weights: {described}"] if weights else []))

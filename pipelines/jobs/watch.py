@@ -6,7 +6,7 @@ from typing import Any
 
 from localvertex_base.userinput.google_errors import is_temporary
 from pipelines.calls import CallFailed, calls
-from pipelines.jobs.failures import failed_tasks, task_path
+from pipelines.jobs.failures import custom_jobs, failed_tasks, task_path
 from pipelines.jobs.step_names import step_names
 from pipelines.vertex import Location, client
 
@@ -71,8 +71,9 @@ def _changes(tasks: dict[int, Any], seen: dict[str, str]) -> Iterator[tuple[str,
 def _failures(location: Location, tasks: dict[int, Any], names: dict[str, str]) -> Iterator[str]:
     """Yield the error of each failed step, the error of its custom job, and the command that prints the log."""
     for task in failed_tasks(tasks):
-        yield f"{names.get(task.path, task.path)} failed: {task.error}"
-        for job_name in task.custom_jobs:
+        path = task_path(task, tasks) or task.task_name
+        yield f"{names.get(path, path)} failed: {task.error.message or 'the service gave no reason'}"
+        for job_name in custom_jobs(task):
             if text := _custom_job_error(location, job_name):
                 yield f"  {job_name}: {text}"
             if not location.is_local:
