@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import accelerators
-from components.any_code.request import Goal, identity, read
+from components.any_code.request import Goal, check_contents, identity, read
 from components.compare.criteria import Criteria
 from components.container_image import check_image
 from components.names import check_names
@@ -17,6 +17,7 @@ from components.values import fields_of, machines_in, replicas_in
 from exact_resume.checkpoints import manifest, outcome, seal
 from localvertex_base.userinput import paths
 from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.step_endpoint import is_local_step
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 
 
@@ -105,6 +106,9 @@ def plan(*, report: str, region: str, pipeline_root: str, **values: Any) -> Code
     state = "to be trained"
     if planned.is_finished:
         state = "already finished, not trained again; set another run_label to train again"
+    elif not is_local_step():
+        # A local run reads no bucket.
+        check_contents(request["inputs"])
     unknown = f"notice: {request['image']} has no digest; a rebuilt image is taken for the same code"
     report_plan(
         report,

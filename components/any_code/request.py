@@ -11,6 +11,7 @@ from typing import Any
 
 from components.container_image import check_image
 from exact_resume.checkpoints import seal
+from exact_resume.files import bucket
 from localvertex_base.userinput.doubles import MAX_EXACT
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import join_or, quote
@@ -124,6 +125,24 @@ def identity(request: Mapping[str, Any]) -> dict[str, Any]:
         if path.suffix == ".py" and path.is_absolute() and os.path.isfile(path)
     ]
     return chosen | {"image": request["image"].rpartition("@")[2], "files": [*map(seal.digest, code)]}
+
+
+def check_contents(inputs: Mapping[str, str]) -> None:
+    """Refuse objects with another checksum than `#crc32c:...` says; other versions only identify the run.
+
+    Raises:
+        UserError: The content is another one, or the object does not exist.
+    """
+    for name, value in inputs.items():
+        address, _, version = value.rpartition("#")
+        if not address.startswith("gs://") or not version.startswith("crc32c:"):
+            continue
+        try:
+            found = f"crc32c:{bucket.identity(address)['crc32c']}"
+        except FileNotFoundError:
+            found = "missing"
+        if version != found:
+            raise UserError(f"inputs.{name} is {value}, but the object is {found} now; give the version to train with")
 
 
 def text(name: str, value: Any) -> str:
