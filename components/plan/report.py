@@ -23,7 +23,13 @@ def report_plan(
     """Write the HTML page, and print the notes, the state of the run and the warnings."""
     rows = {"machines": machines, "region": region} | dict(configuration)
     blocks: list[page.Block] = [
-        _findings(findings),
+        page.Table(
+            title="Machine check",
+            note="" if findings else "Machine, GPUs and region are in the catalogue and compatible.",
+            columns=["rule", "finding", "nearest alternatives"],
+            rows=[[finding.rule, finding.message, ", ".join(finding.alternatives)] for finding in findings],
+            states=["warn"] * len(findings),
+        ),
         page.Table(
             title="Configuration",
             columns=["field", "value"],
@@ -33,15 +39,3 @@ def report_plan(
     content = page.render(title="Machine plan", subtitle=f"Run {run_id}: {state}.", blocks=blocks)
     pathlib.Path(path).write_text(content, encoding="utf-8")
     print(*notes, f"run {run_id}: {state}", *(f"warning: {finding.message}" for finding in findings), sep="\n")
-
-
-def _findings(findings: list[accelerators.Finding]) -> page.Block:
-    title = "Machine check"
-    if not findings:
-        return page.Text(title=title, text="No findings: machine, GPUs and region are in the catalogue and compatible.")
-    return page.Table(
-        title=title,
-        columns=["rule", "finding", "nearest alternatives"],
-        rows=[[finding.rule, finding.message, ", ".join(finding.alternatives)] for finding in findings],
-        states=["warn"] * len(findings),
-    )

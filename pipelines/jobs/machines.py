@@ -72,14 +72,13 @@ def _requests(pools: Any) -> list[MachineRequest]:
     found = []
     for pool in filter(None, pools if isinstance(pools, list) else ()):
         machine, replicas = mapping(pool.get("machine_spec")), pool.get("replica_count", 1)
-        values = [machine.get("machine_type"), machine.get("accelerator_type", ""), machine.get("accelerator_count", 0)]
-        if not all(map(isinstance, (*values, replicas), (str, str, int | float, int | float))):
+        if not is_known(machine.get("machine_type")) or not all(map(is_known, (*machine.values(), replicas))):
             return []
         found.append(
             MachineRequest(
-                machine_type=values[0],
-                accelerator_type=values[1],
-                accelerator_count=int(values[2]),
+                machine_type=machine["machine_type"],
+                accelerator_type=machine.get("accelerator_type", ""),
+                accelerator_count=int(machine.get("accelerator_count", 0)),
                 replica_count=int(replicas),
             )
         )

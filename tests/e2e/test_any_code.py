@@ -104,7 +104,7 @@ def test_an_example_that_is_killed_ends_with_the_weights_of_an_undisturbed_run(
     python: str, repository: pathlib.Path, compiled_training: pathlib.Path, tmp_path: pathlib.Path, name: str, step: int
 ) -> None:
     example = repository / "packages" / "exact_resume" / "examples" / f"{name}.py"
-    words = [python, example, tmp_path / "alone"]
+    words = [python, str(example), str(tmp_path / "alone")]
     undisturbed = subprocess.run(words, capture_output=True, text=True, check=True)
     code, seen = tmp_path / example.name, tmp_path / "seen"
     # Otherwise, it is done before the fault.
@@ -112,7 +112,7 @@ def test_an_example_that_is_killed_ends_with_the_weights_of_an_undisturbed_run(
     slower, count = re.subn(r"^( +)(?=if path := )", pause, example.read_text(), flags=re.M)
     assert count == 1
     code.write_text(slower)
-    words = [python, "-m", "localvertex", "run", compiled_training.with_name("training.json")]
+    words = [python, "-m", "localvertex", "run", str(compiled_training.with_name("training.json"))]
     words += [f"--work-dir={tmp_path / 'runs'}", "--run-id=example", f"--fault=SIGKILL workerpool0-0 at step {step}"]
     given = {"command": ["python", str(code)], "environment": {"EXAMPLES_SEEN": str(seen)}}
     words += [f"--parameter={name}={json.dumps(value)}" for name, value in given.items()]
