@@ -222,13 +222,10 @@ def _not_better(evaluation: Mapping[str, Any]) -> Result:
 def _with_evaluation(evaluation: Mapping[str, Any], result: Result) -> Result:
     """Return the result with the evaluation's reason, which force_promotion overrules if it is unfavourable."""
     if evaluation["verdict"] == Verdict.BETTER:
-        return result if result.champion else _because(result, evaluation["reason"])
-    forced = dataclasses.replace(result, promotion=labels.FORCED, reason=result.reason.removeprefix(_FORCED))
-    return _because(forced, f"{_FORCED}{evaluation['reason']}")
-
-
-def _because(result: Result, reason: str) -> Result:
-    return dataclasses.replace(result, reason=f"{reason}; {result.reason}")
+        alone = dataclasses.replace(result, reason=f"{evaluation['reason']}; {result.reason}")
+        return result if result.champion else alone
+    reason = f"{_FORCED}{evaluation['reason']}; {result.reason.removeprefix(_FORCED)}"
+    return dataclasses.replace(result, promotion=labels.FORCED, reason=reason)
 
 
 def _against(

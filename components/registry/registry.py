@@ -106,9 +106,9 @@ class Registry(Labelled):
         return [each.name for each in call(self._client.list_model_evaluations, {"parent": version}, what=what)]
 
     def import_evaluation(
-        self, version: str, metrics: Mapping[str, Any], *, display_name: str = "", schema_uri: str = ""
-    ) -> str:
-        """Add an evaluation to a version; return its resource name.
+        self, version: str, metrics: Mapping[str, Any], *, display_name: str, schema_uri: str
+    ) -> None:
+        """Add an evaluation to a version.
 
         Args:
             version: Resource name of the version.
@@ -119,7 +119,7 @@ class Registry(Labelled):
         evaluation = {"display_name": display_name, "metrics_schema_uri": schema_uri, "metrics": dict(metrics)}
         what = f"the evaluation of {version} cannot be stored"
         request = {"parent": version, "model_evaluation": evaluation}
-        return str(call(self._client.import_model_evaluation, request, what=what, is_repeatable=False).name)
+        call(self._client.import_model_evaluation, request, what=what, is_repeatable=False)
 
     def get(self, name: str) -> Version:
         """Return a version by its resource name, or the default version by its model's name.
@@ -132,8 +132,8 @@ class Registry(Labelled):
         except NotFoundError as error:
             raise NotFoundError(f"{error}; a new run of the pipeline registers it again") from None
 
-    def folder(self, display_name: str, version: str) -> str:
-        """Return the folder with the files of a version of the pipeline's model.
+    def version(self, display_name: str, version: str) -> Version:
+        """Return a version of the pipeline's model; it has files.
 
         Args:
             display_name: Of the model.
@@ -153,7 +153,7 @@ class Registry(Labelled):
             raise UserError(f"{model} has no version {version!r}; it has {', '.join(known)}") from None
         if not found.artifact_uri:
             raise UserError(f"{found.name} has no files; name another version")
-        return found.artifact_uri
+        return found
 
     def _labels(self, name: str) -> dict[str, str]:
         return dict(call(self._client.get_model, {"name": name}, what=f"{name} cannot be read").labels)

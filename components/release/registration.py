@@ -61,9 +61,7 @@ def record(
     outcome.note_registration(
         checkpoint_directory, model_name=model_name, serving_image=serving_image, resource_name=version.name
     )
-    is_champion = champion == version.name
-    aliases = f" with the aliases {' and '.join(labels.ALIASES)}" if is_champion else f"; the champion is {champion}"
-    print(f"registered as {version.name}{aliases if champion else '; there is no champion'}")
+    print(f"registered as {version.name}; the champion is {champion or 'none'}")
     return version.name
 
 

@@ -97,7 +97,7 @@ def _of_model(text: str, training: str, region: str) -> StartingWeights:
 
     name, _, version = text.rpartition("@")
     root = training.rpartition("/")[0]
-    return saved_model.starting_weights(Registry(region=region, pipeline_root=root).folder(name, version))
+    return saved_model.starting_weights(Registry(region=region, pipeline_root=root).version(name, version).artifact_uri)
 
 
 def _copy(copies: str, digest: str) -> str:

@@ -25,6 +25,8 @@ from localvertex_base.userinput.reading import read
 from pipelines.vertex import Location
 
 DEFAULT_FILE = "build/image_training.json"
+JOB_SETTINGS = ("pipeline_root", "service_account", "network", "kms_key")
+"""Fields of `JobSettings` that options of `submit` and keys of schedules set."""
 _LABEL = re.compile(r"[a-z0-9_-]{0,63}")
 """A key or value of a label; keys also begin with a letter and are not empty."""
 

@@ -1,13 +1,12 @@
 """The calls of the schedule service; the SDK's own class lacks half of the fields of a job."""
 
-import re
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
+from localvertex_base.userinput.spelling import snake
 from pipelines.calls import calls, created_name
 from pipelines.schedules.plan import Change
-from pipelines.vertex import Location, client, message
+from pipelines.vertex import Location, as_json, client, message
 
 
 def list_schedules(location: Location) -> list[dict[str, Any]]:
@@ -18,7 +17,7 @@ def list_schedules(location: Location) -> list[dict[str, Any]]:
     """
     with calls(location):
         listed = client(location, "ScheduleServiceClient").list_schedules(parent=location.parent)
-        return [_json(schedule) for schedule in listed]
+        return [as_json(schedule) for schedule in listed]
 
 
 def apply(changes: Iterable[Change]) -> None:
@@ -48,8 +47,8 @@ def _apply(change: Change, created: dict[tuple[Location, str], str], *, if_lost:
             from google.protobuf.field_mask_pb2 import FieldMask
 
             body = message("Schedule", {**change.body, "name": resource})
-            paths = [re.sub(r"([A-Z])", lambda found: f"_{found[1].lower()}", key) for key in change.mask]
-            updated = schedules.update_schedule(schedule=body, update_mask=FieldMask(paths=paths))
+            mask = FieldMask(paths=map(snake, change.mask))
+            updated = schedules.update_schedule(schedule=body, update_mask=mask)
             created_name(updated, change.location, if_lost=if_lost)
         case "pause":
             schedules.pause_schedule(name=resource)
@@ -57,12 +56,3 @@ def _apply(change: Change, created: dict[tuple[Location, str], str], *, if_lost:
             schedules.resume_schedule(name=resource)
         case "delete":
             schedules.delete_schedule(name=resource).result()
-
-
-def _json(schedule: Any) -> dict[str, Any]:
-    from google.protobuf import json_format
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        converted: dict[str, Any] = json_format.MessageToDict(type(schedule).pb(schedule))
-    return converted

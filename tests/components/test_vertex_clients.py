@@ -27,7 +27,7 @@ PROGRAM = """\
 import sys
 from trainer.command_line import report_errors
 from components.registry.registry import Registry
-report_errors(Registry(region="us-central1", pipeline_root=sys.argv[1]).folder)("pets", "champion")
+report_errors(Registry(region="us-central1", pipeline_root=sys.argv[1]).version)("pets", "champion")
 """
 
 

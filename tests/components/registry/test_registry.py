@@ -46,7 +46,7 @@ def of(work_dir: Path) -> Registry:
 
 
 def version(work_dir: Path, name: str, version: str) -> str:
-    return (Path(of(work_dir).folder(name, version)) / "saved_model.pb").read_text()
+    return (Path(of(work_dir).version(name, version).artifact_uri) / "saved_model.pb").read_text()
 
 
 def test_a_version_is_found_by_number_and_by_alias(shared: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_version_is_found_by_number_and_by_alias(shared: Path) -> None:
 )
 def test_what_is_not_there_is_refused(shared: Path, name: str, version: str, message: str) -> None:
     with pytest.raises(UserError, match=message) as caught:
-        of(shared).folder(name, version)
+        of(shared).version(name, version)
     assert "\n" not in str(caught.value)
 
 
@@ -138,4 +138,4 @@ def test_a_damaged_model_does_not_hide_the_others(tmp_path: Path) -> None:
     with reachable(tmp_path):
         assert version(tmp_path, "Pet images", "2") == "2"
         with pytest.raises(UserError, match="no registered model"):
-            of(tmp_path).folder("no-files", "1")
+            of(tmp_path).version("no-files", "1")

@@ -231,7 +231,7 @@ def test_an_undecided_version_gets_no_alias_later(
     # The service makes the first version of a model its default.
     assert (version.aliases, version.labels["promotion"]) == (("default",), "undecided")
     assert registry.champion(version.model) is None
-    assert f"registered as {first}; there is no champion" in capsys.readouterr().out
+    assert f"registered as {first}; the champion is none" in capsys.readouterr().out
     second = upload(undecided(run), ())
     recorded(server, run, second, is_promoted=False)
     assert registry.get(second).aliases == ()

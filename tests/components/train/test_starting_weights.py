@@ -215,7 +215,7 @@ def test_a_local_run_asks_no_one_with_the_users_credentials(tmp_path: Path) -> N
     )
     program = (
         "import sys; from trainer.command_line import report_errors; from components.registry.registry import Registry;"
-        "report_errors(Registry(region='us-central1', pipeline_root='gs://bucket/root').folder)('pets', 'champion')"
+        "report_errors(Registry(region='us-central1', pipeline_root='gs://bucket/root').version)('pets', 'champion')"
     )
     held = NoCredentials()
     try:
