@@ -3,8 +3,9 @@
 import dataclasses
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
+from types import UnionType
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -21,11 +22,12 @@ from pipelines.vertex import Location
 DEFAULT_FILE = "schedules.yaml"
 
 _OPTIONAL = ("max_concurrent_runs", "allow_queueing", "enabled")
-_TYPES: Mapping[str, type] = {
+_TYPES: Mapping[str, type | UnionType] = {
     **dict.fromkeys(("name", "cron", "time_zone", "file", "region", *JOB_SETTINGS), str),
     "parameters": dict,
     "max_concurrent_runs": int,
     **dict.fromkeys(("allow_queueing", "enabled"), bool),
+    **dict.fromkeys(("start", "end"), str | date),
 }
 """Key of a schedule -> type of its value in YAML."""
 
@@ -43,6 +45,8 @@ class Schedule:
     """PipelineJob in the format of the REST API."""
     max_concurrent_runs: int = 1
     allow_queueing: bool = False
+    start: datetime | None = None
+    end: datetime | None = None
     enabled: bool = True
     warnings: tuple[str, ...] = ()
     """Findings that the service does not refuse."""
@@ -57,6 +61,8 @@ class Schedule:
             raise UserError(f"name is {quote(self.name)}; expected 1 to 128 characters")
         if self.max_concurrent_runs < 1:
             raise UserError(f"max_concurrent_runs is {self.max_concurrent_runs}; expected 1 or more")
+        if self.start and self.end and self.end <= self.start:
+            raise UserError(f"end is {self.end.isoformat()}; expected a time after start, {self.start.isoformat()}")
 
 
 def read_schedules(path: str | Path, location: Location) -> list[Schedule]:
@@ -106,6 +112,8 @@ def _schedule(body: Any, folder: Path, location: Location) -> Schedule:
         cron=_cron_with_zone(body["cron"], body.get("time_zone", "UTC")),
         location=location,
         job=job,
+        start=_time(body, "start"),
+        end=_time(body, "end"),
         warnings=tuple(warnings),
         **{key: body[key] for key in _OPTIONAL if key in body},
     )
@@ -137,3 +145,18 @@ def _cron_with_zone(expression: str, zone: str) -> str:
     except StopIteration:
         raise UserError(f"cron is {expression!r}; this date never occurs") from None
     return f"TZ={zone} {' '.join(expression.split())}"
+
+
+def _time(body: Mapping[str, Any], key: str) -> datetime | None:
+    value = body.get(key)
+    if value is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError:
+        moment = None
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
+        raise UserError(
+            f"{key} is {quote(str(value))}; expected a time with its offset, e.g. 2026-12-01T00:00:00+01:00"
+        )
+    return moment.astimezone(UTC)

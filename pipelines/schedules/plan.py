@@ -23,6 +23,9 @@ _HASH_LABEL = "schedule-hash"
 _MARGIN = timedelta(seconds=30)
 """Shortest time from the plan to the handover, in which the calls are made."""
 
+_LONGEST_HANDOVER = _MARGIN + timedelta(minutes=1)
+"""A later start is not a handover's: the file had it, and may remove it again."""
+
 Verb = Literal["create", "update", "pause", "resume", "end", "delete"]
 
 
@@ -94,13 +97,16 @@ def _hash_of(existing: dict[str, Any]) -> str:
 
 
 def _plan_one(schedule: Schedule, managed: list[dict[str, Any]], now: datetime) -> list[Change]:
+    over = schedule.end is not None and schedule.end <= now
     expected = _job_hash(schedule.job)
-    same = [each for each in managed if _hash_of(each) == expected and each["state"] != "COMPLETED"]
+    same = [each for each in managed if _hash_of(each) == expected and (over or each["state"] != "COMPLETED")]
     # The oldest one is kept, because its handover is already done.
     kept = min(same, key=lambda each: str(each["createTime"]), default=None)
     others = [each for each in managed if each is not kept]
     if kept:
-        return [*_updates(schedule, kept), *_retire(others, schedule, _moment(kept["startTime"]), now)]
+        return [*_updates(schedule, kept, now), *_retire(others, schedule, _moment(kept["startTime"]), now)]
+    if over:
+        return _retire(others, schedule, now, now)
     replaced = [each for each in others if each["state"] != "COMPLETED"]
     begin = _handover(now) if replaced or not schedule.enabled else now
     target: dict[str, Any] = {"name": schedule.name, "location": schedule.location}
@@ -113,27 +119,35 @@ def _plan_one(schedule: Schedule, managed: list[dict[str, Any]], now: datetime) 
 
 def _body(schedule: Schedule, begin: datetime, now: datetime) -> dict[str, Any]:
     job = {**schedule.job, "labels": {**schedule.job.get("labels", {}), _HASH_LABEL: _job_hash(schedule.job)}}
+    start = max(begin, schedule.start) if schedule.start else begin
     return {
         **_fields(schedule),
         "displayName": schedule.name,
-        **({"startTime": _text(begin)} if begin > now else {}),
+        **({"startTime": _text(start)} if start > now else {}),
         "createPipelineJobRequest": {"parent": schedule.location.parent, "pipelineJob": job},
     }
 
 
 def _fields(schedule: Schedule) -> dict[str, Any]:
-    return {
-        "cron": schedule.cron,
-        "maxConcurrentRunCount": str(schedule.max_concurrent_runs),
-        "allowQueueing": schedule.allow_queueing,
-    }
+    fields: dict[str, Any] = {"cron": schedule.cron, "maxConcurrentRunCount": str(schedule.max_concurrent_runs)}
+    fields["allowQueueing"] = schedule.allow_queueing
+    return fields | ({"endTime": _text(schedule.end)} if schedule.end else {})
 
 
-def _updates(schedule: Schedule, kept: dict[str, Any]) -> list[Change]:
+def _updates(schedule: Schedule, kept: dict[str, Any], now: datetime) -> list[Change]:
     target = {"name": schedule.name, "location": schedule.location, "resource": kept["name"]}
+    if kept["state"] == "COMPLETED":
+        return []
+    if schedule.end and schedule.end <= min(now, _moment(kept["startTime"])):
+        # The service accepts no end that is before the start.
+        return [Change(verb="delete", reason="its end has passed", **target)]
     fields, changes = _fields(schedule), []
-    # An end is that of a handover which the file has taken back.
-    mask = tuple(key for key in (*sorted(fields), "endTime") if (kept.get(key) or None) != (fields.get(key) or None))
+    if schedule.start and schedule.start > now:
+        fields["startTime"] = _text(schedule.start)
+    elif _moment(kept["startTime"]) > now + _LONGEST_HANDOVER:
+        fields["startTime"] = _text(now + _MARGIN)
+    compared = {*fields, "endTime"}
+    mask = tuple(sorted(key for key in compared if _comparable(kept.get(key)) != _comparable(fields.get(key))))
     if mask:
         reason = ", ".join(f"{key}: {kept.get(key)} -> {fields.get(key)}" for key in mask)
         changes.append(Change(verb="update", body=fields, mask=mask, reason=reason, **target))
@@ -160,6 +174,12 @@ def _retire(others: Iterable[dict[str, Any]], schedule: Schedule, begin: datetim
 def _is_in(existing: dict[str, Any], location: Location) -> bool:
     # Google's resource names have the number of the project instead of its id; each list is of one project already.
     return f"/locations/{location.region}/" in str(existing["name"])
+
+
+def _comparable(value: Any) -> Any:
+    if isinstance(value, str) and value.endswith("Z"):
+        return _moment(value)
+    return value or None
 
 
 def _moment(text: str) -> datetime:

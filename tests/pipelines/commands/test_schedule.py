@@ -63,12 +63,13 @@ def test_plan_apply_update_replace_prune(server: Server, write: Any, schedule: A
     assert first["cron"] == "TZ=Europe/Berlin 0 3 1 1 *"
     assert schedule("plan") == schedule("apply") == NOTHING
 
-    write({"cron": "30 4 1 1 *", "max_concurrent_runs": 2, "allow_queueing": True})
+    write({"cron": "30 4 1 1 *", "end": "2200-01-01T00:00:00Z", "max_concurrent_runs": 2, "allow_queueing": True})
     assert schedule("apply") == "update nightly\n"
     (second,) = server.schedules()
     assert second["name"] == first["name"]
     assert second["cron"] == "TZ=Europe/Berlin 30 4 1 1 *"
     assert (second["maxConcurrentRunCount"], second["allowQueueing"]) == ("2", True)
+    assert second["endTime"].startswith("2200-01-01T00:00:00")
     assert schedule("plan") == NOTHING
 
     write({"parameters": {"n": 7}})
@@ -89,15 +90,38 @@ def test_plan_apply_update_replace_prune(server: Server, write: Any, schedule: A
     assert [s["displayName"] for s in server.schedules()] == ["unmanaged"]
 
 
-def test_a_schedule_is_paused_and_resumed_by_the_file(server: Server, write: Any, schedule: Any) -> None:
+def test_a_start_can_be_removed_and_an_end_may_have_passed(server: Server, write: Any, schedule: Any) -> None:
+    write({"start": "2100-01-01T00:00:00Z"})
+    schedule("apply")
+    assert server.schedules()[0]["nextRunTime"].startswith("2100-")
+    write({})
+    assert schedule("apply") == "update nightly\n"
+    assert not server.schedules()[0]["nextRunTime"].startswith("2100")
+    assert schedule("plan") == NOTHING
+    # The service refuses an end before the creation of the schedule.
+    write({"end": "2020-01-01T00:00:00Z"})
+    assert schedule("apply") == "delete nightly\n"
+    assert server.schedules() == []
+    assert schedule("plan") == NOTHING
+
+
+def test_pause_resume_run_now_list_delete(server: Server, write: Any, schedule: Any) -> None:
     write({"enabled": False})
     assert schedule("apply") == "create nightly\npause nightly\n"
     assert schedule("plan") == NOTHING
     assert "nightly  PAUSED  TZ=Europe/Berlin 0 3 1 1 *" in schedule("list")
-    write({"enabled": True})
-    assert schedule("apply") == "resume nightly\n"
+    assert schedule("resume", "nightly", "--catch-up") == "resume nightly\n"
+    (found,) = server.schedules()
+    assert (found["state"], found["catchUp"]) == ("ACTIVE", True)
+    assert schedule("pause", "nightly") == "pause nightly\n"
+    schedule("resume", "nightly")
     (found,) = server.schedules()
     assert (found["state"], found.get("catchUp", False)) == ("ACTIVE", False)
+    job = schedule("run-now", "nightly").strip().rpartition("/")[2]
+    ended = wait_until(lambda: (j := server.call("GET", f"pipelineJobs/{job}").json())["state"].endswith("ED") and j)
+    assert ended["state"] == "PIPELINE_STATE_SUCCEEDED"
+    assert schedule("delete", "nightly") == "delete nightly\n"
+    assert server.schedules() == []
 
 
 @pytest.fixture
@@ -232,6 +256,7 @@ def test_the_next_apply_completes_a_killed_one(
         ({"time_zone": "Europe/Berlim"}, "time_zone is 'Europe/Berlim'; expected a name of the IANA database"),
         ({"parameters": {"n": "six"}}, "parameter 'n' is 'six'; expected NUMBER_INTEGER"),
         ({"max_concurrent_runs": True}, "max_concurrent_runs is True; expected int"),
+        ({"end": "2026-01-01"}, "end is '2026-01-01'; expected a time with its offset"),
         (
             {"region": "us-centrl1"},
             "region is 'us-centrl1', which is not a region with training; did you mean us-central1?",
@@ -247,7 +272,7 @@ def test_wrong_input_is_one_line_with_its_path(pipelines: Any, write: Any, chang
     assert line.startswith(f"error: schedules.yaml, schedules[0] (nightly): {message}")
 
 
-@pytest.mark.parametrize("verb", ["apply", "list"])
+@pytest.mark.parametrize("verb", [("apply",), ("list",), ("pause", "nightly"), ("run-now", "nightly")])
 @pytest.mark.parametrize(
     ("code", "status", "message"),
     [
@@ -256,11 +281,11 @@ def test_wrong_input_is_one_line_with_its_path(pipelines: Any, write: Any, chang
     ],
 )
 def test_a_refusal_of_the_service_is_one_line_with_the_cause_first(
-    pipelines: Any, service: Any, write: Any, verb: str, code: int, status: str, message: str
+    pipelines: Any, service: Any, write: Any, verb: tuple[str, ...], code: int, status: str, message: str
 ) -> None:
     write({})
     url = service(lambda method, path: (code, {"error": {"code": code, "status": status, "message": "the reason"}}))
-    done = pipelines("schedule", verb, "--endpoint", url)
+    done = pipelines("schedule", *verb, "--endpoint", url)
     (line,) = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (1, "")
     assert line.startswith(f"error: {message}")
@@ -278,6 +303,29 @@ def test_a_lost_answer_to_apply_is_no_success(pipelines: Any, service: Any, writ
     (line,) = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (1, "")
     assert line.endswith("; create nightly may be done: `schedule apply` looks first and continues")
+
+
+@pytest.mark.parametrize("answer", LOST)
+def test_a_lost_answer_to_run_now_names_the_job_that_may_be_running(
+    pipelines: Any, service: Any, server: Server, write: Any, schedule: Any, answer: Any
+) -> None:
+    write({})
+    schedule("apply")
+    (existing,) = server.schedules()
+    sent: list[str] = []
+
+    def reply(method: str, path: str) -> tuple[int, dict[str, Any]]:
+        if method == "GET":
+            return 200, {"schedules": [existing]}
+        sent.append(path.partition("pipelineJobId=")[2].partition("&")[0])
+        return answer
+
+    url = service(reply)
+    done = pipelines("schedule", "run-now", "nightly", "--endpoint", url)
+    (line,) = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert line.endswith(f"; {sent[0]} may be running: look at {url}/ before you start it again")
+    assert sent[0].startswith("divide-")
 
 
 def test_a_refused_create_changes_nothing(
