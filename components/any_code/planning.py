@@ -83,28 +83,23 @@ def plan(*, report: str, region: str, pipeline_root: str, **values: Any) -> Code
     request, machines, findings = check(values, region=region)
     chosen = identity(request)
     run_id = manifest.run_id(chosen)
-    base = f"{paths.check('pipeline_root', pipeline_root).rstrip('/')}/training/{run_id}"
-    checkpoints = f"{base}/checkpoints/"
     command, secrets = request["command"], request["secrets"]
     if secrets:
         source = pathlib.Path(secret_variables.__file__).read_text(encoding="utf-8")
         command = ["python3", "-c", source, *map("=".join, secrets.items()), "--", *command]
     inputs = {f"INPUT_{name.upper()}": address.rpartition("#")[0] for name, address in request["inputs"].items()}
-    planned = CodePlan(
-        **machines.job_fields,
-        worker_pool_specs=machines.worker_pool_specs(
-            image=request["image"], args=request["arguments"], command=command, env=inputs | request["environment"]
-        ),
-        display_name=f"{values['model_name'] or 'training'}-{run_id}",
+    job = machines.job(
+        training=f"{paths.check('pipeline_root', pipeline_root).rstrip('/')}/training",
         run_id=run_id,
-        base_output_directory=base,
-        checkpoint_directory=checkpoints,
-        is_finished=outcome.completion(checkpoints).get("run_id") == run_id,
-        labels=request["labels"],
-        inputs_sha256=seal.digest(request["inputs"]),
+        name=values["model_name"] or "training",
+        image=request["image"],
+        args=request["arguments"],
+        command=command,
+        env=inputs | request["environment"],
     )
+    is_finished = outcome.completion(job["checkpoint_directory"]).get("run_id") == run_id
     state = "to be trained"
-    if planned.is_finished:
+    if is_finished:
         state = "already finished, not trained again; set another run_label to train again"
     elif not is_local_step():
         # A local run reads no bucket.
@@ -120,4 +115,6 @@ def plan(*, report: str, region: str, pipeline_root: str, **values: Any) -> Code
         configuration=chosen | {"secrets": secrets},
         notes=[unknown] * ("@" not in request["image"]),
     )
-    return planned
+    return CodePlan(
+        **job, is_finished=is_finished, labels=request["labels"], inputs_sha256=seal.digest(request["inputs"])
+    )

@@ -105,24 +105,14 @@ def plan(
     training = f"{paths.check('pipeline_root', pipeline_root).rstrip('/')}/training"
     config, start = starting_weights.resolve(config, data, training=training, region=region)
     identity = run_id(config, data.fingerprint, run_label, exact=exact)
-    base = f"{training}/{identity}"
-    checkpoints = f"{base}/checkpoints/"
     flags = [f"--dataset={dataset}", f"--run-label={run_label}", *config.to_flags(), *start.flags]
     flags += ["--exact"] * exact
+    job = pools.job(training=training, run_id=identity, name=model_name, image=image, args=flags)
+    checkpoints = job["checkpoint_directory"]
     finished = is_finished(checkpoints, expected_run_id=identity)
     # The registry is queried only for a finished run: a first one makes no call.
     registry = functools.partial(Registry, region=region, pipeline_root=pipeline_root)
     outcome = conclusion(checkpoints, release, registry) if finished else ""
-    planned = TrainingPlan(
-        worker_pool_specs=pools.worker_pool_specs(image=image, args=flags),
-        **pools.job_fields,
-        display_name=f"{model_name}-{identity}",
-        run_id=identity,
-        base_output_directory=base,
-        checkpoint_directory=checkpoints,
-        is_finished=finished,
-        has_nothing_new=bool(outcome),
-    )
     configuration = config.to_dict() | {"dataset": data.fingerprint, "run label": run_label or "(none)"}
     configuration |= {"exact": exact} | ({"starts from": start.description} if start.description else {})
     report_plan(
@@ -135,7 +125,7 @@ def plan(
         configuration=configuration,
         notes=filter(None, [start.description]),
     )
-    return planned
+    return TrainingPlan(**job, is_finished=finished, has_nothing_new=bool(outcome))
 
 
 def _state(*, finished: bool, outcome: str) -> str:
