@@ -4,7 +4,6 @@ A step of a local run reaches the registry of its work folder as it would reach 
 environment variable names has address and token. Without that file the step fails, and never calls Google.
 """
 
-import json
 import logging
 import os
 import time
@@ -63,12 +62,6 @@ def parent(region: str, pipeline_root: str) -> str:
     if not project:
         raise UserError(f"the credentials name no project; set {_PROJECT_VARIABLES[0]} to the id of your project")
     return f"projects/{project}/locations/{region}"
-
-
-def display_name_filter(display_name: str) -> str:
-    """Return a filter for lists; `*` in the name finds others too, so the names of what is found must be compared."""
-    # As it is: not every reader of filters knows the escapes of JSON.
-    return f"display_name={json.dumps(display_name, ensure_ascii=False)}"
 
 
 def make(name: str, *, url: str, credentials: Any) -> Any:

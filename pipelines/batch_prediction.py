@@ -9,6 +9,7 @@ from components.batch_prediction.batch_report import batch_report
 from components.batch_prediction.find_champion import find_champion
 from components.batch_prediction.write_instances import write_instances
 from pipelines import training_job
+from pipelines.release import HERE
 from pipelines.settings import Settings
 from pipelines.steps import step
 
@@ -46,12 +47,7 @@ def batch_prediction(settings: Settings) -> Any:
             max_replica_count: Maximum number of replicas.
             batch_size: Images in one request to a replica.
         """
-        champion = step(
-            find_champion(
-                model_name=model_name, region=training_job.LOCATION, pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER
-            ),
-            settings.step_image,
-        ).outputs
+        champion = step(find_champion(model_name=model_name, **HERE), settings.step_image).outputs
         written = step(
             write_instances(source=source, image_size=champion["image_size"], max_bad_fraction=max_bad_fraction),
             settings.step_image,

@@ -8,8 +8,8 @@ from kfp import dsl
 from components.evaluate import evaluate
 from components.plan.plan import plan
 from components.prepare.prepare import prepare
-from pipelines import release, signature, training_job
-from pipelines.release import exit_task
+from pipelines import signature, training_job
+from pipelines.release import HERE, exit_task, release
 from pipelines.settings import MACHINE_FIELDS, Settings
 from pipelines.steps import inputs_of, step, with_gpus, with_resources
 from trainer.config import TrainConfig
@@ -68,26 +68,24 @@ def image_training(settings: Settings) -> Any:
         values = settings.values | parameters
         fixed = settings.fixed(parameters)
         of_plan = inputs_of(plan, values)
+        resource = fixed["persistent_resource_id"] or training_job.PERSISTENT_RESOURCE
         with dsl.ExitHandler(exit_task(settings), name="run"):
             prepared = prepare(
                 **inputs_of(prepare, values),
+                **HERE,
                 project=training_job.PROJECT,
-                region=training_job.LOCATION,
                 image=settings.step_image,
                 dataflow=settings.preparing.workers,
                 # `prepare` has an input of its own for the recipe.
                 settings={name: value for name, value in of_plan.items() if name != "recipe"} | fixed,
-                pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER,
             )
             dataset = with_resources(step(prepared, settings.step_image), settings.steps).outputs["dataset"]
             planned = plan(
                 dataset=dataset,
                 image=settings.image,
-                region=training_job.LOCATION,
-                pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER,
                 settings=fixed,
-                **of_plan
-                | {"persistent_resource_id": fixed["persistent_resource_id"] or training_job.PERSISTENT_RESOURCE},
+                **HERE,
+                **of_plan | {"persistent_resource_id": resource},
             )
             plan_outputs = step(planned, settings.step_image).outputs
             with dsl.If(plan_outputs["has_nothing_new"] == False, name="something-new"):  # noqa: E712
@@ -99,7 +97,7 @@ def image_training(settings: Settings) -> Any:
                 )
                 with_gpus(evaluated, settings.steps)
                 with dsl.If(evaluated.outputs["Output"] >= parameters["minimum_score"], name="good-enough"):
-                    release.release(checkpoints, dataset, settings, evaluated=evaluated.outputs, values=values)
+                    release(checkpoints, dataset, settings, evaluated=evaluated.outputs, values=values)
 
     return dsl.pipeline(name=_NAME, display_name="Image training")(graph)
 

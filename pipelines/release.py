@@ -1,6 +1,6 @@
 """Release steps of the pipelines, for a model that reaches the minimum score, and the task at the end."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 from google_cloud_pipeline_components.v1.model import ModelUploadOp
@@ -42,65 +42,35 @@ def release(
     model = {"checkpoint_directory": checkpoint_directory, "dataset": dataset}
     compared = step(compare(**model, **HERE, **inputs_of(compare, values | {"serving_image": server})), settings.image)
     with_gpus(compared, settings.steps)
-    comparison = compared.outputs
-
-    register(
-        comparison,
-        settings,
-        values,
-        export=lambda: export(
-            **model,
-            champion=comparison["champion"],
-            own_image=settings.step_image,
-            **HERE,
-            **inputs_of(export, values),
-        ),
-        record=lambda **version: record(
-            checkpoint_directory=checkpoint_directory,
-            metrics=evaluated["metrics"],
-            confusion_matrix=evaluated["confusion_matrix"],
-            is_promoted=comparison["is_promoted"],
-            **version,
-            **HERE,
-            **inputs_of(record, values),
-        ),
-        deploy=lambda version: deploy(
-            **model,
-            registered_version=version,
-            predictions=evaluated["predictions"],
-            **HERE,
-            **inputs_of(deploy, values),
-        ),
-    )
+    given = values | evaluated | model | {"own_image": settings.step_image}
+    register(compared.outputs, settings, given, export=export, record=record, deploy=deploy)
 
 
 def register(
-    comparison: Any,
-    settings: Settings,
-    values: dict[str, Any],
-    *,
-    export: Callable[[], Any],
-    record: Callable[..., Any],
-    deploy: Callable[[Any], Any],
+    comparison: Any, settings: Settings, values: Mapping[str, Any], *, export: Any, record: Any, deploy: Any
 ) -> None:
     """Add the steps after `compare`.
 
     Args:
         comparison: Outputs of `compare`.
         settings: Of the compilation.
-        values: All settings and parameters of the pipeline, by name.
-        export: Makes the task that describes the upload.
-        record: Makes the task that completes it, from `registered_model` or `registered_version`.
-        deploy: Makes the task that deploys a version.
+        values: Settings, parameters and outputs of earlier steps; a component takes those that it has an input for.
+        export: Component that describes the upload.
+        record: Component that completes it, from `registered_model` or `registered_version`.
+        deploy: Component that deploys a version.
     """
+    given = {**values, **HERE, **{name: comparison[name] for name in ("champion", "is_promoted")}}
+
+    def add(component: Any, **version: Any) -> Any:
+        return step(component(**inputs_of(component, given | version)), settings.step_image)
 
     def complete(**version: Any) -> None:
-        recorded = step(record(**version), settings.step_image).set_display_name("record")
+        recorded = add(record, **version).set_display_name("record")
         with dsl.If(comparison["deploy_endpoint"] != "", name="asked-to-deploy"):
-            step(deploy(recorded.output), settings.step_image).set_display_name("deploy")
+            add(deploy, registered_version=recorded.output).set_display_name("deploy")
 
     with dsl.If(comparison["next"] == "export", name="new-version"):
-        exported = step(export(), settings.step_image).outputs
+        exported = add(export).outputs
         uploaded = ModelUploadOp(
             display_name=values["model_name"],
             location=training_job.LOCATION,

@@ -65,22 +65,7 @@ def training(settings: Settings) -> Any:
             trained = train(**inputs_of(train, values | planned))
             of_compare = inputs_of(compare, values | planned)
             compared = step(compare(**HERE, **of_compare).after(trained), settings.step_image)
-            comparison = compared.outputs
-            register(
-                comparison,
-                settings,
-                values,
-                export=lambda: export(champion=comparison["champion"], **HERE, **inputs_of(export, values | planned)),
-                record=lambda **version: record(
-                    is_promoted=comparison["is_promoted"],
-                    **version,
-                    **HERE,
-                    **inputs_of(record, values | planned),
-                ),
-                deploy=lambda version: deploy(
-                    registered_version=version, **HERE, **inputs_of(deploy, values | planned)
-                ),
-            )
+            register(compared.outputs, settings, values | planned, export=export, record=record, deploy=deploy)
 
     return dsl.pipeline(name="training", display_name="Training")(graph)
 

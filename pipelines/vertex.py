@@ -154,3 +154,13 @@ def message(name: str, body: dict[str, Any]) -> Any:
     except (json_format.ParseError, ValueError, TypeError) as error:
         raise UserError(f"not a valid {name}: {on_one_line(error)}") from None
     return kind(parsed)
+
+
+def as_json(answer: Any) -> dict[str, Any]:
+    """Return a message of google-cloud-aiplatform as the API's JSON."""
+    from google.protobuf import json_format
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        converted: dict[str, Any] = json_format.MessageToDict(type(answer).pb(answer))
+    return converted

@@ -69,16 +69,20 @@ def test_the_commands_of_the_page_on_any_training_code(
     (code,) = re.findall(r"^```python\n(.*?)^```$", page.read_text(), flags=re.M | re.S)
     (tmp_path / "train.py").write_text(code)
     (tmp_path / "compile.py").symlink_to(repository / "compile.py")
-    variables = os.environ | {"PYTHONPATH": f"{repository}{os.pathsep}{tmp_path}"}
+    folders = [repository, tmp_path, repository / "packages" / "exact_resume" / "examples"]
+    variables = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders))}
     lines = commands(page)
-    for line in lines:
+    assert len(lines) == 3
+    outputs = []
+    for line in (*lines, lines[-1]):
         words = [python, *shlex.split(line)[1:]]
         done = subprocess.run(words, cwd=tmp_path, env=variables, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
-    assert len(lines) == 3
-    assert "model: projects/local-project/locations/us-central1/models/line@1" in done.stdout
-    assert "train-unless-finished/train" not in done.stdout
-    assert len(list(tmp_path.glob("runs/training/*"))) == 1
+        outputs.append(done.stdout)
+    assert "model: projects/local-project/locations/us-central1/models/line@1" in outputs[-2]
+    # The same run is not trained again.
+    assert ["train-unless-finished/train" in each for each in outputs[-2:]] == [True, False]
+    assert len(list(tmp_path.glob("runs/training/*"))) == 2
 
 
 @pytest.mark.slow

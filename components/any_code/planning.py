@@ -5,16 +5,19 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import accelerators
-from components.any_code import secret_variables
-from components.any_code.request import Goal, check_release, identity, read
+from components.any_code.request import Goal, check_contents, identity, read
 from components.compare.criteria import Criteria
-from components.plan.report import plan_page
+from components.container_image import check_image
+from components.names import check_names
+from components.plan.report import report_plan
 from components.release.serving_machines import check_deployment
+from components.train import secret_variables
 from components.train.machines import Machines, check_any_code
 from components.values import fields_of, machines_in, replicas_in
 from exact_resume.checkpoints import manifest, outcome, seal
 from localvertex_base.userinput import paths
 from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.step_endpoint import is_local_step
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 
 
@@ -48,7 +51,11 @@ def check(values: Mapping[str, Any], *, region: str) -> tuple[dict[str, Any], Ma
     request, machines = read(values), machines_in(values)
     if machines is None:
         raise UserError("machine_type is missing; expected e.g. n1-standard-8")
-    check_release(**{name: values[name] for name in ("model_name", "serving_image", "deploy_endpoint")})
+    if values["model_name"]:
+        check_names(model_name=values["model_name"])
+        check_image("serving_image", values["serving_image"])
+    elif values["deploy_endpoint"]:
+        raise UserError("deploy_endpoint is set, but model_name is empty; only a registered model is deployed")
     goal_of(values)
     Criteria(**fields_of(Criteria, values))
     findings = check_any_code(machines, image=request["image"], region=region)
@@ -76,40 +83,38 @@ def plan(*, report: str, region: str, pipeline_root: str, **values: Any) -> Code
     request, machines, findings = check(values, region=region)
     chosen = identity(request)
     run_id = manifest.run_id(chosen)
-    base = f"{paths.check('pipeline_root', pipeline_root).rstrip('/')}/training/{run_id}"
-    checkpoints = f"{base}/checkpoints/"
     command, secrets = request["command"], request["secrets"]
     if secrets:
         source = pathlib.Path(secret_variables.__file__).read_text(encoding="utf-8")
         command = ["python3", "-c", source, *map("=".join, secrets.items()), "--", *command]
     inputs = {f"INPUT_{name.upper()}": address.rpartition("#")[0] for name, address in request["inputs"].items()}
-    planned = CodePlan(
-        **machines.job_fields,
-        worker_pool_specs=machines.worker_pool_specs(
-            image=request["image"], args=request["arguments"], command=command, env=inputs | request["environment"]
-        ),
-        display_name=f"{values['model_name'] or 'training'}-{run_id}",
+    job = machines.job(
+        training=f"{paths.check('pipeline_root', pipeline_root).rstrip('/')}/training",
         run_id=run_id,
-        base_output_directory=base,
-        checkpoint_directory=checkpoints,
-        is_finished=outcome.completion(checkpoints).get("run_id") == run_id,
-        labels=request["labels"],
-        inputs_sha256=seal.digest(request["inputs"]),
+        name=values["model_name"] or "training",
+        image=request["image"],
+        args=request["arguments"],
+        command=command,
+        env=inputs | request["environment"],
     )
+    is_finished = outcome.completion(job["checkpoint_directory"]).get("run_id") == run_id
     state = "to be trained"
-    if planned.is_finished:
+    if is_finished:
         state = "already finished, not trained again; set another run_label to train again"
-    page = plan_page(
+    elif not is_local_step():
+        # A local run reads no bucket.
+        check_contents(request["inputs"])
+    unknown = f"notice: {request['image']} has no digest; a rebuilt image is taken for the same code"
+    report_plan(
+        report,
         machines=machines,
         region=region,
-        worker_pool_specs=planned.worker_pool_specs,
         findings=findings,
         run_id=run_id,
         state=state,
         configuration=chosen | {"secrets": secrets},
+        notes=[unknown] * ("@" not in request["image"]),
     )
-    pathlib.Path(report).write_text(page, encoding="utf-8")
-    if "@" not in request["image"]:
-        print(f"notice: {request['image']} has no digest; a rebuilt image is taken for the same code")
-    print(f"run {run_id}: {state}", *(f"warning: {finding.message}" for finding in findings), sep="\n")
-    return planned
+    return CodePlan(
+        **job, is_finished=is_finished, labels=request["labels"], inputs_sha256=seal.digest(request["inputs"])
+    )

@@ -8,8 +8,6 @@ from components.export.exported import Exported, parent_of
 from components.registry.registry import Registry
 from components.release import deployment, registration
 from components.release.live_prediction import NUM_INSTANCES, TOLERANCE, Trial, WrongAnswerError
-from components.release.serving_machines import ServingMachines
-from components.values import fields_of
 from localvertex_base.userinput.spelling import quote
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 
@@ -65,7 +63,6 @@ def record(*, checkpoint_directory: str, registered_version: str, registered_mod
 
 def deploy(*, checkpoint_directory: str, deploy_endpoint: str, **options: Any) -> str:
     """Deploy a version, and try it with the instances in the predictions; see `deployment.put_live`."""
-    machines = fields_of(ServingMachines, options)
     lines = [each for each in evidence.read(checkpoint_directory).tests.values() if "instance" in each]
 
     def check(answers: Sequence[Any]) -> float:
@@ -76,8 +73,7 @@ def deploy(*, checkpoint_directory: str, deploy_endpoint: str, **options: Any) -
         checkpoint_directory=checkpoint_directory,
         trial=lambda: trial,
         endpoint_name=deploy_endpoint,
-        machines=machines,
-        **{name: value for name, value in options.items() if name not in machines},
+        **options,
     )
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from components.container_image import check_image
-from components.names import check_names
 from exact_resume.checkpoints import seal
+from exact_resume.files import bucket
 from localvertex_base.userinput.doubles import MAX_EXACT
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import join_or, quote
@@ -127,6 +127,24 @@ def identity(request: Mapping[str, Any]) -> dict[str, Any]:
     return chosen | {"image": request["image"].rpartition("@")[2], "files": [*map(seal.digest, code)]}
 
 
+def check_contents(inputs: Mapping[str, str]) -> None:
+    """Refuse objects with another checksum than `#crc32c:...` says; other versions only identify the run.
+
+    Raises:
+        UserError: The content is another one, or the object does not exist.
+    """
+    for name, value in inputs.items():
+        address, _, version = value.rpartition("#")
+        if not address.startswith("gs://") or not version.startswith("crc32c:"):
+            continue
+        try:
+            found = f"crc32c:{bucket.identity(address)['crc32c']}"
+        except FileNotFoundError:
+            found = "missing"
+        if version != found:
+            raise UserError(f"inputs.{name} is {value}, but the object is {found} now; give the version to train with")
+
+
 def text(name: str, value: Any) -> str:
     """Return a text, or a number as text: within lists and mappings, Vertex AI turns 3 into 3.0.
 
@@ -140,16 +158,3 @@ def text(name: str, value: Any) -> str:
     ):
         raise UserError(f"{name} is not a text that a program can receive, or a number up to 2**53")
     return found
-
-
-def check_release(*, model_name: str, serving_image: str, deploy_endpoint: str) -> None:
-    """Refuse a registration or a deployment that lacks something; without a model name nothing is registered.
-
-    Raises:
-        UserError: A value is wrong or missing.
-    """
-    if model_name:
-        check_names(model_name=model_name)
-        check_image("serving_image", serving_image)
-    elif deploy_endpoint:
-        raise UserError("deploy_endpoint is set, but model_name is empty; only a registered model is deployed")

@@ -177,7 +177,10 @@ def conclude(
         result = Result(
             is_promoted=False,
             champion=champion.name,
-            reason=f"this checkpoint is {own.name}, {_state(own, champion)}, give it the alias champion",
+            reason=(
+                f"this checkpoint is {own.name}, and the newer version {champion.number} is the champion; to promote"
+                " it, give it the alias champion"
+            ),
         )
     else:
         result = against(champion)
@@ -205,12 +208,6 @@ def conclude(
     )
 
 
-def _state(own: Version, champion: Version) -> str:
-    if own.labels.get(labels.PROMOTION) == labels.UNDECIDED:
-        return f"which was never promoted, and the newer version {champion.number} is the champion; to promote it"
-    return f"which version {champion.number} has replaced; to bring it back"
-
-
 def _not_better(evaluation: Mapping[str, Any]) -> Result:
     """Return the result of a model that may be no better than a constant answer."""
     is_undecided = evaluation["verdict"] == Verdict.UNDECIDED
@@ -225,13 +222,10 @@ def _not_better(evaluation: Mapping[str, Any]) -> Result:
 def _with_evaluation(evaluation: Mapping[str, Any], result: Result) -> Result:
     """Return the result with the evaluation's reason, which force_promotion overrules if it is unfavourable."""
     if evaluation["verdict"] == Verdict.BETTER:
-        return result if result.champion else _because(result, evaluation["reason"])
-    forced = dataclasses.replace(result, promotion=labels.FORCED, reason=result.reason.removeprefix(_FORCED))
-    return _because(forced, f"{_FORCED}{evaluation['reason']}")
-
-
-def _because(result: Result, reason: str) -> Result:
-    return dataclasses.replace(result, reason=f"{reason}; {result.reason}")
+        alone = dataclasses.replace(result, reason=f"{evaluation['reason']}; {result.reason}")
+        return result if result.champion else alone
+    reason = f"{_FORCED}{evaluation['reason']}; {result.reason.removeprefix(_FORCED)}"
+    return dataclasses.replace(result, promotion=labels.FORCED, reason=reason)
 
 
 def _against(

@@ -85,13 +85,10 @@ def _registration_state(noted: Notes, release: Release, registry: Registry, chec
     if not found:
         print(f"notice: {name} is no longer in the registry; the model is compared and registered again")
         return ""
-    if not release.endpoint or _is_live(noted, release.endpoint, name):
+    is_live = _began(noted, release.endpoint, name) and noted.deployment.get("is_live") is True
+    if is_live or not release.endpoint:
         return f"registered as {name}"
     return _not_deployed(noted, release.endpoint, found[0], versions)
-
-
-def _is_live(noted: Notes, endpoint: str, name: str) -> bool:
-    return _began(noted, endpoint, name) and noted.deployment.get("is_live") is True
 
 
 def _began(noted: Notes, endpoint: str, name: str) -> bool:

@@ -2,13 +2,12 @@
 
 import dataclasses
 import functools
-import pathlib
 from typing import Any, NamedTuple
 
 from components.compare.criteria import Criteria
 from components.names import check_names
 from components.plan.outcomes import Release, conclusion
-from components.plan.report import plan_page
+from components.plan.report import report_plan
 from components.registry.registry import Registry
 from components.release.serving_machines import check_deployment
 from components.train import starting_weights
@@ -102,45 +101,31 @@ def plan(
         config = config.for_data(data.counts("train"))
     config.num_steps(data.num_examples["train"])
     check_boot_disk(pools, data)
-    balance = _check_recipe(config, data, num_devices=pools.replica_count * max(1, pools.accelerator_count))
+    _check_recipe(config, data, num_devices=pools.replica_count * max(1, pools.accelerator_count))
     training = f"{paths.check('pipeline_root', pipeline_root).rstrip('/')}/training"
     config, start = starting_weights.resolve(config, data, training=training, region=region)
     identity = run_id(config, data.fingerprint, run_label, exact=exact)
-    base = f"{training}/{identity}"
-    checkpoints = f"{base}/checkpoints/"
     flags = [f"--dataset={dataset}", f"--run-label={run_label}", *config.to_flags(), *start.flags]
     flags += ["--exact"] * exact
+    job = pools.job(training=training, run_id=identity, name=model_name, image=image, args=flags)
+    checkpoints = job["checkpoint_directory"]
     finished = is_finished(checkpoints, expected_run_id=identity)
     # The registry is queried only for a finished run: a first one makes no call.
     registry = functools.partial(Registry, region=region, pipeline_root=pipeline_root)
     outcome = conclusion(checkpoints, release, registry) if finished else ""
-    planned = TrainingPlan(
-        worker_pool_specs=pools.worker_pool_specs(image=image, args=flags),
-        **pools.job_fields,
-        display_name=f"{model_name}-{identity}",
-        run_id=identity,
-        base_output_directory=base,
-        checkpoint_directory=checkpoints,
-        is_finished=finished,
-        has_nothing_new=bool(outcome),
-    )
-    state = _state(finished=finished, outcome=outcome)
     configuration = config.to_dict() | {"dataset": data.fingerprint, "run label": run_label or "(none)"}
-    configuration |= {"balance of the classes": balance} if balance else {}
     configuration |= {"exact": exact} | ({"starts from": start.description} if start.description else {})
-    page = plan_page(
+    report_plan(
+        report,
         machines=pools,
         region=region,
-        worker_pool_specs=planned.worker_pool_specs,
         findings=findings,
         run_id=identity,
-        state=state,
+        state=_state(finished=finished, outcome=outcome),
         configuration=configuration,
+        notes=filter(None, [start.description]),
     )
-    pathlib.Path(report).write_text(page, encoding="utf-8")
-    started = [text for text in (start.description, balance) if text]
-    print(*started, f"run {identity}: {state}", *(f"warning: {finding.message}" for finding in findings), sep="\n")
-    return planned
+    return TrainingPlan(**job, is_finished=finished, has_nothing_new=bool(outcome))
 
 
 def _state(*, finished: bool, outcome: str) -> str:
@@ -151,14 +136,14 @@ def _state(*, finished: bool, outcome: str) -> str:
     return "to be trained"
 
 
-def _check_recipe(config: TrainConfig, data: Dataset, *, num_devices: int) -> str:
-    """Refuse what the trainer would refuse, and return how the recipe balances the classes; empty if it does not.
+def _check_recipe(config: TrainConfig, data: Dataset, *, num_devices: int) -> None:
+    """Refuse what the trainer would refuse.
 
     Raises:
         UserError: The recipe does not fit the dataset or the machines, or Keras refuses it.
     """
     recipe = recipes.parse(config.recipe)
-    weights = recipe.weights_of(data.counts("train"), data.class_names)
+    recipe.weights_of(data.counts("train"), data.class_names)
     recipe.check_devices(num_devices)
     if dataclasses.replace(recipe, class_weights=None, sampling=None) != recipes.Recipe():
         command_line.set_environment()
@@ -173,6 +158,3 @@ def _check_recipe(config: TrainConfig, data: Dataset, *, num_devices: int) -> st
             applications.train_base(network, layers)
         augmentation = Augmentation(recipe.augmentation, image_size=data.image_size, num_classes=data.num_classes)
         augmentation.check(data.image_size)
-    sampled = ["each class is drawn equally often"] if recipe.sampling else []
-    described = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(data.class_names, weights, strict=False))
-    return "; ".join(sampled + ([f"class weights: {described}"] if weights else []))

@@ -1,12 +1,13 @@
 """What models and endpoints have in common: the pipeline's own are found by their display name and its label."""
 
+import json
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
 
 from components import vertex_clients
 from components.registry.labels import PROJECT_LABEL
-from components.vertex_clients import call, display_name_filter
+from components.vertex_clients import call
 from localvertex_base.userinput.errors import UserError
 
 
@@ -28,7 +29,9 @@ class Labelled:
 
     def named(self, method: Callable[..., Any], display_name: str, *, what: str) -> list[Any]:
         """Return the resources that a list method finds by their display name; see `call` for `what`."""
-        found: list[Any] = call(method, {"parent": self.parent, "filter": display_name_filter(display_name)}, what=what)
+        # As it is: not every reader of filters knows the escapes of JSON. `*` in the name finds others, too.
+        condition = f"display_name={json.dumps(display_name, ensure_ascii=False)}"
+        found: list[Any] = call(method, {"parent": self.parent, "filter": condition}, what=what)
         return [each for each in found if each.display_name == display_name]
 
     def own(self, named: Iterable[Any], display_name: str, *, kind: str) -> str:

@@ -1,6 +1,5 @@
 """Models and versions in the Model Registry: Vertex AI's, or in a local run the one of the work folder."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,13 +7,11 @@ from typing import Any
 
 from components import vertex_clients
 from components.registry.labelled import Labelled
-from components.registry.labels import CHAMPION, CHECKPOINT, RUN_ID, VERSION_KEYS, label_value
+from components.registry.labels import CHAMPION, CHECKPOINT, PROJECT_LABEL, RUN_ID, VERSION_KEYS, label_value
 from components.vertex_clients import NotFoundError, call
 from localvertex_base.userinput.errors import UserError
 
 _DEFAULT = "default"
-
-_ID = re.compile(r"[a-zA-Z0-9_-]+|projects/[^/]+/locations/[^/]+/models/[^/]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +43,8 @@ class Registry(Labelled):
         Raises:
             UserError: There are several.
         """
-        return self.own(self._parse_name(display_name), display_name, kind="models")
+        named = self.named(self._client.list_models, display_name, what="the registered models cannot be listed")
+        return self.own(named, display_name, kind="models")
 
     def versions(self, model: str) -> list[Version]:
         """Return all versions of a model, the oldest first.
@@ -108,9 +106,9 @@ class Registry(Labelled):
         return [each.name for each in call(self._client.list_model_evaluations, {"parent": version}, what=what)]
 
     def import_evaluation(
-        self, version: str, metrics: Mapping[str, Any], *, display_name: str = "", schema_uri: str = ""
-    ) -> str:
-        """Add an evaluation to a version; return its resource name.
+        self, version: str, metrics: Mapping[str, Any], *, display_name: str, schema_uri: str
+    ) -> None:
+        """Add an evaluation to a version.
 
         Args:
             version: Resource name of the version.
@@ -121,7 +119,7 @@ class Registry(Labelled):
         evaluation = {"display_name": display_name, "metrics_schema_uri": schema_uri, "metrics": dict(metrics)}
         what = f"the evaluation of {version} cannot be stored"
         request = {"parent": version, "model_evaluation": evaluation}
-        return str(call(self._client.import_model_evaluation, request, what=what, is_repeatable=False).name)
+        call(self._client.import_model_evaluation, request, what=what, is_repeatable=False)
 
     def get(self, name: str) -> Version:
         """Return a version by its resource name, or the default version by its model's name.
@@ -134,46 +132,28 @@ class Registry(Labelled):
         except NotFoundError as error:
             raise NotFoundError(f"{error}; a new run of the pipeline registers it again") from None
 
-    def folder(self, name: str, version: str) -> str:
-        """Return the folder with the files of a version.
+    def version(self, display_name: str, version: str) -> Version:
+        """Return a version of the pipeline's model; it has files.
 
         Args:
-            name: Id or display name of the model.
+            display_name: Of the model.
             version: Number or alias.
 
         Raises:
             UserError: There is no such model or version, or it has no files.
         """
+        model = self.find(display_name)
+        if not model:
+            label = "=".join(PROJECT_LABEL)
+            raise UserError(f"no registered model in {self.region} has the name {display_name!r} and the label {label}")
         try:
-            found = self._by_name(name, version)
-        except UserError as error:
-            raise UserError(f"the registered model {name!r} cannot be used: {error}") from error
-        if not found.artifact_uri:
-            raise UserError(
-                f"the registered model {name!r} cannot be used: version {found.number} has no files; name another one"
-            )
-        return found.artifact_uri
-
-    def _by_name(self, name: str, version: str) -> Version:
-        if _ID.fullmatch(name):
-            model = name if "/" in name else f"{self.parent}/models/{name}"
-            try:
-                return self.get(f"{model}@{version}")
-            except NotFoundError:
-                pass
-        found = self._parse_name(name)
-        if len(found) != 1:
-            ids = ", ".join(each.name.rpartition("/")[2] for each in found[:5])
-            hint = f"; give one of their ids: {ids}" if found else f", or it has no version {version!r}"
-            raise UserError(f"{len(found)} models of this name in {self.region}{hint}")
-        try:
-            return self.get(f"{found[0].name}@{version}")
+            found = self.get(f"{model}@{version}")
         except NotFoundError:
-            known = [name for each in self.versions(found[0].name) for name in (each.number, *each.aliases)]
-            raise NotFoundError(f"it has no version {version!r}; it has {', '.join(known)}") from None
-
-    def _parse_name(self, display_name: str) -> list[Any]:
-        return self.named(self._client.list_models, display_name, what="the registered models cannot be listed")
+            known = [name for each in self.versions(model) for name in (each.number, *each.aliases)]
+            raise UserError(f"{model} has no version {version!r}; it has {', '.join(known)}") from None
+        if not found.artifact_uri:
+            raise UserError(f"{found.name} has no files; name another version")
+        return found
 
     def _labels(self, name: str) -> dict[str, str]:
         return dict(call(self._client.get_model, {"name": name}, what=f"{name} cannot be read").labels)

@@ -2,7 +2,7 @@
 
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from components.registry.labels import ALIASES, CHAMPION, PROMOTION, UNDECIDED
@@ -22,12 +22,13 @@ _PAUSES_SECONDS = (1.0, 4.0, 16.0, 60.0)
 """Between live predictions, while the old version still answers: a new traffic split takes a moment."""
 
 
-def deploy(*, dataset_directory: str, predictions_path: str, **options: Any) -> str:
+def deploy(*, dataset_directory: str, predictions_path: str, machines: Mapping[str, Any], **options: Any) -> str:
     """Deploy a version, and try it with test images; see `put_live`.
 
     Args:
         dataset_directory: The dataset that the version was evaluated on.
         predictions_path: Predictions of `evaluate`.
+        machines: Fields of `ServingMachines`.
         **options: The other arguments of `put_live`.
     """
 
@@ -37,7 +38,7 @@ def deploy(*, dataset_directory: str, predictions_path: str, **options: Any) -> 
             instances=[each.instance for each in expected], check=functools.partial(live_prediction.check, expected)
         )
 
-    return put_live(trial=trial, **options)
+    return put_live(trial=trial, **machines, **options)
 
 
 def put_live(
@@ -48,8 +49,8 @@ def put_live(
     region: str,
     pipeline_root: str,
     endpoint_name: str,
-    machines: dict[str, Any],
     service_account: str = "",
+    **machines: Any,
 ) -> str:
     """Deploy a version with all traffic, try it, and undeploy what was there; a second call finds what is done.
 
@@ -60,8 +61,8 @@ def put_live(
         region: Of the model and the endpoint.
         pipeline_root: Pipeline root of the run.
         endpoint_name: Display name of the endpoint.
-        machines: Fields of `ServingMachines`.
         service_account: Of the replicas; empty for the default one.
+        **machines: Fields of `ServingMachines`.
 
     Returns:
         Resource name of the endpoint.

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +60,9 @@ def expected_answers(dataset_directory: str, predictions_path: str) -> list[Expe
     indices = list(range(min(NUM_INSTANCES, data.num_examples["test"])))
     records = staging.stage(data, "test").records("test", indices)
     found: list[Expected] = []
-    for record, line in zip(records, _test_lines(predictions_path), strict=False):
+    lines = map(json.loads, storage.read_bytes(predictions_path).splitlines())
+    of_tests = (line for line in lines if line["split"] == "test")
+    for record, line in zip(records, of_tests, strict=False):
         if line["file_name"] != record.file_name or line["predicted"] not in data.class_names:
             raise UserError(f"{predictions_path} has no prediction for {quote(record.file_name)}; run evaluate again")
         each = Expected(
@@ -112,10 +114,3 @@ def check(expected: Sequence[Expected], answers: Sequence[Any]) -> float:
             )
         largest = max(largest, difference)
     return largest
-
-
-def _test_lines(path: str) -> Iterator[dict[str, Any]]:
-    for line in storage.read_bytes(path).splitlines():
-        content = json.loads(line)
-        if content["split"] == "test":
-            yield content

@@ -50,21 +50,18 @@ def record(
     """
     registry = Registry(region=region, pipeline_root=pipeline_root)
     version = registry.get(resource_name)
-    of_run = _labels_of_run(checkpoint_directory)
-    registry.label_version(version.name, of_run | _promotion(checkpoint_directory))
+    registry.label_version(version.name, _labels_of_run(checkpoint_directory) | _promotion(checkpoint_directory))
     registry.label_model(version.model, dict([labels.PROJECT_LABEL]))
     if confusion_matrix is None:
         registry.describe(version.name, ", ".join(f"{name} {value:g}" for name, value in metrics.items()))
     else:
         registry.describe(version.name, description(metrics))
         _evaluate(registry, version, metrics, confusion_matrix)
-    champion = _repair_aliases(registry, version, of_run, labels.ALIASES if is_promoted else ())
+    champion = _repair_aliases(registry, version, labels.ALIASES if is_promoted else ())
     outcome.note_registration(
         checkpoint_directory, model_name=model_name, serving_image=serving_image, resource_name=version.name
     )
-    is_champion = champion == version.name
-    aliases = f" with the aliases {' and '.join(labels.ALIASES)}" if is_champion else f"; the champion is {champion}"
-    print(f"registered as {version.name}{aliases if champion else '; there is no champion'}")
+    print(f"registered as {version.name}; the champion is {champion or 'none'}")
     return version.name
 
 
@@ -116,7 +113,7 @@ def _with_baseline(name: str, metrics: Mapping[str, Any]) -> str:
     return f"{name} {metrics[name]:.4f}{always}"
 
 
-def _repair_aliases(registry: Registry, version: Version, of_run: Mapping[str, str], aliases: Sequence[str]) -> str:
+def _repair_aliases(registry: Registry, version: Version, aliases: Sequence[str]) -> str:
     """Give the version its aliases, which the upload should have moved, unless a newer one has them.
 
     Returns:
@@ -128,10 +125,6 @@ def _repair_aliases(registry: Registry, version: Version, of_run: Mapping[str, s
     if missing:
         print(f"notice: {version.name} did not have {' and '.join(missing)} after the upload")
         registry.merge_aliases(version.name, missing)
-    same = [each for each in versions if of_run.items() <= each.labels.items() and each.number != version.number]
-    if twins := [each for each in same if each.container_image == version.container_image]:
-        # Two runs of one configuration were between `compare` and the upload at the same time.
-        print(f"warning: {twins[0].name} has the same checkpoint; delete the one that you do not use")
     if labels.CHAMPION in missing:
         return version.name
     return holders[labels.CHAMPION].name if labels.CHAMPION in holders else ""

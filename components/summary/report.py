@@ -28,7 +28,8 @@ def report_end(status: "PipelineTaskFinalStatus", *, secret: str) -> str:
     Returns:
         The first printed line.
     """
-    line = one_line(status)
+    job, cause = status.pipeline_job_resource_name.rpartition("/")[2], " ".join((status.error_message or "").split())
+    line = f"{job}: {status.state}" + (f": {cause}" if cause else "")
     # Whatever happens to the notification, the log has the error by now.
     print(line, flush=True)
     results: list[str] = []
@@ -39,13 +40,6 @@ def report_end(status: "PipelineTaskFinalStatus", *, secret: str) -> str:
     if result := results[0] if results else f"given up after {_TOTAL_SECONDS:g} s":
         print(f"notification {result}", flush=True)
     return line
-
-
-def one_line(status: "PipelineTaskFinalStatus") -> str:
-    """Return the final state of a run, e.g. `image-training-20260101: SUCCEEDED`, and the cause of a failure."""
-    job = status.pipeline_job_resource_name.rpartition("/")[2]
-    cause = " ".join((status.error_message or "").split())
-    return f"{job}: {status.state}" + (f": {cause}" if cause else "")
 
 
 def run_page(project: str, region: str, job_id: str) -> str:

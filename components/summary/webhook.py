@@ -1,13 +1,12 @@
 """Sends the end of a run to a webhook. Its address is a secret: no error contains a part of it."""
 
-import base64
 import ipaddress
 import logging
 import re
 from urllib.parse import urlsplit
 
+from components.train import secret_variables
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.google_errors import google_errors
 
 VARIABLE = "IMAGE_TRAINING_WEBHOOK"
 """Environment variable with the address, for local runs."""
@@ -15,7 +14,6 @@ VARIABLE = "IMAGE_TRAINING_WEBHOOK"
 _SECRET = re.compile(
     r"(projects/(?:[a-z0-9.-]+:)?[a-z0-9-]+/secrets/[A-Za-z0-9_-]{1,255})(?:/versions/(latest|[0-9]+|[A-Za-z][\w-]*))?"
 )
-_SECRET_MANAGER = "https://secretmanager.googleapis.com"  # noqa: S105 - a public address
 _TIMEOUT = (5.0, 10.0)
 """Seconds to connect, and of silence while waiting for an answer."""
 _NUM_RETRIES, _RETRY_SECONDS = 2, 1.0
@@ -44,26 +42,15 @@ def address_in(secret: str) -> str:
     """Return the address that a secret contains.
 
     Raises:
-        UserError: The name is not valid, or there are no credentials.
+        UserError: The name is not valid.
         NotSentError: The secret cannot be read.
     """
-    from google.auth.transport.requests import AuthorizedSession
-
-    from components import vertex_clients
-
-    version, credentials = secret_version(secret), vertex_clients.google_credentials()[0]
-    what = f"the secret {version} cannot be read"
-    with (
-        google_errors(lambda error: NotSentError(f"{what}: {error.line()}")),
-        AuthorizedSession(credentials) as session,  # type: ignore[no-untyped-call]
-    ):
-        answer = session.get(f"{_SECRET_MANAGER}/v1/{version}:access", timeout=_TIMEOUT, allow_redirects=False)
-    if answer.status_code != 200:
-        raise NotSentError(f"{what}: the answer was {answer.status_code}; see docs/notifications.md for the role")
+    version = secret_version(secret)
     try:
-        return base64.b64decode(answer.json()["payload"]["data"], validate=True).decode().strip()
-    except (KeyError, TypeError, ValueError):
-        raise NotSentError(f"{what}: the answer has no text") from None
+        return secret_variables.read(version).strip()
+    except Exception as error:
+        reason = secret_variables.reason(error)
+        raise NotSentError(f"{version} cannot be read ({reason}); see docs/notifications.md for the role") from None
 
 
 def post(address: str, text: str) -> None:

@@ -170,10 +170,22 @@ class Machines:
         """Whether a restarted worker restarts the job: it cannot rejoin synchronous training (tf.distribute)."""
         return self.replica_count > 1
 
-    @property
-    def job_fields(self) -> dict[str, Any]:
-        """Fields of the training job besides its worker pools, as `plan` outputs them."""
+    def job(self, *, training: str, run_id: str, name: str, **container: Any) -> dict[str, Any]:
+        """Return the fields of the training job of a run, as `plan` outputs them.
+
+        Args:
+            training: Folder or gs:// prefix with the folders of all runs.
+            run_id: Name of the run's folder.
+            name: Beginning of the job's display name.
+            **container: Arguments of `worker_pool_specs`.
+        """
+        base = f"{training}/{run_id}"
         return {
+            "worker_pool_specs": self.worker_pool_specs(**container),
+            "display_name": f"{name}-{run_id}",
+            "run_id": run_id,
+            "base_output_directory": base,
+            "checkpoint_directory": f"{base}/checkpoints/",
             "restart_job_on_worker_restart": self.restart_job_on_worker_restart,
             "timeout": f"{self.timeout_seconds}s",
             "max_wait_duration": f"{self.max_wait_seconds}s",

@@ -3,7 +3,6 @@
 import dataclasses
 
 from components.registry.registry import Registry
-from exact_resume.checkpoints import seal
 from exact_resume.errors import InputError
 from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
@@ -73,30 +72,23 @@ def _find(reference: str, *, training: str, region: str) -> tuple[StartingWeight
         folder = _copy(copies, reference)
         return starting_weights.read(folder, reference), folder
     if reference.startswith(references.RUN):
-        weights = _of_run(reference.removeprefix(references.RUN), training, copies)
+        weights = _of_run(reference.removeprefix(references.RUN), training)
     else:
         weights = _of_model(reference.removeprefix(references.MODEL), training, region)
     return weights, _copy(copies, weights.digest)
 
 
-def _of_run(run_id: str, training: str, copies: str) -> StartingWeights:
+def _of_run(run_id: str, training: str) -> StartingWeights:
     if not run_id.isalnum():
         raise UserError(
             f"weights='run:{run_id}' names no training run; use the name of a folder in {training}, "
             "e.g. run:0123456789abcdef"
         )
-    directory, note = storage.join(training, run_id, "checkpoints"), storage.join(copies, f"run-{run_id}.json")
     try:
-        weights = starting_weights.of_run(directory)
+        return starting_weights.of_run(storage.join(training, run_id, "checkpoints"))
     except (UserError, InputError) as error:
-        # The best checkpoint of a finished run does not change, so the copy for an earlier plan is as good.
-        noted = storage.read_json(note)
-        if not isinstance(noted, dict) or not seal.is_intact(noted):
-            raise UserError(f"weights='run:{run_id}': {error}") from error
-        print(f"notice: {error}; using the copy of its weights that an earlier plan made")
-        return starting_weights.read(_copy(copies, noted["weights"]), noted["weights"])
-    storage.write_json(note, seal.add_seal({"weights": weights.digest}))
-    return weights
+        copied = "for weights that an earlier plan has copied, give their sha256:... from its report"
+        raise UserError(f"weights='run:{run_id}': {error}; {copied}") from error
 
 
 def _of_model(text: str, training: str, region: str) -> StartingWeights:
@@ -105,7 +97,7 @@ def _of_model(text: str, training: str, region: str) -> StartingWeights:
 
     name, _, version = text.rpartition("@")
     root = training.rpartition("/")[0]
-    return saved_model.starting_weights(Registry(region=region, pipeline_root=root).folder(name, version))
+    return saved_model.starting_weights(Registry(region=region, pipeline_root=root).version(name, version).artifact_uri)
 
 
 def _copy(copies: str, digest: str) -> str:

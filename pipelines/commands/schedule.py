@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from pipelines.calls import calls
 from pipelines.schedules import calls as schedule_calls
-from pipelines.schedules.file import DEFAULT_FILE, Schedule, read_schedules
+from pipelines.schedules.file import DEFAULT_FILE, read_schedules
 from pipelines.schedules.plan import Change, plan, prune
 from pipelines.vertex import Location, add_location, location_from
 
@@ -72,18 +72,14 @@ def _match_file(options: argparse.Namespace, location: Location) -> None:
     for schedule in schedules:
         for text in schedule.warnings:
             print(f"warning: {schedule.name}: {text}")
-    changes = _changes(schedules, location, should_prune=options.prune)
+    locations = list(dict.fromkeys([*(schedule.location for schedule in schedules), *[location] * options.prune]))
+    existing = [schedule for each in locations for schedule in schedule_calls.list_schedules(each)]
+    changes = plan(schedules, existing, datetime.now(UTC))
+    if options.prune:
+        changes += prune(schedules, existing, locations)
     for change in changes if options.verb == "plan" else ():
         print(f"{change.verb} {change.name} in {change.location.region}: {change.reason}")
     if options.verb == "apply":
         schedule_calls.apply(changes)
     if not changes:
         print("up to date: all schedules match the file")
-
-
-def _changes(schedules: list[Schedule], location: Location, *, should_prune: bool) -> list[Change]:
-    pruned = [location] if should_prune else []
-    locations = list(dict.fromkeys([*(schedule.location for schedule in schedules), *pruned]))
-    existing = [schedule for each in locations for schedule in schedule_calls.list_schedules(each)]
-    changes = plan(schedules, existing, datetime.now(UTC))
-    return changes + (prune(schedules, existing, locations) if should_prune else [])

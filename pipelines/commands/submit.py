@@ -11,6 +11,7 @@ from pipelines.calls import calls, created_name
 from pipelines.jobs.machines import plan_lines
 from pipelines.jobs.pipeline_job import (
     DEFAULT_FILE,
+    JOB_SETTINGS,
     JobSettings,
     check,
     compiled_settings,
@@ -63,11 +64,7 @@ def _settings(options: argparse.Namespace) -> JobSettings:
         if not separator:
             raise UserError(f"--labels has {key!r}; expected KEY=VALUE, separated by commas")
     return JobSettings(
-        pipeline_root=options.pipeline_root,
-        service_account=options.service_account,
-        network=options.network,
-        kms_key=options.kms_key,
-        labels={key: value for key, _, value in pairs},
+        **{name: getattr(options, name) for name in JOB_SETTINGS}, labels={key: value for key, _, value in pairs}
     )
 
 

@@ -1,31 +1,16 @@
 """The steps that made a pipeline job fail, from the details of its tasks."""
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 
-@dataclass(frozen=True, kw_only=True)
-class FailedTask:
-    """A step that failed, not one of the graphs that failed because of it."""
-
-    path: str
-    """Names of the enclosing tasks and its own, joined by slashes."""
-    error: str
-    custom_jobs: tuple[str, ...]
-    """Resource names of the custom jobs that it ran as or started."""
-
-
-def failed_tasks(tasks: Mapping[int, Any]) -> Iterator[FailedTask]:
-    """Yield the failed steps among the task details of a pipeline job, which are given by their ids."""
-    parents = {task.parent_task_id for task in tasks.values() if task.state.name == "FAILED"}
-    for task in tasks.values():
-        # A graph fails because one of its steps did, and only the step has the cause.
-        if task.state.name == "FAILED" and task.task_id not in parents:
-            path = task_path(task, tasks) or task.task_name
-            error = task.error.message or "the service gave no reason"
-            yield FailedTask(path=path, error=error, custom_jobs=tuple(_custom_jobs(task)))
+def failed_tasks(tasks: Mapping[int, Any]) -> list[Any]:
+    """Return the failed steps among the task details of a pipeline job, which are given by their ids."""
+    failed = [task for task in tasks.values() if task.state.name == "FAILED"]
+    # A graph fails because one of its steps did, and only the step has the cause.
+    parents = {task.parent_task_id for task in failed}
+    return [task for task in failed if task.task_id not in parents]
 
 
 def task_path(task: Any, tasks: Mapping[int, Any]) -> str:
@@ -37,7 +22,7 @@ def task_path(task: Any, tasks: Mapping[int, Any]) -> str:
     return "/".join(names)
 
 
-def _custom_jobs(task: Any) -> list[str]:
+def custom_jobs(task: Any) -> list[str]:
     """Return the names of the custom jobs of a task: its container's, and those that Google's components started."""
     container, custom = task.executor_detail.container_detail, task.executor_detail.custom_job_detail
     names = [*container.failed_main_jobs, container.main_job, *custom.failed_jobs, custom.job]

@@ -25,6 +25,8 @@ from localvertex_base.userinput.reading import read
 from pipelines.vertex import Location
 
 DEFAULT_FILE = "build/image_training.json"
+JOB_SETTINGS = ("pipeline_root", "service_account", "network", "kms_key")
+"""Fields of `JobSettings` that options of `submit` and keys of schedules set."""
 _LABEL = re.compile(r"[a-z0-9_-]{0,63}")
 """A key or value of a label; keys also begin with a letter and are not empty."""
 
@@ -142,13 +144,12 @@ def _check_own(job: dict[str, Any], region: str) -> list[Finding]:
     """
     pipeline = read_pipeline(job["pipelineSpec"])
     declared = pipeline.root.input_parameters
-    is_any_code = {"command", "secrets", "machine_type", "minimum_metric"} <= set(declared)
-    if not is_any_code and not {"model", "learning_rate", "machine_type", "minimum_score"} <= set(declared):
+    settings = compiled_settings(job)
+    if not settings:
         return []
     defaults = {name: spec.default for name, spec in declared.items() if spec.default is not None}
-    values = defaults | job["runtimeConfig"]["parameterValues"]
-    values |= compiled_settings(job)
-    if is_any_code:
+    values = defaults | job["runtimeConfig"]["parameterValues"] | settings
+    if "command" in declared:
         return planning.check(values, region=region)[-1]
     check_values(values)
     plan = pipeline.executors.get("exec-plan")

@@ -20,14 +20,13 @@ def step_names(spec: Mapping[str, Any]) -> dict[str, str]:
         spec: The pipeline spec.
     """
     pipeline = read_pipeline(spec)
-    return dict(_walk(pipeline.root, pipeline, path=(), shown=()))
+    return dict(_walk(pipeline.root, pipeline, path="", shown=""))
 
 
-def _walk(
-    component: Component, pipeline: Pipeline, *, path: tuple[str, ...], shown: tuple[str, ...]
-) -> Iterator[tuple[str, str]]:
+def _walk(component: Component, pipeline: Pipeline, *, path: str, shown: str) -> Iterator[tuple[str, str]]:
     for task in component.dag.tasks.values() if component.dag else ():
-        yield "/".join([*path, task.name]), "/".join([*shown, task.display_name])
-        inside = shown if _MADE_BY_COMPILER.fullmatch(task.name) else (*shown, task.display_name)
+        name = f"{shown}{task.display_name}"
+        yield f"{path}{task.name}", name
         if inner := pipeline.components.get(task.component):
-            yield from _walk(inner, pipeline, path=(*path, task.name), shown=inside)
+            inside = shown if _MADE_BY_COMPILER.fullmatch(task.name) else f"{name}/"
+            yield from _walk(inner, pipeline, path=f"{path}{task.name}/", shown=inside)

@@ -6,9 +6,9 @@ from typing import Any
 
 from localvertex_base.userinput.google_errors import is_temporary
 from pipelines.calls import CallFailed, calls
-from pipelines.jobs.failures import failed_tasks, task_path
+from pipelines.jobs.failures import custom_jobs, failed_tasks, task_path
 from pipelines.jobs.step_names import step_names
-from pipelines.vertex import Location, client
+from pipelines.vertex import Location, as_json, client
 
 _POLL_SECONDS = 5.0
 _LOCAL_POLL_SECONDS = 0.5
@@ -33,7 +33,6 @@ def watch(location: Location, name: str) -> bool:
         CallFailed: The service did not answer for ten minutes.
     """
     from google.api_core.retry import Retry
-    from google.protobuf import json_format
 
     again = Retry(predicate=is_temporary, initial=1, maximum=30, multiplier=2, timeout=_RETRY_SECONDS)
     jobs = client(location, "PipelineServiceClient")
@@ -43,7 +42,7 @@ def watch(location: Location, name: str) -> bool:
         with calls(location):
             job = jobs.get_pipeline_job(name=name, retry=again, timeout=60)
         tasks = {task.task_id: task for task in job.job_detail.task_details}
-        names = names or step_names(json_format.MessageToDict(type(job).pb(job).pipeline_spec))
+        names = names or step_names(as_json(job).get("pipelineSpec", {}))
         for path, text in _changes(tasks, seen):
             print(f"{names.get(path, path)}: {text}", flush=True)
         if job.state.name in ENDED:
@@ -71,12 +70,14 @@ def _changes(tasks: dict[int, Any], seen: dict[str, str]) -> Iterator[tuple[str,
 def _failures(location: Location, tasks: dict[int, Any], names: dict[str, str]) -> Iterator[str]:
     """Yield the error of each failed step, the error of its custom job, and the command that prints the log."""
     for task in failed_tasks(tasks):
-        yield f"{names.get(task.path, task.path)} failed: {task.error}"
-        for job_name in task.custom_jobs:
+        path = task_path(task, tasks) or task.task_name
+        yield f"{names.get(path, path)} failed: {task.error.message or 'the service gave no reason'}"
+        for job_name in custom_jobs(task):
             if text := _custom_job_error(location, job_name):
                 yield f"  {job_name}: {text}"
             if not location.is_local:
-                yield f"  log: {_log_command(location, job_name)}"
+                place = f"--project={location.project} --region={location.region}"
+                yield f"  log: gcloud ai custom-jobs stream-logs {job_name.rpartition('/')[2]} {place}"
 
 
 def _custom_job_error(location: Location, name: str) -> str:
@@ -86,9 +87,3 @@ def _custom_job_error(location: Location, name: str) -> str:
     except CallFailed as error:
         return "" if location.is_local else str(error)
     return " ".join(job.error.message.split())
-
-
-def _log_command(location: Location, job_name: str) -> str:
-    """Return the gcloud command that prints the log of a custom job's replicas."""
-    number = job_name.rpartition("/")[2]
-    return f"gcloud ai custom-jobs stream-logs {number} --project={location.project} --region={location.region}"

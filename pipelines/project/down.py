@@ -25,16 +25,11 @@ _REPOSITORY = re.compile(r"projects/[^/]+/locations/([^/]+)/repositories/([^/]+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Removal:
-    title: str
-    command: Command
-
-
-@dataclass(frozen=True, kw_only=True)
 class _Plan:
     """Resources that `down` removes, in this order, and those that it keeps."""
 
-    removals: list[_Removal] = field(default_factory=list)
+    removals: list[tuple[str, Command]] = field(default_factory=list)
+    """Titles and commands."""
     kept: list[str] = field(default_factory=list)
     """One line each, with the reason."""
 
@@ -46,12 +41,12 @@ class _Plan:
             adopt = f"if an earlier `up` created it, mark it: {shlex.join(resource.adopt)}"
             self.kept.append(f"{resource.title} is kept, since `cloud.py up` did not mark it; {adopt}")
         else:
-            self.removals.append(_Removal(title=f"{resource.title}{contents}", command=resource.remove))
+            self.removals.append((f"{resource.title}{contents}", resource.remove))
 
     def lines(self, names: Names) -> Iterator[str]:
         """Yield the lines that the user reads before the question."""
         yield f"To remove from {names.project}:" if self.removals else f"Nothing to remove from {names.project}."
-        yield from (f"  {removal.title}" for removal in self.removals)
+        yield from (f"  {title}" for title, _ in self.removals)
         yield from self.kept
 
 
@@ -73,12 +68,12 @@ def down(gcloud: Gcloud, names: Names, *, with_bucket: bool, confirm: Callable[[
     count = len(plan.removals)
     if count and not gcloud.dry_run and not confirm(f"Remove these {count}, for good? Type yes to confirm: "):
         raise CloudError("not confirmed; nothing was removed")
-    for number, removal in enumerate(plan.removals):
+    for number, (title, command) in enumerate(plan.removals):
         try:
-            gcloud.change(*removal.command)
+            gcloud.change(*command)
         except CloudError as error:
             left = f"{number} of {count} were removed; run the command again to remove the others"
-            raise CloudError(f"cannot remove {removal.title}: {error}; {left}") from None
+            raise CloudError(f"cannot remove {title}: {error}; {left}") from None
 
 
 def _plan(gcloud: Gcloud, names: Names, *, with_bucket: bool) -> _Plan:
@@ -149,7 +144,7 @@ def _command(names: Names, region: str, with_bucket: bool) -> str:
 
 def _roles(
     gcloud: Gcloud, names: Names, its_repository: dict[str, Any] | None, *, bucket_stays: bool
-) -> Iterator[_Removal]:
+) -> Iterator[tuple[str, Command]]:
     staying = [roles.on_project(names), roles.on_project_for_dataflow(names)]
     if bucket_stays:
         staying.append(roles.on_bucket(names))
@@ -157,5 +152,4 @@ def _roles(
         staying.append(roles.on_repository(names))
     for grant in staying:
         for role in grant.held_roles(gcloud, names):
-            title = f"role {role} of {names.account} on {grant.resource}"
-            yield _Removal(title=title, command=grant.change("remove", role, names))
+            yield f"role {role} of {names.account} on {grant.resource}", grant.change("remove", role, names)

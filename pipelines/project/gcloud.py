@@ -46,10 +46,8 @@ class Gcloud:
         done = _run([*words, "--format=json"], stdout=subprocess.PIPE)
         if done.returncode and _MISSING.search(done.stderr):
             return None
-        found = _parse(words, done)
-        if isinstance(found, dict):
-            return found
-        raise _unexpected_error(words, "an object", done.stdout)
+        found: dict[str, Any] = _parse(words, done, dict, "an object")
+        return found
 
     def read_list(self, *words: str) -> list[Any]:
         """Return the JSON list that a command prints.
@@ -60,10 +58,8 @@ class Gcloud:
         done = _run([*words, "--format=json"], stdout=subprocess.PIPE)
         if incomplete := _INCOMPLETE.search(done.stderr):
             raise _failure(words, incomplete[1])
-        found = _parse(words, done)
-        if isinstance(found, list):
-            return found
-        raise _unexpected_error(words, "a list", done.stdout)
+        found: list[Any] = _parse(words, done, list, "a list")
+        return found
 
     def change(self, *words: str) -> None:
         """Print a command and, except in a dry run, run it.
@@ -115,22 +111,22 @@ def _run(words: Sequence[str], stdout: int | None = None) -> subprocess.Complete
         raise CloudError(f"{words[0]} cannot be run: {error.strerror}; install it again") from None
 
 
-def _parse(words: Sequence[str], done: subprocess.CompletedProcess[str]) -> Any:
+def _parse(words: Sequence[str], done: subprocess.CompletedProcess[str], kind: type, expected: str) -> Any:
     if done.returncode:
         raise _failure(words, done.stderr)
     try:
-        return json.loads(done.stdout)
+        found = json.loads(done.stdout)
     except ValueError:
-        raise _unexpected_error(words, "JSON", done.stdout) from None
+        found, expected = None, "JSON"
+    if isinstance(found, kind):
+        return found
+    shown = f"expected {expected}, found {_line(done.stdout)[:80]!r}"
+    raise CloudError(f"{shown}; run it yourself: {shlex.join(words)}")
 
 
 def _failure(words: Sequence[str], stderr: str) -> CloudError:
     kind = AccessDenied if _DENIED.search(stderr) else CloudError
     return kind(f"{_line(stderr) or 'the command gave no reason'} (from: {shlex.join(words)})")
-
-
-def _unexpected_error(words: Sequence[str], expected: str, found: str) -> CloudError:
-    return CloudError(f"expected {expected}, found {_line(found)[:80]!r}; run it yourself: {shlex.join(words)}")
 
 
 def _line(text: str) -> str:

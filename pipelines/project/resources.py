@@ -124,23 +124,6 @@ def account(names: Names) -> Resource:
     )
 
 
-def is_as_created(gcloud: Gcloud, names: Names, found: dict[str, Any]) -> bool:
-    """Return whether a bucket of the project is empty and as `up` creates it, before `up` marks it.
-
-    Raises:
-        CloudError: Its objects cannot be listed.
-    """
-    access = found.get("iamConfiguration")
-    access = access if isinstance(access, dict) else {}
-    is_unchanged = str(found.get("metageneration")) == "1" and not found.get("labels")
-    uniform = access.get("uniformBucketLevelAccess")
-    is_uniform = isinstance(uniform, dict) and uniform.get("enabled") is True
-    if not (is_unchanged and is_uniform and access.get("publicAccessPrevention") == "enforced"):
-        return False
-    # Without /**, gcloud lists only objects that are not in a folder.
-    return not gcloud.read_list("gcloud", "storage", "objects", "list", f"{names.bucket}/**", "--limit=1")
-
-
 def find_bucket(gcloud: Gcloud, names: Names) -> dict[str, Any] | None:
     """Return gcloud's description of the bucket; None if no project has a bucket of this name.
 

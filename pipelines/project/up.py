@@ -18,7 +18,6 @@ from pipelines.project.resources import (
     account,
     bucket,
     find_bucket,
-    is_as_created,
     is_marked,
     repository,
 )
@@ -49,11 +48,7 @@ def up(gcloud: Gcloud, names: Names, settings_file: Path | None = None, *, with_
     check_steps(settings.steps, image=PLACEHOLDER_IMAGE, region=names.region)
     found = _usable_bucket(gcloud, names)
     _enable_apis(gcloud, names, (*_APIS, *_APIS_OF_DATAFLOW) if with_dataflow else _APIS)
-    if found is not None and is_as_created(gcloud, names, found):
-        print(f"{bucket(names).title} was created by an `up` that stopped before marking it; marking it", flush=True)
-        gcloud.change(*bucket(names).adopt)
-    else:
-        _ensure(gcloud, bucket(names), found)
+    _ensure(gcloud, bucket(names), found)
     for resource in (repository(names), account(names)):
         _ensure(gcloud, resource, resource.find(gcloud))
     for on in (roles.on_project, roles.on_bucket, roles.on_repository, roles.on_account):

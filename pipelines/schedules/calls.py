@@ -1,15 +1,14 @@
 """The calls of the schedule service; the SDK's own class lacks `catch_up` and half of the fields of a job."""
 
-import re
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
 from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import snake
 from pipelines.calls import calls, created_name
 from pipelines.jobs.pipeline_job import job_id
 from pipelines.schedules.plan import Change
-from pipelines.vertex import Location, client, message
+from pipelines.vertex import Location, as_json, client, message
 
 
 def list_schedules(location: Location) -> list[dict[str, Any]]:
@@ -20,7 +19,7 @@ def list_schedules(location: Location) -> list[dict[str, Any]]:
     """
     with calls(location):
         listed = client(location, "ScheduleServiceClient").list_schedules(parent=location.parent)
-        return [_json(schedule) for schedule in listed]
+        return [as_json(schedule) for schedule in listed]
 
 
 def find(location: Location, name: str) -> dict[str, Any]:
@@ -70,8 +69,8 @@ def _apply(change: Change, created: dict[tuple[Location, str], str], *, if_lost:
             from google.protobuf.field_mask_pb2 import FieldMask
 
             body = message("Schedule", {**change.body, "name": resource})
-            paths = [re.sub(r"([A-Z])", lambda found: f"_{found[1].lower()}", key) for key in change.mask]
-            updated = schedules.update_schedule(schedule=body, update_mask=FieldMask(paths=paths))
+            mask = FieldMask(paths=map(snake, change.mask))
+            updated = schedules.update_schedule(schedule=body, update_mask=mask)
             created_name(updated, change.location, if_lost=if_lost)
         case "pause":
             schedules.pause_schedule(name=resource)
@@ -107,12 +106,3 @@ def run_now(location: Location, schedule: dict[str, Any]) -> str:
 
 def _number(schedule: dict[str, Any]) -> str:
     return str(schedule["name"]).rpartition("/")[2]
-
-
-def _json(schedule: Any) -> dict[str, Any]:
-    from google.protobuf import json_format
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        converted: dict[str, Any] = json_format.MessageToDict(type(schedule).pb(schedule))
-    return converted

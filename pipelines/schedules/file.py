@@ -16,15 +16,14 @@ from accelerators.commands.options import known_region
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import check_keys, read
 from localvertex_base.userinput.spelling import quote
-from pipelines.jobs.pipeline_job import JobSettings, check, pipeline_job, read_spec
+from pipelines.jobs.pipeline_job import JOB_SETTINGS, JobSettings, check, pipeline_job, read_spec
 from pipelines.vertex import Location
 
 DEFAULT_FILE = "schedules.yaml"
 
-_JOB_SETTINGS = ("pipeline_root", "service_account", "network", "kms_key")
 _OPTIONAL = ("max_concurrent_runs", "allow_queueing", "enabled")
 _TYPES: Mapping[str, type | UnionType] = {
-    **dict.fromkeys(("name", "cron", "time_zone", "file", "region", *_JOB_SETTINGS), str),
+    **dict.fromkeys(("name", "cron", "time_zone", "file", "region", *JOB_SETTINGS), str),
     "parameters": dict,
     "max_concurrent_runs": int,
     **dict.fromkeys(("allow_queueing", "enabled"), bool),
@@ -102,10 +101,12 @@ def _schedule(body: Any, folder: Path, location: Location) -> Schedule:
         raise UserError(f"{' and '.join(missing)} is missing")
     known_region(load_catalogue(), body.get("region"), field="region")
     location = dataclasses.replace(location, region=body.get("region", location.region))
-    settings = JobSettings(**{key: body.get(key, "") for key in _JOB_SETTINGS})
+    settings = JobSettings(**{key: body.get(key, "") for key in JOB_SETTINGS})
     spec = read_spec(folder / body["file"])
     job = pipeline_job(spec, display_name=body["name"], parameters=body.get("parameters", {}), settings=settings)
-    findings = check(job, location)
+    warnings = [finding.message for finding in check(job, location)]
+    if job["runtimeConfig"]["parameterValues"].get("force_promotion") is True:
+        warnings.append("force_promotion promotes every model that reaches minimum_score, even a worse or useless one")
     return Schedule(
         name=body["name"],
         cron=_cron_with_zone(body["cron"], body.get("time_zone", "UTC")),
@@ -113,15 +114,9 @@ def _schedule(body: Any, folder: Path, location: Location) -> Schedule:
         job=job,
         start=_time(body, "start"),
         end=_time(body, "end"),
-        warnings=(*(finding.message for finding in findings), *_force_warning(job)),
+        warnings=tuple(warnings),
         **{key: body[key] for key in _OPTIONAL if key in body},
     )
-
-
-def _force_warning(job: Mapping[str, Any]) -> list[str]:
-    """Return a warning if the training pipeline would replace the champion on each run."""
-    is_forced = job["runtimeConfig"]["parameterValues"].get("force_promotion") is True
-    return ["force_promotion promotes every model that reaches minimum_score, even a worse or useless one"] * is_forced
 
 
 def _cron_with_zone(expression: str, zone: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import subprocess
 from collections.abc import Callable
 from typing import Any
@@ -88,3 +89,41 @@ def test_a_failure_of_the_code_is_the_failure_of_the_run_however_often_it_is_tri
     (starts,) = work_dir.glob("training/*/checkpoints/starts")
     assert len(starts.read_text().splitlines()) == 2
     assert not (work_dir / "models").exists()
+
+
+EXAMPLES = [
+    pytest.param("numpy_softmax", 250, id="numpy"),
+    pytest.param("sklearn_table", 120, id="sklearn", marks=pytest.mark.soak),
+    pytest.param("keras_fit", 70, id="keras", marks=pytest.mark.soak),
+]
+"""An example of exact_resume, and the step at which its replica is killed."""
+
+
+@pytest.mark.parametrize(("name", "step"), EXAMPLES)
+def test_an_example_that_is_killed_ends_with_the_weights_of_an_undisturbed_run(
+    python: str, repository: pathlib.Path, compiled_training: pathlib.Path, tmp_path: pathlib.Path, name: str, step: int
+) -> None:
+    example = repository / "packages" / "exact_resume" / "examples" / f"{name}.py"
+    words = [python, str(example), str(tmp_path / "alone")]
+    undisturbed = subprocess.run(words, capture_output=True, text=True, check=True)
+    code, seen = tmp_path / example.name, tmp_path / "seen"
+    # Otherwise, it is done before the fault.
+    pause = r"\1__import__('time').sleep(0.002)\n\1"
+    slower, count = re.subn(r"^( +)(?=if path := )", pause, example.read_text(), flags=re.M)
+    assert count == 1
+    code.write_text(slower)
+    words = [python, "-m", "localvertex", "run", str(compiled_training.with_name("training.json"))]
+    words += [f"--work-dir={tmp_path / 'runs'}", "--run-id=example", f"--fault=SIGKILL workerpool0-0 at step {step}"]
+    given = {"command": ["python", str(code)], "environment": {"EXAMPLES_SEEN": str(seen)}}
+    words += [f"--parameter={name}={json.dumps(value)}" for name, value in given.items()]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "exit code 137 (SIGKILL)" in done.stdout
+    rows: dict[int, str] = {}
+    lines = [line.split(" ", 1) for line in seen.read_text().splitlines()]
+    for number, found in lines:
+        assert rows.setdefault(int(number), found) == found
+    # The steps after the last checkpoint were repeated, with the same examples.
+    assert len(lines) > len(rows) == max(rows) - min(rows) + 1
+    (log,) = (tmp_path / "runs" / "example").rglob("workerpool0-0.log")
+    assert log.read_text().splitlines()[-1] == undisturbed.stdout.splitlines()[-1]

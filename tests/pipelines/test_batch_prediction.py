@@ -108,5 +108,5 @@ def test_without_a_champion_the_run_ends_with_one_line(compiled: Path, tmp_path:
     tiny_images.write(tmp_path / "new", 2)
     record = run(compiled, work_dir, source=str(tmp_path / "new"), model_name="pets")
     assert record["state"] == "FAILED"
-    expected = "no champion of the model 'pets' with the label managed-by=vertex-gpu-training in us-central1"
+    expected = "no registered model in us-central1 has the name 'pets' and the label managed-by=vertex-gpu-training"
     assert expected in json.dumps(record)

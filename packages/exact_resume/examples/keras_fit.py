@@ -37,7 +37,7 @@ noting = keras.callbacks.LambdaCallback(on_train_batch_end=note)
 reducing = keras.callbacks.ReduceLROnPlateau(patience=1, factor=0.5)
 stopping = keras.callbacks.EarlyStopping(patience=3, restore_best_weights=True)
 with exact_resume.keras_fit.run(
-    sys.argv[1],
+    sys.argv[1] if sys.argv[1:] else os.environ["AIP_CHECKPOINT_DIR"],
     model=model,
     data=(x[:1500], y[:1500]),
     sampler=sampler,

@@ -18,7 +18,7 @@ weights, momentum = np.zeros((NUM_FEATURES, NUM_CLASSES)), np.zeros((NUM_FEATURE
 noise = np.random.default_rng(1)
 sampler = exact_resume.Sampler(num_examples=len(x), global_batch_size=64, seed=0)
 with exact_resume.run(
-    sys.argv[1],
+    sys.argv[1] if sys.argv[1:] else os.environ["AIP_CHECKPOINT_DIR"],
     steps=1000,
     state={"weights": weights, "momentum": momentum, "noise": noise},
     config={"learning_rate": 0.05},

@@ -27,7 +27,7 @@ def save(model: SGDClassifier) -> dict[str, Any]:
 
 sampler = exact_resume.Sampler(num_examples=len(x), global_batch_size=16, seed=0)
 with exact_resume.run(
-    sys.argv[1],
+    sys.argv[1] if sys.argv[1:] else os.environ["AIP_CHECKPOINT_DIR"],
     steps=500,
     state={"model": exact_resume.saved(model, save=save, load=lambda values: vars(model).update(values))},
     config={"eta0": model.eta0},

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ from components.any_code.planning import CodePlan, plan
 from components.container_image import PLACEHOLDER_IMAGE
 from components.train.machines import Machines
 from exact_resume.checkpoints import outcome
-from exact_resume.files import storage
+from exact_resume.files import bucket, storage
 from localvertex_base.userinput import step_endpoint
 from localvertex_base.userinput.errors import UserError
+from vertex_testing.cloud_storage.server import CloudStorage
 
 IMAGE = "us-docker.pkg.dev/project/images/mine@sha256:" + "b" * 64
 SECRET = "projects/my-project/secrets/hub/versions/3"
@@ -186,6 +188,27 @@ def test_an_input_is_a_variable_with_its_address(tmp_path: pathlib.Path) -> None
         {"name": "INPUT_TRAIN", "value": "gs://bucket/train.csv"},
         {"name": "TOKENIZERS_PARALLELISM", "value": "false"},
     ]
+
+
+def test_an_object_with_another_checksum_is_refused_before_a_machine_is_requested(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with CloudStorage(tmp_path) as cloud:
+        cloud.buckets.create("b")
+        for name, value in cloud.environment.items():
+            monkeypatch.setenv(name, value)
+        storage.write_text("gs://b/train.csv", "1,2\n")
+        crc32c = f"crc32c:{bucket.identity('gs://b/train.csv')['crc32c']}"
+        given = {"inputs": {"train": f"gs://b/train.csv#{crc32c}", "other": "gs://b/none#1"}}
+        assert planned(tmp_path, **given).run_id
+        storage.write_text("gs://b/train.csv", "1,3\n")
+        with pytest.raises(UserError, match=rf"^inputs\.train is .*#{re.escape(crc32c)}, but the object is crc32c:"):
+            planned(tmp_path, **given)
+        with pytest.raises(UserError, match="but the object is missing now"):
+            planned(tmp_path, inputs={"train": f"gs://b/none#{crc32c}"})
+        # A local run reads no bucket.
+        monkeypatch.setenv(step_endpoint.MARKER, "1")
+        assert planned(tmp_path, **given).run_id
 
 
 def test_secrets_are_read_by_a_program_in_the_replica(tmp_path: pathlib.Path) -> None:

@@ -280,7 +280,7 @@ def test_a_registered_run_that_a_better_one_has_replaced_does_not_come_back(rele
     parent = release.register("few")[0]
     release.register("many", parent)
     assert release.compare("few", force_promotion=True) == expected(False, f"{parent}@1", f"{parent}@2")
-    assert "which version 2 has replaced" in release.page()
+    assert "and the newer version 2 is the champion; to promote it, give it the alias" in release.page()
 
 
 def test_an_undecided_version_that_is_older_than_the_champion_was_not_replaced(release: Release) -> None:
@@ -289,7 +289,7 @@ def test_an_undecided_version_that_is_older_than_the_champion_was_not_replaced(r
     registry.label_version(f"{parent}@1", {labels.PROMOTION: labels.UNDECIDED})
     release.register("many", parent)
     assert not release.compare("few", force_promotion=True).is_promoted
-    assert "never promoted, and the newer version 2 is the champion; to promote it, give it the" in release.page()
+    assert "and the newer version 2 is the champion; to promote it, give it the" in release.page()
     assert "replaced" not in release.page()
 
 

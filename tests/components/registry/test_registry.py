@@ -23,7 +23,7 @@ def fill(work_dir: Path) -> None:
         labels = {"managed-by": "vertex-gpu-training", "run-id": f"run{number}", "checkpoint": "c" * 32}
         registry.add(work_dir, {"display_name": "Pet images", "artifact_uri": str(files), "labels": labels})
     registry.add(work_dir, {"display_name": "elsewhere", "artifact_uri": "gs://bucket/model"})
-    registry.add(work_dir, {"display_name": "no-files"})
+    registry.add(work_dir, {"display_name": "no-files", "labels": {"managed-by": "vertex-gpu-training"}})
     ModelVersions.of(work_dir, model_id(work_dir)).merge("2", ["champion"])
 
 
@@ -46,13 +46,11 @@ def of(work_dir: Path) -> Registry:
 
 
 def version(work_dir: Path, name: str, version: str) -> str:
-    return (Path(of(work_dir).folder(name, version)) / "saved_model.pb").read_text()
+    return (Path(of(work_dir).version(name, version).artifact_uri) / "saved_model.pb").read_text()
 
 
 def test_a_version_is_found_by_number_and_by_alias(shared: Path) -> None:
     assert [version(shared, "Pet images", each) for each in ("1", "2", "champion", "default")] == ["1", "2", "2", "1"]
-    assert version(shared, model_id(shared), "champion") == "2"
-    assert of(shared).folder("elsewhere", "1") == "gs://bucket/model"
 
 
 @pytest.mark.parametrize(
@@ -60,15 +58,16 @@ def test_a_version_is_found_by_number_and_by_alias(shared: Path) -> None:
     [
         ("Pet images", "3", "has no version '3'; it has 1, default, 2, champion"),
         ("Pet images", "best", "has no version 'best'"),
-        ("pets", "1", "0 models of this name"),
-        ("../models/elsewhere", "1", "0 models of this name"),
-        ('a" OR display_name="elsewhere', "1", "0 models of this name"),
+        ("pets", "1", "no registered model in us-central1 has the name 'pets' and the label managed-by="),
+        ("elsewhere", "1", "no registered model"),
+        ("../models/elsewhere", "1", "no registered model"),
+        ('a" OR display_name="Pet images', "1", "no registered model"),
         ("no-files", "1", "has no files"),
     ],
 )
 def test_what_is_not_there_is_refused(shared: Path, name: str, version: str, message: str) -> None:
     with pytest.raises(UserError, match=message) as caught:
-        of(shared).folder(name, version)
+        of(shared).version(name, version)
     assert "\n" not in str(caught.value)
 
 
@@ -138,5 +137,5 @@ def test_a_damaged_model_does_not_hide_the_others(tmp_path: Path) -> None:
     (tmp_path / "models" / "no-files" / "1" / "model.json").write_text("{")
     with reachable(tmp_path):
         assert version(tmp_path, "Pet images", "2") == "2"
-        with pytest.raises(UserError, match="the registered model 'no-files' cannot be used"):
-            of(tmp_path).folder("no-files", "1")
+        with pytest.raises(UserError, match="no registered model"):
+            of(tmp_path).version("no-files", "1")

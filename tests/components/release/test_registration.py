@@ -193,17 +193,6 @@ def test_aliases_that_the_upload_did_not_move_are_repaired(
     assert get(server, first).get("versionAliases", []) == []
 
 
-def test_a_checkpoint_that_two_runs_have_uploaded_is_a_warning(
-    server: Server, registry: Registry, run: str, upload: Callable[..., str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """An older run that is resumed, or one at the same time, has compared before the other one's upload."""
-    first = upload(labels_at_upload(run))
-    recorded(server, run, first)
-    assert "warning" not in capsys.readouterr().out
-    recorded(server, run, upload(labels_at_upload(run)))
-    assert f"warning: {first} has the same checkpoint; delete the one that you do not use" in capsys.readouterr().out
-
-
 def test_a_newer_champion_of_another_run_stays(
     server: Server, registry: Registry, run: str, upload: Callable[..., str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -242,7 +231,7 @@ def test_an_undecided_version_gets_no_alias_later(
     # The service makes the first version of a model its default.
     assert (version.aliases, version.labels["promotion"]) == (("default",), "undecided")
     assert registry.champion(version.model) is None
-    assert f"registered as {first}; there is no champion" in capsys.readouterr().out
+    assert f"registered as {first}; the champion is none" in capsys.readouterr().out
     second = upload(undecided(run), ())
     recorded(server, run, second, is_promoted=False)
     assert registry.get(second).aliases == ()

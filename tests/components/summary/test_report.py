@@ -2,7 +2,7 @@
 
 from kfp.dsl import PipelineTaskFinalStatus
 
-from components.summary.report import one_line
+from components.summary.report import report_end
 
 
 def status(state: str, message: str | None) -> PipelineTaskFinalStatus:
@@ -16,8 +16,11 @@ def status(state: str, message: str | None) -> PipelineTaskFinalStatus:
 
 
 def test_success_is_short() -> None:
-    assert one_line(status("SUCCEEDED", None)) == "image-training-1: SUCCEEDED"
+    assert report_end(status("SUCCEEDED", None), secret="") == "image-training-1: SUCCEEDED"
 
 
 def test_failure_names_the_cause_in_one_line() -> None:
-    assert one_line(status("FAILED", "prepare:\n  no images")) == "image-training-1: FAILED: prepare: no images"
+    assert (
+        report_end(status("FAILED", "prepare:\n  no images"), secret="")
+        == "image-training-1: FAILED: prepare: no images"
+    )

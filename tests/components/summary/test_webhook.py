@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 import trustme
-from google.oauth2.credentials import Credentials
 from kfp.dsl import PipelineTaskFinalStatus
 
-from components import vertex_clients
 from components.summary import report, webhook
 from components.summary.report import report_end
 from components.summary.webhook import VARIABLE
+from components.train import secret_variables
 from localvertex_base.userinput.errors import UserError
 from tests.support.receiver import CLOSES, DRIPS, HANGS, PATH, Answer, Receiver, receiving
 from vertex_testing.server import wait_until
@@ -201,15 +200,17 @@ class SecretManager(Receiver):
     text: Any = base64.b64encode(b"x").decode()
 
     def body(self, request: BaseHTTPRequestHandler) -> Any:
-        return {"payload": {"data": self.text}}
+        is_metadata = request.headers.get("Metadata-Flavor") == "Google"
+        return {"access_token": TOKEN} if is_metadata else {"payload": {"data": self.text}}
 
 
 @pytest.fixture
 def secret_manager(monkeypatch: pytest.MonkeyPatch) -> Iterator[SecretManager]:
-    assert webhook._SECRET_MANAGER == "https://secretmanager.googleapis.com"
+    """Both of Google's servers that a step reads a secret from."""
+    assert secret_variables._SECRET_MANAGER == "https://secretmanager.googleapis.com"
     manager = SecretManager(200)
-    monkeypatch.setattr(webhook, "_SECRET_MANAGER", manager.url)
-    monkeypatch.setattr(vertex_clients, "google_credentials", lambda: (Credentials(TOKEN), None))
+    monkeypatch.setattr(secret_variables, "_SECRET_MANAGER", manager.url)
+    monkeypatch.setenv("GCE_METADATA_HOST", manager.url.removeprefix("http://"))
     yield manager
     manager.close()
 
@@ -220,19 +221,20 @@ def test_the_address_comes_from_the_secret(ended: Ended, secret_manager: SecretM
         assert ended(secret=SECRET) == f"notification sent to the webhook in {SECRET}"
         assert len(receiver.received) == 1
         assert "Authorization" not in receiver.headers[0]
-    assert [path for _, path, _ in secret_manager.received] == [f"/v1/{SECRET}/versions/latest:access"]
-    assert secret_manager.headers[0]["Authorization"] == f"Bearer {TOKEN}"
+    _, (_, path, _) = secret_manager.received
+    assert path == f"/v1/{SECRET}/versions/latest:access"
+    assert secret_manager.headers[1]["Authorization"] == f"Bearer {TOKEN}"
 
 
 @pytest.mark.parametrize("text", [None, "not base64!"])
 def test_a_secret_without_a_text_is_one_line(ended: Ended, secret_manager: SecretManager, text: Any) -> None:
     secret_manager.text = text
-    assert ended(secret=SECRET).endswith(f"the secret {SECRET}/versions/latest cannot be read: the answer has no text")
+    assert f": {SECRET}/versions/latest cannot be read (" in ended(secret=SECRET)
 
 
 def test_a_refused_secret_names_the_way_on(ended: Ended, secret_manager: SecretManager) -> None:
-    secret_manager._answers = [403]
-    assert ended(secret=SECRET).endswith("cannot be read: the answer was 403; see docs/notifications.md for the role")
+    secret_manager._answers = [200, 403]
+    assert ended(secret=SECRET).endswith("cannot be read (403); see docs/notifications.md for the role")
 
 
 def test_a_local_run_uses_no_google_service(

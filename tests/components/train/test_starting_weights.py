@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,18 +15,15 @@ import keras
 import numpy as np
 import pytest
 
-from components.registry.registry import Registry
+from components.registry.labels import PROJECT_LABEL
 from components.train import starting_weights
 from components.train.starting_weights import Start
 from exact_resume.checkpoints import checkpoints
 from exact_resume.files import storage
-from localvertex import client
-from localvertex.api.access import token_file
 from localvertex.credentials.isolation import NoCredentials
 from localvertex.store import registry
 from localvertex.store.model_versions import ModelVersions
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.step_endpoint import VARIABLE, StepEndpoint, write
 from tests.support.finished import write_finished_run
 from trainer import task
 from trainer.checkpoints import variables
@@ -38,7 +34,6 @@ from trainer.data.splits import SPLITS
 from trainer.models import models
 from trainer.results import saved_model
 from vertex_testing.own_endpoint import reachable
-from vertex_testing.server import Server
 
 CONFIG = TrainConfig(epochs=1, max_steps=1, global_batch_size=8)
 
@@ -110,23 +105,21 @@ def test_the_configuration_holds_the_digest_and_the_trainer_finds_the_copy(resol
     assert resolve(config.weights, new)[0] == config
 
 
-def test_a_deleted_run_is_started_from_by_its_copy_and_never_from_scratch(
-    resolve: Any, training: Path, capsys: pytest.CaptureFixture[str]
+def test_a_deleted_run_is_started_from_by_the_digest_of_its_copy_and_never_from_scratch(
+    resolve: Any, training: Path
 ) -> None:
     data = dataset("cat", "dog")
     name = finish(training, data)
     config, start = resolve(f"run:{name}", data)
     shutil.rmtree(training / name)
-    assert resolve(f"run:{name}", data) == (config, start)
-    assert "using the copy of its weights" in capsys.readouterr().out
+    with pytest.raises(UserError, match=r"no finished run in .* that an earlier plan has copied, give their sha256"):
+        resolve(f"run:{name}", data)
+    found, copied = resolve(config.weights, data)
+    assert (found, copied.flags) == (config, start.flags)
     (copy,) = (training / "weights").glob("*/step-000000000/variables.npz")
     copy.write_bytes(copy.read_bytes()[:-1] + b"?")
-    for weights in (f"run:{name}", config.weights):
-        with pytest.raises(UserError, match="no step has been trained"):
-            resolve(weights, data)
-    shutil.rmtree(training)
-    with pytest.raises(UserError, match="no finished run in"):
-        resolve(f"run:{name}", data)
+    with pytest.raises(UserError, match="no step has been trained"):
+        resolve(config.weights, data)
 
 
 def test_a_damaged_copy_is_written_again(resolve: Any, training: Path) -> None:
@@ -198,7 +191,7 @@ def test_the_same_weights_by_two_names_are_the_same_run_and_a_moved_alias_is_ano
     described = second / "assets.extra" / "model.json"
     described.write_text(json.dumps(json.loads(described.read_text()) | {"class_names": names[::-1]}))
     for files in (first, second):
-        registry.add(tmp_path, {"display_name": "pets", "artifact_uri": str(files)})
+        registry.add(tmp_path, {"display_name": "pets", "artifact_uri": str(files), "labels": dict([PROJECT_LABEL])})
     versions = ModelVersions.of(tmp_path, "pets")
     versions.merge("1", ["champion"])
     with reachable(tmp_path):
@@ -214,35 +207,6 @@ def test_the_same_weights_by_two_names_are_the_same_run_and_a_moved_alias_is_ano
 
 
 @pytest.mark.slow
-def test_the_registry_is_asked_for_ids_aliases_and_display_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    warnings.simplefilter("ignore")
-    from google.cloud import aiplatform
-
-    with Server(tmp_path / "runs") as server:
-        client.init(server.work_dir, api_transport="rest")
-        how = {"serving_container_image_uri": "serving:1", "display_name": "Pet images"}
-        first = aiplatform.Model.upload(artifact_uri="gs://b/1", **how)
-        aiplatform.Model.upload(
-            artifact_uri="gs://b/2", parent_model=first.resource_name, version_aliases=["champion"], **how
-        )
-        address = tmp_path / "endpoint.json"
-        write(address, StepEndpoint(address=server.url, token=token_file.read(server.work_dir)))
-        monkeypatch.setenv(VARIABLE, str(address))
-        found = Registry(region="us-central1", pipeline_root="gs://bucket/root")
-        for name in ("Pet images", first.name, first.resource_name):
-            assert [found.folder(name, each) for each in ("1", "champion")] == ["gs://b/1", "gs://b/2"]
-        for name, version in (("Pet images", "best"), (first.name, "7"), ("dogs", "1")):
-            with pytest.raises(UserError, match="cannot be used") as caught:
-                found.folder(name, version)
-            assert "\n" not in str(caught.value)
-        aiplatform.Model.upload(artifact_uri="gs://b/3", **how)
-        with pytest.raises(UserError, match="2 models of this name in us-central1; give one of their ids"):
-            found.folder("Pet images", "1")
-
-
-@pytest.mark.slow
 def test_a_local_run_asks_no_one_with_the_users_credentials(tmp_path: Path) -> None:
     """A local run may have a gs:// root; what it finds there is no login."""
     key = tmp_path / "key.json"
@@ -251,7 +215,7 @@ def test_a_local_run_asks_no_one_with_the_users_credentials(tmp_path: Path) -> N
     )
     program = (
         "import sys; from trainer.command_line import report_errors; from components.registry.registry import Registry;"
-        "report_errors(Registry(region='us-central1', pipeline_root='gs://bucket/root').folder)('pets', 'champion')"
+        "report_errors(Registry(region='us-central1', pipeline_root='gs://bucket/root').version)('pets', 'champion')"
     )
     held = NoCredentials()
     try:
@@ -262,5 +226,5 @@ def test_a_local_run_asks_no_one_with_the_users_credentials(tmp_path: Path) -> N
     finally:
         held.close()
     assert done.returncode == 2, done.stderr
-    assert "error: the registered model 'pets' cannot be used" in done.stderr
+    assert "error: no credentials for Google Cloud" in done.stderr
     assert storage.exists(key)

@@ -17,7 +17,6 @@ from pipelines.project.resources import (
     account,
     bucket,
     find_bucket,
-    is_as_created,
     is_marked,
     repository,
 )
@@ -116,14 +115,6 @@ def test_what_exists_what_is_missing_and_what_is_foreign() -> None:
         find_bucket(gcloud, denied)
     with pytest.raises(ForeignBucket, match="in another project, not in my-project"):
         find_bucket(gcloud, names("shared1"))
-
-
-@pytest.mark.usefixtures("google")
-def test_only_an_empty_bucket_is_as_created() -> None:
-    gcloud = Gcloud(dry_run=True)
-    found = {name: find_bucket(gcloud, names(name)) for name in ("image-training2", "filled1", "image-training")}
-    result = {name: is_as_created(gcloud, names(name), each) for name, each in found.items() if each is not None}
-    assert result == {"image-training2": True, "filled1": False, "image-training": False}
 
 
 @pytest.mark.usefixtures("google")

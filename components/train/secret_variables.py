@@ -35,12 +35,23 @@ def _get(address: str, header: str, value: str, *handlers: Any) -> Any:
             time.sleep(pause)
 
 
-def _read(version: str) -> str:
+def read(version: str) -> str:
+    """Return the text of a version in Secret Manager, with the credentials of the machine's service account.
+
+    Raises:
+        OSError: A service refuses the call or cannot be reached.
+        LookupError, TypeError, ValueError: The answer has no text.
+    """
     # A proxy would see the token of the metadata server, which only this machine reaches.
     metadata, direct = os.environ.get("GCE_METADATA_HOST", _METADATA), urllib.request.ProxyHandler({})
     token = _get(f"http://{metadata}{_TOKEN}", "Metadata-Flavor", "Google", direct)["access_token"]
     found = _get(f"{_SECRET_MANAGER}/v1/{version}:access", "Authorization", f"Bearer {token}")
-    return base64.b64decode(found["payload"]["data"]).decode()
+    return base64.b64decode(found["payload"]["data"], validate=True).decode()
+
+
+def reason(error: Exception) -> str:
+    """Return why a secret cannot be read: the code of an answer, or the kind of the error, but not its text."""
+    return str(getattr(error, "code", type(error).__name__))
 
 
 def main(arguments: list[str]) -> None:
@@ -57,10 +68,9 @@ def main(arguments: list[str]) -> None:
                 sys.exit(f"error: secret {name}: set it in your shell and add --with-credentials")
             continue
         try:
-            os.environ[name] = _read(version)
+            os.environ[name] = read(version)
         except Exception as error:
-            reason = getattr(error, "code", type(error).__name__)
-            sys.exit(f"error: secret {name}: {version} cannot be read ({reason}); see docs/any-training.md")
+            sys.exit(f"error: secret {name}: {version} cannot be read ({reason(error)}); see docs/any-training.md")
     # Without a shell, in place of this process, which gets its signals.
     os.execvp(arguments[end + 1], arguments[end + 1 :])  # noqa: S606
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from components.any_code import secret_variables
+from components.train import secret_variables
 from localvertex_base.userinput import step_endpoint
 
 VERSION = "projects/my-project/secrets/hub/versions/3"
