@@ -10,7 +10,7 @@ Legend: N examples, G global batch.
 import dataclasses
 import functools
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,11 +21,12 @@ from exact_resume.errors import InputError
 _Indices = npt.NDArray[np.int64]
 _FIRST_KEY = 498247692
 """Of `tf.random.experimental.index_shuffle`, before the seed and the epoch."""
-_NUM_ROUNDS = 4
 _SMALLEST_WORD = 8
 """Bits of half a number."""
 _CHUNK = 2**16
 """Positions of an epoch that are computed together: half a megabyte."""
+_FEW = 4096
+"""Numbers up to which all epochs that differ are kept: 8 megabytes."""
 _HIGHEST_SEED = 2**31 - 1
 
 
@@ -116,63 +117,57 @@ def _part(indices: _Indices, number: int, count: int) -> _Indices:
     return indices[number * len(indices) // count : (number + 1) * len(indices) // count]
 
 
-@functools.lru_cache(maxsize=4)
 def permuted(start: int, stop: int, seed: int, epoch: int, count: int) -> _Indices:
     """Return where a permutation of `count` numbers puts those from `start` to before `stop`: int64, read-only."""
     # At a power of 4, TensorFlow has one bit too few for the largest number: one is there twice, another never.
     word = max(_SMALLEST_WORD, ((count - 1).bit_length() + 1) // 2)
-    kind = np.uint32 if word <= 16 else np.uint64
-    keys = _keys(seed, epoch, word)
-    values: npt.NDArray[Any] = np.arange(start, stop, dtype=kind)
+    mask = (1 << word) - 1
+    compute = _compute_once if count <= _FEW else _compute_again
+    return compute(start, stop, seed & mask, epoch & mask, count, word)
+
+
+def _compute(start: int, stop: int, seed: int, epoch: int, count: int, word: int) -> _Indices:
+    mask = (1 << word) - 1
+
+    def turned(side: Any, by: int) -> Any:
+        return side << by | side >> (word - by)
+
+    def mixed(side: Any) -> Any:
+        return turned(side, 1) & turned(side, 8) ^ turned(side, 2)
+
+    last_key = 0xFFFFFFFD ^ _FIRST_KEY ^ turned(epoch, word - 3) ^ turned(epoch, word - 4)
+    keys = [key & mask for key in (_FIRST_KEY, seed, epoch, last_key)]
+
+    def encrypted(left: Any, right: Any) -> Any:
+        # Bits beyond the word are cut after the exclusive or, once.
+        for left_key, right_key in (keys[:2], keys[2:]):
+            left = (left ^ mixed(right) ^ left_key) & mask
+            right = (right ^ mixed(left) ^ right_key) & mask
+        return left << word | right
+
     if word == _SMALLEST_WORD:
-        # Few examples are reached only after many rounds: a table of all numbers, squared again and again.
-        table = _encrypted(np.arange(2 ** (2 * word), dtype=kind), keys, word).astype(np.intp)
+        # Few examples are reached only after many rounds: a table of all numbers, squared a few times.
+        halves = np.arange(2**word, dtype=np.uint16)
+        table = encrypted(halves[:, None], halves).ravel()
         values = table[start:stop].copy()
         table[:count] = np.arange(count)
+        num_squarings = 6
         while (values >= count).any():
-            values, table = table[values], table[table]
+            for _ in range(8):
+                values = table.take(values)
+            if num_squarings:
+                table, num_squarings = table.take(table), num_squarings - 1
     else:
+        values = np.arange(start, stop, dtype=np.uint32 if word <= 16 else np.uint64)
         left = np.arange(len(values))
         while len(left):
-            values[left] = found = _encrypted(values[left], keys, word)
+            found = values[left]
+            values[left] = found = encrypted(found >> word, found & mask)
             left = left[found >= count]
     result = values.astype(np.int64)
     result.flags.writeable = False
     return result
 
 
-def _keys(seed: int, epoch: int, word: int) -> list[int]:
-    """Return the key of each round, of `word` bits."""
-    mask = (1 << word) - 1
-    keys = [key & 0xFFFFFFFF & mask for key in (_FIRST_KEY, seed, epoch)]
-    constants = 0x7369F885192C0EF5
-
-    def turned(key: int, by: int) -> int:
-        return (key >> by | key << (word - by)) & mask
-
-    for number in range(3, _NUM_ROUNDS):
-        bit = constants >> (number - 3) & 1
-        keys.append(
-            0xFFFFFFFC & mask ^ bit ^ keys[number - 3] ^ turned(keys[number - 1], 3) ^ turned(keys[number - 1], 4)
-        )
-    return keys
-
-
-def _encrypted(values: npt.NDArray[Any], keys: list[int], word: int) -> npt.NDArray[Any]:
-    """Return the values after all rounds: a permutation of the numbers of `2 * word` bits."""
-    kind, half = values.dtype.type, np.uint8 if word == _SMALLEST_WORD else values.dtype.type
-    mask = half((1 << word) - 1)
-
-    def mixed(side: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        # Bits beyond the word are cut after the exclusive or, once.
-        one, two, eight = (side << half(by) | side >> half(word - by) for by in (1, 2, 8))
-        result: npt.NDArray[Any] = one & eight ^ two
-        return result
-
-    left: npt.NDArray[Any] = (values >> kind(word)).astype(half)
-    right: npt.NDArray[Any] = values.astype(half) & mask
-    for number in range(0, _NUM_ROUNDS, 2):
-        left = (left ^ mixed(right) ^ half(keys[number])) & mask
-        right = (right ^ mixed(left) ^ half(keys[number + 1])) & mask
-    result: npt.NDArray[Any] = left.astype(kind) << kind(word) | right
-    return result
+_compute_once = functools.lru_cache(maxsize=2**_SMALLEST_WORD)(_compute)
+_compute_again = functools.lru_cache(maxsize=4)(_compute)
