@@ -10,7 +10,7 @@ Legend: N examples, G global batch.
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np

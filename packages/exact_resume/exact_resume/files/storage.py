@@ -9,7 +9,6 @@ import shutil
 import stat
 import tempfile
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, TypeVar
 
@@ -81,7 +80,7 @@ def make_directory(directory: Path) -> None:
     if not is_remote(directory):
         os.makedirs(directory, exist_ok=True)
         return
-    probe = join(directory, f".probe-{uuid.uuid4().hex[:8]}")
+    probe = join(directory, f".probe-{os.urandom(4).hex()}")
     bucket.write(probe, b"Can be removed.\n")
     bucket.remove(probe)
 
