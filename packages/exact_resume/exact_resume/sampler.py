@@ -26,7 +26,7 @@ _SMALLEST_WORD = 8
 _CHUNK = 2**16
 """Positions of an epoch that are computed together: half a megabyte."""
 _FEW = 4096
-"""Numbers up to which all epochs that differ are kept: 8 megabytes."""
+"""Examples up to which all 256 orders are kept, of 8 megabytes, because an epoch has too few steps for their cost."""
 _HIGHEST_SEED = 2**31 - 1
 
 
@@ -46,7 +46,8 @@ class Worker(Protocol):
 class Sampler:
     """The order of the training examples: whole batches, equal for any number of workers.
 
-    The examples that fill no whole batch are left out of an epoch; in another epoch these are others.
+    The examples that fill no whole batch are left out of an epoch; in another epoch these are others. Up to 65,536
+    examples, the cipher has keys of 8 bits: after 256 epochs, the same orders come again.
 
     Raises:
         InputError: A number is out of its range.
@@ -81,12 +82,12 @@ class Sampler:
         """Return the indices int64 [G] of a step's examples, 0 to N - 1; the first step is 0."""
         epoch, batch = divmod(operator.index(step), self.steps_per_epoch)
         first = batch * self.global_batch_size
-        chunk, offset = divmod(first, _CHUNK)
-        found = self._chunk(epoch, chunk)[offset : offset + self.global_batch_size]
-        while len(found) < self.global_batch_size:
-            chunk += 1
-            found = np.concatenate([found, self._chunk(epoch, chunk)[: self.global_batch_size - len(found)]])
-        return found
+        pieces = [
+            permuted(start, min(start + _CHUNK, self.num_examples), self.seed, epoch, self.num_examples)
+            for start in range(first // _CHUNK * _CHUNK, first + self.global_batch_size, _CHUNK)
+        ]
+        found = np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
+        return found[first % _CHUNK :][: self.global_batch_size]
 
     def shard(self, step: int, worker: Worker, *, micro: int = 0) -> _Indices:
         """Return the indices of a worker's examples in a micro-batch of a step.
@@ -101,14 +102,11 @@ class Sampler:
         """Yield a worker's indices from one step to before another, as `batch_sampler` of a torch `DataLoader`.
 
         Read-ahead and worker processes of the loader change nothing: a resumed run starts at the step that comes next.
+        Give the loader a `generator` of its own, because it draws a seed from the global one whenever it is iterated.
         """
         for step in range(start, stop):
             for micro in range(self.num_micro_batches):
                 yield self.shard(step, worker, micro=micro).tolist()
-
-    def _chunk(self, epoch: int, chunk: int) -> _Indices:
-        first = chunk * _CHUNK
-        return permuted(first, min(first + _CHUNK, self.num_examples), self.seed, epoch, self.num_examples)
 
 
 def _part(indices: _Indices, number: int, count: int) -> _Indices:
@@ -122,11 +120,11 @@ def permuted(start: int, stop: int, seed: int, epoch: int, count: int) -> _Indic
     # At a power of 4, TensorFlow has one bit too few for the largest number: one is there twice, another never.
     word = max(_SMALLEST_WORD, ((count - 1).bit_length() + 1) // 2)
     mask = (1 << word) - 1
-    compute = _compute_once if count <= _FEW else _compute_again
-    return compute(start, stop, seed & mask, epoch & mask, count, word)
+    find = _of_all_epochs if count <= _FEW else _of_last_epochs
+    return find(start, stop, seed & mask, epoch & mask, count, word)
 
 
-def _compute(start: int, stop: int, seed: int, epoch: int, count: int, word: int) -> _Indices:
+def _permuted(start: int, stop: int, seed: int, epoch: int, count: int, word: int) -> _Indices:
     mask = (1 << word) - 1
 
     def turned(side: Any, by: int) -> Any:
@@ -164,10 +162,10 @@ def _compute(start: int, stop: int, seed: int, epoch: int, count: int, word: int
             found = values[left]
             values[left] = found = encrypted(found >> word, found & mask)
             left = left[found >= count]
-    result = values.astype(np.int64)
+    result: _Indices = values.astype(np.int64)
     result.flags.writeable = False
     return result
 
 
-_compute_once = functools.lru_cache(maxsize=2**_SMALLEST_WORD)(_compute)
-_compute_again = functools.lru_cache(maxsize=4)(_compute)
+_of_all_epochs = functools.lru_cache(maxsize=2**_SMALLEST_WORD)(_permuted)
+_of_last_epochs = functools.lru_cache(maxsize=4)(_permuted)
