@@ -27,19 +27,14 @@ _CHUNK = 2**16
 """Positions of an epoch that are computed together: half a megabyte."""
 _FEW = 4096
 """Examples up to which all 256 orders are kept, of 8 megabytes, because an epoch has too few steps for their cost."""
-_HIGHEST_SEED = 2**31 - 1
 
 
 class Worker(Protocol):
     """A worker's place among all; a run is one."""
 
-    @property
-    def rank(self) -> int:
-        """Number of this worker, from 0 on."""
-
-    @property
-    def num_workers(self) -> int:
-        """Number of workers."""
+    rank: int
+    """Number of this worker, from 0 on."""
+    num_workers: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -65,12 +60,12 @@ class Sampler:
         bounds = {
             "num_examples": (1, 2**62),
             "global_batch_size": (1, self.num_examples),
-            "seed": (0, _HIGHEST_SEED),
+            "seed": (0, 2**31 - 1),
             "num_micro_batches": (1, self.global_batch_size),
         }
         for name, (lowest, highest) in bounds.items():
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
+            if type(value) is not int or not lowest <= value <= highest:
                 raise InputError(f"{name} is {value!r}; expected a whole number from {lowest} to {highest}")
 
     @property
@@ -134,27 +129,30 @@ def _permuted(start: int, stop: int, seed: int, epoch: int, count: int, word: in
         return turned(side, 1) & turned(side, 8) ^ turned(side, 2)
 
     last_key = 0xFFFFFFFD ^ _FIRST_KEY ^ turned(epoch, word - 3) ^ turned(epoch, word - 4)
-    keys = [key & mask for key in (_FIRST_KEY, seed, epoch, last_key)]
+    keys = ((_FIRST_KEY & mask, seed), (epoch, last_key & mask))
 
     def encrypted(left: Any, right: Any) -> Any:
         # Bits beyond the word are cut after the exclusive or, once.
-        for left_key, right_key in (keys[:2], keys[2:]):
+        for left_key, right_key in keys:
             left = (left ^ mixed(right) ^ left_key) & mask
             right = (right ^ mixed(left) ^ right_key) & mask
         return left << word | right
 
     if word == _SMALLEST_WORD:
-        # Few examples are reached only after many rounds: a table of all numbers, squared a few times.
+        # Few examples are reached only after many rounds: a table of all numbers gets more and more rounds in each
+        # entry, up to an example. All in parts, because the memory of large arrays is given back and made anew.
         halves = np.arange(2**word, dtype=np.uint16)
-        table = encrypted(halves[:, None], halves).ravel()
+        table = np.concatenate([encrypted(part, halves) for part in halves.reshape(4, -1, 1)]).ravel()
         values = table[start:stop].copy()
         table[:count] = np.arange(count)
-        num_squarings = 6
+        num_squarings = (2 * word + 1 - count.bit_length()) // 2
         while (values >= count).any():
             for _ in range(8):
                 values = table.take(values)
             if num_squarings:
-                table, num_squarings = table.take(table), num_squarings - 1
+                num_squarings -= 1
+                for part in table.reshape(8, -1):
+                    part[:] = table.take(part)
     else:
         values = np.arange(start, stop, dtype=np.uint32 if word <= 16 else np.uint64)
         left = np.arange(len(values))

@@ -72,8 +72,8 @@ class Stream:
                 f"the stream is at its item {self._num_taken}, the checkpoint at {num_taken}; give the whole stream,"
                 " from its first item on"
             )
-        seconds = time.monotonic() - started
-        print(f"exact_resume: skipped {num_taken} items of a stream in {seconds:.1f} s", file=sys.stderr, flush=True)
+        line = f"exact_resume: skipped {num_taken} items of a stream in {time.monotonic() - started:.1f} s"
+        print(line, file=sys.stderr, flush=True)
 
 
 class State:
@@ -162,14 +162,11 @@ def _content(value: Any, path: str) -> Any:
         )
     # An optimizer of Keras has two variables before it knows those of the model.
     if not variables or getattr(value, "built", True) is False:
-        raise InputError(f"state {path!r} is not built yet: {_how_to_build(value)}")
+        way_on = "call it with a batch, or give it its input shape, before the run"
+        if hasattr(value, "apply_gradients"):
+            way_on = "call optimizer.build(model.trainable_variables) before the run"
+        raise InputError(f"state {path!r} is not built yet: {way_on}")
     return [np.asarray(each) for each in variables]
-
-
-def _how_to_build(value: Any) -> str:
-    if hasattr(value, "apply_gradients"):
-        return "call optimizer.build(model.trainable_variables) before the run"
-    return "call it with a batch, or give it its input shape, before the run"
 
 
 def _put(value: Any, content: Any) -> None:
@@ -228,7 +225,7 @@ def _restore_types(value: Any, content: Any) -> None:
     if torch and isinstance(value, torch.optim.Optimizer):
         for number, loaded in value.state_dict()["state"].items():
             for name, tensor in content["state"][number].items():
-                if _is_tensor(tensor) and tensor.dtype != loaded[name].dtype:
+                if _is_tensor(tensor):
                     loaded[name] = tensor.to(loaded[name].device)
 
 
