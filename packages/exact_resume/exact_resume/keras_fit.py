@@ -172,6 +172,7 @@ def run(
                 "initial_epoch": first_epoch if is_left else epochs,
                 "steps_per_epoch": per_epoch,
                 "callbacks": [*kept, last],
+                "shuffle": False,
             },
         )
         if not is_left:

@@ -5,7 +5,6 @@ import dataclasses
 import os
 import pathlib
 import re
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 
 from exact_resume.files import atomic_write, bucket, storage
@@ -173,5 +172,7 @@ def _upload_file(source: pathlib.Path, target: str) -> None:
     if storage.is_remote(target):
         bucket.upload(str(source), target)
         return
+    import shutil
+
     os.makedirs(os.path.dirname(target), exist_ok=True)
     shutil.copyfile(source, target)
