@@ -120,6 +120,7 @@ def permuted(start: int, stop: int, seed: int, epoch: int, count: int) -> _Indic
 
 
 def _permuted(start: int, stop: int, seed: int, epoch: int, count: int, word: int) -> _Indices:
+    """Encrypt each number until the result is one of the `count` numbers; `word` is the number of bits of a half."""
     mask = (1 << word) - 1
 
     def turned(side: Any, by: int) -> Any:
@@ -139,8 +140,9 @@ def _permuted(start: int, stop: int, seed: int, epoch: int, count: int, word: in
         return left << word | right
 
     if word == _SMALLEST_WORD:
-        # Few examples are reached only after many rounds: a table of all numbers gets more and more rounds in each
-        # entry, up to an example. All in parts, because the memory of large arrays is given back and made anew.
+        # Few examples are reached only after many encryptions. So a table of all numbers is applied to itself a few
+        # times: each entry is several encryptions ahead then, but never beyond an example. It is computed in parts,
+        # because the C library returns large arrays to the system, which costs as much as the computation.
         halves = np.arange(2**word, dtype=np.uint16)
         table = np.concatenate([encrypted(part, halves) for part in halves.reshape(4, -1, 1)]).ravel()
         values = table[start:stop].copy()
@@ -155,11 +157,11 @@ def _permuted(start: int, stop: int, seed: int, epoch: int, count: int, word: in
                     part[:] = table.take(part)
     else:
         values = np.arange(start, stop, dtype=np.uint32 if word <= 16 else np.uint64)
-        left = np.arange(len(values))
-        while len(left):
-            found = values[left]
-            values[left] = found = encrypted(found >> word, found & mask)
-            left = left[found >= count]
+        remaining = np.arange(len(values))
+        while len(remaining):
+            found = values[remaining]
+            values[remaining] = found = encrypted(found >> word, found & mask)
+            remaining = remaining[found >= count]
     result: _Indices = values.astype(np.int64)
     result.flags.writeable = False
     return result
