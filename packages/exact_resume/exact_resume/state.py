@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exact_resume.errors import InputError
+from exact_resume.text import on_one_line
 
 _PLAIN = (bool, int, float, str, type(None))
 _WAY_ON = "use exact_resume.saved(it, save=..., load=...)"
@@ -72,8 +73,11 @@ class Stream:
                 f"the stream is at its item {self._num_taken}, the checkpoint at {num_taken}; give the whole stream,"
                 " from its first item on"
             )
-        line = f"exact_resume: skipped {num_taken} items of a stream in {time.monotonic() - started:.1f} s"
-        print(line, file=sys.stderr, flush=True)
+        print(
+            f"exact_resume: skipped {num_taken} items of a stream in {time.monotonic() - started:.1f} s",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 class State:
@@ -264,8 +268,11 @@ def write(value: Any, path: str, arrays: Arrays) -> Any:
         kind = {1: torch.uint8, 2: torch.int16}.get(value.itemsize, value.dtype)
         try:
             bits = value.detach().cpu().view(kind).numpy()
-        except (RuntimeError, TypeError) as error:
-            raise InputError(f"state {path!r} is a tensor that NumPy cannot hold ({error}); {_WAY_ON}") from None
+        except (RuntimeError, TypeError, ValueError) as error:
+            # Also of a lazy module that is not built yet.
+            raise InputError(
+                f"state {path!r} is a tensor that NumPy cannot hold ({on_one_line(error, 400)}); {_WAY_ON}"
+            ) from None
         return {"tensor": _append(np.array(bits), path, arrays) | {"type": str(value.dtype)}}
     if isinstance(value, Mapping):
         # PyTorch's MultiStepLR has one.

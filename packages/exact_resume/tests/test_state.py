@@ -169,9 +169,19 @@ def test_tensors_of_every_type_keep_their_bits(torch: Any, kind: str, shape: tup
 
 @pytest.mark.slow
 @pytest.mark.soak
-def test_a_tensor_that_numpy_cannot_hold_is_refused(torch: Any) -> None:
-    with pytest.raises(InputError, match=r"state 'a.b' is a tensor that NumPy cannot hold .*; use exact_resume.saved"):
-        State({"a": {"b": torch.eye(3).to_sparse()}})
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda torch: {"weight": torch.eye(3).to_sparse()}, "SparseTensor"),
+        (lambda torch: torch.nn.LazyLinear(3), "Call `forward` with a dummy batch"),
+        (lambda torch: torch.nn.Linear(3, 3, device="meta"), "no data"),
+    ],
+)
+def test_a_tensor_that_numpy_cannot_hold_is_refused(torch: Any, make: Any, reason: str) -> None:
+    with pytest.raises(
+        InputError, match=rf"state 'a\.weight' is a tensor .* hold \(.*{reason}.*; use exact_resume\.saved"
+    ):
+        State({"a": make(torch)})
 
 
 @pytest.mark.slow
