@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from exact_resume.errors import InputError as InputError, RunError as RunError
     from exact_resume.loop import Run as Run, Stopped as Stopped, run as run
     from exact_resume.sampler import Sampler as Sampler
-    from exact_resume.state import saved as saved
+    from exact_resume.state import Stream as Stream, saved as saved
 
 _MODULES = {
     "InputError": "errors",
@@ -16,6 +16,7 @@ _MODULES = {
     "RunError": "errors",
     "Sampler": "sampler",
     "Stopped": "loop",
+    "Stream": "state",
     "keras_fit": "keras_fit",
     "run": "loop",
     "saved": "state",

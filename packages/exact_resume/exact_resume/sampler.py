@@ -21,31 +21,28 @@ from exact_resume.errors import InputError
 _Indices = npt.NDArray[np.int64]
 _FIRST_KEY = 498247692
 """Of `tf.random.experimental.index_shuffle`, before the seed and the epoch."""
-_NUM_ROUNDS = 4
 _SMALLEST_WORD = 8
 """Bits of half a number."""
 _CHUNK = 2**16
 """Positions of an epoch that are computed together: half a megabyte."""
-_HIGHEST_SEED = 2**31 - 1
+_FEW = 4096
+"""Examples up to which all 256 orders are kept, of 8 megabytes, because an epoch has too few steps for their cost."""
 
 
 class Worker(Protocol):
     """A worker's place among all; a run is one."""
 
-    @property
-    def rank(self) -> int:
-        """Number of this worker, from 0 on."""
-
-    @property
-    def num_workers(self) -> int:
-        """Number of workers."""
+    rank: int
+    """Number of this worker, from 0 on."""
+    num_workers: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sampler:
     """The order of the training examples: whole batches, equal for any number of workers.
 
-    The examples that fill no whole batch are left out of an epoch; in another epoch these are others.
+    The examples that fill no whole batch are left out of an epoch; in another epoch these are others. Up to 65,536
+    examples, the cipher has keys of 8 bits: after 256 epochs, the same orders come again.
 
     Raises:
         InputError: A number is out of its range.
@@ -63,12 +60,12 @@ class Sampler:
         bounds = {
             "num_examples": (1, 2**62),
             "global_batch_size": (1, self.num_examples),
-            "seed": (0, _HIGHEST_SEED),
+            "seed": (0, 2**31 - 1),
             "num_micro_batches": (1, self.global_batch_size),
         }
         for name, (lowest, highest) in bounds.items():
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
+            if type(value) is not int or not lowest <= value <= highest:
                 raise InputError(f"{name} is {value!r}; expected a whole number from {lowest} to {highest}")
 
     @property
@@ -80,12 +77,12 @@ class Sampler:
         """Return the indices int64 [G] of a step's examples, 0 to N - 1; the first step is 0."""
         epoch, batch = divmod(operator.index(step), self.steps_per_epoch)
         first = batch * self.global_batch_size
-        chunk, offset = divmod(first, _CHUNK)
-        found = self._chunk(epoch, chunk)[offset : offset + self.global_batch_size]
-        while len(found) < self.global_batch_size:
-            chunk += 1
-            found = np.concatenate([found, self._chunk(epoch, chunk)[: self.global_batch_size - len(found)]])
-        return found
+        pieces = [
+            permuted(start, min(start + _CHUNK, self.num_examples), self.seed, epoch, self.num_examples)
+            for start in range(first // _CHUNK * _CHUNK, first + self.global_batch_size, _CHUNK)
+        ]
+        found = np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
+        return found[first % _CHUNK :][: self.global_batch_size]
 
     def shard(self, step: int, worker: Worker, *, micro: int = 0) -> _Indices:
         """Return the indices of a worker's examples in a micro-batch of a step.
@@ -100,14 +97,11 @@ class Sampler:
         """Yield a worker's indices from one step to before another, as `batch_sampler` of a torch `DataLoader`.
 
         Read-ahead and worker processes of the loader change nothing: a resumed run starts at the step that comes next.
+        Give the loader a `generator` of its own, because it draws a seed from the global one whenever it is iterated.
         """
         for step in range(start, stop):
             for micro in range(self.num_micro_batches):
                 yield self.shard(step, worker, micro=micro).tolist()
-
-    def _chunk(self, epoch: int, chunk: int) -> _Indices:
-        first = chunk * _CHUNK
-        return permuted(first, min(first + _CHUNK, self.num_examples), self.seed, epoch, self.num_examples)
 
 
 def _part(indices: _Indices, number: int, count: int) -> _Indices:
@@ -116,63 +110,62 @@ def _part(indices: _Indices, number: int, count: int) -> _Indices:
     return indices[number * len(indices) // count : (number + 1) * len(indices) // count]
 
 
-@functools.lru_cache(maxsize=4)
 def permuted(start: int, stop: int, seed: int, epoch: int, count: int) -> _Indices:
     """Return where a permutation of `count` numbers puts those from `start` to before `stop`: int64, read-only."""
     # At a power of 4, TensorFlow has one bit too few for the largest number: one is there twice, another never.
     word = max(_SMALLEST_WORD, ((count - 1).bit_length() + 1) // 2)
-    kind = np.uint32 if word <= 16 else np.uint64
-    keys = _keys(seed, epoch, word)
-    values: npt.NDArray[Any] = np.arange(start, stop, dtype=kind)
+    mask = (1 << word) - 1
+    find = _of_all_epochs if count <= _FEW else _of_last_epochs
+    return find(start, stop, seed & mask, epoch & mask, count, word)
+
+
+def _permuted(start: int, stop: int, seed: int, epoch: int, count: int, word: int) -> _Indices:
+    """Encrypt each number until the result is one of the `count` numbers; `word` is the number of bits of a half."""
+    mask = (1 << word) - 1
+
+    def turned(side: Any, by: int) -> Any:
+        return side << by | side >> (word - by)
+
+    def mixed(side: Any) -> Any:
+        return turned(side, 1) & turned(side, 8) ^ turned(side, 2)
+
+    last_key = 0xFFFFFFFD ^ _FIRST_KEY ^ turned(epoch, word - 3) ^ turned(epoch, word - 4)
+    keys = ((_FIRST_KEY & mask, seed), (epoch, last_key & mask))
+
+    def encrypted(left: Any, right: Any) -> Any:
+        # Bits beyond the word are cut after the exclusive or, once.
+        for left_key, right_key in keys:
+            left = (left ^ mixed(right) ^ left_key) & mask
+            right = (right ^ mixed(left) ^ right_key) & mask
+        return left << word | right
+
     if word == _SMALLEST_WORD:
-        # Few examples are reached only after many rounds: a table of all numbers, squared again and again.
-        table = _encrypted(np.arange(2 ** (2 * word), dtype=kind), keys, word).astype(np.intp)
+        # Few examples are reached only after many encryptions. So a table of all numbers is applied to itself a few
+        # times: each entry is several encryptions ahead then, but never beyond an example. It is computed in parts,
+        # because the C library returns large arrays to the system, which costs as much as the computation.
+        halves = np.arange(2**word, dtype=np.uint16)
+        table = np.concatenate([encrypted(part, halves) for part in halves.reshape(4, -1, 1)]).ravel()
         values = table[start:stop].copy()
         table[:count] = np.arange(count)
+        num_squarings = (2 * word + 1 - count.bit_length()) // 2
         while (values >= count).any():
-            values, table = table[values], table[table]
+            for _ in range(8):
+                values = table.take(values)
+            if num_squarings:
+                num_squarings -= 1
+                for part in table.reshape(8, -1):
+                    part[:] = table.take(part)
     else:
-        left = np.arange(len(values))
-        while len(left):
-            values[left] = found = _encrypted(values[left], keys, word)
-            left = left[found >= count]
-    result = values.astype(np.int64)
+        values = np.arange(start, stop, dtype=np.uint32 if word <= 16 else np.uint64)
+        remaining = np.arange(len(values))
+        while len(remaining):
+            found = values[remaining]
+            values[remaining] = found = encrypted(found >> word, found & mask)
+            remaining = remaining[found >= count]
+    result: _Indices = values.astype(np.int64)
     result.flags.writeable = False
     return result
 
 
-def _keys(seed: int, epoch: int, word: int) -> list[int]:
-    """Return the key of each round, of `word` bits."""
-    mask = (1 << word) - 1
-    keys = [key & 0xFFFFFFFF & mask for key in (_FIRST_KEY, seed, epoch)]
-    constants = 0x7369F885192C0EF5
-
-    def turned(key: int, by: int) -> int:
-        return (key >> by | key << (word - by)) & mask
-
-    for number in range(3, _NUM_ROUNDS):
-        bit = constants >> (number - 3) & 1
-        keys.append(
-            0xFFFFFFFC & mask ^ bit ^ keys[number - 3] ^ turned(keys[number - 1], 3) ^ turned(keys[number - 1], 4)
-        )
-    return keys
-
-
-def _encrypted(values: npt.NDArray[Any], keys: list[int], word: int) -> npt.NDArray[Any]:
-    """Return the values after all rounds: a permutation of the numbers of `2 * word` bits."""
-    kind, half = values.dtype.type, np.uint8 if word == _SMALLEST_WORD else values.dtype.type
-    mask = half((1 << word) - 1)
-
-    def mixed(side: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        # Bits beyond the word are cut after the exclusive or, once.
-        one, two, eight = (side << half(by) | side >> half(word - by) for by in (1, 2, 8))
-        result: npt.NDArray[Any] = one & eight ^ two
-        return result
-
-    left: npt.NDArray[Any] = (values >> kind(word)).astype(half)
-    right: npt.NDArray[Any] = values.astype(half) & mask
-    for number in range(0, _NUM_ROUNDS, 2):
-        left = (left ^ mixed(right) ^ half(keys[number])) & mask
-        right = (right ^ mixed(left) ^ half(keys[number + 1])) & mask
-    result: npt.NDArray[Any] = left.astype(kind) << kind(word) | right
-    return result
+_of_all_epochs = functools.lru_cache(maxsize=2**_SMALLEST_WORD)(_permuted)
+_of_last_epochs = functools.lru_cache(maxsize=4)(_permuted)

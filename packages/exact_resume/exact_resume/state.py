@@ -1,33 +1,29 @@
 """The state of a program: its objects are taken apart into arrays and JSON, and put back in place.
 
-An object of `state` is, in this order: what `saved` made; an array, which is filled in place; a dict or list, whose
-entries are replaced; an object with state_dict and load_state_dict (PyTorch), or with get_state and set_state; a NumPy
-generator; an object whose `variables` can be assigned (Keras, TensorFlow). What they return may contain numbers, texts,
-bytes, arrays, PyTorch's tensors, and dicts, lists and tuples of these. No framework is imported here, and nothing is
-pickled.
+An object of `state` is, in this order: an array or tensor, which is filled in place; a dict or list, whose entries are
+replaced; an object with state_dict and load_state_dict (PyTorch), or with get_state and set_state; a NumPy generator;
+an object whose `variables` can be assigned (Keras, TensorFlow). What they return may contain numbers, texts, bytes,
+arrays, PyTorch's tensors, and dicts, lists and tuples of these. No framework is imported here, and nothing is pickled.
 """
 
-import dataclasses
+import collections
+import itertools
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from exact_resume.errors import InputError
+from exact_resume.text import on_one_line
 
 _PLAIN = (bool, int, float, str, type(None))
 _WAY_ON = "use exact_resume.saved(it, save=..., load=...)"
 Arrays = list[npt.NDArray[Any]]
-
-
-@dataclasses.dataclass(frozen=True)
-class _Saved:
-    value: Any
-    save: Callable[[Any], Any]
-    load: Callable[[Any], object]
 
 
 def saved(value: Any, *, save: Callable[[Any], Any], load: Callable[[Any], object]) -> Any:
@@ -38,7 +34,50 @@ def saved(value: Any, *, save: Callable[[Any], Any], load: Callable[[Any], objec
         save: Called with the object; returns bytes, arrays, numbers, texts, or dicts, lists and tuples of these.
         load: Called with what `save` returned.
     """
-    return _Saved(value, save, load)
+    return types.SimpleNamespace(get_state=lambda: save(value), set_state=load)
+
+
+class Stream:
+    """An iterator over items whose source cannot save its position: it reads again what was taken before.
+
+    Give it as `state`, and take the items of each step from it. Whatever reads ahead or shuffles belongs inside, with
+    random generators of its own. Skipping may take an hour.
+    """
+
+    def __init__(self, items: Iterable[Any]) -> None:
+        self._items, self._num_taken = iter(items), 0
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        item = next(self._items)
+        self._num_taken += 1
+        return item
+
+    def get_state(self) -> int:
+        """Return the number of items taken."""
+        return self._num_taken
+
+    def set_state(self, num_taken: int) -> None:
+        """Read the items that were taken before.
+
+        Raises:
+            InputError: There are fewer, or this stream is further.
+        """
+        started = time.monotonic()
+        for _ in itertools.islice(self, max(0, num_taken - self._num_taken)):
+            pass
+        if self._num_taken != num_taken:
+            raise InputError(
+                f"the stream is at its item {self._num_taken}, the checkpoint at {num_taken}; give the whole stream,"
+                " from its first item on"
+            )
+        print(
+            f"exact_resume: skipped {num_taken} items of a stream in {time.monotonic() - started:.1f} s",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 class State:
@@ -52,7 +91,11 @@ class State:
         """
         self._objects = dict(objects)
         tree, arrays = self.take()
-        self.shapes = {path: f"{arrays[at].shape} {kind}" for path, at, kind in _arrays_of(tree)}
+        self.shapes = {
+            path: f"{arrays[at].shape} {kind}"
+            for name, node in tree.items()
+            for path, at, kind in _arrays_of(node, name)
+        }
         """Path of each array -> shape and type, for the identity of the run."""
 
     def take(self) -> tuple[Any, Arrays]:
@@ -94,25 +137,20 @@ def set_generators(states: Mapping[str, Any]) -> None:
             torch.cuda.set_rng_state_all(states["cuda"])
 
 
-def _arrays_of(node: Any, path: str = "") -> Iterator[tuple[str, int, str]]:
+def _arrays_of(node: Any, path: str) -> Iterator[tuple[str, int, str]]:
     """Yield path, number and type of each array."""
-    if isinstance(node, dict) and path:
+    if isinstance(node, dict):
         ((kind, value),) = node.items()
         if kind in ("array", "tensor"):
             yield path, value["at"], value["type"]
         elif kind != "bytes":
             for key, child in value if kind == "dict" else enumerate(value):
                 yield from _arrays_of(child, f"{path}.{key}")
-    elif isinstance(node, dict):
-        for name, child in node.items():
-            yield from _arrays_of(child, name)
 
 
 def _content(value: Any, path: str) -> Any:
     """Return the state of an object, as containers of arrays and plain values."""
-    if isinstance(value, _Saved):
-        return value.save(value.value)
-    if isinstance(value, np.ndarray | dict | list):
+    if _is_array(value) or isinstance(value, dict | list):
         return value
     if _has(value, "state_dict", "load_state_dict"):
         return value.state_dict()
@@ -128,26 +166,22 @@ def _content(value: Any, path: str) -> Any:
         )
     # An optimizer of Keras has two variables before it knows those of the model.
     if not variables or getattr(value, "built", True) is False:
-        raise InputError(f"state {path!r} is not built yet: {_how_to_build(value)}")
+        way_on = "call it with a batch, or give it its input shape, before the run"
+        if hasattr(value, "apply_gradients"):
+            way_on = "call optimizer.build(model.trainable_variables) before the run"
+        raise InputError(f"state {path!r} is not built yet: {way_on}")
     return [np.asarray(each) for each in variables]
-
-
-def _how_to_build(value: Any) -> str:
-    if hasattr(value, "apply_gradients"):
-        return "call optimizer.build(model.trainable_variables) before the run"
-    return "call it with a batch, or give it its input shape, before the run"
 
 
 def _put(value: Any, content: Any) -> None:
     """Give an object the state that `_content` returned."""
-    if isinstance(value, _Saved):
-        value.load(content)
-    elif isinstance(value, np.ndarray):
-        value[...] = content
+    if _is_array(value):
+        _overwrite(value, content)
     elif isinstance(value, dict | list):
         _fill(value, content)
     elif _has(value, "state_dict", "load_state_dict"):
         value.load_state_dict(content)
+        _restore_types(value, content)
     elif _has(value, "get_state", "set_state"):
         value.set_state(content)
     elif isinstance(value, np.random.Generator):
@@ -165,15 +199,38 @@ def _fill(value: Any, content: Any) -> None:
     else:
         value[len(content) :] = []
     for key, new in content.items() if isinstance(content, dict) else enumerate(content):
-        old = value.get(key) if isinstance(value, dict) else value[key] if key < len(value) else None
-        if isinstance(old, np.ndarray) and (old.shape, old.dtype) == (np.shape(new), getattr(new, "dtype", None)):
-            old[...] = new
+        old: Any = value.get(key) if isinstance(value, dict) else value[key] if key < len(value) else None
+        if _is_array(old) and (old.shape, old.dtype) == (np.shape(new), getattr(new, "dtype", None)):
+            _overwrite(old, new)
         elif isinstance(old, dict | list) and isinstance(new, type(old)):
             _fill(old, new)
         elif isinstance(value, dict) or key < len(value):
             value[key] = new
         else:
             value.append(new)
+
+
+def _is_tensor(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) or _is_tensor(value)
+
+
+def _overwrite(old: Any, new: Any) -> None:
+    (old.detach() if _is_tensor(old) else old)[...] = new
+
+
+def _restore_types(value: Any, content: Any) -> None:
+    """Give an optimizer of PyTorch tensors of the types that they had: it converts them to those of its weights."""
+    torch = sys.modules.get("torch")
+    if torch and isinstance(value, torch.optim.Optimizer):
+        for number, loaded in value.state_dict()["state"].items():
+            for name, tensor in content["state"][number].items():
+                if _is_tensor(tensor):
+                    loaded[name] = tensor.to(loaded[name].device)
 
 
 def _has(value: Any, *names: str) -> bool:
@@ -205,14 +262,22 @@ def write(value: Any, path: str, arrays: Arrays) -> Any:
         return {"bytes": {"at": len(arrays) - 1}}
     if isinstance(value, np.ndarray | np.generic):
         return {"array": _append(np.array(value), path, arrays)}
-    torch = sys.modules.get("torch")
-    if torch and isinstance(value, torch.Tensor):
-        tensor = value.detach().cpu()
-        # NumPy has no bfloat16 of its own.
-        bits = tensor.view(torch.int16) if tensor.dtype == torch.bfloat16 else tensor
-        return {"tensor": _append(np.array(bits.numpy()), path, arrays) | {"type": str(tensor.dtype)}}
+    if _is_tensor(value):
+        torch = sys.modules["torch"]
+        # NumPy has no bfloat16 and no float8 of its own, so small types are saved as their bits.
+        kind = {1: torch.uint8, 2: torch.int16}.get(value.itemsize, value.dtype)
+        try:
+            bits = value.detach().cpu().view(kind).numpy()
+        except (RuntimeError, TypeError, ValueError) as error:
+            # Also of a lazy module that is not built yet.
+            raise InputError(
+                f"state {path!r} is a tensor that NumPy cannot hold ({on_one_line(error, 400)}); {_WAY_ON}"
+            ) from None
+        return {"tensor": _append(np.array(bits), path, arrays) | {"type": str(value.dtype)}}
     if isinstance(value, Mapping):
-        return {"dict": [[_key(key, path), write(each, f"{path}.{key}", arrays)] for key, each in value.items()]}
+        # PyTorch's MultiStepLR has one.
+        kind = "counter" if isinstance(value, collections.Counter) else "dict"
+        return {kind: [[_key(key, path), write(each, f"{path}.{key}", arrays)] for key, each in value.items()]}
     if isinstance(value, list | tuple):
         kind = "tuple" if isinstance(value, tuple) else "list"
         return {kind: [write(each, f"{path}.{number}", arrays) for number, each in enumerate(value)]}
@@ -241,8 +306,8 @@ def read(node: Any, arrays: Sequence[npt.NDArray[Any]]) -> Any:
     if not isinstance(node, dict):
         return node
     ((kind, value),) = node.items()
-    if kind == "dict":
-        return {key: read(each, arrays) for key, each in value}
+    if kind in ("dict", "counter"):
+        return (dict if kind == "dict" else collections.Counter)({key: read(each, arrays) for key, each in value})
     if kind in ("list", "tuple"):
         return (list if kind == "list" else tuple)(read(each, arrays) for each in value)
     array = arrays[value["at"]]
@@ -250,7 +315,6 @@ def read(node: Any, arrays: Sequence[npt.NDArray[Any]]) -> Any:
         return array.tobytes()
     if kind == "tensor":
         torch = sys.modules["torch"]
-        tensor = torch.from_numpy(array.copy())
-        return tensor.view(torch.bfloat16) if value["type"] == "torch.bfloat16" else tensor
+        return torch.from_numpy(array.copy()).view(getattr(torch, value["type"].removeprefix("torch.")))
     # The program that saved it had the type's package, such as ml_dtypes.
     return array if array.dtype.name == value["type"] else array.view(np.dtype(value["type"]))

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from exact_resume import sampler as sampler_module
 from exact_resume.errors import InputError
 from exact_resume.sampler import Sampler, permuted
 
@@ -88,3 +89,13 @@ def test_a_part_that_does_not_exist_is_refused() -> None:
     sampler = Sampler(num_examples=100, global_batch_size=8)
     with pytest.raises(InputError, match="expected 0 to 0"):
         sampler.shard(0, SimpleNamespace(rank=0, num_workers=1), micro=1)
+
+
+def test_few_examples_have_256_orders_each_of_which_is_computed_once() -> None:
+    """An epoch of few steps would cost more than these."""
+    sampler = Sampler(num_examples=100, global_batch_size=64, seed=17)
+    before = sampler_module._of_all_epochs.cache_info()
+    orders = [sampler.indices(step).tolist() for step in range(1000)]
+    assert sampler_module._of_all_epochs.cache_info().misses - before.misses == 256
+    assert orders[256:512] == orders[:256]
+    assert len({*map(tuple, orders)}) == 256

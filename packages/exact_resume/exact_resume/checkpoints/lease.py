@@ -6,9 +6,9 @@ clock. If the heartbeat changes, the watching job exits. If it has stopped, the 
 
 import contextlib
 import json
+import os
 import threading
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -55,7 +55,7 @@ class Lease:
             report: Receives a line before a watch.
         """
         self._directory, self._path = directory, storage.join(directory, LEASE_FILE)
-        self._job, self._token = job, uuid.uuid4().hex
+        self._job, self._token = job, os.urandom(16).hex()
         self._pause, self._report = pause, report
         self._known, self._content, self._beat = FileVersion(), dict[str, Any](), 0
         self.is_taken = False

@@ -7,7 +7,6 @@ import errno
 import fcntl
 import os
 import re
-import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -78,6 +77,8 @@ def _file(target: Path) -> Iterator[tuple[Path, int]]:
 @contextmanager
 def folder(target: Path) -> Iterator[Path]:
     """Make a folder beside a target and yield its path; it is removed if it still exists at the end."""
+    import shutil
+
     while True:
         aside = _name(target)
         aside.mkdir()
@@ -113,6 +114,8 @@ def _remove_unused(aside: Path) -> None:
     Raises:
         OSError: It is in use, or belongs to another user.
     """
+    import shutil
+
     descriptor = os.open(aside, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,6 @@
 """The connection to Cloud Storage: default credentials, or none with an emulator, and its retry policy."""
 
 import functools
-import logging
 import os
 import random
 import threading
@@ -113,6 +112,8 @@ def _no_credentials() -> Any:
 
 def _default_credentials() -> Any:
     """Return the default credentials; no project is needed or requested."""
+    import logging
+
     import google.auth
     from google.cloud.storage import Client
 

@@ -5,11 +5,8 @@ import errno
 import json
 import os
 import pathlib
-import shutil
 import stat
-import tempfile
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, TypeVar
 
@@ -46,6 +43,8 @@ def join(directory: Path, *names: str) -> str:
 @contextlib.contextmanager
 def scratch(name: str) -> Iterator[pathlib.Path]:
     """Yield a temporary folder on this machine, after removing those that killed processes left under the same name."""
+    import tempfile
+
     target = pathlib.Path(tempfile.gettempdir(), name)
     atomic_write.remove_left(target)
     with atomic_write.folder(target) as folder:
@@ -64,6 +63,8 @@ def remove_partial(directory: Path) -> None:
     parent = pathlib.Path(directory)
     if is_object_store(directory) or not parent.is_dir():
         return
+    import shutil
+
     for entry in parent.iterdir():
         if entry.name.startswith(".") and entry.name.endswith(".partial"):
             shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink(missing_ok=True)
@@ -81,7 +82,7 @@ def make_directory(directory: Path) -> None:
     if not is_remote(directory):
         os.makedirs(directory, exist_ok=True)
         return
-    probe = join(directory, f".probe-{uuid.uuid4().hex[:8]}")
+    probe = join(directory, f".probe-{os.urandom(4).hex()}")
     bucket.write(probe, b"Can be removed.\n")
     bucket.remove(probe)
 
@@ -133,6 +134,8 @@ def remove_tree(directory: Path) -> None:
     if is_remote(directory):
         bucket.remove_tree(os.fspath(directory))
         return
+    import shutil
+
     while os.path.isdir(directory):
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(directory)
@@ -191,6 +194,8 @@ def write_file(path: Path, file: BinaryIO) -> None:
     if is_remote(path):
         bucket.write_file(os.fspath(path), file)
         return
+    import shutil
+
     target = pathlib.Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     if is_object_store(path):

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import socket
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +13,7 @@ _ENDED = ("Z", "X")
 
 def describe() -> dict[str, Any]:
     """Return what identifies this process: host, pid and, on Linux, boot, namespace and start time."""
-    described: dict[str, Any] = {"host": socket.gethostname(), "pid": os.getpid()}
+    described: dict[str, Any] = {"host": os.uname().nodename, "pid": os.getpid()}
     if linux.is_used():
         with contextlib.suppress(OSError):
             _, started = linux.state(os.getpid())
