@@ -226,7 +226,7 @@ def test_one_temperature_of_the_validation_split_is_in_the_predictions_the_repor
     lines = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
     given = [(line["predicted"], line["probability"]) for line in lines if line["split"] == "test"]
     model = saved_model.load(str(tmp_path / "model"))
-    served = model.predict_files([each.image_bytes for each in digits.records("test")])
+    served = model.predict(np.stack([each.pixels() for each in digits.records("test")]))
     assert [digits.class_names[index] for index in served.argmax(axis=1)] == [name for name, _ in given]
     assert np.abs(served.max(axis=1) - [probability for _, probability in given]).max() <= 1e-5
 

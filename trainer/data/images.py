@@ -142,6 +142,15 @@ def stretch(image: Image.Image, image_size: int) -> Image.Image:
     return image.resize((image_size, image_size), Image.Resampling.BILINEAR)
 
 
+def to_pixels(data: bytes, image_size: int) -> Pixels:
+    """Return the pixels uint8 [image_size, image_size, 3] that `prepare` makes of an image file.
+
+    Raises:
+        BadImage: As `decode`.
+    """
+    return np.asarray(stretch(decode(data), image_size))
+
+
 def encode_image(image: Image.Image) -> bytes:
     """Encode a prepared image as PNG or JPEG, whichever `encoding_format` chooses for its size."""
     buffer = io.BytesIO()

@@ -169,9 +169,9 @@ def test_a_decompression_bomb_prints_no_warning(tmp_path: pathlib.Path, edge: in
     path = tmp_path / "bomb.png"
     Image.new("1", (edge, edge)).save(path)
     program = (
-        "import sys; from trainer.data.modes import BadImage; from trainer.serve import image_files\n"
-        "try: image_files.check(open(sys.argv[1], 'rb').read())\n"
-        "except BadImage as error: print(error)"
+        "import sys; from trainer.serve import requests\n"
+        "try: requests._pixels(0, open(sys.argv[1], 'rb').read(), 32)\n"
+        "except requests.Refused as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True)
     assert "pixels" in done.stdout

@@ -80,11 +80,9 @@ def _table(comparison: Comparison) -> page.Block:
         if comparison.has_originals
         else "Both models saw the images as prepared."
     )
-    counts = zip(("champion", "new model"), comparison.num_unanswered, strict=True)
-    failed = " ".join(f"The {name} could not decode {count:,} images." for name, count in counts if count)
     return page.Table(
         title="Images by result",
-        note=f"Test images that neither model has trained or validated on. {shown} {failed}".strip(),
+        note=f"Test images that neither model has trained or validated on. {shown}",
         columns=["new model ↓ champion →", "correct", "wrong"],
         rows=[["correct", table.both, table.only_challenger], ["wrong", table.only_champion, table.neither]],
     )
