@@ -1,4 +1,4 @@
-"""A split that is read by index: pixels in memory, encoded images in memory, or records on disk.
+"""A split that is read by index: pixels in memory, or records on disk.
 
 Legend: B examples of a batch, N examples of the split, S image size.
 """
@@ -78,18 +78,16 @@ class Examples(abc.ABC):
 
 
 class ExamplesInMemory(Examples):
-    """All images in memory, as pixels or encoded."""
+    """The pixels of all images in memory."""
 
     def __init__(self, *, images: tf.Tensor, labels: tf.Tensor, image_size: int, crop: bool = False) -> None:
-        """Hold images uint8 [N, S, S, 3] or encoded string [N], and labels int32 [N]."""
+        """Hold images uint8 [N, S, S, 3] and labels int32 [N]."""
         super().__init__(num_examples=int(labels.shape[0]), image_size=image_size, crop=crop)
         self.images, self.labels = images, labels
 
     @property
     def num_bytes(self) -> int:
         """Memory that the images use."""
-        if self.images.dtype == tf.string:
-            return int(tf.reduce_sum(tf.cast(tf.strings.length(self.images), tf.int64)))
         return self.num_examples * self.image_size * self.image_size * 3
 
     def _read(self, indices: tf.Tensor, upcoming: tf.Tensor) -> ImagesAndLabels:
@@ -130,14 +128,11 @@ def load_split(dataset: Dataset, split: str, *, crop: bool = False, block_size: 
     local = staging.stage(dataset, split)
     paths = local.shard_paths(split)
     count, size = local.num_examples[split], local.image_size
-    available = MEMORY_FRACTION * memory.available_bytes()
     # Twice, because for a moment both Python and TensorFlow hold the images.
-    is_decoded = 2 * count * size * size * 3 <= available
-    if not is_decoded and 2 * sum(os.path.getsize(path) for path in paths) > available:
+    if 2 * count * size * size * 3 > MEMORY_FRACTION * memory.available_bytes():
         reader = RecordReader(paths, num_records=count, block_size=block_size)
         return ExamplesOnDisk(reader, num_examples=count, image_size=size, crop=crop)
-    reader = RecordReader(paths, num_records=count, block_size=0)
-    images, labels = _load_decoded(reader, count, size) if is_decoded else _load_encoded(reader, count)
+    images, labels = _load(RecordReader(paths, num_records=count, block_size=0), count, size)
     return ExamplesInMemory(images=images, labels=labels, image_size=size, crop=crop)
 
 
@@ -155,7 +150,7 @@ def _parse(records: tf.Tensor) -> ImagesAndLabels:
     return parsed["image"], tf.cast(parsed["label"], tf.int32)
 
 
-def _load_decoded(reader: RecordReader, count: int, size: int) -> ImagesAndLabels:
+def _load(reader: RecordReader, count: int, size: int) -> ImagesAndLabels:
     pixels, labels = np.empty((count, size, size, 3), np.uint8), np.empty(count, np.int32)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)  # type: ignore[untyped-decorator]
@@ -174,11 +169,6 @@ def _load_decoded(reader: RecordReader, count: int, size: int) -> ImagesAndLabel
         for _ in pool.map(fill, _chunks(reader, count)):
             pass
     return tf.constant(pixels), tf.constant(labels)
-
-
-def _load_encoded(reader: RecordReader, count: int) -> ImagesAndLabels:
-    images, labels = zip(*(_parse(records) for _, records in _chunks(reader, count)), strict=True)
-    return tf.concat(images, axis=0), tf.concat(labels, axis=0)
 
 
 def _chunks(reader: RecordReader, count: int) -> Iterator[tuple[int, npt.NDArray[np.object_]]]:
