@@ -14,8 +14,8 @@ from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import on_one_line
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.data import images
+from trainer.data.sources.factory import open_source
 from trainer.data.sources.source import Source, SourceImage
-from trainer.data.sources.unlabelled import open_unlabelled
 
 KEY_FIELD = "file_name"
 """Field that the service takes out of an instance, and adds to its prediction."""
@@ -72,7 +72,7 @@ def write(
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="unpacked-"))
         bad, file = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))
-        opened = open_unlabelled(source, scratch)
+        opened = open_source(source, scratch, is_labelled=False)
         shards = _Shards(directory, file)
         num_bad, first_bad = 0, ""
         for each in _read_all(opened, image_size):
