@@ -75,7 +75,7 @@ def evaluate(
         calibration_error=calibration.expected_error(served[1]),
         uncalibrated_error=calibration.expected_error(test),
     )
-    html = report.render(result, staged, *served, trained=trained, checkpoint_directory=checkpoint_directory)
+    html = report.render(result, staged, served[1], trained=trained, checkpoint_directory=checkpoint_directory)
     outputs.write(report_path, html)
     if predictions_path:
         outputs.write_lines(predictions_path, predictions.lines(staged, served))

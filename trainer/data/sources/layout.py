@@ -184,9 +184,10 @@ def _splits(listing: Listing) -> dict[str, str]:
         return {}
     named = ", ".join(map(repr, nested))
     if others := sorted(top - set(nested)):
+        found = first_names(others, len(others))
         raise UserError(
-            f"{listing.directory} has split folders ({named}) beside other folders"
-            f" ({first_names(others, len(others))}); move the others elsewhere, or rename the split folders if they are classes"
+            f"{listing.directory} has split folders ({named}) beside other folders ({found}); move the others"
+            " elsewhere, or rename the split folders if they are classes"
         )
     raise UserError(
         f"{listing.directory} has split folders ({named}) but no train; add it, or rename them if they are classes"

@@ -107,7 +107,6 @@ def compare(
     return dataclasses.replace(
         result(*answers, classes=classes, metric=chosen.config.metric),
         num_left_out=found.num_left_out,
-        num_resaved=found.num_resaved,
         has_originals=has_originals,
         unknown=found.num_images(classes.only_challenger),
     )
@@ -126,8 +125,7 @@ def _check_number(found: Unseen, classes: Classes, min_compared_images: int) -> 
     """Print the number of images; refuse too few, or images of one class, because a constant answer gets them right."""
     kept, unknown = found.num_images(classes.common), found.num_images(classes.only_challenger)
     num_kept = sum(kept.values())
-    resaved = f", {found.num_resaved:,} of them saved again" if found.num_resaved else ""
-    left_out = f"{found.num_left_out:,} left out because a model has seen them{resaved}"
+    left_out = f"{found.num_left_out:,} left out because a model has seen them"
     print(f"{num_kept:,} test images to compare; {left_out}")
     if unknown:
         print(

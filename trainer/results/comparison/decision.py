@@ -127,8 +127,6 @@ class Comparison:
     classes: list[ClassResult]
     num_left_out: int = 0
     """Test images that one of them has seen."""
-    num_resaved: int = 0
-    """Of these, images that a model has seen as other bytes that look the same."""
     has_originals: bool = False
     """Whether both saw the originals, because their image sizes differ."""
     unknown: Mapping[str, int] = field(default_factory=dict)

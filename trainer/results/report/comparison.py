@@ -45,7 +45,6 @@ def metrics(comparison: Comparison) -> dict[str, float]:
         **({} if smallest is None else {"smallest_difference": smallest}),
         "num_images": table.num_images,
         "num_left_out": comparison.num_left_out,
-        "num_resaved": comparison.num_resaved,
         "num_unknown_to_champion": comparison.num_unknown,
         "num_both_correct": table.both,
         "num_only_champion_correct": table.only_champion,
@@ -66,8 +65,7 @@ def _figures(comparison: Comparison) -> page.Block:
             ("difference", f"{scores.difference:+.2%}"),
             (f"p-value ({test})", f"{scores.p_value:.2g}"),
             ("images compared", f"{comparison.table.num_images:,}"),
-            ("left out, same bytes seen before", f"{comparison.num_left_out - comparison.num_resaved:,}"),
-            ("left out, seen before and saved again", f"{comparison.num_resaved:,}"),
+            ("left out, seen before", f"{comparison.num_left_out:,}"),
             *unknown,
         ]
     )

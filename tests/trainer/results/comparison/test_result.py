@@ -188,13 +188,11 @@ def test_a_million_images_of_a_thousand_classes_are_compared() -> None:
 
 
 def test_too_few_images_are_not_compared_and_the_message_has_both_counts() -> None:
-    found = Unseen(
-        content_hashes={"a": "1", "b": "2"}, class_names={"a": "cat", "b": "dog"}, num_left_out=30, num_resaved=25
-    )
+    found = Unseen(content_hashes={"a": "1", "b": "2"}, class_names={"a": "cat", "b": "dog"}, num_left_out=30)
     classes = Classes(common=("cat", "dog"), only_champion=(), only_challenger=())
     expected = (
         "only 2 test images were seen by neither model, fewer than min_compared_images 3"
-        " (30 left out because a model has seen them, 25 of them saved again)"
+        " (30 left out because a model has seen them)"
     )
     with pytest.raises(NotComparable, match=re.escape(expected)):
         comparison._check_number(found, classes, 3)
