@@ -46,7 +46,7 @@ class Examples(abc.ABC):
 
     @abc.abstractmethod
     def _read(self, indices: tf.Tensor, upcoming: tf.Tensor) -> ImagesAndLabels:
-        """Return images, uint8 [B, S, S, 3] or encoded string [B], and labels int32 [B]."""
+        """Return images uint8 [B, S, S, 3] and labels int32 [B]."""
 
     def gather(
         self, indices: tf.Tensor, random_numbers: tf.Tensor | None = None, upcoming: tf.Tensor | None = None
@@ -62,19 +62,11 @@ class Examples(abc.ABC):
         if self.crop and random_numbers is not None:
             boxes = basic.crop_boxes(random_numbers, self.image_size)
             images = tf.map_fn(self._crop, (images, boxes), fn_output_signature=tf.uint8)
-        elif images.dtype == tf.string:
-            images = tf.map_fn(lambda data: _decode(data, self.image_size), images, fn_output_signature=tf.uint8)
         return tf.ensure_shape(images, (*indices.shape, self.image_size, self.image_size, 3)), labels
 
     def _crop(self, pair: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
         image, box = pair
-        if image.dtype == tf.string and encoding_format(self.image_size) == "jpeg":
-            # Only the rows and columns of the crop are decoded; the pixels are the same as in the whole image.
-            part = tf.io.decode_and_crop_jpeg(image, box, channels=3, dct_method="INTEGER_ACCURATE")
-        else:
-            whole = _decode(image, self.image_size) if image.dtype == tf.string else image
-            part = tf.slice(whole, [box[0], box[1], 0], [box[2], box[3], 3])
-        return basic.enlarge(part, self.image_size)
+        return basic.enlarge(tf.slice(image, [box[0], box[1], 0], [box[2], box[3], 3]), self.image_size)
 
 
 class ExamplesInMemory(Examples):
@@ -110,7 +102,7 @@ class ExamplesOnDisk(Examples):
 
     def _read(self, indices: tf.Tensor, upcoming: tf.Tensor) -> ImagesAndLabels:
         records = tf.numpy_function(self._reader.read, [indices, upcoming], tf.string, stateful=False)
-        return _parse(tf.ensure_shape(records, indices.shape))
+        return _unpack(tf.ensure_shape(records, indices.shape), self.image_size)
 
 
 def load_split(dataset: Dataset, split: str, *, crop: bool = False, block_size: int = 0) -> Examples:
@@ -150,13 +142,18 @@ def _parse(records: tf.Tensor) -> ImagesAndLabels:
     return parsed["image"], tf.cast(parsed["label"], tf.int32)
 
 
+def _unpack(records: tf.Tensor, image_size: int) -> ImagesAndLabels:
+    """Return the images uint8 [B, S, S, 3] and labels int32 [B] of records string [B]."""
+    encoded, labels = _parse(records)
+    return tf.map_fn(lambda data: _decode(data, image_size), encoded, fn_output_signature=tf.uint8), labels
+
+
 def _load(reader: RecordReader, count: int, size: int) -> ImagesAndLabels:
     pixels, labels = np.empty((count, size, size, 3), np.uint8), np.empty(count, np.int32)
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)  # type: ignore[untyped-decorator]
-    def unpack(records: tf.Tensor) -> ImagesAndLabels:
-        images, chunk_labels = _parse(records)
-        return tf.map_fn(lambda data: _decode(data, size), images, fn_output_signature=tf.uint8), chunk_labels
+    unpack = tf.function(
+        lambda records: _unpack(records, size), input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
+    )
 
     def fill(chunk: tuple[int, npt.NDArray[np.object_]]) -> None:
         start, records = chunk
