@@ -13,8 +13,8 @@ from trainer.files import outputs
 from trainer.results import baseline, calibration, evaluation, predictions
 from trainer.results.evaluation import Evaluation
 
-_MAX_WARNINGS = 10
-"""Number of classes that the warnings name; the report lists all."""
+_MAX_NAMED = 10
+"""Number of classes that the warning names; the report marks all."""
 
 
 def evaluate(
@@ -69,7 +69,9 @@ def evaluate(
         train_counts=data.counts("train"),
         metric=trained.config.metric,
     )
-    _warn(result)
+    if never := result.never_predicted:
+        named = ", ".join(map(quote, never[:_MAX_NAMED])) + (" ..." if len(never) > _MAX_NAMED else "")
+        print(f"warning: no test image is classified as {named}; the report marks these classes", file=sys.stderr)
     result.metrics.update(
         temperature=temperature,
         calibration_error=calibration.expected_error(served[1]),
@@ -99,16 +101,6 @@ def evaluate(
             reason=judgement.reason,
         )
     return result
-
-
-def _warn(result: Evaluation) -> None:
-    """Warn of the classes that the model never predicts."""
-    num_images = {each.class_name: each.num_examples for each in result.class_scores}
-    for name in result.never_predicted[:_MAX_WARNINGS]:
-        count = f"{num_images[name]:,} test image{'s' * (num_images[name] != 1)}"
-        print(f"warning: no test image is classified as {quote(name)} ({count})", file=sys.stderr)
-    if num_more := len(result.never_predicted[_MAX_WARNINGS:]):
-        print(f"warning: {num_more:,} more classes are never predicted; the report lists them", file=sys.stderr)
 
 
 def main(arguments: list[str] | None = None) -> int:
