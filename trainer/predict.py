@@ -7,13 +7,11 @@ import numpy as np
 
 from localvertex_base.userinput import cli, paths
 from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import quote
 from trainer import command_line
 from trainer.data import images
 from trainer.data.images import Pixels
 from trainer.serve import model as models
-
-_NUM_SHOWN = 3
-"""Classes per image."""
 
 
 def _pixels(path: str, image_size: int) -> Pixels:
@@ -36,7 +34,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = cli.Parser("python -m trainer.predict", description=__doc__)
     parser.add_argument("model_directory", metavar="MODEL_DIR", help="folder that `python -m trainer.export` wrote")
     parser.add_argument("images", metavar="IMAGE", nargs="+", help="image files")
+    parser.add_argument("--top", type=int, default=3, metavar="N", help="classes to print per image [%(default)s]")
     options = parser.parse_args(arguments)
+    if options.top < 1:
+        raise UserError(f"--top={quote(options.top)} is too small; use at least 1")
     for path in options.images:
         paths.check("IMAGE", path, is_local=True)
     # For a few images oneDNN gains nothing, and its start-up messages would precede the answer.
@@ -50,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"error: {error}", file=sys.stderr)
             num_refused += 1
             continue
-        best = np.argsort(-probabilities, kind="stable")[:_NUM_SHOWN]
+        best = np.argsort(-probabilities, kind="stable")[: options.top]
         print(f"{path}: " + ", ".join(f"{model.class_names[k]} {probabilities[k]:.1%}" for k in best))
     return 2 if num_refused else 0
 
