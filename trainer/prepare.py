@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import os
-import pathlib
 import sys
 from collections.abc import MutableMapping
 from typing import Any
@@ -21,7 +20,7 @@ from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.engines import beam, factory
 from trainer.data.preparing.previous import history as histories
 from trainer.data.preparing.previous.dataset import PreviousDataset
-from trainer.data.preparing.previous.history import HistoryEntry, NoHistory, Unusable
+from trainer.data.preparing.previous.history import HistoryEntry, NoHistory, ReadOnlyHistory, Unusable
 from trainer.data.preparing.quality.kinds import TEXTS, parse_strict
 from trainer.files import outputs
 from trainer.results.report import dataset as report
@@ -126,26 +125,30 @@ def _finished_dataset(wanted: PrepareRequest, history: NoHistory) -> PreparedRes
     Raises:
         UserError: The folder contains something else.
     """
-    entries = history.unfinished_entries(wanted.address)
-    with storage.scratch("prepare") as now, storage.scratch("prepare") as before:
-        if entries and _is_there(entries[0], now, wanted):
-            print("note: the output folder has the dataset of an attempt that was killed at its end", file=sys.stderr)
-            folder, address = "", ""
-            if entries[1:] and _is_there(entries[1], before, wanted):
-                folder, address = str(before), entries[1].dataset
+    if (expected := history.unfinished_entry(wanted.address)) and _is_there(expected, wanted):
+        previous = history.read()[1:2]
+        before = "".join(entry.dataset for entry in previous)
+        with storage.scratch("prepare") as scratch:
             # The killed attempt has written the report; its figures on changes are lost.
-            wanted.write_changes(folder, address, str(now))
-            made = dataset.load(str(now))
-            return PreparedResult(dataset=made, entry=entries[0], previous=tuple(entries[1:]), num_read=0)
+            elsewhere = dataclasses.replace(
+                wanted,
+                output_directory=str(scratch / "again"),
+                write_report=lambda made, train, records: None,
+                write_changes=lambda folder, address, directory: wanted.write_changes(before, before, directory),
+            )
+            again = _prepare(elsewhere, ReadOnlyHistory(history))
+        if again.entry.is_equal(expected):
+            return dataclasses.replace(again, entry=expected, previous=tuple(previous))
     raise UserError(f"output folder {wanted.output_directory!r} exists and is not empty; give a new one or remove it")
 
 
-def _is_there(entry: HistoryEntry, scratch: pathlib.Path, wanted: PrepareRequest) -> bool:
-    """Copy the metadata and the list of images of a dataset, and return whether it is complete."""
-    try:
-        PreviousDataset(entry, scratch, image_size=wanted.image_size).close()
-    except Unusable:
-        return False
+def _is_there(entry: HistoryEntry, wanted: PrepareRequest) -> bool:
+    """Return whether a dataset is complete; its attempt may have been killed before it published it."""
+    with storage.scratch("prepare") as scratch:
+        try:
+            PreviousDataset(entry, scratch, image_size=wanted.image_size).close()
+        except Unusable:
+            return False
     return True
 
 

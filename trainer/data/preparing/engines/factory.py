@@ -4,6 +4,7 @@ import dataclasses
 import functools
 from typing import BinaryIO
 
+from exact_resume.files import storage
 from trainer.command_line import TrainingError
 from trainer.data.preparing.dataflow import run as jobs
 from trainer.data.preparing.dataflow.settings import Settings
@@ -26,7 +27,8 @@ def make(dataflow: Settings | None, *, file: BinaryIO, parts_folder: str, work_f
     Raises:
         TrainingError: The job of an earlier attempt failed while this one waited for it.
     """
-    if dataflow is None:
+    # In a local folder, what a killed attempt published is compared: almost no image is read, and nothing is kept.
+    if dataflow is None or not storage.is_remote(work_folder):
         return Local(file, parts_folder)
     # The parent folder of the dataset's parts determines the job's name.
     settings = dataclasses.replace(dataflow, folder=work_folder.rpartition("/")[0])

@@ -35,6 +35,10 @@ class HistoryEntry:
     is_published: bool
     """Whether it is certain that the dataset was published."""
 
+    def is_equal(self, other: "HistoryEntry") -> bool:
+        """Return whether another dataset, anywhere, has the same bytes."""
+        return (self.metadata_sha256, self.list_sha256) == (other.metadata_sha256, other.list_sha256)
+
 
 class NoHistory:
     """Without a pipeline root, nothing is kept."""
@@ -49,16 +53,24 @@ class NoHistory:
     def write(self, *entries: HistoryEntry) -> None:
         """Do nothing."""
 
-    def unfinished_entries(self, address: str) -> list[HistoryEntry]:
-        """Return the entries of a dataset whose attempt was killed while, or after, it published it there, and before.
-
-        The first one is its own; the list is empty if there is no such dataset.
-        """
+    def unfinished_entry(self, address: str) -> HistoryEntry | None:
+        """Return the entry of a dataset whose attempt was killed while, or after, it published it there."""
         try:
             entries = self.read()
         except Unusable:
-            return []
-        return entries if entries and entries[0].dataset == address and not entries[0].is_published else []
+            return None
+        return next((entry for entry in entries[:1] if entry.dataset == address and not entry.is_published), None)
+
+
+class ReadOnlyHistory(NoHistory):
+    """A history that stays as it is."""
+
+    def __init__(self, history: NoHistory) -> None:
+        self._history = history
+
+    def read(self) -> list[HistoryEntry]:
+        """Return what the history has."""
+        return self._history.read()
 
 
 class History(NoHistory):
