@@ -4,17 +4,14 @@ import dataclasses
 import sys
 
 from localvertex_base.userinput import cli, paths
-from localvertex_base.userinput.spelling import quote
 from trainer import command_line
 from trainer.checkpoints import best
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.data import dataset
 from trainer.files import outputs
 from trainer.results import baseline, calibration, evaluation, predictions
+from trainer.results.comparison.class_names import quoted_list
 from trainer.results.evaluation import Evaluation
-
-_MAX_NAMED = 10
-"""Number of classes that the warning names; the report marks all."""
 
 
 def evaluate(
@@ -70,8 +67,7 @@ def evaluate(
         metric=trained.config.metric,
     )
     if never := result.never_predicted:
-        named = ", ".join(map(quote, never[:_MAX_NAMED])) + (" ..." if len(never) > _MAX_NAMED else "")
-        print(f"warning: no test image is classified as {named}; the report marks these classes", file=sys.stderr)
+        print(f"warning: no test image is classified as {quoted_list(never)}; the report marks all", file=sys.stderr)
     result.metrics.update(
         temperature=temperature,
         calibration_error=calibration.expected_error(served[1]),

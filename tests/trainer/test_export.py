@@ -150,7 +150,8 @@ def test_a_model_with_one_answer_is_no_better_than_the_baseline_and_each_other_c
     assert done.returncode == 0, done.stderr
     tested = {name: each["test"] for name, each in counts.items() if each["test"] and name != frequent}
     assert len(tested) == 9
-    assert f"warning: no test image is classified as {', '.join(map(repr, tested))}; the report marks" in done.stderr
+    named = ", ".join(map(repr, sorted(tested)[:5]))
+    assert f"warning: no test image is classified as {named} and 4 more; the report marks all" in done.stderr
     accuracy = counts[frequent]["test"] / digits.num_examples["test"]
     for line in (f"accuracy: {accuracy:g}", f"baseline_accuracy: {accuracy:g}", f"baseline_class: {frequent}"):
         assert line in done.stdout.splitlines()

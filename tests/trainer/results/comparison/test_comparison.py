@@ -122,11 +122,12 @@ def foreign(tmp_path: Path) -> Callable[..., Path]:
         outputs: Callable[[tf.Tensor], tf.Tensor],
         class_names: tuple[str, ...] = ("rows", "columns"),
         name: str = "images",
+        output: str = "probabilities",
     ) -> Path:
         module, folder = tf.Module(), tmp_path / "foreign"
-        function = tf.function(
-            lambda images: {"probabilities": outputs(images)}, autograph=False
-        ).get_concrete_function(tf.TensorSpec([None, 48, 48, 3], tf.uint8, name="images"))
+        function = tf.function(lambda images: {output: outputs(images)}, autograph=False).get_concrete_function(
+            tf.TensorSpec([None, 48, 48, 3], tf.uint8, name="images")
+        )
         module.function = function
         tf.saved_model.save(module, str(folder), signatures={name: function})
         seen.write(folder / exported.SEEN_FILE, OTHERS)
@@ -324,9 +325,18 @@ def test_a_champion_that_cannot_be_evaluated_has_a_reason(
         setting.compare("coarse", tmp_path / "champion")
 
 
-def test_a_champion_of_another_signature_has_a_reason(setting: Setting, foreign: Callable[..., Path]) -> None:
-    with pytest.raises(NotComparable, match="it has no signature images"):
-        setting.compare("coarse", foreign(always("rows", "columns"), name="serving_default"))
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({"name": "serving_default"}, "it has no signature images"),
+        ({"output": "scores"}, "the champion cannot be evaluated: 'probabilities'"),
+    ],
+)
+def test_a_champion_of_another_signature_has_a_reason(
+    setting: Setting, foreign: Callable[..., Path], names: dict[str, str], message: str
+) -> None:
+    with pytest.raises(NotComparable, match=message):
+        setting.compare("coarse", foreign(always("rows", "columns"), **names))
 
 
 def test_a_challenger_of_unknown_descent_has_a_reason(setting: Setting, tmp_path: Path) -> None:
