@@ -106,19 +106,13 @@ def _variants(folder: Path, num_cached: int) -> dict[str, Callable[[float], Rate
     data = dataset.load(str(folder / "dataset"))
     pixels = np.random.default_rng(0).integers(0, 256, (num_cached, _SIZE, _SIZE, 3), dtype=np.uint8)
     cached = ExamplesInMemory(images=tf.constant(pixels), labels=tf.zeros(num_cached, tf.int32), image_size=_SIZE)
-    records = list(data.records("train"))
-    encoded = ExamplesInMemory(
-        images=tf.constant([record.image_bytes for record in records]),
-        labels=tf.constant([record.label for record in records], tf.int32),
-        image_size=_SIZE,
-    )
-    reader = RecordReader(data.shard_paths("train"), num_records=len(records), block_size=0)
+    count = data.num_examples["train"]
+    reader = RecordReader(data.shard_paths("train"), num_records=count, block_size=0)
     rand_augment = keras.layers.RandAugment(seed=0)
-    on_disk = ExamplesOnDisk(reader, num_examples=len(records), image_size=_SIZE)
+    on_disk = ExamplesOnDisk(reader, num_examples=count, image_size=_SIZE)
     made = {
         "codelab's pipeline": _codelab_batches(folder / "source"),
         "prepared, on disk": _trainer_batches(on_disk),
-        "prepared, encoded in memory": _trainer_batches(encoded),
         _IN_MEMORY: _trainer_batches(cached),
         **{f"... augmentation {preset}": _trainer_batches(cached, preset) for preset in PRESETS},
         _RAND_AUGMENT: _trainer_batches(cached).map(lambda images, *_: rand_augment(images, training=True)),

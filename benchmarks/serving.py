@@ -25,6 +25,7 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.measuring import Clock, parse
+from trainer.data.images import to_pixels
 from trainer.serve import model as models
 from trainer.serve.batches import MAX_IMAGES
 
@@ -60,10 +61,9 @@ def _image() -> bytes:
 def _without_server(directory: str, image: bytes, seconds: float) -> list[float]:
     """Return the seconds of each call."""
     loaded = models.load(directory)
-    loaded.warm_up()
     taken, end = [], time.perf_counter() + seconds
     while (start := time.perf_counter()) < end:
-        loaded.predict([image])
+        loaded.predict(to_pixels(image, loaded.image_size)[np.newaxis])
         taken.append(time.perf_counter() - start)
     return taken
 

@@ -4,17 +4,14 @@ import dataclasses
 import sys
 
 from localvertex_base.userinput import cli, paths
-from localvertex_base.userinput.spelling import quote
 from trainer import command_line
 from trainer.checkpoints import best
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.data import dataset
 from trainer.files import outputs
 from trainer.results import baseline, calibration, evaluation, predictions
+from trainer.results.comparison.class_names import quoted_list
 from trainer.results.evaluation import Evaluation
-
-_MAX_WARNINGS = 10
-"""Number of classes that the warnings name; the report lists all."""
 
 
 def evaluate(
@@ -69,13 +66,14 @@ def evaluate(
         train_counts=data.counts("train"),
         metric=trained.config.metric,
     )
-    _warn(result)
+    if never := result.never_predicted:
+        print(f"warning: no test image is classified as {quoted_list(never)}; the report marks all", file=sys.stderr)
     result.metrics.update(
         temperature=temperature,
         calibration_error=calibration.expected_error(served[1]),
         uncalibrated_error=calibration.expected_error(test),
     )
-    html = report.render(result, staged, *served, trained=trained, checkpoint_directory=checkpoint_directory)
+    html = report.render(result, staged, served[1], trained=trained, checkpoint_directory=checkpoint_directory)
     outputs.write(report_path, html)
     if predictions_path:
         outputs.write_lines(predictions_path, predictions.lines(staged, served))
@@ -99,16 +97,6 @@ def evaluate(
             reason=judgement.reason,
         )
     return result
-
-
-def _warn(result: Evaluation) -> None:
-    """Warn of the classes that the model never predicts."""
-    num_images = {each.class_name: each.num_examples for each in result.class_scores}
-    for name in result.never_predicted[:_MAX_WARNINGS]:
-        count = f"{num_images[name]:,} test image{'s' * (num_images[name] != 1)}"
-        print(f"warning: no test image is classified as {quote(name)} ({count})", file=sys.stderr)
-    if num_more := len(result.never_predicted[_MAX_WARNINGS:]):
-        print(f"warning: {num_more:,} more classes are never predicted; the report lists them", file=sys.stderr)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -2,42 +2,31 @@
 
 import os
 import sys
-from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from localvertex_base.userinput import cli, paths
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quote
 from trainer import command_line
 from trainer.data import images
-from trainer.learner import libraries
-from trainer.results import exported
-from trainer.serve import image_files
-
-if TYPE_CHECKING:
-    from trainer.results.saved_model import LoadedModel
+from trainer.data.images import Pixels
+from trainer.serve import model as models
 
 
-def _predict(model: "LoadedModel", path: str) -> npt.NDArray[np.float32]:
-    """Return the probabilities float32 [K] of one image file.
+def _pixels(path: str, image_size: int) -> Pixels:
+    """Return the pixels uint8 [image_size, image_size, 3] of one image file.
 
     Raises:
         UserError: The file does not exist, or is not an image.
     """
     try:
         with open(path, "rb") as file:
-            data = file.read()
+            return images.to_pixels(file.read(), image_size)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}; current folder: {os.getcwd()})") from error
-    try:
-        images.decode(data)
     except images.BadImage as error:
         raise UserError(f"{path}: {error}; expected an image such as JPEG or PNG") from error
-    servable = image_files.check(data, max_pixels=sys.maxsize).data
-    probabilities: npt.NDArray[np.float32] = model.predict_files([servable])[0]
-    return probabilities
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -51,17 +40,13 @@ def main(arguments: list[str] | None = None) -> int:
         raise UserError(f"--top={quote(options.top)} is too small; use at least 1")
     for path in options.images:
         paths.check("IMAGE", path, is_local=True)
-    exported.read(paths.check("MODEL_DIR", options.model_directory))
     # For a few images oneDNN gains nothing, and its start-up messages would precede the answer.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
-    libraries.load()
-    from trainer.results import saved_model
-
-    model = saved_model.load(options.model_directory)
+    model = models.load(options.model_directory)
     num_refused = 0
     for path in options.images:
         try:
-            probabilities = _predict(model, path)
+            probabilities = model.predict(_pixels(path, model.image_size)[np.newaxis])[0]
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)
             num_refused += 1

@@ -13,8 +13,7 @@ from localvertex_base.userinput import cli, paths
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quote
 from trainer import command_line
-from trainer.data import dataset
-from trainer.data.changes import report as changes
+from trainer.data import changes, dataset
 from trainer.data.preparing import dataset_files, parts
 from trainer.data.preparing.attempt import PreparedResult, PrepareRequest, attempt
 from trainer.data.preparing.dataflow.settings import Settings

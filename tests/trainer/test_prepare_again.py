@@ -15,7 +15,7 @@ from tests.support.growing import InBucket, Local, Place, change, content, fill,
 from trainer.data.preparing import attempt, dataset_files, parts, prefixes, versions
 from trainer.data.preparing.previous import rows as previous_rows
 from trainer.data.preparing.previous.gather import gather
-from trainer.data.sources import folder, opening
+from trainer.data.sources import opening
 from vertex_testing.cloud_storage.server import CloudStorage
 
 NOTHING_READ = "note: 0 images read"
@@ -54,7 +54,6 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return look_and_count
 
-    monkeypatch.setattr(folder, "read", counted(folder.read))
     monkeypatch.setattr(opening, "read", counted(opening.read))
     return found
 
@@ -218,9 +217,9 @@ def test_an_image_that_could_not_be_read_is_tried_again(local: Local, monkeypatc
             raise OSError("Input/output error")
         return look(location)
 
-    look = folder.read
+    look = opening.read
     with monkeypatch.context() as patch:
-        patch.setattr(folder, "read", refuse)
+        patch.setattr(opening, "read", refuse)
         assert run(local, "one")["num_bad_files"] == 1
     metadata = run(local, "two")
     assert (metadata["num_bad_files"], metadata["num_read"]) == (0, 1)

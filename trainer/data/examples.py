@@ -1,4 +1,4 @@
-"""A split that is read by index: pixels in memory, encoded images in memory, or records on disk.
+"""A split that is read by index: pixels in memory, or records on disk.
 
 Legend: B examples of a batch, N examples of the split, S image size.
 """
@@ -46,7 +46,7 @@ class Examples(abc.ABC):
 
     @abc.abstractmethod
     def _read(self, indices: tf.Tensor, upcoming: tf.Tensor) -> ImagesAndLabels:
-        """Return images, uint8 [B, S, S, 3] or encoded string [B], and labels int32 [B]."""
+        """Return images uint8 [B, S, S, 3] and labels int32 [B]."""
 
     def gather(
         self, indices: tf.Tensor, random_numbers: tf.Tensor | None = None, upcoming: tf.Tensor | None = None
@@ -62,34 +62,24 @@ class Examples(abc.ABC):
         if self.crop and random_numbers is not None:
             boxes = basic.crop_boxes(random_numbers, self.image_size)
             images = tf.map_fn(self._crop, (images, boxes), fn_output_signature=tf.uint8)
-        elif images.dtype == tf.string:
-            images = tf.map_fn(lambda data: _decode(data, self.image_size), images, fn_output_signature=tf.uint8)
         return tf.ensure_shape(images, (*indices.shape, self.image_size, self.image_size, 3)), labels
 
     def _crop(self, pair: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
         image, box = pair
-        if image.dtype == tf.string and encoding_format(self.image_size) == "jpeg":
-            # Only the rows and columns of the crop are decoded; the pixels are the same as in the whole image.
-            part = tf.io.decode_and_crop_jpeg(image, box, channels=3, dct_method="INTEGER_ACCURATE")
-        else:
-            whole = _decode(image, self.image_size) if image.dtype == tf.string else image
-            part = tf.slice(whole, [box[0], box[1], 0], [box[2], box[3], 3])
-        return basic.enlarge(part, self.image_size)
+        return basic.enlarge(tf.slice(image, [box[0], box[1], 0], [box[2], box[3], 3]), self.image_size)
 
 
 class ExamplesInMemory(Examples):
-    """All images in memory, as pixels or encoded."""
+    """The pixels of all images in memory."""
 
     def __init__(self, *, images: tf.Tensor, labels: tf.Tensor, image_size: int, crop: bool = False) -> None:
-        """Hold images uint8 [N, S, S, 3] or encoded string [N], and labels int32 [N]."""
+        """Hold images uint8 [N, S, S, 3] and labels int32 [N]."""
         super().__init__(num_examples=int(labels.shape[0]), image_size=image_size, crop=crop)
         self.images, self.labels = images, labels
 
     @property
     def num_bytes(self) -> int:
         """Memory that the images use."""
-        if self.images.dtype == tf.string:
-            return int(tf.reduce_sum(tf.cast(tf.strings.length(self.images), tf.int64)))
         return self.num_examples * self.image_size * self.image_size * 3
 
     def _read(self, indices: tf.Tensor, upcoming: tf.Tensor) -> ImagesAndLabels:
@@ -112,7 +102,7 @@ class ExamplesOnDisk(Examples):
 
     def _read(self, indices: tf.Tensor, upcoming: tf.Tensor) -> ImagesAndLabels:
         records = tf.numpy_function(self._reader.read, [indices, upcoming], tf.string, stateful=False)
-        return _parse(tf.ensure_shape(records, indices.shape))
+        return _unpack(tf.ensure_shape(records, indices.shape), self.image_size)
 
 
 def load_split(dataset: Dataset, split: str, *, crop: bool = False, block_size: int = 0) -> Examples:
@@ -130,14 +120,11 @@ def load_split(dataset: Dataset, split: str, *, crop: bool = False, block_size: 
     local = staging.stage(dataset, split)
     paths = local.shard_paths(split)
     count, size = local.num_examples[split], local.image_size
-    available = MEMORY_FRACTION * memory.available_bytes()
     # Twice, because for a moment both Python and TensorFlow hold the images.
-    is_decoded = 2 * count * size * size * 3 <= available
-    if not is_decoded and 2 * sum(os.path.getsize(path) for path in paths) > available:
+    if 2 * count * size * size * 3 > MEMORY_FRACTION * memory.available_bytes():
         reader = RecordReader(paths, num_records=count, block_size=block_size)
         return ExamplesOnDisk(reader, num_examples=count, image_size=size, crop=crop)
-    reader = RecordReader(paths, num_records=count, block_size=0)
-    images, labels = _load_decoded(reader, count, size) if is_decoded else _load_encoded(reader, count)
+    images, labels = _load(RecordReader(paths, num_records=count, block_size=0), count, size)
     return ExamplesInMemory(images=images, labels=labels, image_size=size, crop=crop)
 
 
@@ -155,13 +142,18 @@ def _parse(records: tf.Tensor) -> ImagesAndLabels:
     return parsed["image"], tf.cast(parsed["label"], tf.int32)
 
 
-def _load_decoded(reader: RecordReader, count: int, size: int) -> ImagesAndLabels:
+def _unpack(records: tf.Tensor, image_size: int) -> ImagesAndLabels:
+    """Return the images uint8 [B, S, S, 3] and labels int32 [B] of records string [B]."""
+    encoded, labels = _parse(records)
+    return tf.map_fn(lambda data: _decode(data, image_size), encoded, fn_output_signature=tf.uint8), labels
+
+
+def _load(reader: RecordReader, count: int, size: int) -> ImagesAndLabels:
     pixels, labels = np.empty((count, size, size, 3), np.uint8), np.empty(count, np.int32)
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)  # type: ignore[untyped-decorator]
-    def unpack(records: tf.Tensor) -> ImagesAndLabels:
-        images, chunk_labels = _parse(records)
-        return tf.map_fn(lambda data: _decode(data, size), images, fn_output_signature=tf.uint8), chunk_labels
+    unpack = tf.function(
+        lambda records: _unpack(records, size), input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
+    )
 
     def fill(chunk: tuple[int, npt.NDArray[np.object_]]) -> None:
         start, records = chunk
@@ -174,11 +166,6 @@ def _load_decoded(reader: RecordReader, count: int, size: int) -> ImagesAndLabel
         for _ in pool.map(fill, _chunks(reader, count)):
             pass
     return tf.constant(pixels), tf.constant(labels)
-
-
-def _load_encoded(reader: RecordReader, count: int) -> ImagesAndLabels:
-    images, labels = zip(*(_parse(records) for _, records in _chunks(reader, count)), strict=True)
-    return tf.concat(images, axis=0), tf.concat(labels, axis=0)
 
 
 def _chunks(reader: RecordReader, count: int) -> Iterator[tuple[int, npt.NDArray[np.object_]]]:

@@ -2,8 +2,6 @@
 
 import contextlib
 import io
-import itertools
-import re
 import threading
 import warnings
 
@@ -41,18 +39,6 @@ _BITS_PER_SAMPLE = 258
 """Tag of TIFF."""
 _COMPRESSION_TAG, _PHOTOMETRIC, _YCBCR = 259, 262, 6
 """Two more tags, and the value of the second for luminance and chrominance."""
-NO_END = "JPEGs without the marker at their end, whose pixels are complete"
-_JPEG_START, _JPEG_END = b"\xff\xd8", b"\xff\xd9"
-_MORE_PIXELS = b"\x55\xaa\x33\xcc" * 8
-"""Changes a JPEG whose pixels are not complete; after the last pixel, it is skipped."""
-_RESTART = re.compile(rb"\xff[\xd0-\xd7]")
-_NUM_RESTARTS = 8
-"""Markers that follow each other in a circle, each before pixels that are decoded on their own."""
-_MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
-"""Begins a segment of a JPEG; within pixels, there is none."""
-_FRAMES, _SCAN = (0xC0, 0xC1, 0xC2), 0xDA
-_NUM_FREQUENCIES = 64
-"""Of a component, in one scan or several, each with all bits or some."""
 _HEIF_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 
 Pixels = npt.NDArray[np.uint8]
@@ -75,51 +61,7 @@ def decode(data: bytes) -> Image.Image:
 
 
 def decode_with_remarks(data: bytes) -> tuple[Image.Image, list[str]]:
-    """Return what `decode` returns, and remarks on what the file does not have or what is not used of it."""
-    try:
-        return _decode(data)
-    except BadImage:
-        if data.startswith(_JPEG_START) and (found := _decode_without_end(data)):
-            return found
-        raise
-
-
-def _decode_without_end(data: bytes) -> tuple[Image.Image, list[str]] | None:
-    """Decode a JPEG that lacks only the marker at its end; None if it lacks more, or is damaged otherwise."""
-    if _lacks_scans(data):
-        return None
-    try:
-        decoded, remarks = _decode(data + _JPEG_END)
-        other, _ = _decode(data + _more_pixels(data) + _JPEG_END)
-    except BadImage:
-        return None
-    return (decoded, [*remarks, NO_END]) if decoded.tobytes() == other.tobytes() else None
-
-
-def _more_pixels(data: bytes) -> bytes:
-    """Return pixels that complete a JPEG that lacks some, also after the restarts that would come next."""
-    restarts = _RESTART.findall(data)
-    due = restarts[-1][1] + 1 if restarts else 0
-    markers = (bytes([0xFF, 0xD0 + (due + number) % _NUM_RESTARTS]) for number in range(_NUM_RESTARTS))
-    return _MORE_PIXELS + b"".join(marker + _MORE_PIXELS for marker in markers)
-
-
-def _lacks_scans(data: bytes) -> bool:
-    """Return whether a JPEG ends before its last scan begins: decoders take what they have for a coarse image."""
-    components, found, position = b"", set[tuple[int, int]](), len(_JPEG_START)
-    while marker := _MARKER.search(data, position):
-        position = marker.end() + int.from_bytes(data[marker.end() : marker.end() + 2], "big")
-        segment = data[marker.end() + 2 : position]
-        if marker[0][1] in _FRAMES:
-            components = segment[6::3]
-        elif marker[0][1] == _SCAN and len(segment) >= 6 and not segment[-1] & 15:
-            # Its last bits.
-            frequencies = range(segment[-3], segment[-2] + 1)
-            found.update(itertools.product(segment[1 : 1 + 2 * segment[0] : 2], frequencies))
-    return len(found) < _NUM_FREQUENCIES * len(components)
-
-
-def _decode(data: bytes) -> tuple[Image.Image, list[str]]:
+    """Return what `decode` returns, and remarks on what is not used of the file."""
     if not data:
         raise BadImage("the file is empty")
     try:
@@ -140,6 +82,15 @@ def _decode(data: bytes) -> tuple[Image.Image, list[str]]:
 def stretch(image: Image.Image, image_size: int) -> Image.Image:
     """Stretch to image_size x image_size with an antialiased triangle filter (tf.image's bilinear with antialias)."""
     return image.resize((image_size, image_size), Image.Resampling.BILINEAR)
+
+
+def to_pixels(data: bytes, image_size: int) -> Pixels:
+    """Return the pixels uint8 [image_size, image_size, 3] that `prepare` makes of an image file.
+
+    Raises:
+        BadImage: As `decode`.
+    """
+    return np.asarray(stretch(decode(data), image_size))
 
 
 def encode_image(image: Image.Image) -> bytes:

@@ -1,16 +1,12 @@
-"""Progress of long work on standard error: a bar on a terminal, elsewhere a line every 10 s, the first after 10 s."""
+"""Progress of long work on standard error: a line every 10 s, the first after 10 s."""
 
 import contextlib
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 _SECONDS_BETWEEN_LINES = 10.0
-_SECONDS_BETWEEN_TEXTS = 0.2
-"""Shortest time between two updates of the text beside the bar."""
 
 
 class Progress:
@@ -60,8 +56,8 @@ class Progress:
 
 
 @contextlib.contextmanager
-def progress_bar(activity: str, unit: str, total: int | None = None) -> Iterator[Progress]:
-    """Yield progress that is shown until the block ends.
+def progress_lines(activity: str, unit: str, total: int | None = None) -> Iterator[Progress]:
+    """Yield progress that is printed until the block ends.
 
     Args:
         activity: Present participle, for example `reading`.
@@ -70,56 +66,23 @@ def progress_bar(activity: str, unit: str, total: int | None = None) -> Iterator
     """
     progress = Progress(activity, unit, total)
     ended = threading.Event()
-    with _bar(progress) if _is_terminal() else contextlib.nullcontext(_print) as show:
-        seconds = _SECONDS_BETWEEN_TEXTS if _is_terminal() else _SECONDS_BETWEEN_LINES
-        # A thread, because the work may wait for a bucket; a daemon, so the process does not wait for it at its end.
-        thread = threading.Thread(target=_repeat, args=(show, progress, ended, seconds), name="progress", daemon=True)
-        thread.start()
-        try:
-            yield progress
-        finally:
-            ended.set()
-            thread.join()
+    # A thread, because the work may wait for a bucket; a daemon, so the process does not wait for it at its end.
+    thread = threading.Thread(target=_print, args=(progress, ended), name="progress", daemon=True)
+    thread.start()
+    try:
+        yield progress
+    finally:
+        ended.set()
+        thread.join()
 
 
-def _repeat(show: Callable[[Progress], None], progress: Progress, ended: threading.Event, seconds: float) -> None:
-    while not ended.wait(seconds):
+def _print(progress: Progress, ended: threading.Event) -> None:
+    while not ended.wait(_SECONDS_BETWEEN_LINES):
         # A closed log must not fail the work.
         with contextlib.suppress(OSError, ValueError):
-            show(progress)
-
-
-def _is_terminal() -> bool:
-    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-
-
-def _print(progress: Progress) -> None:
-    # One call, so lines of other threads do not interleave.
-    sys.stderr.write(f"{progress.text}\n")
-    sys.stderr.flush()
-
-
-@contextlib.contextmanager
-def _bar(progress: Progress) -> Iterator[Callable[[Progress], None]]:
-    """Yield a function that draws the progress; the bar disappears at the end."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress as Bar, TextColumn
-    from rich.table import Column
-
-    text: Any = TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis"), markup=False)
-    bar = Bar(BarColumn(bar_width=20), text, console=Console(stderr=True), transient=True)
-    task = bar.add_task(progress.text, total=progress.total)
-
-    def show(progress: Progress) -> None:
-        # Not earlier, because TensorFlow Datasets draws its own bars while it downloads.
-        if progress.num_done:
-            bar.update(task, completed=progress.num_done, description=progress.text)
-            bar.start()
-
-    try:
-        yield show
-    finally:
-        bar.stop()
+            # One call, so lines of other threads do not interleave.
+            sys.stderr.write(f"{progress.text}\n")
+            sys.stderr.flush()
 
 
 def _duration(seconds: float) -> str:

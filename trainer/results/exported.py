@@ -27,7 +27,15 @@ def read(directory: str) -> dict[str, Any]:
             " `python -m trainer.export`"
         )
     names, size = metadata.get("class_names"), metadata.get("image_size")
-    is_named = isinstance(names, list) and names and all(isinstance(name, str) for name in names)
+    is_named = (
+        isinstance(names, list)
+        and names
+        and all(isinstance(name, str) and name.strip() for name in names)
+        and len(set(names)) == len(names)
+    )
     if not is_named or type(size) is not int or size < 1:
-        raise UserError(f"model {directory!r} is damaged ({METADATA_FILE} has no class names or size); export it again")
+        raise UserError(
+            f"model {directory!r} is damaged ({METADATA_FILE} has no image_size, or no class_names that all differ);"
+            " export it again"
+        )
     return metadata

@@ -76,10 +76,9 @@ class LoadedModel:
     loaded: Any
     """Must be kept: its signatures only hold weak references to its variables."""
 
-    def predict_files(self, image_bytes: list[bytes]) -> npt.NDArray[np.float32]:
-        """Return the probabilities float32 [B, K] of encoded images, through the signature that is served."""
-        result = self.loaded.signatures["serving_default"](image_bytes=tf.constant(image_bytes, tf.string))
-        return np.asarray(result["probabilities"])
+    def predict(self, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+        """Return the probabilities float32 [B, K] of images uint8 [B, S, S, 3]."""
+        return np.asarray(self.loaded.signatures["images"](images=tf.constant(images))["probabilities"])
 
 
 def load(directory: str) -> LoadedModel:
@@ -94,6 +93,8 @@ def load(directory: str) -> LoadedModel:
             loaded = tf.saved_model.load(folder)
         except (OSError, ValueError, tf.errors.OpError) as error:
             raise _damage_error(directory, error) from error
+    if "images" not in loaded.signatures:
+        raise _damage_error(directory, "it has no signature images")
     return LoadedModel(class_names=metadata["class_names"], image_size=metadata["image_size"], loaded=loaded)
 
 

@@ -4,13 +4,16 @@ import dataclasses
 import os
 import sys
 import threading
+from typing import TYPE_CHECKING
 
 from localvertex_base.userinput import cli
 from localvertex_base.userinput.errors import UserError
 from trainer import command_line
 from trainer.learner import libraries
 from trainer.serve import contract, model, server
-from trainer.serve.model import Model
+
+if TYPE_CHECKING:
+    from trainer.results.saved_model import LoadedModel
 
 _STANDARD_INPUT = "-"
 
@@ -39,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _load_named_model() -> Model:
+def _load_named_model() -> "LoadedModel":
     """Return the model that the first line of standard input names; the end of standard input ends this process."""
     # While the parent writes the model.
     libraries.load()

@@ -1,9 +1,8 @@
 """The two routes of the server, health and predictions, and the limits on what waits."""
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from starlette.applications import Starlette
@@ -14,9 +13,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from trainer.serve import requests
-from trainer.serve.batches import Batches, CannotPredict, Probabilities
+from trainer.serve.batches import Batches
 from trainer.serve.contract import Contract
-from trainer.serve.requests import PredictRequest, Refused
+from trainer.serve.requests import Refused
+
+if TYPE_CHECKING:
+    from trainer.results.saved_model import LoadedModel
 
 _MAX_BODY_BYTES = 64 * 2**20
 """Of one request. The service itself takes less online; a batch prediction job sends up to 64 images in one."""
@@ -31,9 +33,8 @@ class Serving:
     """The state of the server: what is loaded, and what waits."""
 
     def __init__(self) -> None:
-        self.class_names: Sequence[str] = ()
-        self.batches: Batches | None = None
-        """None while the model is loaded."""
+        self.loaded: tuple[LoadedModel, Batches] | None = None
+        """The model and what waits for it; None while it is loaded."""
         self.is_draining = False
         self.num_requests = 0
         """Requests that get predictions."""
@@ -44,7 +45,7 @@ class Serving:
         """Why there are no predictions now; empty when there are."""
         if self.is_draining:
             return "the server is shutting down"
-        return "" if self.batches is not None else "the model is being loaded"
+        return "" if self.loaded else "the model is being loaded"
 
     async def predict(self, request: Request) -> Response:
         """Answer a request for predictions."""
@@ -52,7 +53,7 @@ class Serving:
         # The largest length where the body is sent in chunks.
         num_bytes = int(declared) if declared.isdecimal() else _MAX_BODY_BYTES
         try:
-            if self.batches is None or self.is_draining:
+            if self.loaded is None or self.is_draining:
                 raise Refused(503, f"{self.not_ready}; try again")
             if num_bytes > _MAX_BODY_BYTES:
                 raise Refused(
@@ -67,35 +68,23 @@ class Serving:
         self.num_requests += 1
         self._num_bytes += num_bytes
         try:
-            return JSONResponse({"predictions": await self._predictions(request, self.batches)})
+            return JSONResponse({"predictions": await self._predictions(request, *self.loaded)})
         finally:
             self.num_requests -= 1
             self._num_bytes -= num_bytes
 
-    async def _predictions(self, request: Request, batches: Batches) -> list[dict[str, Any]]:
+    async def _predictions(self, request: Request, model: "LoadedModel", batches: Batches) -> list[dict[str, Any]]:
+        """Return the outputs of the model's signature for each instance."""
         body = await _read(request)
         # Parsing a large body would keep the health route waiting.
-        content = await run_in_threadpool(requests.parse, body)
+        images = await run_in_threadpool(requests.parse, body, model.image_size)
         del body
-        waiting = [asyncio.wrap_future(each) for each in batches.submit(content.images)]
-        found = await asyncio.gather(*waiting, return_exceptions=True)
-        for index, each in enumerate(found):
-            if isinstance(each, CannotPredict):
-                raise Refused(400, f"instance {index} cannot be decoded: {each}")
-            if isinstance(each, BaseException):
-                raise each
-            if not np.isfinite(each).all():
+        answers = []
+        for index, found in enumerate(await asyncio.gather(*map(asyncio.wrap_future, batches.submit(images)))):
+            if not np.isfinite(found).all():
                 raise Refused(500, f"instance {index}: the model predicts values that are not finite")
-        return [self._prediction(each, content) for each in found if not isinstance(each, BaseException)]
-
-    def _prediction(self, probabilities: Probabilities, content: PredictRequest) -> dict[str, Any]:
-        """Return the outputs of the model's signature; with `top_k`, the probabilities of `labels` only."""
-        names = self.class_names
-        answer = {"probabilities": probabilities.tolist(), "label": names[int(probabilities.argmax())]}
-        if content.top_k is None:
-            return answer
-        best = np.argsort(-probabilities, kind="stable")[: content.top_k]
-        return answer | {"probabilities": probabilities[best].tolist(), "labels": [names[index] for index in best]}
+            answers.append({"probabilities": found.tolist(), "label": model.class_names[int(found.argmax())]})
+        return answers
 
 
 def application(serving: Serving, contract: Contract) -> Starlette:

@@ -1,20 +1,27 @@
-"""Prediction requests: {"instances": [{"b64": ...}], "parameters": {"top_k": ...}} becomes checked image files."""
+"""Prediction requests: {"instances": [{"b64": ...}]} becomes the pixels that `prepare` makes of the image files."""
 
 import base64
-from collections.abc import Sequence
-from dataclasses import dataclass
+import io
+import itertools
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+from PIL import Image
 
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import parse_json
 from localvertex_base.userinput.spelling import quote
+from trainer.data import images
+from trainer.data.images import Pixels
 from trainer.data.modes import BadImage
-from trainer.serve import image_files
-from trainer.serve.image_files import ImageFile
 
 _MAX_INSTANCES = 1024
 """Images of a request; a batch prediction job sends 64 by default."""
 _FORM = '{"b64": "<base64>"} or {"image_bytes": {"b64": "<base64>"}}'
+_MAX_PIXELS = 2**26
+"""Larger images are refused: decoding one takes up to 16 bytes of memory per pixel."""
+_decoders = ThreadPoolExecutor(4, thread_name_prefix="decoder")
+"""Few, because each may take a gigabyte."""
 
 
 class Refused(Exception):
@@ -25,17 +32,8 @@ class Refused(Exception):
         self.status = status
 
 
-@dataclass(frozen=True, kw_only=True)
-class PredictRequest:
-    """The content of a request."""
-
-    images: Sequence[ImageFile]
-    top_k: int | None
-    """How many classes to answer per image; None for the probabilities of all, in their order."""
-
-
-def parse(body: bytes) -> PredictRequest:
-    """Read and check the body of a request, without decoding an image.
+def parse(body: bytes, image_size: int) -> list[Pixels]:
+    """Check the body of a request, and return the images as pixels uint8 [image_size, image_size, 3].
 
     Raises:
         Refused: The body is not valid, or an instance is not an image file; the reason has its index.
@@ -45,14 +43,17 @@ def parse(body: bytes) -> PredictRequest:
     except UserError as error:
         raise Refused(400, str(error)) from None
     _check_keys("the body", content, {"instances", "parameters"})
+    if content.get("parameters"):
+        raise Refused(400, '"parameters" is not empty; the model has no parameters, leave it out')
     instances = content.get("instances")
     if not isinstance(instances, list) or not 1 <= len(instances) <= _MAX_INSTANCES:
         raise Refused(400, f'"instances" must be a list of 1 to {_MAX_INSTANCES:,} instances, each {_FORM}')
-    images = [_image(f"instance {index}", instance) for index, instance in enumerate(instances)]
-    return PredictRequest(images=images, top_k=_top_k(content.get("parameters")))
+    files = [_file(f"instance {index}", instance) for index, instance in enumerate(instances)]
+    return list(_decoders.map(_pixels, range(len(files)), files, itertools.repeat(image_size)))
 
 
-def _image(name: str, instance: Any) -> ImageFile:
+def _file(name: str, instance: Any) -> bytes:
+    """Return the image file of an instance."""
     if isinstance(instance, dict) and "image_bytes" in instance:
         _check_keys(name, instance, {"image_bytes"})
         instance = instance["image_bytes"]
@@ -61,24 +62,24 @@ def _image(name: str, instance: Any) -> ImageFile:
     if not isinstance(text, str) or not text:
         raise Refused(400, f"{name} has no image; expected {_FORM}")
     try:
-        return image_files.check(base64.b64decode(text, validate=True))
+        return base64.b64decode(text, validate=True)
     except ValueError:
         raise Refused(400, f"{name} is not valid base64; expected {_FORM}") from None
+
+
+def _pixels(index: int, data: bytes, image_size: int) -> Pixels:
+    try:
+        with Image.open(io.BytesIO(data)) as header:
+            width, height = header.size
+    # Pillow's decoders raise almost anything for damaged files, of which `to_pixels` knows the reasons.
+    except Exception:
+        width = height = 0
+    try:
+        if width * height > _MAX_PIXELS:
+            raise BadImage(f"{width}x{height} is more than {_MAX_PIXELS:,} pixels; send a smaller image")
+        return images.to_pixels(data, image_size)
     except BadImage as error:
-        raise Refused(400, f"{name}: {error}") from None
-
-
-def _top_k(parameters: Any) -> int | None:
-    if parameters is None:
-        return None
-    _check_keys('"parameters"', parameters, {"top_k"})
-    value = parameters.get("top_k")
-    # The SDK and the console send all numbers as floating-point ones.
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if value is not None and (type(value) is not int or value < 1):
-        raise Refused(400, f'"top_k" is {quote(value)}; expected a number of classes from 1')
-    return value
+        raise Refused(400, f"instance {index}: {error}") from None
 
 
 def _check_keys(name: str, content: Any, known: set[str]) -> None:

@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Callable
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import uvicorn
 
@@ -14,8 +15,12 @@ from localvertex_base.userinput.errors import UserError
 from trainer.serve.app import Serving, application
 from trainer.serve.batches import MAX_IMAGES, Batches
 from trainer.serve.contract import Contract
-from trainer.serve.model import Model
 
+if TYPE_CHECKING:
+    from trainer.results.saved_model import LoadedModel
+
+_MAX_PIXELS = 2**26
+"""Of the images in one call of the model."""
 _DRAIN_SECONDS = 25
 """For the last predictions; the service kills a container 30 seconds after SIGTERM."""
 
@@ -40,7 +45,7 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def serve(contract: Contract, load: Callable[[], Model], *, max_images: int = MAX_IMAGES) -> None:
+def serve(contract: Contract, load: Callable[[], "LoadedModel"], *, max_images: int = MAX_IMAGES) -> None:
     """Serve until SIGTERM or SIGINT, and answer the requests that wait.
 
     Args:
@@ -69,10 +74,8 @@ def serve(contract: Contract, load: Callable[[], Model], *, max_images: int = MA
         def prepare() -> None:
             try:
                 model = load()
-                serving.class_names = model.class_names
-                batches = Batches(model.predict, max_images=max_images)
-                model.warm_up()
-                serving.batches = batches
+                fitting = max(1, min(max_images, _MAX_PIXELS // model.image_size**2))
+                serving.loaded = model, Batches(model.predict, max_images=fitting)
                 print("ready", flush=True)
             except BaseException as error:
                 failures.append(error)

@@ -1,6 +1,5 @@
 """All forms of a split give the same pixels, random crops included."""
 
-import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -47,35 +46,25 @@ def data(request: pytest.FixtureRequest) -> Dataset:
 
 
 def forms(data: Dataset, monkeypatch: pytest.MonkeyPatch, **options: Any) -> list[Examples]:
-    """The training split in memory as pixels, in memory as stored, on disk, and on disk in blocks."""
-    count = data.num_examples["train"]
-    reader = RecordReader(data.shard_paths("train"), num_records=count, block_size=0)
-    images, labels = examples._load_encoded(reader, count)
-    encoded = ExamplesInMemory(images=images, labels=labels, image_size=data.image_size, **options)
+    """The training split in memory, on disk, and on disk in blocks."""
     in_memory = load_split(data, "train", **options)
     monkeypatch.setattr("trainer.data.memory.available_bytes", lambda: 0)
-    on_disk = [load_split(data, "train", block_size=block, **options) for block in (0, 7)]
-    return [in_memory, encoded, *on_disk]
+    return [in_memory, *(load_split(data, "train", block_size=block, **options) for block in (0, 7))]
 
 
 def test_the_available_memory_decides_the_form(photos: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small machines are simulated by the memory that they would report."""
-    pixels = photos.num_examples["train"] * photos.image_size**2 * 3
-    encoded = sum(os.path.getsize(path) for path in photos.shard_paths("train"))
-    kinds = []
-    for needed in (2 * pixels, 2 * pixels - 2, 2 * encoded, 2 * encoded - 2):
+    needed = 2 * photos.num_examples["train"] * photos.image_size**2 * 3
+    for free, form in ((needed, ExamplesInMemory), (needed - 2, ExamplesOnDisk)):
         monkeypatch.setattr(
-            "trainer.data.memory.available_bytes", lambda free=needed: free / examples.MEMORY_FRACTION + 0.5
+            "trainer.data.memory.available_bytes", lambda free=free: free / examples.MEMORY_FRACTION + 0.5
         )
-        loaded = load_split(photos, "train")
-        kinds.append(loaded.images.dtype.name if isinstance(loaded, ExamplesInMemory) else "disk")
-    assert kinds == ["uint8", "string", "string", "disk"]
+        assert type(load_split(photos, "train")) is form
 
 
 def test_all_forms_give_the_pixels_that_pillow_gives(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    in_memory, encoded, *_ = made = forms(data, monkeypatch)
-    assert [type(one) for one in made] == [ExamplesInMemory] * 2 + [ExamplesOnDisk] * 2
-    assert [in_memory.images.dtype, encoded.images.dtype] == [tf.uint8, tf.string]
+    made = forms(data, monkeypatch)
+    assert [type(one) for one in made] == [ExamplesInMemory, ExamplesOnDisk, ExamplesOnDisk]
     records = list(data.records("train"))
     indices = np.random.default_rng(2).permutation(len(records))
     for one in made:
@@ -84,8 +73,7 @@ def test_all_forms_give_the_pixels_that_pillow_gives(data: Dataset, monkeypatch:
         assert labels.numpy().tolist() == [records[i].label for i in indices]
         assert one.labels.numpy().tolist() == [record.label for record in records]
         assert one.num_examples == len(records)
-    assert in_memory.num_bytes == len(records) * data.image_size**2 * 3
-    assert encoded.num_bytes == sum(len(record.image_bytes) for record in records)
+    assert made[0].num_bytes == len(records) * data.image_size**2 * 3
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Progress: rate and time left whatever the clock and the counts do; a bar on a terminal, plain lines elsewhere."""
+"""Progress: rate and time left whatever the clock and the counts do, one line per interval."""
 
 import sys
 import threading
@@ -9,19 +9,6 @@ import pytest
 
 from trainer.files import progress
 from trainer.files.progress import Progress
-from vertex_testing.terminal import Terminal
-
-SHOWN = """
-import os, sys, time
-from trainer.files import progress
-
-progress._SECONDS_BETWEEN_LINES = 0.01
-with progress.progress_bar("reading", "images", 10) as read:
-    read.advance(4, num_known=1)
-    while not os.path.exists(sys.argv[1]):
-        time.sleep(0.01)
-print("note: done", file=sys.stderr)
-"""
 
 
 class Clock:
@@ -76,11 +63,11 @@ def test_whatever_is_known(
 def test_in_a_log_there_is_a_line_after_each_interval_and_none_before_the_first(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with progress.progress_bar("reading", "images", 10) as read:
+    with progress.progress_lines("reading", "images", 10) as read:
         read.advance(5)
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.01)
-    with progress.progress_bar("reading", "images", 10) as read:
+    with progress.progress_lines("reading", "images", 10) as read:
         read.advance(5)
         lines = list[str]()
         while len(lines) < 3:
@@ -89,7 +76,7 @@ def test_in_a_log_there_is_a_line_after_each_interval_and_none_before_the_first(
     assert all(line.startswith("reading: 5 of 10 images, ") for line in lines)
     assert "\x1b" not in "".join(lines)
     capsys.readouterr()
-    with pytest.raises(ValueError, match="torn"), progress.progress_bar("reading", "images"):
+    with pytest.raises(ValueError, match="torn"), progress.progress_lines("reading", "images"):
         raise ValueError("torn")
 
 
@@ -97,22 +84,10 @@ def test_a_log_that_is_closed_does_not_end_the_work(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.001)
     with (tmp_path / "log").open("w") as log:
         monkeypatch.setattr(sys, "stderr", log)
-        with progress.progress_bar("reading", "images") as read:
+        with progress.progress_lines("reading", "images") as read:
             read.advance(5)
             while not (tmp_path / "log").read_text():
                 time.sleep(0.001)
             log.close()
             time.sleep(0.05)
             assert [thread.name for thread in threading.enumerate()].count("progress") == 1
-
-
-@pytest.mark.parametrize("name", ["xterm", "dumb"])
-def test_on_a_terminal_there_is_a_bar_and_on_a_dumb_one_there_are_lines(
-    python: str, repository: Path, tmp_path: Path, name: str
-) -> None:
-    shown = Terminal([python, "-c", SHOWN, tmp_path / "end"], width=100, cwd=repository, TERM=name)
-    shown.wait_for("reading: 4 of 10 images, 1 reused, ")
-    (tmp_path / "end").touch()
-    assert shown.end() == 0
-    assert shown.lines[-2:] == ["note: done", ""]
-    assert (b"\x1b[" in shown.written) == (name == "xterm")

@@ -1,4 +1,4 @@
-"""Images of several requests share a batch, and a bad one spoils none of the others."""
+"""Images of several requests share a batch."""
 
 import threading
 from concurrent.futures import Future
@@ -6,32 +6,32 @@ from concurrent.futures import Future
 import numpy as np
 import pytest
 
-from trainer.serve.batches import Batches, CannotPredict, Probabilities
-from trainer.serve.image_files import MAX_PIXELS, ImageFile
+from trainer.data.images import Pixels
+from trainer.serve.batches import Batches, Probabilities
 
 SECONDS = 60
+DEFECT, LOST = 254, 255
 
 
-def image(text: bytes, num_pixels: int = 100) -> ImageFile:
-    return ImageFile(data=text, num_pixels=num_pixels)
+def image(value: int) -> Pixels:
+    return np.full((2, 2, 3), value, np.uint8)
 
 
 class Network:
-    """Answers with the length of each file; waits for `may_run` at its first call."""
+    """Answers with the first value of each image; waits for `may_run` at its first call."""
 
     def __init__(self) -> None:
-        self.batches: list[list[bytes]] = []
+        self.batches: list[list[int]] = []
         self.runs, self.may_run = threading.Event(), threading.Event()
 
-    def __call__(self, files: list[bytes]) -> Probabilities:
-        self.batches.append(files)
+    def __call__(self, images: Pixels) -> Probabilities:
+        values = images[:, 0, 0, 0].tolist()
+        self.batches.append(values)
         self.runs.set()
         assert self.may_run.wait(SECONDS)
-        if b"bad" in files:
-            raise ValueError("{{function_node f}} not an image\nand a stack of nodes")
-        if b"defect" in files:
+        if DEFECT in values:
             raise MemoryError("no memory")
-        return np.asarray([[len(each)] for each in files if each != b"lost"], np.float32)
+        return np.asarray([[each] for each in values if each != LOST], np.float32)
 
 
 def answers(futures: "list[Future[Probabilities]]") -> list[float]:
@@ -41,39 +41,36 @@ def answers(futures: "list[Future[Probabilities]]") -> list[float]:
 def test_what_waits_for_a_batch_forms_the_next_one() -> None:
     network = Network()
     batches = Batches(network, max_images=4)
-    first = batches.submit([image(b"a")])
+    first = batches.submit([image(9)])
     assert network.runs.wait(SECONDS)
-    others = [batches.submit([image(b"x" * k), image(b"y" * k)]) for k in (1, 2, 3)]
+    others = [batches.submit([image(k), image(k)]) for k in (1, 2, 3)]
     network.may_run.set()
-    assert answers(first) == [1]
+    assert answers(first) == [9]
     assert [answers(each) for each in others] == [[1, 1], [2, 2], [3, 3]]
-    assert [len(each) for each in network.batches] == [1, 4, 2]
+    assert network.batches == [[9], [1, 1, 2, 2], [3, 3]]
 
 
-def test_large_images_do_not_share_a_batch() -> None:
+@pytest.mark.parametrize(("value", "error"), [(DEFECT, MemoryError), (LOST, TypeError)])
+def test_an_error_of_the_model_is_that_of_its_batch_and_the_next_one_is_answered(
+    value: int, error: type[Exception]
+) -> None:
     network = Network()
     batches = Batches(network)
-    futures = batches.submit([image(b"a")])
-    assert network.runs.wait(SECONDS)
-    sizes = (MAX_PIXELS, 1, 1, MAX_PIXELS - 1, 1)
-    futures += batches.submit([image(b"x" * (k + 1), size) for k, size in enumerate(sizes)])
     network.may_run.set()
-    assert answers(futures) == [1, 1, 2, 3, 4, 5]
-    assert [len(each) for each in network.batches] == [1, 1, 2, 2]
+    for future in batches.submit([image(value)]):
+        with pytest.raises(error):
+            future.result(SECONDS)
+    assert answers(batches.submit([image(1), image(2)])) == [1, 2]
 
 
-def test_only_a_bad_image_and_a_defect_have_no_answer() -> None:
+def test_a_request_that_was_given_up_is_not_computed() -> None:
     network = Network()
     batches = Batches(network)
-    first = batches.submit([image(b"a")])
+    first = batches.submit([image(1)])
     assert network.runs.wait(SECONDS)
-    futures = batches.submit([image(text) for text in (b"one", b"bad", b"defect", b"three", b"lost")])
+    for future in batches.submit([image(2)]):
+        assert future.cancel()
+    last = batches.submit([image(3)])
     network.may_run.set()
-    assert answers([*first, futures[0], futures[3]]) == [1, 3, 5]
-    with pytest.raises(CannotPredict, match=r"^not an image$"):
-        futures[1].result(SECONDS)
-    with pytest.raises(MemoryError):
-        futures[2].result(SECONDS)
-    with pytest.raises(TypeError, match="0 answers for 1 images"):
-        futures[4].result(SECONDS)
-    assert answers(batches.submit([image(b"again")])) == [5]
+    assert answers([*first, *last]) == [1, 3]
+    assert network.batches == [[1], [3]]

@@ -40,7 +40,7 @@ AUGMENTATIONS: dict[str, _Augmentation] = {
     "none": lambda images, _: images,
     "shift": _shift,
     "flip-and-shift": lambda images, random_numbers: _shift(_flip(images, random_numbers), random_numbers),
-    # The crop is cut while images are decoded (trainer.data.examples): what it leaves out need not be decoded.
+    # The crop is cut where images are decoded (trainer.data.examples).
     "crop-and-flip": _flip,
 }
 """What happens on the device to a batch of decoded images, by the value of `augment`."""

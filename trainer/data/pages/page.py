@@ -1,6 +1,5 @@
 """A self-contained HTML page made of a few kinds of blocks. Imports neither TensorFlow nor matplotlib."""
 
-import base64
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,20 +25,6 @@ class KeyFigures:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Download:
-    """A link to a file that is embedded in the page."""
-
-    text: str
-    file_name: str
-    content: bytes
-
-    @property
-    def data_uri(self) -> str:
-        """The file as a data URI, which a browser saves and does not show."""
-        return f"data:application/octet-stream;base64,{base64.b64encode(self.content).decode()}"
-
-
-@dataclass(frozen=True, kw_only=True)
 class Table:
     """A table; it scrolls horizontally where it is wider than the page."""
 
@@ -51,8 +36,6 @@ class Table:
     """A sentence above the table."""
     states: Sequence[str] = ()
     """`good`, `warn`, `bad` or empty per row: the colour of the mark in its first cell."""
-    download: Download | None = None
-    """A link below the table."""
 
 
 @dataclass(frozen=True, kw_only=True)

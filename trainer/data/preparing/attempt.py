@@ -90,7 +90,7 @@ def attempt(wanted: PrepareRequest, history: NoHistory, *, is_trusted: bool, par
     """
     began_ns = time.time_ns()
     with storage.scratch("prepare") as scratch:
-        with progress.progress_bar("listing", "entries") as found:
+        with progress.progress_lines("listing", "entries") as found:
             opened = open_source(wanted.source, str(scratch), found.advance)
         if opened.unreadable:
             # Refused before any image is read.
@@ -128,7 +128,7 @@ def attempt(wanted: PrepareRequest, history: NoHistory, *, is_trusted: bool, par
             )
             images = _sample(opened, wanted.max_examples)
             total = min(opened.num_images, wanted.max_examples or opened.num_images)
-            with progress.progress_bar("reading", "images", total) as read:
+            with progress.progress_lines("reading", "images", total) as read:
                 num_read = gather(
                     images,
                     wanted.image_size,
@@ -143,7 +143,7 @@ def attempt(wanted: PrepareRequest, history: NoHistory, *, is_trusted: bool, par
             quality = Quality(rows, opened.class_names, wanted.image_size)
             statistics = _statistics(wanted, opened, rows, directory, quality)
             prepared = Prepared(engine, previous if is_trusted else NoPreviousDataset())
-            with progress.progress_bar("writing", "images", statistics.num_images) as done:
+            with progress.progress_lines("writing", "images", statistics.num_images) as done:
                 dataset_files.write(
                     directory,
                     rows,
@@ -190,7 +190,7 @@ def _statistics(
     with (
         image_list.open_writer(directory, opened.class_names) as add_line,
         rejected.open_writer(directory, opened.class_names) as add_rejected,
-        progress.progress_bar("computing statistics", "images") as done,
+        progress.progress_lines("computing statistics", "images") as done,
     ):
         for row in rows.by_name():
             statistics.add(row)

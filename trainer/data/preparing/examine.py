@@ -24,7 +24,7 @@ class Examined:
     """SHA-256 of the prepared image."""
     figures: Figures
     remarks: tuple[str, ...]
-    """What is missing in the file or not used."""
+    """What is not used of the file."""
 
 
 def examine(data: bytes, image_size: int) -> Examined | str:

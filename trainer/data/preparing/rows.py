@@ -64,7 +64,7 @@ class Row:
             split: As the attribute.
             identity: Empty if the image was not looked at, or if its source has none.
             reason: As the attribute.
-            remarks: What is missing in the file or not used.
+            remarks: What is not used of the file.
             figures: None if the image is rejected.
             stored_hash: As the attribute.
             num_stored_bytes: As the attribute.
@@ -96,7 +96,7 @@ class Row:
 
     @property
     def remarks(self) -> Sequence[str]:
-        """What is missing in the file or not used."""
+        """What is not used of the file."""
         found: Sequence[str] = self._content.get("remarks", ())
         return found
 

@@ -2,32 +2,14 @@
 
 import os
 import pathlib
-import stat
 from collections import Counter
 
 from localvertex_base.userinput.errors import UserError
 from trainer.data.sources import layout
-from trainer.data.sources.layout import ListedSource, Listing
+from trainer.data.sources.layout import Listing
+from trainer.data.sources.opening import is_of_kernel
 from trainer.data.sources.remarks import KERNEL, LOOPS, SYSTEM
-from trainer.data.sources.source import MAX_FILE_BYTES, Count, Identity, ignore_count
-
-_KERNEL_FOLDERS = ("/proc", "/sys", "/dev")
-
-
-class FolderSource(ListedSource):
-    """Images in a local folder; files of the system are skipped."""
-
-    def __init__(self, directory: str, count: Count = ignore_count) -> None:
-        """List the folder.
-
-        Args:
-            directory: Its path.
-            count: Follows the listing.
-
-        Raises:
-            UserError: It does not exist, belongs to the operating system, contains no images, or only one class.
-        """
-        super().__init__(os.path.abspath(os.path.expanduser(directory)), list_folder(directory, count), read, identity)
+from trainer.data.sources.source import Count, ignore_count
 
 
 def list_folder(directory: str, count: Count = ignore_count) -> Listing:
@@ -55,7 +37,7 @@ class _Walk:
     """Lists a folder depth first. Links are followed, but in a class each real folder is entered once."""
 
     def __init__(self, directory: str, count: Count) -> None:
-        self.listing, self._count = Listing(), count
+        self.listing, self._count = Listing(directory), count
         self._above = _with_parents(os.path.realpath(directory))
         self._entered: dict[str, set[str]] = {}
         top = self._sort(directory, "")
@@ -128,50 +110,6 @@ def _with_parents(path: str) -> set[str]:
     return {path, *map(str, pathlib.PurePath(path).parents)}
 
 
-def is_of_kernel(real_path: str) -> bool:
-    """Return whether a path without links leads into a folder of the operating system."""
-    if (real_path + "/").startswith("/dev/shm/"):  # noqa: S108 - a RAM disk, where users keep data
-        return False
-    return real_path.startswith(tuple(f"{folder}/" for folder in _KERNEL_FOLDERS)) or real_path in _KERNEL_FOLDERS
-
-
 def printable(name: str) -> str:
     """Return a name that UTF-8 can hold, because Linux allows any bytes in file names."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def read(path: str) -> bytes:
-    """Return the content of a regular file, without waiting and within its size.
-
-    Raises:
-        OSError: It is something else by now, too large, or changes.
-    """
-    with open(path, "rb", opener=open_at_once) as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError("not a regular file")
-        if status.st_size > MAX_FILE_BYTES:
-            raise OSError(f"{status.st_size:,} bytes are more than {MAX_FILE_BYTES:,}")
-        # Files of the kernel have no size and may never end.
-        data = file.read(status.st_size + 1)
-    if len(data) > status.st_size:
-        raise OSError(f"it has more than the {status.st_size:,} bytes that its folder has for it")
-    return data
-
-
-def identity(path: str) -> Identity:
-    """Return the identity of a file."""
-    status = os.stat(path)
-    return {
-        # With the inode: renaming a folder changes no times of its files, and an archive may give many the same times.
-        "inode": status.st_ino,
-        "size": status.st_size,
-        "mtime_ns": status.st_mtime_ns,
-        "ctime_ns": status.st_ctime_ns,
-    }
-
-
-def open_at_once(path: str, flags: int) -> int:
-    """Open a file for `open` without waiting."""
-    # Opening a FIFO would wait for its writer.
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

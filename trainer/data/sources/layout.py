@@ -2,10 +2,11 @@
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from localvertex_base.userinput.errors import UserError
 from trainer.data import images
+from trainer.data.sources import opening
 from trainer.data.sources.remarks import IRREGULAR, OTHER, OUTSIDE, Remarks, first_names
 from trainer.data.sources.source import Identity, SourceImage
 
@@ -33,7 +34,9 @@ _SYSTEM_NAMES = frozenset(
 class Listing:
     """The files and folders of a source, without those of the system."""
 
-    def __init__(self) -> None:
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        """For messages."""
         self.images: list[tuple[str, str, Identity | None]] = []
         """Path below the source, where to read it, and its identity if the listing has it."""
         self.unreadable: list[tuple[str, str]] = []
@@ -67,28 +70,18 @@ class Listing:
 class ListedSource:
     """Images in `<folder>/<class>/...` or `<folder>/<split>/<class>/...`."""
 
-    def __init__(
-        self,
-        directory: str,
-        listing: Listing,
-        read: Callable[[str], bytes],
-        identity: Callable[[str], Identity],
-    ) -> None:
+    def __init__(self, listing: Listing) -> None:
         """Sort the files into splits and classes.
 
         Args:
-            directory: For messages.
             listing: What the folder contains.
-            read: Returns the content of a location.
-            identity: Returns the identity of a location.
 
         Raises:
             UserError: The folders are ambiguous, a class has no image, or there are fewer than two classes.
         """
-        self.remarks = listing.remarks
-        self._read, self._identity = read, identity
+        self.remarks, directory = listing.remarks, listing.directory
         self._listed = listing.images
-        self._splits = _splits(directory, listing)
+        self._splits = _splits(listing)
         self._depth = depth = 2 if self._splits else 1
         present, self.num_images = set(), 0
         for name, _, _ in self._listed:
@@ -116,8 +109,8 @@ class ListedSource:
                 name=name,
                 label=labels[class_name],
                 split=split,
-                read=functools.partial(self._read, location),
-                identity=functools.partial(self._identity, location)
+                read=functools.partial(opening.read, location),
+                identity=functools.partial(opening.identity, location)
                 if identity is None
                 else functools.partial(dict, identity),
                 location=location,
@@ -170,7 +163,7 @@ def has_splits(top_folders: Iterable[str]) -> bool:
     return "train" in splits and "" not in splits
 
 
-def _splits(directory: str, listing: Listing) -> dict[str, str]:
+def _splits(listing: Listing) -> dict[str, str]:
     """Return the split of each top-level folder; none if these are classes.
 
     A class may be called test or train: then all its images are directly in its folder. A split has folders.
@@ -191,8 +184,11 @@ def _splits(directory: str, listing: Listing) -> dict[str, str]:
         return {}
     named = ", ".join(map(repr, nested))
     if others := sorted(top - set(nested)):
+        found = first_names(others, len(others))
         raise UserError(
-            f"{directory} has split folders ({named}) beside other folders ({first_names(others, len(others))}); move"
-            " the others elsewhere, or rename the split folders if they are classes"
+            f"{listing.directory} has split folders ({named}) beside other folders ({found}); move the others"
+            " elsewhere, or rename the split folders if they are classes"
         )
-    raise UserError(f"{directory} has split folders ({named}) but no train; add it, or rename them if they are classes")
+    raise UserError(
+        f"{listing.directory} has split folders ({named}) but no train; add it, or rename them if they are classes"
+    )

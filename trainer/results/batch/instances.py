@@ -6,7 +6,6 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
 from exact_resume.files import overlap, storage
@@ -14,8 +13,8 @@ from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import on_one_line
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.data import images
+from trainer.data.sources.factory import open_source
 from trainer.data.sources.source import Source, SourceImage
-from trainer.data.sources.unlabelled import open_unlabelled
 
 KEY_FIELD = "file_name"
 """Field that the service takes out of an instance, and adds to its prediction."""
@@ -32,15 +31,6 @@ class Instances(NamedTuple):
     """Address of a folder for the predictions."""
     num_images: int
     num_bad: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Read:
-    """One image: its instance, or why there is none."""
-
-    file_name: str
-    line: bytes = b""
-    reason: str = ""
 
 
 def write(
@@ -72,16 +62,16 @@ def write(
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="unpacked-"))
         bad, file = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))
-        opened = open_unlabelled(source, scratch)
+        opened = open_source(source, scratch, is_labelled=False)
         shards = _Shards(directory, file)
         num_bad, first_bad = 0, ""
-        for each in _read_all(opened, image_size):
-            if each.line:
-                shards.add(each.line)
+        for name, found in _read_all(opened, image_size):
+            if isinstance(found, bytes):
+                shards.add(found)
                 continue
             num_bad += 1
-            first_bad = first_bad or f"{each.file_name}: {each.reason}"
-            bad.write(json.dumps({KEY_FIELD: each.file_name, "reason": each.reason}).encode() + b"\n")
+            first_bad = first_bad or f"{name}: {found}"
+            bad.write(json.dumps({KEY_FIELD: name, "reason": found}).encode() + b"\n")
         total = shards.num_lines + num_bad
         if not shards.num_lines or num_bad > max_bad_fraction * total:
             raise UserError(
@@ -99,17 +89,17 @@ def write(
     )
 
 
-def _read_all(source: Source, image_size: int) -> Iterator[_Read]:
-    for name, reason in source.unreadable:
-        yield _Read(file_name=name, reason=reason)
+def _read_all(source: Source, image_size: int) -> Iterator[tuple[str, bytes | str]]:
+    """Yield the name of each image with the line of its instance, or with the reason why there is none."""
+    yield from source.unreadable
 
-    def read(image: SourceImage) -> _Read:
+    def read(image: SourceImage) -> tuple[str, bytes | str]:
         try:
             content = images.encode_image(images.stretch(images.decode(image.read()), image_size))
         except (images.BadImage, OSError) as error:
-            return _Read(file_name=image.name, reason=on_one_line(error))
+            return image.name, on_one_line(error)
         instance = {"b64": base64.b64encode(content).decode(), KEY_FIELD: image.name}
-        return _Read(file_name=image.name, line=json.dumps(instance).encode() + b"\n")
+        return image.name, json.dumps(instance).encode() + b"\n"
 
     yield from overlap.in_order(read, source.images(), num_threads=_NUM_THREADS)
 

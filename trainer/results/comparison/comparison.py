@@ -1,6 +1,7 @@
-"""Evaluates a model and the champion on the same images."""
+"""Evaluates a model and the champion on the same images, whose pixels are those that the prediction server makes."""
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -9,13 +10,15 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from exact_resume.files import storage
-from exact_resume.files.overlap import batched
+from exact_resume.files.overlap import batched, in_order
+from localvertex_base.userinput.spelling import on_one_line
 from trainer.checkpoints import restored, seen
 from trainer.checkpoints.best import BestCheckpoint
 from trainer.data.dataset import Dataset
+from trainer.data.images import Pixels, to_pixels
 from trainer.models.metrics import ACCURACY
-from trainer.results import serving
-from trainer.results.comparison import champion as champions, class_names, images
+from trainer.results import exported, saved_model
+from trainer.results.comparison import class_names, images
 from trainer.results.comparison.class_names import Classes
 from trainer.results.comparison.decision import ClassResult, Comparison, scores_of
 from trainer.results.comparison.images import Image, Unseen
@@ -23,8 +26,36 @@ from trainer.results.comparison.not_comparable import NotComparable
 
 _BATCH = 32
 _NO_RECORD = f"its file {seen.FILE} or {seen.FILE}{seen.SECOND} is missing, empty or damaged"
-_Answer = Callable[[Sequence[bytes]], list[str]]
 Labels = npt.NDArray[Any]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Model:
+    """One of the two models."""
+
+    name: str
+    """For messages."""
+    image_size: int
+    class_names: Sequence[str]
+    predict: Callable[[Pixels], npt.NDArray[np.float32]]
+    """Maps images uint8 [B, S, S, 3] to probabilities float32 [B, K]."""
+
+    def answer(self, pixels: Sequence[Pixels]) -> list[str]:
+        """Return the class of each image uint8 [S, S, 3].
+
+        Raises:
+            NotComparable: The probabilities are not finite, or not one for each class.
+        """
+        scores = self.predict(np.stack(pixels))
+        if scores.shape != (expected := (len(pixels), len(self.class_names))):
+            raise NotComparable(f"the {self.name} returns probabilities of shape {scores.shape}, not {expected}")
+        if not np.isfinite(scores).all():
+            raise NotComparable(
+                f"the {self.name} returns probabilities that are not finite numbers (NaN or infinite); its weights are"
+                " damaged",
+                is_final=True,
+            )
+        return [self.class_names[index] for index in scores.argmax(axis=1)]
 
 
 def compare(
@@ -53,32 +84,49 @@ def compare(
     own = seen.read(storage.join(checkpoint_directory, seen.FILE))
     if own is None:
         raise NotComparable(f"it is not known which images the new model has seen: {_NO_RECORD}", is_final=True)
-    with champions.load(champion_folder) as champion:
-        if champion.seen_images is None:
-            raise NotComparable(f"it is not known which images the champion has seen: {_NO_RECORD}", is_final=True)
-        classes = class_names.match(champion.class_names, data.class_names)
-        found = images.unseen(data, own, champion.seen_images)
-        _check_number(found, classes, min_compared_images)
-        # Images of new classes show whether the champion knows them under names that the dataset no longer has.
-        shown = found if classes.only_champion else found.of_classes(classes.common)
-        has_originals = champion.image_size != data.image_size
-        read = images.originals(data, shown, source) if has_originals else images.prepared_images(data, shown)
-        answers = _answers_of(champion.answer, _challenger(chosen, data), read, classes)
+    champion = _load_champion(champion_folder)
+    seen_by_champion = seen.read(storage.join(champion_folder, exported.SEEN_FILE))
+    if seen_by_champion is None:
+        raise NotComparable(f"it is not known which images the champion has seen: {_NO_RECORD}", is_final=True)
+    classes = class_names.match(champion.class_names, data.class_names)
+    found = images.unseen(data, own, seen_by_champion)
+    _check_number(found, classes, min_compared_images)
+    # Images of new classes show whether the champion knows them under names that the dataset no longer has.
+    shown = found if classes.only_champion else found.of_classes(classes.common)
+    has_originals = champion.image_size != data.image_size
+    read = images.originals(data, shown, source) if has_originals else images.prepared_images(data, shown)
+    network = restored.model_of(chosen, data).model
+    call = tf.function(lambda pixels: network(pixels, training=False), autograph=False)
+    challenger = _Model(
+        name="new model",
+        image_size=data.image_size,
+        class_names=data.class_names,
+        predict=lambda pixels: np.asarray(call(pixels)),
+    )
+    answers = _answers_of(champion, challenger, read, classes)
     return dataclasses.replace(
         result(*answers, classes=classes, metric=chosen.config.metric),
         num_left_out=found.num_left_out,
-        num_resaved=found.num_resaved,
         has_originals=has_originals,
         unknown=found.num_images(classes.only_challenger),
     )
+
+
+def _load_champion(folder: str) -> _Model:
+    try:
+        loaded = saved_model.load(folder)
+        loaded.predict(np.zeros((1, loaded.image_size, loaded.image_size, 3), np.uint8))
+    # Whatever is wrong with the files, or with operations and outputs that this TensorFlow or the model does not have.
+    except Exception as error:
+        raise NotComparable(f"the champion cannot be evaluated: {on_one_line(error, 300)}") from error
+    return _Model(name="champion", image_size=loaded.image_size, class_names=loaded.class_names, predict=loaded.predict)
 
 
 def _check_number(found: Unseen, classes: Classes, min_compared_images: int) -> None:
     """Print the number of images; refuse too few, or images of one class, because a constant answer gets them right."""
     kept, unknown = found.num_images(classes.common), found.num_images(classes.only_challenger)
     num_kept = sum(kept.values())
-    resaved = f", {found.num_resaved:,} of them saved again" if found.num_resaved else ""
-    left_out = f"{found.num_left_out:,} left out because a model has seen them{resaved}"
+    left_out = f"{found.num_left_out:,} left out because a model has seen them"
     print(f"{num_kept:,} test images to compare; {left_out}")
     if unknown:
         print(
@@ -102,38 +150,26 @@ def _check_number(found: Unseen, classes: Classes, min_compared_images: int) -> 
         )
 
 
-def _challenger(chosen: BestCheckpoint, data: Dataset) -> _Answer:
-    """Return what the exported model would answer."""
-    model = restored.model_of(chosen, data).model
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)  # type: ignore[untyped-decorator]
-    def classify(image_bytes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        scores = model(serving.decode_and_resize(image_bytes, data.image_size), training=False)
-        return tf.argmax(scores, axis=-1), tf.reduce_all(tf.math.is_finite(scores))
-
-    def answer(encoded: Sequence[bytes]) -> list[str]:
-        indices, is_finite = classify(tf.constant(encoded, tf.string))
-        if not is_finite:
-            raise NotComparable("the new model returns scores that are not finite numbers", is_final=True)
-        return [data.class_names[index] for index in indices.numpy()]
-
-    return answer
-
-
 def _answers_of(
-    champion: _Answer, challenger: _Answer, shown: Iterable[Image], classes: Classes
+    champion: _Model, challenger: _Model, shown: Iterable[Image], classes: Classes
 ) -> tuple[Labels, Labels, Labels]:
     """Return the true class and both answers of each image.
 
-    All are int32 [N]: indices into the common classes, then the champion's, then the challenger's. -1 means an
-    image that the model cannot decode.
+    All are int32 [N]: indices into the common classes, then the champion's, then the challenger's.
     """
-    known = (*classes.common, *classes.only_champion, *classes.only_challenger)
-    numbers: dict[str | None, int] = {name: index for index, name in enumerate(known)} | {None: -1}
+    models = (champion, challenger)
+    numbers = {
+        name: index for index, name in enumerate((*classes.common, *classes.only_champion, *classes.only_challenger))
+    }
+
+    def decode(image: Image) -> tuple[str, list[Pixels]]:
+        data, name = image
+        return name, [to_pixels(data, model.image_size) for model in models]
+
     batches = [np.empty((3, 0), np.int32)]
-    for batch in batched(shown, _BATCH):
-        encoded = [image for image, _ in batch]
-        rows = ([name for _, name in batch], _answers(champion, encoded), _answers(challenger, encoded))
+    for batch in batched(in_order(decode, shown, num_threads=os.cpu_count() or 1), _BATCH):
+        rows = [[name for name, _ in batch]]
+        rows += [model.answer([pixels[index] for _, pixels in batch]) for index, model in enumerate(models)]
         batches.append(np.array([[numbers[name] for name in row] for row in rows], np.int32))
     labels, first, second = np.concatenate(batches, axis=1)
     return labels, first, second
@@ -152,7 +188,7 @@ def result(
         metric: One of `trainer.models.metrics.METRICS`.
 
     Raises:
-        NotComparable: The champion decodes no image, or knows a new class under another name.
+        NotComparable: The champion knows a new class under another name.
     """
     num_common, names = len(classes.common), classes.only_challenger
     num_known = num_common + len(classes.only_champion)
@@ -164,16 +200,11 @@ def result(
     class_names.refuse_renamed(num_images, num_as_lost, classes)
     is_compared = labels < num_common
     labels, champion, challenger = labels[is_compared], champion[is_compared], challenger[is_compared]
-    num_unanswered = int((champion < 0).sum()), int((challenger < 0).sum())
-    if num_unanswered[0] == len(labels):
-        raise NotComparable("the champion cannot decode any of the images")
     # Answers outside the common classes are wrong.
-    first, second = (np.where((each < 0) | (each > num_common), num_common, each) for each in (champion, challenger))
+    first, second = (np.minimum(each, num_common) for each in (champion, challenger))
     table, scores = scores_of(metric, labels, first, second, num_common)
     per_class = _count(labels, first == labels, second == labels, classes)
-    return Comparison(
-        table=table, scores=scores, classes=per_class, num_unanswered=num_unanswered, missing=classes.only_champion
-    )
+    return Comparison(table=table, scores=scores, classes=per_class, missing=classes.only_champion)
 
 
 def _count(labels: Labels, is_first: Labels, is_second: Labels, classes: Classes) -> list[ClassResult]:
@@ -187,11 +218,3 @@ def _count(labels: Labels, is_first: Labels, is_second: Labels, classes: Classes
         for index, name in enumerate(classes.common)
         if num_images[index]
     ]
-
-
-def _answers(answer: _Answer, encoded: list[bytes]) -> list[str | None]:
-    """Return the answers; None for an image that the model cannot decode, which would fail the whole batch."""
-    try:
-        return list(answer(encoded))
-    except tf.errors.InvalidArgumentError:
-        return [None] if len(encoded) == 1 else [each for image in encoded for each in _answers(answer, [image])]

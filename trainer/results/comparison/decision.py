@@ -127,12 +127,8 @@ class Comparison:
     classes: list[ClassResult]
     num_left_out: int = 0
     """Test images that one of them has seen."""
-    num_resaved: int = 0
-    """Of these, images that a model has seen as other bytes that look the same."""
     has_originals: bool = False
     """Whether both saw the originals, because their image sizes differ."""
-    num_unanswered: tuple[int, int]
-    """Images that the champion, and the new model, could not decode; they count as wrong."""
     unknown: Mapping[str, int] = field(default_factory=dict)
     """Class that the champion does not know -> number of its images, which were left out."""
     missing: tuple[str, ...] = ()

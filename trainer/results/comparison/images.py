@@ -32,8 +32,6 @@ class Unseen:
     """Name in the source -> SHA-256 of the original."""
     num_left_out: int
     """Test images that a model has seen."""
-    num_resaved: int = 0
-    """Of these, images that a model has seen as other bytes that look the same."""
     class_names: dict[str, str] = dataclasses.field(default_factory=dict)
     """Name in the source -> class."""
 
@@ -53,6 +51,7 @@ def unseen(data: Dataset, *known: seen.SeenImages) -> Unseen:
 
     An image counts as seen if its bytes are equal, or if its perceptual hash is at distance 0: it was saved again.
     """
+    # One text per class.
     shared = {name: name for name in data.class_names}
     test, classes, hashes = {}, {}, []
     for line in image_list.read(data.directory):
@@ -60,13 +59,11 @@ def unseen(data: Dataset, *known: seen.SeenImages) -> Unseen:
             test[line["name"]], classes[line["name"]] = line["content_hash"], shared[line["label"]]
             hashes.append(seen.hash_of(line))
     images = seen.union(*known)
-    has_seen_bytes = np.isin(seen.numbers(test.values()), images.numbers)
-    is_seen = has_seen_bytes | images.look_like(seen.hashes_of(hashes))
+    is_seen = np.isin(seen.numbers(test.values()), images.numbers) | images.look_like(seen.hashes_of(hashes))
     kept = {name: digest for (name, digest), left_out in zip(test.items(), is_seen, strict=True) if not left_out}
     return Unseen(
         content_hashes=kept,
         num_left_out=int(is_seen.sum()),
-        num_resaved=int((is_seen & ~has_seen_bytes).sum()),
         class_names=classes,
     )
 

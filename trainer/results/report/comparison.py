@@ -45,7 +45,6 @@ def metrics(comparison: Comparison) -> dict[str, float]:
         **({} if smallest is None else {"smallest_difference": smallest}),
         "num_images": table.num_images,
         "num_left_out": comparison.num_left_out,
-        "num_resaved": comparison.num_resaved,
         "num_unknown_to_champion": comparison.num_unknown,
         "num_both_correct": table.both,
         "num_only_champion_correct": table.only_champion,
@@ -66,8 +65,7 @@ def _figures(comparison: Comparison) -> page.Block:
             ("difference", f"{scores.difference:+.2%}"),
             (f"p-value ({test})", f"{scores.p_value:.2g}"),
             ("images compared", f"{comparison.table.num_images:,}"),
-            ("left out, same bytes seen before", f"{comparison.num_left_out - comparison.num_resaved:,}"),
-            ("left out, seen before and saved again", f"{comparison.num_resaved:,}"),
+            ("left out, seen before", f"{comparison.num_left_out:,}"),
             *unknown,
         ]
     )
@@ -80,11 +78,9 @@ def _table(comparison: Comparison) -> page.Block:
         if comparison.has_originals
         else "Both models saw the images as prepared."
     )
-    counts = zip(("champion", "new model"), comparison.num_unanswered, strict=True)
-    failed = " ".join(f"The {name} could not decode {count:,} images." for name, count in counts if count)
     return page.Table(
         title="Images by result",
-        note=f"Test images that neither model has trained or validated on. {shown} {failed}".strip(),
+        note=f"Test images that neither model has trained or validated on. {shown}",
         columns=["new model ↓ champion →", "correct", "wrong"],
         rows=[["correct", table.both, table.only_challenger], ["wrong", table.only_champion, table.neither]],
     )

@@ -14,7 +14,6 @@ from trainer.data.pages import charts, page
 from trainer.models.metrics import ACCURACY
 from trainer.results.evaluation import Evaluation
 from trainer.results.predictions import Predictions, ranked_mistakes
-from trainer.results.report import curves
 
 _NUM_MISTAKES, _MISTAKES_PER_CLASS = 60, 3
 _MAX_DRAWN_CLASSES = 250
@@ -24,7 +23,6 @@ _MAX_DRAWN_CLASSES = 250
 def render(
     evaluation: Evaluation,
     dataset: Dataset,
-    validation: Predictions,
     test: Predictions,
     *,
     trained: TrainedModel,
@@ -35,7 +33,6 @@ def render(
     Args:
         evaluation: Of the test split.
         dataset: The dataset; the shards of its test split must be on this machine.
-        validation: Calibrated predictions on the validation split, which the thresholds are chosen by.
         test: Calibrated predictions on the test split.
         trained: The model that was evaluated.
         checkpoint_directory: The folder that contains the run's event log.
@@ -71,7 +68,6 @@ def render(
             rows=[[c.class_name, c.precision, c.recall, c.num_examples] for c in evaluation.class_scores],
             states=["bad" if c.class_name in never else "" for c in evaluation.class_scores],
         ),
-        *curves.blocks(evaluation.class_names, validation, test),
         page.Table(
             title="Run",
             columns=["field", "value"],

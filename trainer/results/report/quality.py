@@ -1,10 +1,8 @@
 """Blocks of the dataset's page on its quality: warnings, near-duplicates, bad files."""
 
-import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from exact_resume.files import storage
 from trainer.data.dataset import Dataset
 from trainer.data.pages import page
 from trainer.data.preparing.quality import rejected
@@ -12,8 +10,6 @@ from trainer.data.preparing.quality.kinds import ADVICE
 from trainer.data.stored.records import Record
 
 _MAX_NAMES = 3
-_MAX_DOWNLOAD_BYTES = 2**18
-"""A larger list is not embedded in the page."""
 
 
 def warnings(dataset: Dataset) -> Iterator[page.Block]:
@@ -44,8 +40,14 @@ def blocks(dataset: Dataset, records: Mapping[str, Record]) -> Iterator[page.Blo
             columns=["file", "class"],
             rows=[[name, label] for conflict in conflicts for name, label in conflict["images"]],
         )
-    if statistics["bad_files"]:
-        yield _rejected_table(dataset)
+    if bad := statistics["bad_files"]:
+        shown = _shown_images(len(bad), statistics["num_bad_files"])
+        yield page.Table(
+            title="Bad files",
+            note=f"Skipped. {shown} {rejected.FILE} in the folder of the dataset lists all.",
+            columns=["file", "reason"],
+            rows=bad,
+        )
 
 
 def _pairs(near: dict[str, Any], records: Mapping[str, Record]) -> page.Pairs:
@@ -64,24 +66,6 @@ def _pairs(near: dict[str, Any], records: Mapping[str, Record]) -> page.Pairs:
 def _thumbnail(image: dict[str, str], records: Mapping[str, Record]) -> page.Thumbnail:
     caption = f"{image['class']} ({image['split']})"
     return page.Thumbnail(image_bytes=records[image["name"]].image_bytes, caption=caption, detail=image["name"])
-
-
-def _rejected_table(dataset: Dataset) -> page.Table:
-    statistics = dataset.statistics
-    number, listed = statistics["num_bad_files"], statistics["bad_files"]
-    path = os.path.join(dataset.directory, rejected.FILE)
-    embedded = None
-    if storage.size(path) <= _MAX_DOWNLOAD_BYTES:
-        with open(path, "rb") as file:
-            text = f"Download all {number:,} as CSV"
-            embedded = page.Download(text=text, file_name=rejected.FILE, content=file.read())
-    return page.Table(
-        title="Bad files",
-        note=f"Skipped. {_shown_images(len(listed), number)} {rejected.FILE} in the folder of the dataset lists all.",
-        columns=["file", "reason"],
-        rows=listed,
-        download=embedded,
-    )
 
 
 def _shown_images(number: int, total: int) -> str:

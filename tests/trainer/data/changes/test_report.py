@@ -10,8 +10,7 @@ import pytest
 from PIL import Image
 
 from exact_resume.files import storage
-from trainer.data.changes import changes, report
-from trainer.data.preparing import image_list
+from trainer.data import changes
 from trainer.prepare import prepare
 
 
@@ -69,7 +68,6 @@ def test_the_page_and_the_figures_compare_with_the_previous_dataset_and_change_n
 ) -> None:
     run(source, tmp_path / "two")
     metrics = run(source, tmp_path / "three", pipeline_root=str(tmp_path / "root"))
-    assert metrics["images_in_another_split"] == 0
     assert (metrics["images_added"], metrics["images_before"], metrics["images_now"]) == (1, 16, 17)
     assert "b/new.png" in (tmp_path / "three.changes.html").read_text()
     assert content(tmp_path / "two") == content(tmp_path / "three")
@@ -90,16 +88,16 @@ def test_a_comparison_that_fails_is_noted_on_the_page(
     damaged = shutil.copytree(prepared, tmp_path / "one")
     (damaged / "images.jsonl.gz").unlink()
     metrics: dict[str, Any] = {}
-    report.write(str(tmp_path / "page.html"), metrics, str(damaged), "gs://b/one", str(prepared))
+    changes.write(str(tmp_path / "page.html"), metrics, str(damaged), "gs://b/one", str(prepared))
     assert metrics == {}
     assert "Not compared with the previous dataset gs://b/one: " in (tmp_path / "page.html").read_text()
-    assert capsys.readouterr().err.count("note: not compared with the previous dataset gs://b/one") == 1
+    assert capsys.readouterr().err.count("note: Not compared with the previous dataset gs://b/one") == 1
 
 
 def test_a_defect_of_the_comparison_does_not_fail_the_dataset(
     tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trainer.data.changes.changes._STAGES", None)
+    monkeypatch.setattr("trainer.data.changes._STAGES", None)
     assert run(source, tmp_path / "two", pipeline_root=str(tmp_path / "root")) == {}
     assert "Traceback" in capsys.readouterr().err
     assert "TypeError" not in (tmp_path / "two.html").read_text()
@@ -119,20 +117,11 @@ def test_a_dataset_that_a_killed_attempt_published_is_compared_with_the_one_befo
     assert run(source, tmp_path / "two", pipeline_root=str(tmp_path / "root")) == metrics
 
 
-def test_images_that_were_exported_again_are_divided_anew_and_the_page_says_so(tmp_path: Path, source: Path) -> None:
+def test_images_that_were_exported_again_are_replaced(tmp_path: Path, source: Path) -> None:
     for path in sorted(source.rglob("*.png")):
         Image.open(path).save(path, compress_level=1)
     metrics = run(source, tmp_path / "two", pipeline_root=str(tmp_path / "root"))
     assert metrics["images_replaced"] == 16
-    before, now = (
-        {line["name"]: line["split"] for line in image_list.read(tmp_path / name)} for name in ("one", "two")
-    )
-    moved = {name for name, split in before.items() if now[name] != split}
-    assert metrics["images_in_another_split"] == len(moved) > 0
-    html = (tmp_path / "two.changes.html").read_text()
-    assert f"{len(moved)} images are in another split than before." in html
-    name = min(moved)
-    assert f'<td class="">{name}</td><td class="">{before[name]} → {now[name]}</td>' in html
 
 
 @pytest.mark.usefixtures("server")

@@ -7,7 +7,8 @@ from PIL import Image
 
 from localvertex_base.userinput.errors import UserError
 from trainer.data.sources import remarks
-from trainer.data.sources.bucket import BucketSource
+from trainer.data.sources.bucket import list_objects
+from trainer.data.sources.layout import ListedSource
 from vertex_testing.cloud_storage.server import CloudStorage
 
 
@@ -19,7 +20,7 @@ def test_a_source_in_a_bucket_is_that_of_a_folder(server: CloudStorage) -> None:
     # The console of Cloud Storage makes such objects for folders.
     for name in ("", "train/", "train/a/", "train/empty/", "empty/"):
         server.buckets.put("b", f"data/{name}", b"")
-    source = BucketSource("gs://b/data/")
+    source = ListedSource(list_objects("gs://b/data/"))
     assert [(image.name, image.split, image.label) for image in source.images()] == [
         ("test/a/1.png", "test", 0),
         ("train/a/1.png", "train", 0),
@@ -31,4 +32,4 @@ def test_a_source_in_a_bucket_is_that_of_a_folder(server: CloudStorage) -> None:
     with pytest.raises(
         UserError, match=r"gs://b/data has split folders \('test', 'train'\) beside other folders \(labels"
     ):
-        BucketSource("gs://b/data")
+        ListedSource(list_objects("gs://b/data"))

@@ -8,7 +8,7 @@ import pytest
 from localvertex_base.userinput.errors import UserError
 from tests.trainer.data.sources.test_folder import write_image
 from trainer.data.sources import bucket, remarks
-from trainer.data.sources.folder import FolderSource
+from trainer.data.sources.folder import list_folder
 from trainer.data.sources.layout import ListedSource
 
 Opener = Callable[[list[str]], ListedSource]
@@ -26,15 +26,13 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
     def in_folder(names: list[str]) -> ListedSource:
         for name in names:
             write_image(tmp_path / name) if name.endswith(".png") else _write(tmp_path / name)
-        return FolderSource(str(tmp_path))
+        return ListedSource(list_folder(str(tmp_path)))
 
     def in_bucket(names: list[str]) -> ListedSource:
-        return ListedSource(
-            "gs://b/data",
-            bucket.fetch("gs://b/data", ((name, {}) for name in sorted(names))),
-            str.encode,
-            lambda _: {},
-        )
+        buckets = request.getfixturevalue("server").buckets
+        for name in names:
+            buckets.put("b", f"data/{name}", b"")
+        return ListedSource(bucket.list_objects("gs://b/data"))
 
     return in_folder if request.param == "folder" else in_bucket
 
@@ -130,7 +128,7 @@ def test_an_empty_class_folder_is_refused(tmp_path: Path) -> None:
         write_image(tmp_path / name / "1.png")
     (tmp_path / "c").mkdir()
     with pytest.raises(UserError, match=r"class folder 'c' .*it is empty .* remove the folder"):
-        FolderSource(str(tmp_path))
+        ListedSource(list_folder(str(tmp_path)))
 
 
 def test_images_in_formats_that_are_not_read_are_named_and_left_out(opened: Opener) -> None:

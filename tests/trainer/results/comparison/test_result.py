@@ -38,8 +38,8 @@ def score(metric: str, labels: list[int], answers: list[int]) -> float:
 
 
 def drawn(random: np.random.Generator, labels: Answers, num_answers: int, share: float) -> Answers:
-    """Return answers that are right with a probability, and any one, or none (-1), otherwise."""
-    guesses = random.integers(-1, num_answers, len(labels))
+    """Return answers that are right with a probability, and any one otherwise."""
+    guesses = random.integers(0, num_answers, len(labels))
     return np.where(random.random(len(labels)) < share, labels, guesses).astype(np.int32)
 
 
@@ -152,12 +152,11 @@ def test_an_answer_outside_of_the_common_classes_is_wrong_and_not_the_next_class
     # Indices: a, b, old, new.
     labels = np.array([0, 0, 1, 1, 3, 3, 3], np.int32)
     champion = np.array([0, 2, 1, 1, 0, 0, 2], np.int32)
-    challenger = np.array([0, 3, 1, -1, 3, 3, 3], np.int32)
+    challenger = np.array([0, 3, 1, 2, 3, 3, 3], np.int32)
     found = result(labels, champion, challenger, classes=classes, metric="macro-f1")
     assert (found.table.both, found.table.only_champion, found.table.neither) == (2, 1, 1)
     assert {each.class_name: each.num_images for each in found.classes} == {"a": 2, "b": 2}
     assert found.scores.champion == pytest.approx((2 / 3 + 1) / 2)
-    assert found.num_unanswered == (0, 1)
 
 
 def test_a_class_that_the_champion_knows_under_another_name_is_not_left_out() -> None:
@@ -189,13 +188,11 @@ def test_a_million_images_of_a_thousand_classes_are_compared() -> None:
 
 
 def test_too_few_images_are_not_compared_and_the_message_has_both_counts() -> None:
-    found = Unseen(
-        content_hashes={"a": "1", "b": "2"}, class_names={"a": "cat", "b": "dog"}, num_left_out=30, num_resaved=25
-    )
+    found = Unseen(content_hashes={"a": "1", "b": "2"}, class_names={"a": "cat", "b": "dog"}, num_left_out=30)
     classes = Classes(common=("cat", "dog"), only_champion=(), only_challenger=())
     expected = (
         "only 2 test images were seen by neither model, fewer than min_compared_images 3"
-        " (30 left out because a model has seen them, 25 of them saved again)"
+        " (30 left out because a model has seen them)"
     )
     with pytest.raises(NotComparable, match=re.escape(expected)):
         comparison._check_number(found, classes, 3)

@@ -12,10 +12,11 @@ from typing import BinaryIO
 from exact_resume.files import bucket
 from localvertex_base.userinput import paths
 from localvertex_base.userinput.errors import UserError
-from trainer.data.sources.folder import is_of_kernel, open_at_once, printable
+from trainer.data.sources.folder import printable
 from trainer.data.sources.layout import is_system_name
 from trainer.data.sources.manifests import csv_lines, json_lines
 from trainer.data.sources.manifests.entry import Entry
+from trainer.data.sources.opening import is_of_kernel, open_at_once
 
 _MAX_BYTES = 2**28
 """Larger manifests are refused: at this size they have about a million lines."""

@@ -7,7 +7,7 @@ import pytest
 
 from localvertex_base.userinput.errors import UserError
 from trainer.data.sources.factory import open_source
-from trainer.data.sources.folder import FolderSource
+from trainer.data.sources.layout import ListedSource
 from trainer.data.sources.manifests.files import find
 from trainer.data.sources.manifests.source import ManifestSource
 
@@ -43,7 +43,7 @@ def test_the_characters_of_a_pattern_may_be_in_names(tmp_path: Path) -> None:
 
 def test_a_folder_of_classes_beside_a_manifest_stays_one(tmp_path: Path) -> None:
     write(tmp_path, "labels.csv", "cat/1.jpg", "dog/2.jpg")
-    assert isinstance(open_source(str(tmp_path), ""), FolderSource)
+    assert isinstance(open_source(str(tmp_path), ""), ListedSource)
     assert isinstance(open_source(str(tmp_path / "labels.csv"), ""), ManifestSource)
 
 

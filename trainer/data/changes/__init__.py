@@ -1,1 +1,0 @@
-"""Compares two prepared datasets by their lists of images."""
