@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,8 +26,6 @@ from trainer.loop.restore import restore
 from trainer.loop.warm_start import WarmStart
 from trainer.loop.worker_sync import EvaluationRounds, WorkerSync
 
-_WARM_UP_CALLS = 3
-"""Number of graph calls until the speed is known: the first traces, the second warms up, the third is at full speed."""
 _Digests = list[npt.NDArray[np.uint64]]
 
 
@@ -65,7 +62,6 @@ def train(
     *,
     sync: WorkerSync,
     log_event: Observer,
-    on_warm_up: Callable[[float], None] = lambda step_seconds: None,
 ) -> bool:
     """Train to the end, from the newest checkpoint. Each of several workers calls this.
 
@@ -77,7 +73,6 @@ def train(
         sampler: Order of the training examples.
         sync: Synchronisation with the other workers, and stop requests.
         log_event: Receives every event.
-        on_warm_up: Called once with the seconds per step, when the first calls have shown them.
 
     Returns:
         Whether the run is finished and result.json written; False after a stop request, which also triggers a save.
@@ -98,7 +93,7 @@ def train(
                 weights, folder = run.identity["weights"], run.warm_start.folder
                 starting_weights.note_start(run.checkpoint_directory, weights=weights, folder=folder, taken=taken)
         best, validated_step, digests = restored.best, restored.step * restored.is_validated, [restored.batch_digests]
-        saved_at, pace, num_calls = time.monotonic(), Pace(), 0
+        saved_at, pace = time.monotonic(), Pace()
         # 2. Batches from that step on.
         batches = learner.batches(training, sampler, run.num_steps)
         history = restored.validations
@@ -141,8 +136,6 @@ def train(
             digests.append(steps.digests)
             _refuse_infinite(steps, step, learner, writer)
             _log_steps(steps, step, seconds, run, learner, sampler, log_event)
-            if (num_calls := num_calls + 1) == _WARM_UP_CALLS:
-                on_warm_up(seconds / num_steps)
             # 6. Synchronise; a save by time waits until the previous one is written.
             writer.settle(wait=False)
             is_time = not writer.is_busy and time.monotonic() - saved_at >= _seconds_between_saves(run, writer)

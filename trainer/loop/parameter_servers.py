@@ -58,13 +58,14 @@ def lead(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
     """Train as the chief of parameter servers; return the exit code."""
     with watched(training.peers("worker", "ps"), lambda reason: leave(reason, log_event)):
         learner = AsynchronousLearner(training)
-        remarks = random_numbers.check(
+        remark = random_numbers.check(
             learner.local.model, tf.distribute.get_strategy(), training.config.model, exact=False
         )
         training.log_start(len(training.cluster.addresses.get("worker", ())), log_event)
         examples, validation = training.load("train", log_event), training.load("validation", log_event)
-        for remark in (*remarks, "parameter servers: the order of updates depends on timing; no two runs are equal"):
-            log_event("notice", message=remark)
+        for message in (remark, "parameter servers: the order of updates depends on timing; no two runs are equal"):
+            if message:
+                log_event("notice", message=message)
         sync = training.sync(learner, watchdog, log_event)
         if loop.train(
             training.loop_run(), learner, examples, validation, training.sampler(), sync=sync, log_event=log_event

@@ -11,7 +11,7 @@ from exact_resume.workers.watchdog import EXIT_LOST_PEER, Watchdog
 from localvertex_base.userinput.errors import UserError
 from trainer.learner import distribution, random_numbers
 from trainer.learner.learner import Learner
-from trainer.loop import loop, speed
+from trainer.loop import loop
 from trainer.loop.training import CONNECT_SECONDS, Training
 from trainer.models import recipes
 
@@ -27,9 +27,9 @@ def train(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
         )
     if training.options.xla == "on":
         learner.use_xla(True)
-    remarks = random_numbers.check(learner.model, strategy, training.config.model, exact=training.options.exact)
+    remark = random_numbers.check(learner.model, strategy, training.config.model, exact=training.options.exact)
     training.log_start(learner.num_replicas, log_event)
-    for remark in remarks:
+    if remark:
         log_event("notice", message=remark)
     if _train(training, learner, log_event, watchdog):
         training.print_result()
@@ -44,11 +44,6 @@ def _train(training: Training, learner: Learner, log_event: Observer, watchdog: 
     if recipes.parse(training.config.recipe).sampling:
         sampler = dataclasses.replace(sampler, labels=examples.labels)
 
-    def log_bottleneck(step_seconds: float) -> None:
-        message = speed.describe(learner, examples, sampler, step_seconds)
-        minutes = (run.num_steps - learner.step) * step_seconds / 60
-        log_event("notice", message=f"{message}; {minutes:,.0f} min left")
-
     return loop.train(
         run,
         learner,
@@ -57,7 +52,6 @@ def _train(training: Training, learner: Learner, log_event: Observer, watchdog: 
         sampler,
         sync=training.sync(learner, watchdog, log_event),
         log_event=log_event,
-        on_warm_up=log_bottleneck,
     )
 
 
