@@ -18,13 +18,14 @@ from exact_resume.checkpoints.exactness import Devices
 from exact_resume.checkpoints.lease import Followed, Lease, NotHolder
 from exact_resume.events.observers import Observer
 from exact_resume.files import storage
-from exact_resume.workers import notices
+from exact_resume.workers import notices, place as places
 from exact_resume.workers.cluster import Cluster
 from exact_resume.workers.deadline import Deadline, TimedOut
-from exact_resume.workers.meeting import meet
+from exact_resume.workers.meeting import AtAddress, refuse_difference
 from exact_resume.workers.peers import Peer, wait_for
 from exact_resume.workers.signals import StopRequest
-from exact_resume.workers.watchdog import Watchdog, leave_displaced
+from exact_resume.workers.team import SeveralWorkers
+from exact_resume.workers.watchdog import Watchdog, leave, leave_displaced
 from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints import identity, seen
 from trainer.config import TrainConfig
@@ -35,6 +36,7 @@ from trainer.learner import devices, distribution, precision
 from trainer.learner.learner import Learner
 from trainer.loop import loop, warm_start
 from trainer.loop.board import EVALUATOR, VALIDATION, Board, run_name
+from trainer.loop.console import PlainLines
 from trainer.loop.early_stopping import EarlyStopping
 from trainer.loop.warm_start import WarmStart
 from trainer.loop.worker_sync import WorkerSync
@@ -66,7 +68,8 @@ class Training:
 
     def patience(self) -> Deadline:
         """Return how long to wait for other machines, from now on."""
-        return Deadline(self.stop, self.options.peer_timeout_seconds, lambda text: print(text, flush=True))
+        seconds, option = self.options.peer_timeout_seconds, "--peer-timeout-seconds"
+        return Deadline(self.stop, seconds, lambda text: print(text, flush=True), option=option)
 
     def meet_workers(self) -> None:
         """Wait for the other workers, and compare with them all that must be equal.
@@ -89,7 +92,17 @@ class Training:
                 "TensorFlow": tf.__version__,
                 "Keras": keras.__version__,
             }
-            meet(self.cluster, fields, self.patience())
+            place, tasks = places.of_cluster(self.cluster), self.cluster.tasks("chief", "worker")
+            # TensorFlow, which takes the address over, exchanges everything that follows.
+            team = SeveralWorkers(
+                place,
+                AtAddress(place, tasks),
+                timeout_seconds=self.options.peer_timeout_seconds,
+                deadline=self.patience(),
+                leave=lambda reason: leave(reason, PlainLines()),
+            )
+            with contextlib.closing(team):
+                team.exchange(fields, lambda shown: refuse_difference(shown, names=[*tasks]), is_last=True)
         elif self.cluster.strategy == "parameter-server" and self.cluster.is_chief:
             # The others only run what the chief sends them.
             wait_for(self.peers("worker", "ps"), self.patience())
@@ -142,11 +155,7 @@ class Training:
 
     def peers(self, *kinds: str) -> list[Peer]:
         """Return all machines of some kinds (chief, worker, ps)."""
-        return [
-            Peer(f"{kind} {index}", address)
-            for kind in kinds
-            for index, address in enumerate(self.cluster.addresses.get(kind, ()))
-        ]
+        return [Peer(task, address) for task, address in self.cluster.tasks(*kinds).items()]
 
     def refuse_other_run(self) -> None:
         """Refuse a folder with another run before anything is written there, the event log included.
@@ -311,7 +320,7 @@ class Training:
             exact=self.options.exact,
             num_devices=num_devices,
             num_workers=self.cluster.num_workers,
-            task=f"{self.cluster.task_type} {self.cluster.task_index}",
+            task=self.cluster.task,
             precision=self.dtype(),
         )
         if self.cluster.is_chief:

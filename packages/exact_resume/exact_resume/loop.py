@@ -44,7 +44,7 @@ from exact_resume.sampler import Sampler
 from exact_resume.text import one_line, quote
 from exact_resume.workers import notices, place as places
 from exact_resume.workers.deadline import Deadline, TimedOut
-from exact_resume.workers.meeting import difference
+from exact_resume.workers.meeting import InFolder, refuse_difference
 from exact_resume.workers.place import Place
 from exact_resume.workers.signals import StopRequest
 from exact_resume.workers.team import OneWorker, SeveralWorkers, Team
@@ -355,8 +355,7 @@ class Run:
             return OneWorker()
         return SeveralWorkers(
             self._place,
-            self._directory,
-            job=job,
+            InFolder(self._place, self._directory, job),
             timeout_seconds=self._peer_timeout_seconds,
             deadline=Deadline(self._stop, self._peer_timeout_seconds, _report),
             leave=lambda reason: leave(reason, self._log_writer),
@@ -364,7 +363,7 @@ class Run:
 
     def _take_folder(self, identities: list[dict[str, Any]]) -> None:
         """Take the folder as the chief, if all workers compute the run that is there."""
-        _refuse_difference(identities)
+        refuse_difference(identities)
         self._refuse_other_run()
         storage.make_directory(self._directory)
         self._lease.take(self._identity)
@@ -495,7 +494,7 @@ class Run:
 
     def _decide(self, reports: list[dict[str, Any]]) -> tuple[int, bool, str, float]:
         """Return a signal or 0, whether to save, why the run ends or nothing, and the step of the next look."""
-        _refuse_difference([each["at"] for each in reports], "call run.finish on all workers with the same step")
+        refuse_difference([each["at"] for each in reports], "call run.finish on all workers with the same step")
         stop = max(each["stop"] for each in reports)
         is_last = bool(stop) or self._has_ended
         self._writer.settle(wait=is_last)
@@ -605,12 +604,6 @@ class Run:
 
 def _report(message: str) -> None:
     print(f"exact_resume: {one_line(message)}", file=sys.stderr, flush=True)
-
-
-def _refuse_difference(fields: list[dict[str, Any]], *way_on: str) -> None:
-    """Refuse fields, by worker, that are not equal."""
-    if found := difference({f"worker {rank}": each for rank, each in enumerate(fields)}, *way_on):
-        raise InputError(found)
 
 
 def _finite(name: str, value: Any) -> float:

@@ -34,7 +34,18 @@ class Cluster:
     @property
     def num_workers(self) -> int:
         """Number of machines that compute gradients."""
-        return max(1, sum(len(self.addresses.get(kind, ())) for kind in ("chief", "worker")))
+        return max(1, len(self.tasks("chief", "worker")))
+
+    def tasks(self, *kinds: str) -> dict[str, str]:
+        """Return host:port of all tasks of some kinds (chief, worker, ps) by their name, such as worker 0."""
+        return {
+            f"{kind} {index}": address for kind in kinds for index, address in enumerate(self.addresses.get(kind, ()))
+        }
+
+    @property
+    def task(self) -> str:
+        """Name of this process's task, such as worker 0."""
+        return f"{self.task_type} {self.task_index}"
 
     @property
     def is_chief(self) -> bool:
