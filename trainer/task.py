@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from exact_resume.checkpoints import manifest, ownership, result_file
+from exact_resume.checkpoints import ownership, result_file
 from exact_resume.checkpoints.async_writer import SECONDS_BETWEEN_FAILURES
 from exact_resume.files import storage
 from exact_resume.workers import cluster as clusters
@@ -88,7 +88,6 @@ def main(arguments: list[str] | None = None) -> int:
             options=options,
             config=train_config,
             data=data,
-            run_id=manifest.run_id(run_identity),
             identity=run_identity,
             directory=directory,
             cluster=cluster,
@@ -204,8 +203,8 @@ def _add_checkpoints(group: argparse._ArgumentGroup) -> None:
         type=_seconds_or_auto,
         default=None,
         metavar="T",
-        help="save T seconds after the last save; 0: off [auto: sqrt(2 C M), where C is how long a"
-        f" save pauses training and M={SECONDS_BETWEEN_FAILURES:g} s is the mean time between failures]",
+        help="save T seconds after the last save; 0: off [auto: sqrt(2 C M), at least 100 C,"
+        f" where C is how long a save pauses training and M={SECONDS_BETWEEN_FAILURES:g} s is the mean time between failures]",
     )
     group.add_argument(
         "--keep-checkpoints",

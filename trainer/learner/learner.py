@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from exact_resume.checkpoints.checkpoints import Checkpoint
+from trainer.checkpoints import variables
 from trainer.config import TrainConfig
 from trainer.data.augmentation.layers import Augmentation
 from trainer.data.batches import Shard, evaluation_batches, training_batches
@@ -164,6 +166,18 @@ class Learner:
         other = dict(zip(map(id, self._weights + averages), averages + self._weights, strict=False))
         listed = [*self.model.variables, *self.optimizer.variables]
         return [other.get(id(variable), variable) for variable in listed]
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Continue from a checkpoint.
+
+        Raises:
+            UserError: Other code wrote it.
+        """
+        # First, because it decides which variables there are.
+        self.step = checkpoint.step
+        variables.assign(self.variables(), checkpoint.arrays)
+        self.refresh()
+        self.set_loss_scaling(checkpoint.loss_scaling)
 
     def refresh(self) -> None:
         """Recompute what the model's layers derive from its variables, after values were assigned to these."""

@@ -3,12 +3,9 @@
 import time
 from collections.abc import Callable
 
-from exact_resume.checkpoints import checkpoints, manifest, ownership, result_file
+from exact_resume.checkpoints import checkpoints, manifest, result_file
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
-from exact_resume.events.observers import Observer
 from exact_resume.workers.cluster import Cluster
-from exact_resume.workers.watchdog import Watchdog
-from trainer.checkpoints import identity, variables
 from trainer.data.examples import Examples
 from trainer.learner import distribution
 from trainer.learner.learner import Learner
@@ -20,15 +17,15 @@ _ROUNDS_PER_CALL = 4
 """Batches per graph call; a stop request waits for them."""
 
 
-def evaluate(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
+def evaluate(training: Training) -> int:
     """Evaluate checkpoints until the last one is done; return the exit code.
 
     The training itself still decides which checkpoint is the best, at the ends of epochs, because that choice must not
     depend on the speed of another machine.
     """
-    learner = training.learner(distribution.make(Cluster()))
-    training.log_start(learner.num_replicas, log_event)
-    validation = training.load("validation", log_event)
+    learner, watchdog = training.learner(distribution.make(Cluster())), training.folder.watchdog
+    training.log_start(learner.num_replicas)
+    validation = training.load("validation")
     done, best = 0, Best()
 
     def rounds(left: int) -> int:
@@ -42,7 +39,7 @@ def evaluate(training: Training, log_event: Observer, watchdog: Watchdog) -> int
         for step in newer:
             if training.stop.is_set:
                 break
-            after = _evaluate_step(training, step, best, learner, validation, rounds, log_event)
+            after = _evaluate_step(training, step, best, learner, validation, rounds)
             if after is None:
                 break
             best, done = after, step
@@ -61,28 +58,25 @@ def _evaluate_step(
     learner: Learner,
     validation: Examples,
     rounds: Callable[[int], int],
-    log_event: Observer,
 ) -> Best | None:
     """Evaluate the checkpoint of a step; return the best so far, or None if a stop was requested."""
-    if not (checkpoint := _load(training, step, log_event)):
+    if not (checkpoint := _load(training, step)):
         return best
     started = time.monotonic()
-    learner.step = step
-    variables.assign(learner.variables(), checkpoint.arrays)
-    learner.refresh()
+    learner.restore(checkpoint)
     score = learner.evaluate(validation, rounds)
     if score is None:
         return None
-    found = loop.log_score(score, step, best, training.sampler(), started, log_event)
+    found = loop.log_score(score, step, best, training.sampler(), started, training.folder.log_event)
     return found if best.is_beaten_by(found.value, found.loss) else best
 
 
-def _load(training: Training, step: int, log_event: Observer) -> Checkpoint | None:
+def _load(training: Training, step: int) -> Checkpoint | None:
     try:
         checkpoint = checkpoints.load(training.directory, step)
     except manifest.TornCheckpoint as error:
         # Perhaps only removed in the meantime because there are newer ones.
-        log_event("notice", message=f"{manifest.name(step)} was skipped: {error}")
+        training.folder.notice(f"{manifest.name(step)} was skipped: {error}")
         return None
-    ownership.refuse_other_run(checkpoint.identity, training.identity, training.directory, defaults=identity.DEFAULTS)
+    training.folder.refuse_other_run(checkpoint.identity)
     return checkpoint

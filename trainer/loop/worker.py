@@ -5,9 +5,8 @@ import dataclasses
 
 import tensorflow as tf
 
-from exact_resume.events.observers import Observer
 from exact_resume.workers.signals import end_at_once
-from exact_resume.workers.watchdog import EXIT_LOST_PEER, Watchdog
+from exact_resume.workers.watchdog import EXIT_LOST_PEER
 from localvertex_base.userinput.errors import UserError
 from trainer.learner import distribution, random_numbers
 from trainer.learner.learner import Learner
@@ -16,7 +15,7 @@ from trainer.loop.training import CONNECT_SECONDS, Training
 from trainer.models import recipes
 
 
-def train(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
+def train(training: Training) -> int:
     """Train as chief, worker or single machine; return the exit code."""
     strategy = _connect(training)
     learner = training.learner(strategy)
@@ -28,31 +27,22 @@ def train(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
     if training.options.xla == "on":
         learner.use_xla(True)
     remark = random_numbers.check(learner.model, strategy, training.config.model, exact=training.options.exact)
-    training.log_start(learner.num_replicas, log_event)
+    training.log_start(learner.num_replicas)
     if remark:
-        log_event("notice", message=remark)
-    if _train(training, learner, log_event, watchdog):
+        training.folder.notice(remark)
+    if _train(training, learner):
         training.print_result()
         return 0
     return training.stop.exit_code if training.stop.is_set else EXIT_LOST_PEER
 
 
-def _train(training: Training, learner: Learner, log_event: Observer, watchdog: Watchdog) -> bool:
+def _train(training: Training, learner: Learner) -> bool:
     """Train to the end; return whether the run is finished."""
-    examples, validation = training.load("train", log_event), training.load("validation", log_event)
-    sampler, run = training.sampler(), training.loop_run()
+    examples, validation = training.load("train"), training.load("validation")
+    sampler = training.sampler()
     if recipes.parse(training.config.recipe).sampling:
         sampler = dataclasses.replace(sampler, labels=examples.labels)
-
-    return loop.train(
-        run,
-        learner,
-        examples,
-        validation,
-        sampler,
-        sync=training.sync(learner, watchdog, log_event),
-        log_event=log_event,
-    )
+    return loop.train(training.loop_run(), learner, examples, validation, sampler, sync=training.sync(learner))
 
 
 def _connect(training: Training) -> tf.distribute.Strategy:

@@ -1,4 +1,7 @@
-"""Values and other programs' messages as part of a message of one line."""
+"""Messages of one line, and values and other programs' messages as part of them."""
+
+import contextlib
+import sys
 
 _LONGEST_MESSAGE = 1000
 """Characters; a value that users gave may have any number."""
@@ -20,3 +23,9 @@ def one_line(message: str) -> str:
     text = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in message)
     half = _LONGEST_MESSAGE // 2
     return text if len(text) <= _LONGEST_MESSAGE else f"{text[:half]} ... {text[-half:]}"
+
+
+def report(message: str) -> None:
+    """Print a line about the run, whether or not its reader still runs."""
+    with contextlib.suppress(OSError):
+        print(one_line(f"exact_resume: {message}"), file=sys.stderr, flush=True)

@@ -191,6 +191,14 @@ def read_complete(checkpoint_directory: str) -> tuple[list[dict[str, Any]], int]
     return complete, num_skipped + len(events) - len(complete)
 
 
+def steps_per_second(checkpoint_directory: str) -> float:
+    """Return the speed of the chief's training over all its starts, or 0 if it has done no step."""
+    events, _ = read_complete(checkpoint_directory)
+    found = [event for event in events if event["event"] == "steps" and event["replica"] == PRIMARY]
+    num_steps = sum(event["last_step"] - event["first_step"] + 1 for event in found)
+    return float(num_steps / max(sum(event["seconds"] for event in found), 1e-9))
+
+
 def _read(checkpoint_directory: str) -> tuple[list[dict[str, Any]], int]:
     folder = storage.join(checkpoint_directory, "events")
     parts = sorted((*split_name(name), name) for name in storage.names(folder))
