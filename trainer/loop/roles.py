@@ -59,7 +59,7 @@ def run(training: Training) -> int:
 def _run_role(training: Training) -> int:
     if training.cluster.is_evaluator:
         return evaluator.evaluate(training)
-    if training.cluster.strategy != "parameter-server":
+    if not training.cluster.has_parameter_servers:
         return worker.train(training)
     if training.cluster.task_type == "chief":
         return parameter_servers.lead(training)

@@ -78,13 +78,17 @@ class Training:
         if self.cluster.is_evaluator:
             # It only reads checkpoints, perhaps on a machine of another kind, and may start last.
             return
-        if self.cluster.strategy == "multi-worker-mirrored" and self.cluster.num_workers > 1:
+        if self.cluster.has_parameter_servers:
+            # The others only run what the chief sends them.
+            if self.cluster.is_chief:
+                wait_for(self.peers("worker", "ps"), self.patience())
+        elif self.cluster.num_workers > 1:
             fields = {
                 **self.identity,
                 **{name: getattr(self.options, name) for name in _EQUAL_OPTIONS},
                 "precision": self.dtype(),
                 "kind of devices": self._kind_of_devices(),
-                "number of devices": distribution.num_devices(self.cluster, self.options.logical_cpu_devices),
+                "number of devices": distribution.num_devices(self.options.logical_cpu_devices),
                 "TF_CONFIG cluster": self.cluster.addresses,
                 "TensorFlow": tf.__version__,
                 "Keras": keras.__version__,
@@ -100,9 +104,6 @@ class Training:
             )
             with contextlib.closing(team):
                 team.exchange(fields, lambda shown: refuse_difference(shown, names=[*tasks]), is_last=True)
-        elif self.cluster.strategy == "parameter-server" and self.cluster.is_chief:
-            # The others only run what the chief sends them.
-            wait_for(self.peers("worker", "ps"), self.patience())
 
     @functools.cached_property
     def folder(self) -> RunFolder:
@@ -146,7 +147,7 @@ class Training:
         kind += f", {self.dtype()}" if self.dtype() != "float32" else ""
         kind += ", XLA" if self.options.xla == "on" else ""
         num_machines = self.cluster.num_workers
-        num_devices = num_machines * distribution.num_devices(self.cluster, self.options.logical_cpu_devices)
+        num_devices = num_machines * distribution.num_devices(self.options.logical_cpu_devices)
         return {"kind": kind, "num_devices": num_devices, "num_machines": num_machines}
 
     def _kind_of_devices(self) -> str:
