@@ -11,8 +11,7 @@ from typing import Any, NoReturn
 import keras
 import tensorflow as tf
 
-from exact_resume.checkpoints import exactness, result_file
-from exact_resume.checkpoints.exactness import Devices
+from exact_resume.checkpoints import result_file
 from exact_resume.events import log as event_log
 from exact_resume.events.observers import Observer
 from exact_resume.files import storage
@@ -25,7 +24,8 @@ from exact_resume.workers.peers import Peer, wait_for
 from exact_resume.workers.signals import StopRequest
 from exact_resume.workers.team import SeveralWorkers
 from exact_resume.workers.watchdog import leave
-from trainer.checkpoints import identity, seen
+from trainer.checkpoints import exactness, identity, seen
+from trainer.checkpoints.exactness import Devices
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.data.examples import Examples, load_split
@@ -45,7 +45,7 @@ CONNECT_SECONDS = 120
 
 _JOB_ID = "CLOUD_ML_JOB_ID"
 """The custom job's id, the same for all its machines and restarts (google-cloud-aiplatform, training_utils)."""
-_EQUAL_OPTIONS = ("exact", "allow_other_devices", "xla", "checkpoint_every_steps")
+_EQUAL_OPTIONS = ("exact", "xla", "checkpoint_every_steps")
 """Flags outside of the identity that decide together with it what the workers do in each call."""
 
 
@@ -132,11 +132,12 @@ class Training:
         """Refuse a folder with another run before anything is written there, the event log included.
 
         Raises:
-            InputError: The folder contains another run, or an exact run that was trained on other devices.
+            InputError: The folder contains another run.
+        UserError: It contains an exact run that was trained on other devices.
         """
         self.folder.refuse_other_run()
         here = self.exact_devices()
-        if here and not self.cluster.is_evaluator and not self.options.allow_other_devices:
+        if here and not self.cluster.is_evaluator:
             exactness.refuse_other_devices(self.directory, here)
 
     def exact_devices(self) -> Devices | None:
