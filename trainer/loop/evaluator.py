@@ -1,14 +1,11 @@
 """The evaluator: a machine that evaluates every new checkpoint while the others train."""
 
 import time
-from collections.abc import Callable
 
 from exact_resume.checkpoints import checkpoints, manifest, result_file
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 from exact_resume.workers.cluster import Cluster
-from trainer.data.examples import Examples
 from trainer.learner import distribution
-from trainer.learner.learner import Learner
 from trainer.loop import loop
 from trainer.loop.training import Training
 
@@ -37,38 +34,20 @@ def evaluate(training: Training) -> int:
         result = result_file.read_result(training.directory)
         newer = [step for step in reversed(checkpoints.steps(training.directory)) if step > done]
         for step in newer:
-            if training.stop.is_set:
-                break
-            after = _evaluate_step(training, step, best, learner, validation, rounds)
-            if after is None:
-                break
-            best, done = after, step
-            watchdog.beat()
+            if checkpoint := _load(training, step):
+                started = time.monotonic()
+                learner.restore(checkpoint)
+                # None after a stop request.
+                if not (score := learner.evaluate(validation, rounds)):
+                    break
+                found = loop.log_score(score, step, best, training.sampler(), started, training.folder.log_event)
+                best = found if best.is_beaten_by(found.value, found.loss) else best
+            done = step
         if result and not newer:
             return 0
         if not newer:
             time.sleep(_POLL_SECONDS)
     return training.stop.exit_code
-
-
-def _evaluate_step(
-    training: Training,
-    step: int,
-    best: Best,
-    learner: Learner,
-    validation: Examples,
-    rounds: Callable[[int], int],
-) -> Best | None:
-    """Evaluate the checkpoint of a step; return the best so far, or None if a stop was requested."""
-    if not (checkpoint := _load(training, step)):
-        return best
-    started = time.monotonic()
-    learner.restore(checkpoint)
-    score = learner.evaluate(validation, rounds)
-    if score is None:
-        return None
-    found = loop.log_score(score, step, best, training.sampler(), started, training.folder.log_event)
-    return found if best.is_beaten_by(found.value, found.loss) else best
 
 
 def _load(training: Training, step: int) -> Checkpoint | None:

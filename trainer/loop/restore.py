@@ -3,7 +3,6 @@
 import dataclasses
 import time
 
-from exact_resume.checkpoints import checkpoints, manifest
 from exact_resume.checkpoints.checkpoints import Checkpoint
 from exact_resume.checkpoints.lease import LEASE_FILE
 from exact_resume.files import storage
@@ -32,20 +31,14 @@ def restore(learner: Learner, sync: WorkerSync, folder: RunFolder, empty: Checkp
         UserError: A worker does not share the folder.
         OSError: A checkpoint cannot be read now; nothing was removed.
     """
-    started, checkpoint = time.monotonic(), empty
-    if folder.is_chief:
-        checkpoint = folder.newest() or empty
-    # The chief decides for all: workers could differ if a checkpoint is damaged later or the folder is not shared.
-    step = sync.value_of_chief(checkpoint.step)
-    is_validated = bool(sync.value_of_chief(int(checkpoint.is_validated)))
+    started = time.monotonic()
+    checkpoint = folder.newest_of_chief(sync.value_of_chief) or empty
+    checkpoint = dataclasses.replace(checkpoint, is_validated=bool(sync.value_of_chief(int(checkpoint.is_validated))))
     if not folder.is_chief:
         _refuse_unshared(folder.directory)
-    if step and not folder.is_chief:
-        checkpoint = dataclasses.replace(_load(folder.directory, step), is_validated=is_validated)
-        folder.refuse_other_run(checkpoint.identity)
-    if step:
+    if checkpoint.step:
         learner.restore(checkpoint)
-        folder.log_event("restore", step=step, seconds=time.monotonic() - started)
+        folder.log_event("restore", step=checkpoint.step, seconds=time.monotonic() - started)
     return checkpoint
 
 
@@ -59,13 +52,3 @@ def _refuse_unshared(directory: str) -> None:
         f"{directory!r} does not have the file that the chief wrote, so it is a different folder; give all workers one"
         " shared --checkpoint-directory"
     )
-
-
-def _load(directory: str, step: int) -> Checkpoint:
-    try:
-        return checkpoints.load(directory, step)
-    except manifest.TornCheckpoint as error:
-        raise UserError(
-            f"the chief resumes from {manifest.name(step)} of {directory!r}, which this worker cannot read"
-            f" ({error}); give all workers one shared --checkpoint-directory"
-        ) from error

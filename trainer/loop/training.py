@@ -43,8 +43,6 @@ from trainer.models import recipes
 CONNECT_SECONDS = 120
 """For TensorFlow to connect the machines, which have just met."""
 
-_JOB_ID = "CLOUD_ML_JOB_ID"
-"""The custom job's id, the same for all its machines and restarts (google-cloud-aiplatform, training_utils)."""
 _EQUAL_OPTIONS = ("exact", "xla", "checkpoint_every_steps")
 """Flags outside of the identity that decide together with it what the workers do in each call."""
 

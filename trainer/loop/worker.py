@@ -9,7 +9,6 @@ from exact_resume.workers.signals import end_at_once
 from exact_resume.workers.watchdog import EXIT_LOST_PEER
 from localvertex_base.userinput.errors import UserError
 from trainer.learner import distribution, random_numbers
-from trainer.learner.learner import Learner
 from trainer.loop import loop
 from trainer.loop.training import CONNECT_SECONDS, Training
 from trainer.models import recipes
@@ -30,19 +29,13 @@ def train(training: Training) -> int:
     training.log_start(learner.num_replicas)
     if remark:
         training.folder.notice(remark)
-    if _train(training, learner):
+    examples, validation, sampler = training.load("train"), training.load("validation"), training.sampler()
+    if recipes.parse(training.config.recipe).sampling:
+        sampler = dataclasses.replace(sampler, labels=examples.labels)
+    if loop.train(training.loop_run(), learner, examples, validation, sampler, sync=training.sync(learner)):
         training.print_result()
         return 0
     return training.stop.exit_code if training.stop.is_set else EXIT_LOST_PEER
-
-
-def _train(training: Training, learner: Learner) -> bool:
-    """Train to the end; return whether the run is finished."""
-    examples, validation = training.load("train"), training.load("validation")
-    sampler = training.sampler()
-    if recipes.parse(training.config.recipe).sampling:
-        sampler = dataclasses.replace(sampler, labels=examples.labels)
-    return loop.train(training.loop_run(), learner, examples, validation, sampler, sync=training.sync(learner))
 
 
 def _connect(training: Training) -> tf.distribute.Strategy:

@@ -27,7 +27,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from exact_resume import identity as identities, state as states
-from exact_resume.checkpoints import checkpoints, result_file
+from exact_resume.checkpoints import result_file
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 from exact_resume.errors import InputError, RunError
 from exact_resume.events import log as event_log
@@ -38,7 +38,6 @@ from exact_resume.text import one_line, quote, report
 from exact_resume.workers import place as places
 from exact_resume.workers.deadline import Deadline, TimedOut
 from exact_resume.workers.meeting import InFolder, refuse_difference
-from exact_resume.workers.place import Place
 from exact_resume.workers.signals import StopRequest
 from exact_resume.workers.team import OneWorker, SeveralWorkers, Team
 from exact_resume.workers.watchdog import leave
@@ -58,93 +57,72 @@ class Stopped(SystemExit):
     """A stop was requested and the checkpoint is saved; the exit code is 143 (SIGTERM) or 130 (Ctrl-C)."""
 
 
-def run(
-    directory: str | os.PathLike[str],
-    *,
-    steps: int,
-    state: Mapping[str, Any],
-    config: Mapping[str, Any] | None = None,
-    sampler: Sampler | None = None,
-    code: Sequence[str | os.PathLike[str]] = (),
-    save_every_steps: int = 0,
-    save_every_seconds: float | None = None,
-    keep_checkpoints: int = 3,
-    watchdog_seconds: float = 900.0,
-    peer_timeout_seconds: float = 300.0,
-) -> "Run":
-    """Return a run, to be used with `with`. Steps, config, sampler, state and code identify it.
+class Run:
+    """A run, to be used with `with`; iterate over it once. `exact_resume.run` is this class.
 
     TF_CONFIG, CLUSTER_SPEC or PyTorch's RANK and WORLD_SIZE name the place of this worker among several.
-
-    Args:
-        directory: Folder for checkpoints, event log and result.json, local or gs://.
-        steps: Number of steps of the whole run; a step is one update of the weights.
-        state: What a step changes, by name: see `exact_resume.state`.
-        config: Whatever else decides what the run computes: numbers, texts, lists and dicts.
-        sampler: The order of the examples.
-        code: Files of code; another content is another run.
-        save_every_steps: Save every so many steps; 0: not by steps.
-        save_every_seconds: Save so long after the last save; 0: not by time; None: chosen from the cost of a save.
-        keep_checkpoints: Number of newest checkpoints to keep.
-        watchdog_seconds: Abort (134) after so long without a step; 0: never.
-        peer_timeout_seconds: Abort (134) if another worker does not come or is silent for so long.
-
-    Raises:
-        InputError: An argument is wrong.
     """
-    whole = {"steps": (steps, 1), "save_every_steps": (save_every_steps, 0), "keep_checkpoints": (keep_checkpoints, 1)}
-    for name, (value, lowest) in whole.items():
-        if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value < 2**53:
-            raise InputError(f"{name} is {quote(value)}; expected a whole number, at least {lowest}")
-    times = {"save_every_seconds": (save_every_seconds or 0, 0), "watchdog_seconds": (watchdog_seconds, 0)}
-    for name, (seconds, lowest) in (times | {"peer_timeout_seconds": (peer_timeout_seconds, 1)}).items():
-        # Also false for NaN.
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not lowest <= seconds < 2**53:
-            raise InputError(f"{name} is {quote(seconds)}; expected a number of seconds, at least {lowest}")
-    if not isinstance(state, Mapping) or not state or not all(isinstance(name, str) and name for name in state):
-        raise InputError(f"state is {quote(state)}; expected a dict of objects with names, such as {{'model': model}}")
-    return Run(
-        directory=os.fspath(directory).rstrip("/") or "/",
-        steps=steps,
-        state=state,
-        identity=identities.of_run(steps, config or {}, sampler, code),
-        sampler=sampler,
-        save_every_steps=save_every_steps,
-        save_every_seconds=save_every_seconds,
-        keep_checkpoints=keep_checkpoints,
-        watchdog_seconds=watchdog_seconds,
-        place=places.read(os.environ),
-        peer_timeout_seconds=peer_timeout_seconds,
-    )
-
-
-class Run:
-    """A run; `run` makes it. Iterate over it once."""
 
     def __init__(
         self,
+        directory: str | os.PathLike[str],
         *,
-        directory: str,
         steps: int,
         state: Mapping[str, Any],
-        identity: dict[str, Any],
-        sampler: Sampler | None,
-        save_every_steps: int,
-        save_every_seconds: float | None,
-        keep_checkpoints: int,
-        watchdog_seconds: float,
-        place: Place,
-        peer_timeout_seconds: float,
+        config: Mapping[str, Any] | None = None,
+        sampler: Sampler | None = None,
+        code: Sequence[str | os.PathLike[str]] = (),
+        save_every_steps: int = 0,
+        save_every_seconds: float | None = None,
+        keep_checkpoints: int = 3,
+        watchdog_seconds: float = 900.0,
+        peer_timeout_seconds: float = 300.0,
     ) -> None:
-        """Keep checked arguments of `run`."""
-        self.rank, self.num_workers = place.rank, place.num_workers
+        """Check the arguments. Steps, config, sampler, state and code identify the run.
+
+        Args:
+            directory: Folder for checkpoints, event log and result.json, local or gs://.
+            steps: Number of steps of the whole run; a step is one update of the weights.
+            state: What a step changes, by name: see `exact_resume.state`.
+            config: Whatever else decides what the run computes: numbers, texts, lists and dicts.
+            sampler: The order of the examples.
+            code: Files of code; another content is another run.
+            save_every_steps: Save every so many steps; 0: not by steps.
+            save_every_seconds: Save so long after the last save; 0: not by time; None: chosen from the cost of a save.
+            keep_checkpoints: Number of newest checkpoints to keep.
+            watchdog_seconds: Abort (134) after so long without a step; 0: never.
+            peer_timeout_seconds: Abort (134) if another worker does not come or is silent for so long.
+
+        Raises:
+            InputError: An argument is wrong.
+        """
+        whole = {
+            "steps": (steps, 1),
+            "save_every_steps": (save_every_steps, 0),
+            "keep_checkpoints": (keep_checkpoints, 1),
+        }
+        for name, (value, lowest) in whole.items():
+            if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value < 2**53:
+                raise InputError(f"{name} is {quote(value)}; expected a whole number, at least {lowest}")
+        times = {"save_every_seconds": (save_every_seconds or 0, 0), "watchdog_seconds": (watchdog_seconds, 0)}
+        for name, (seconds, lowest) in (times | {"peer_timeout_seconds": (peer_timeout_seconds, 1)}).items():
+            # Also false for NaN.
+            if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not lowest <= seconds < 2**53:
+                raise InputError(f"{name} is {quote(seconds)}; expected a number of seconds, at least {lowest}")
+        if not isinstance(state, Mapping) or not state or not all(isinstance(name, str) and name for name in state):
+            raise InputError(
+                f"state is {quote(state)}; expected a dict of objects with names, such as {{'model': model}}"
+            )
+        self._place = places.read(os.environ)
+        self.rank, self.num_workers = self._place.rank, self._place.num_workers
         """Place of this worker, for `Sampler.shard`; the chief has rank 0."""
         self.step, self.num_steps = 0, steps
         """Number of steps done, and of the whole run."""
-        self._directory, self._objects, self._identity, self._sampler = directory, state, identity, sampler
-        self._every_steps, self._every_seconds = save_every_steps, save_every_seconds
-        self._keep, self._watchdog_seconds = keep_checkpoints, watchdog_seconds
-        self._place, self._peer_timeout_seconds = place, peer_timeout_seconds
+        self._directory = os.fspath(directory).rstrip("/") or "/"
+        self._objects, self._sampler = state, sampler
+        self._identity = identities.of_run(steps, config or {}, sampler, code)
+        self._every_steps, self._every_seconds, self._keep = save_every_steps, save_every_seconds, keep_checkpoints
+        self._watchdog_seconds, self._peer_timeout_seconds = watchdog_seconds, peer_timeout_seconds
         self._reason, self._is_inside, self._is_finished, self._owes_save = "", False, False, False
         self._values: dict[str, list[Any]] = {}
         self._first_step, self._num_seen, self._seconds = 0, 0, 0.0
@@ -372,11 +350,7 @@ class Run:
 
     def _restore(self) -> None:
         started = time.monotonic()
-        found = None if self.rank else self._folder.newest()
-        step = self._team.exchange(None, lambda _: found.step if found else 0)
-        if self.rank and step:
-            found = checkpoints.load(self._directory, step)
-        if found:
+        if found := self._folder.newest_of_chief(lambda own: self._team.exchange(None, lambda _: own)):
             self.step = found.step
             content = found.state
             self._state.put(content["objects"], found.arrays)
@@ -510,6 +484,9 @@ class Run:
                 **{name: mean for name, mean in means.items() if math.isfinite(mean)},
             )
         self._first_step, self._logged_at, self._seconds = self.step, now, 0.0
+
+
+run = Run
 
 
 def _print_notice(event: str, **fields: Any) -> None:

@@ -11,6 +11,8 @@ from exact_resume.checkpoints import checkpoints, manifest, ownership
 from exact_resume.checkpoints.async_writer import Checkpointing, CheckpointWriter, NoCheckpoints
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 from exact_resume.checkpoints.lease import Followed, Lease, NotHolder
+from exact_resume.checkpoints.manifest import TornCheckpoint
+from exact_resume.errors import InputError
 from exact_resume.events.log import EventLog
 from exact_resume.events.observers import Observer, all_of
 from exact_resume.files import storage
@@ -160,6 +162,30 @@ class RunFolder:
         found, skipped = checkpoints.newest(self.directory)
         for line in skipped:
             self.notice(line)
+        return found
+
+    def newest_of_chief(self, value_of_chief: Callable[[int], int]) -> Checkpoint | None:
+        """Return on all workers the newest intact checkpoint that the chief finds; None: the run begins.
+
+        The chief decides for all, because a checkpoint may be damaged later.
+
+        Args:
+            value_of_chief: Returns the chief's number on all workers, which call it together.
+
+        Raises:
+            InputError: The folder has another run, or this worker has another folder than the chief.
+        """
+        found = self.newest() if self.is_chief else None
+        step = value_of_chief(found.step if found else 0)
+        if step and not self.is_chief:
+            try:
+                found = checkpoints.load(self.directory, step)
+            except TornCheckpoint as error:
+                raise InputError(
+                    f"the chief resumes from {manifest.name(step)} of {self.directory!r}, which this worker cannot read"
+                    f" ({error}); give all workers one shared folder"
+                ) from error
+            self.refuse_other_run(found.identity)
         return found
 
     def writer(self, *, best: Best, saved_step: int, keep: int) -> Checkpointing:
