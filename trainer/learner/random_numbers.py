@@ -11,6 +11,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from exact_resume.text import some
 from localvertex_base.userinput.errors import UserError
 
 _STATEFUL = re.compile(r"Rng|Stateful(?!PartitionedCall)")
@@ -53,9 +54,8 @@ def remark(model: keras.Model, strategy: tf.distribute.Strategy) -> str:
     names = [node.name for body in bodies for node in body if "seed2" in node.attr or _STATEFUL.match(node.op)]
     if not names:
         return ""
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return (
-        f"the network draws random numbers with {names[0]}{more}, whose state is in no checkpoint: a resumed run gets"
+        f"the network draws random numbers with {some(names, 1)}, whose state is in no checkpoint: a resumed run gets"
         f" other numbers; {_ADVICE}"
     )
 

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from exact_resume.checkpoints import checkpoints, result_file
-from exact_resume.checkpoints.async_writer import Checkpointing
+from exact_resume.checkpoints.async_writer import CheckpointWriter
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 from exact_resume.events import log as event_log
 from exact_resume.events.observers import Observer
 from exact_resume.run_folder import RunFolder
 from exact_resume.workers.team import Pace
-from trainer.checkpoints import exactness, starting_weights, variables
+from trainer.checkpoints import starting_weights, variables
 from trainer.checkpoints.exactness import Devices
 from trainer.command_line import TrainingError
 from trainer.data.examples import Examples
@@ -37,16 +37,16 @@ class Run:
     """Checkpoint folder; the identity of the run is from `trainer.checkpoints.identity.identity`."""
     num_steps: int
     """Planned length of the whole run."""
-    early_stopping: EarlyStopping = dataclasses.field(default_factory=EarlyStopping)
+    early_stopping: EarlyStopping
     """When the run ends early."""
-    checkpoint_every_steps: int = 0
+    checkpoint_every_steps: int
     """0: not by steps."""
-    checkpoint_every_seconds: float | None = None
+    checkpoint_every_seconds: float | None
     """0: not by time; None: what `exact_resume.checkpoints.async_writer.best_interval` returns."""
-    keep_checkpoints: int = 3
-    warm_start: WarmStart = dataclasses.field(default_factory=WarmStart)
-    devices: Devices | None = None
-    """The devices of an exact run; None for any other run."""
+    keep_checkpoints: int
+    warm_start: WarmStart
+    devices: list[Devices]
+    """Record of the devices of an exact run; empty for any other run."""
 
 
 def train(
@@ -217,7 +217,7 @@ def _take(
         batch_digests=done if len(done) == learner.step else done[:0],
         is_validated=is_validated,
         validations=history,
-        devices=tuple(exactness.record(run.devices)),
+        devices=tuple(run.devices),
         loss_scaling=learner.loss_scaling(),
     )
 
@@ -241,14 +241,14 @@ def _write_result(run: Run, learner: Learner, best: Best, kept: Best, digests: _
         weights_sha256=checkpoints.digest(variables.values(learner.variables())),
         images_per_second=images_per_second,
         images_per_second_per_device=images_per_second / learner.num_replicas,
-        devices=exactness.record(run.devices) or None,
+        devices=run.devices or None,
         model=run.warm_start.describe(learner),
         started_from=starting_weights.start_of(directory, identity),
         batch_digests=[f"{int(digest):016x}" for digest in np.concatenate(digests)],
     )
 
 
-def _refuse_infinite(steps: Steps, step: int, learner: Learner, writer: Checkpointing) -> None:
+def _refuse_infinite(steps: Steps, step: int, learner: Learner, writer: CheckpointWriter) -> None:
     bad = np.flatnonzero(~np.isfinite(steps.losses))
     if len(bad):
         writer.settle(wait=True)

@@ -13,7 +13,6 @@ import tensorflow as tf
 
 from exact_resume.checkpoints import result_file
 from exact_resume.workers.peers import watched
-from exact_resume.workers.signals import end_at_once
 from exact_resume.workers.watchdog import leave
 from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints import variables
@@ -22,7 +21,7 @@ from trainer.data.sampler import Sampler
 from trainer.learner import distribution, random_numbers
 from trainer.learner.learner import Learner, Score, Steps
 from trainer.loop import loop
-from trainer.loop.training import CONNECT_SECONDS, Training
+from trainer.loop.training import Training
 
 _MAX_SPLIT_BYTES = 2**30
 """Each worker gets the whole training split in one message, and messages are limited to 2 GiB."""
@@ -81,10 +80,9 @@ class AsynchronousLearner(Learner):
         Raises:
             UserError: As for any learner, or a worker has several GPUs.
         """
-        with end_at_once(CONNECT_SECONDS):
+        with training.connecting():
             strategy = distribution.make(training.cluster)
             self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
-        training.stop.install()
         if strategy.num_replicas_in_sync > 1:
             raise UserError(
                 f"parameter servers support one GPU per worker, these have {strategy.num_replicas_in_sync}; give each"

@@ -32,7 +32,7 @@ def restore(learner: Learner, sync: WorkerSync, folder: RunFolder, empty: Checkp
         OSError: A checkpoint cannot be read now; nothing was removed.
     """
     started = time.monotonic()
-    checkpoint = folder.newest_of_chief(sync.value_of_chief) or empty
+    checkpoint = folder.newest(sync.value_of_chief) or empty
     checkpoint = dataclasses.replace(checkpoint, is_validated=bool(sync.value_of_chief(int(checkpoint.is_validated))))
     if not folder.is_chief:
         _refuse_unshared(folder.directory)

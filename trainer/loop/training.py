@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import keras
@@ -21,7 +22,7 @@ from exact_resume.workers.cluster import Cluster
 from exact_resume.workers.deadline import Deadline
 from exact_resume.workers.meeting import AtAddress, refuse_difference
 from exact_resume.workers.peers import Peer, wait_for
-from exact_resume.workers.signals import StopRequest
+from exact_resume.workers.signals import StopRequest, end_at_once
 from exact_resume.workers.team import SeveralWorkers
 from exact_resume.workers.watchdog import leave
 from trainer.checkpoints import exactness, identity, seen
@@ -40,7 +41,7 @@ from trainer.loop.warm_start import WarmStart
 from trainer.loop.worker_sync import WorkerSync
 from trainer.models import recipes
 
-CONNECT_SECONDS = 120
+_CONNECT_SECONDS = 120
 """For TensorFlow to connect the machines, which have just met."""
 
 _EQUAL_OPTIONS = ("exact", "xla", "checkpoint_every_steps")
@@ -138,6 +139,18 @@ class Training:
         if here and not self.cluster.is_evaluator:
             exactness.refuse_other_devices(self.directory, here)
 
+    @contextlib.contextmanager
+    def connecting(self) -> Iterator[None]:
+        """Limit the time in which TensorFlow connects the machines."""
+        with contextlib.ExitStack() as limit:
+            if self.cluster.addresses:
+                # The call reports nothing while it waits.
+                _print(f"connecting to the other machines, for at most {_CONNECT_SECONDS} s")
+                limit.enter_context(end_at_once(_CONNECT_SECONDS))
+            yield
+        # Also because TensorFlow replaces the SIGTERM handler.
+        self.stop.install()
+
     def exact_devices(self) -> Devices | None:
         """Return the devices of all machines, and how they compute, if the run is exact: its weights depend on both."""
         if not self.options.exact:
@@ -197,7 +210,7 @@ class Training:
             checkpoint_every_steps=self.options.checkpoint_every_steps,
             checkpoint_every_seconds=self.options.checkpoint_every_seconds,
             keep_checkpoints=self.options.keep_checkpoints,
-            devices=self.exact_devices(),
+            devices=exactness.record(self.exact_devices()),
             warm_start=WarmStart(
                 class_names=self.data.class_names,
                 image_size=self.data.image_size,

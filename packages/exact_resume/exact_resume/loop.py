@@ -339,8 +339,9 @@ class Run:
             signal.signal(number, handler)
 
     def _log_start(self) -> None:
-        about = {"steps_per_epoch": self._sampler.steps_per_epoch} if self._sampler else {}
-        about |= {"global_batch_size": self._sampler.global_batch_size} if self._sampler else {}
+        about = {}
+        if sampler := self._sampler:
+            about = {"steps_per_epoch": sampler.steps_per_epoch, "global_batch_size": sampler.global_batch_size}
         self._folder.log_start(
             num_steps=self.num_steps,
             num_workers=self.num_workers,
@@ -350,7 +351,7 @@ class Run:
 
     def _restore(self) -> None:
         started = time.monotonic()
-        if found := self._folder.newest_of_chief(lambda own: self._team.exchange(None, lambda _: own)):
+        if found := self._folder.newest(lambda own: self._team.exchange(None, lambda _: own)):
             self.step = found.step
             content = found.state
             self._state.put(content["objects"], found.arrays)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from exact_resume.checkpoints import checkpoints, manifest, ownership
-from exact_resume.checkpoints.async_writer import Checkpointing, CheckpointWriter, NoCheckpoints
+from exact_resume.checkpoints.async_writer import CheckpointWriter, NoCheckpoints
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 from exact_resume.checkpoints.lease import Followed, Lease, NotHolder
 from exact_resume.checkpoints.manifest import TornCheckpoint
@@ -149,33 +149,26 @@ class RunFolder:
             )
         return bool(found)
 
-    def newest(self) -> Checkpoint | None:
-        """Return the newest intact checkpoint, as the chief, and log which ones are skipped.
-
-        Raises:
-            InputError: Another run has started here in the meantime.
-            OSError: A checkpoint cannot be read now; nothing was removed.
-        """
-        self.refuse_other_run()
-        # Before the selection, so that a former holder that wakes up can no longer commit a newer checkpoint.
-        storage.remove_partial(self.directory)
-        found, skipped = checkpoints.newest(self.directory)
-        for line in skipped:
-            self.notice(line)
-        return found
-
-    def newest_of_chief(self, value_of_chief: Callable[[int], int]) -> Checkpoint | None:
+    def newest(self, value_of_chief: Callable[[int], int]) -> Checkpoint | None:
         """Return on all workers the newest intact checkpoint that the chief finds; None: the run begins.
 
-        The chief decides for all, because a checkpoint may be damaged later.
+        The chief decides for all, because a checkpoint may be damaged later, and logs which ones are skipped.
 
         Args:
             value_of_chief: Returns the chief's number on all workers, which call it together.
 
         Raises:
-            InputError: The folder has another run, or this worker has another folder than the chief.
+            InputError: Another run has started here, or this worker has another folder than the chief.
+            OSError: A checkpoint cannot be read now; nothing was removed.
         """
-        found = self.newest() if self.is_chief else None
+        found = None
+        if self.is_chief:
+            self.refuse_other_run()
+            # Before the selection, so that a former holder that wakes up can no longer commit a newer checkpoint.
+            storage.remove_partial(self.directory)
+            found, skipped = checkpoints.newest(self.directory)
+            for line in skipped:
+                self.notice(line)
         step = value_of_chief(found.step if found else 0)
         if step and not self.is_chief:
             try:
@@ -188,7 +181,7 @@ class RunFolder:
             self.refuse_other_run(found.identity)
         return found
 
-    def writer(self, *, best: Best, saved_step: int, keep: int) -> Checkpointing:
+    def writer(self, *, best: Best, saved_step: int, keep: int) -> CheckpointWriter:
         """Return what saves checkpoints; on workers that are not the chief it does nothing.
 
         Args:
@@ -196,9 +189,8 @@ class RunFolder:
             saved_step: Step of that checkpoint; 0: none.
             keep: Number of newest checkpoints to keep.
         """
-        if not self.is_chief:
-            return NoCheckpoints(best=best, saved_step=saved_step)
-        return CheckpointWriter(
+        kind = CheckpointWriter if self.is_chief else NoCheckpoints
+        return kind(
             self.directory,
             self.lease,
             keep=keep,

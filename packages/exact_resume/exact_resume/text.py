@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+from collections.abc import Sequence
 
 _LONGEST_MESSAGE = 1000
 """Characters; a value that users gave may have any number."""
@@ -11,6 +12,12 @@ def quote(value: object, limit: int = 60) -> str:
     """Return a value for a one-line message, cut to `limit` characters."""
     text = repr(value)
     return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def some(names: Sequence[str], limit: int) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
 
 
 def on_one_line(text: object, limit: int) -> str:

@@ -34,33 +34,6 @@ def best_interval(pause_seconds: float | None, seconds_between_failures: float =
     return max(_SHORTEST_INTERVAL_SECONDS, _LARGEST_SHARE * pause_seconds, young)
 
 
-class NoCheckpoints:
-    """Saves nothing, on workers that are not the chief."""
-
-    is_busy = False
-    pause_seconds: float | None = None
-
-    def __init__(self, *, best: Best, saved_step: int) -> None:
-        self.best, self.saved_step = best, saved_step
-
-    def write(self, checkpoint: Checkpoint, *, pause_seconds: float) -> None:
-        """Do nothing."""
-
-    def settle(self, *, wait: bool) -> OSError | None:
-        """Do nothing."""
-        return None
-
-    def is_time(self, since: float, every_seconds: float | None) -> bool:
-        """Return False."""
-        return False
-
-    def finish(self) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
 class CheckpointWriter:
     """Writes checkpoints in the background, removes old ones, and logs each when it is committed."""
 
@@ -213,5 +186,8 @@ class CheckpointWriter:
             self._notice = f"old checkpoints could not be removed ({error}); training continues"
 
 
-Checkpointing = CheckpointWriter | NoCheckpoints
-"""Saves the checkpoints of a training loop; on most workers it does nothing."""
+class NoCheckpoints(CheckpointWriter):
+    """Saves nothing, on workers that are not the chief."""
+
+    def write(self, checkpoint: Checkpoint, *, pause_seconds: float) -> None:
+        """Do nothing."""

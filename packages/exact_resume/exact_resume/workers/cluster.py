@@ -105,14 +105,12 @@ def _addresses(cluster: Any) -> dict[str, tuple[str, ...]]:
         raise InputError(f"TF_CONFIG: field cluster is {quote(cluster)}; expected an object of lists of host:port")
     found: dict[str, tuple[str, ...]] = {}
     for kind, addresses in cluster.items():
-        # AI Platform Training's master is TensorFlow's chief; TensorFlow itself refuses the old name.
-        name = "chief" if kind == "master" else kind
-        if name not in _MEMBERS:
+        if kind not in _MEMBERS:
             raise InputError(f"TF_CONFIG: field cluster.{kind[:60]} is not known; expected chief, worker or ps")
         if not isinstance(addresses, list) or not all(map(_ADDRESS.fullmatch, map(str, addresses))):
             raise InputError(f"TF_CONFIG: field cluster.{kind} is {quote(addresses)}; expected a list of host:port")
         if addresses:
-            found[name] = tuple(addresses)
+            found[kind] = tuple(addresses)
     return found
 
 
@@ -120,7 +118,6 @@ def _task(task: Any, addresses: Addresses) -> tuple[str, int]:
     if not addresses and not task:
         return "worker", 0
     kind = task.get("type") if isinstance(task, dict) else None
-    kind = "chief" if kind == "master" else kind
     if kind not in (*_MEMBERS, "evaluator"):
         raise InputError(f"TF_CONFIG: field task.type is {quote(kind)}; expected chief, worker, ps or evaluator")
     # It may arrive as text.

@@ -11,6 +11,7 @@ from typing import Any
 
 from exact_resume.errors import InputError
 from exact_resume.files import storage, versioned
+from exact_resume.text import some
 from exact_resume.workers.deadline import POLL_SECONDS, Deadline
 from exact_resume.workers.place import Place
 
@@ -124,14 +125,11 @@ def refuse_difference(
             worker = names[rank] if names else f"worker {rank}"
             workers_with.setdefault(json.dumps(each.get(name)), []).append(worker)
         if len(workers_with) > 1:
-            found.append(f"{name} is " + " and ".join(f"{text} on {_some(on)}" for text, on in workers_with.items()))
+            found.append(
+                f"{name} is " + " and ".join(f"{text} on {some(on, _MAX_NAMED)}" for text, on in workers_with.items())
+            )
     if found:
         raise InputError(f"the workers differ: {'; '.join(found[:_MAX_NAMED])}; {way_on}")
-
-
-def _some(workers: Sequence[str]) -> str:
-    more = f" and {len(workers) - _MAX_NAMED} more" if len(workers) > _MAX_NAMED else ""
-    return ", ".join(workers[:_MAX_NAMED]) + more
 
 
 def _listen(place: Place, port: int) -> socket.socket:

@@ -37,8 +37,7 @@ def test_without_tf_config_one_machine_trains() -> None:
         (TWO, "worker", 0, False),
         ({"worker": ["a:1", "b:2"]}, "worker", 0, True),
         ({"worker": ["a:1", "b:2"]}, "worker", 1, False),
-        ({"master": ["a:1"], "worker": ["b:2"]}, "master", 0, True),
-        ({"master": ["a:1"], "worker": ["b:2"]}, "worker", "0", False),
+        (TWO, "worker", "0", False),
     ],
 )
 def test_the_chief_is_task_chief_or_else_worker_0(
