@@ -417,18 +417,21 @@ class Run:
         """Copy the state, and begin to write it; the other workers only send their random generators."""
         started = time.monotonic()
         self._writer.settle(wait=True)
-        arrays: states.Arrays = []
-        tree = states.write(states.generators(), "generators", arrays)
-        sent: list[Any] = []
-        self._team.exchange([tree, [[each.dtype.name, each.tolist()] for each in arrays]], sent.extend)
+        own: states.Arrays = []
+        tree = states.write(states.generators(), "generators", own)
+        of_workers = [(tree, own)]
+        if self.num_workers > 1:
+            sent: list[Any] = []
+            self._team.exchange([tree, [[each.dtype.name, each.tolist()] for each in own]], sent.extend)
+            of_workers = [(tree, [np.array(numbers, kind) for kind, numbers in lists]) for tree, lists in sent]
         self._saved_at, self._owes_save = time.monotonic(), False
         if self.rank:
             return
         objects, arrays = self._state.take()
         generators = []
-        for tree, lists in sent:
+        for tree, found in of_workers:
             generators.append([len(arrays), tree])
-            arrays += [np.array(numbers, kind) for kind, numbers in lists]
+            arrays += found
         checkpoint = Checkpoint(
             step=self.step,
             best=Best(),
