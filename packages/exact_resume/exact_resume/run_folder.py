@@ -14,7 +14,7 @@ from exact_resume.checkpoints.lease import Followed, Lease, NotHolder
 from exact_resume.checkpoints.manifest import TornCheckpoint
 from exact_resume.errors import InputError
 from exact_resume.events.log import EventLog
-from exact_resume.events.observers import Observer, all_of
+from exact_resume.events.observers import Observer
 from exact_resume.files import storage
 from exact_resume.workers import notices
 from exact_resume.workers.deadline import Deadline
@@ -67,8 +67,7 @@ class RunFolder:
         self._holder = self.lease if is_chief else Followed(directory, job)
         self._defaults, self._way_on = defaults, way_on
         self._watches, self._has_started = contextlib.ExitStack(), False
-        self.log_event = observer
-        """Takes an event; from `open` on, it is also written to the event log."""
+        self._observers = [observer]
 
     def refuse_other_run(self, found: Mapping[str, Any] | None = None) -> None:
         """Refuse a folder with another run.
@@ -116,11 +115,16 @@ class RunFolder:
             observers: Further ones.
         """
         log = EventLog(self.directory, replica, may_write=self._may_write)
-        self.log_event = all_of([log.write, *observers, self.log_event])
+        self._observers = [log.write, *observers, *self._observers]
         self.watchdog = Watchdog(watchdog_seconds, report=self.notice)
         self._watcher = notices.watch(os.environ)
         self._watches.callback(self._watcher.close)
         self._watches.callback(self.watchdog.close)
+
+    def log_event(self, event: str, **fields: Any) -> None:
+        """Take an event of docs/events.md; from `open` on, it is also written to the event log."""
+        for observer in self._observers:
+            observer(event, **fields)
 
     def log_start(self, **fields: Any) -> None:
         """Log the event `start`.
