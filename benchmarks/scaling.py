@@ -1,6 +1,7 @@
 """One device compared with several at the same global batch size.
 
-Run it as `python -m benchmarks.scaling`. Devices are the machine's GPUs. Without GPUs, the CPU is split
+Run it as `python -m benchmarks.scaling`. The network and the 28x28 pixels are from the 2018 article on several GPUs
+(an epoch in 21 seconds on one GPU, in 9 on several). Devices are the machine's GPUs. Without GPUs, the CPU is split
 into logical devices that share its cores: the figures then show the cost of the distribution, and are marked.
 """
 
@@ -18,8 +19,8 @@ from trainer.prepare import prepare
 def main() -> None:
     """Print images per second, and the seconds for an epoch of MNIST's 60,000 images at that rate."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", default="small-resnet")
-    parser.add_argument("--image-size", type=int, default=32)
+    parser.add_argument("--model", default="mnist-cnn")
+    parser.add_argument("--image-size", type=int, default=28)
     parser.add_argument("--global-batch-size", type=int, default=64)
     parser.add_argument("--devices", type=int, default=2, help="logical devices, if there are no GPUs")
     parser.add_argument("--repeats", type=int, default=3)

@@ -57,6 +57,7 @@ class Case:
 
 _CASES = {
     "convnet": Case(model="convnet", image_size=32, steps_per_epoch=100, target=1.5),
+    "mnist-cnn": Case(model="mnist-cnn", image_size=28, steps_per_epoch=10, target=0.97),
     "resnet50": Case(model="resnet50", image_size=96, batch_size=16, steps_per_epoch=4, target=0.97),
     "two-workers": Case(model="convnet", image_size=16, steps_per_epoch=50, num_workers=2, num_calls=12, target=2.0),
 }

@@ -22,9 +22,7 @@ def parse(flags: list[str]) -> TrainConfig:
 
 
 def test_flags_give_back_the_same_configuration() -> None:
-    wanted = TrainConfig(
-        model="small-resnet", epochs=3, learning_rate=0.1 + 0.2, seed=7, augment="none", weights="a b.h5"
-    )
+    wanted = TrainConfig(model="mnist-cnn", epochs=3, learning_rate=0.1 + 0.2, seed=7, augment="none", weights="a b.h5")
     assert parse(wanted.to_flags()) == wanted
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _DESCRIPTIONS = {
     "convnet": "small network with batch normalisation and dropout, for small images and quick trials",
+    "mnist-cnn": "five convolutions of 128 channels on grey images, as in a 2018 article on several GPUs",
     "small-resnet": "four residual blocks, for photographs from 32 pixels, trained from random weights",
     **{name: application.description for name, application in table.APPLICATIONS.items()},
 }
@@ -108,7 +109,7 @@ def build(
         UserError: The weights are not available, the images do not fit the network, or the user's own function
             returns something else.
     """
-    from trainer.models import applications, convnet, small_resnet
+    from trainer.models import applications, convnet, mnist_cnn, small_resnet
 
     resolved = _resolve_weights(name, weights)
     initial = "none" if references.is_reference(resolved) else resolved
@@ -124,5 +125,5 @@ def build(
             # By default only the head is trained where the base starts from pretrained weights.
             is_frozen=resolved != "none" and trainable != "all",
         )
-    module = {"convnet": convnet, "small-resnet": small_resnet}[name]
+    module = {"convnet": convnet, "mnist-cnn": mnist_cnn, "small-resnet": small_resnet}[name]
     return module.build(image_size=image_size, num_classes=num_classes, weights=initial)

@@ -22,6 +22,7 @@ IMAGES = np.random.default_rng(0).integers(0, 256, (2, 32, 32, 3), dtype=np.uint
 # One of each family that differs in the base; building all forty takes minutes.
 BUILT = (
     "convnet",
+    "mnist-cnn",
     "small-resnet",
     "resnet50",
     "efficientnetv2-b0",
@@ -118,7 +119,9 @@ def test_weights_that_are_not_available_are_an_error_and_never_a_random_start(
         models.build("convnet", image_size=16, num_classes=3, weights=str(tmp_path / "other.weights.h5"))
 
 
-@pytest.mark.parametrize(("name", "size"), [("convnet", 7), ("resnet50", 31), ("xception", 70), ("inceptionv3", 74)])
+@pytest.mark.parametrize(
+    ("name", "size"), [("convnet", 7), ("mnist-cnn", 17), ("resnet50", 31), ("xception", 70), ("inceptionv3", 74)]
+)
 def test_images_that_are_too_small_are_refused(name: str, size: int) -> None:
     with pytest.raises(UserError, match=f"the dataset has {size}x{size}"):
         models.build(name, image_size=size, num_classes=3, weights="none")
@@ -129,6 +132,13 @@ def test_small_resnet_has_small_maps_for_images_of_any_size(image_size: int, fir
     model = models.build("small-resnet", image_size=image_size, num_classes=3)
     first = next(layer for layer in model.layers if isinstance(layer, keras.layers.Add))
     assert first.output.shape == (None, first_map, first_map, 16)
+
+
+def test_mnist_cnn_is_the_articles_network() -> None:
+    """Five convolutions of 128 channels, a dense layer of 128; on 28x28 pixels the last map is 6x6."""
+    model = models.build("mnist-cnn", image_size=28, num_classes=10)
+    assert [layer.filters for layer in model.layers if isinstance(layer, keras.layers.Conv2D)] == [128] * 5
+    assert model.get_layer("conv5").output.shape == (None, 6, 6, 128)
 
 
 @pytest.mark.slow
