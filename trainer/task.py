@@ -160,6 +160,8 @@ def parser() -> argparse.ArgumentParser:
     )
     exact_help = "bit-identical weights on every run and after every resume, at some cost in speed"
     labels.add_argument("--exact", action="store_true", help=exact_help)
+    other_help = "resume an exact run on another number or kind of devices; result.json records them"
+    labels.add_argument("--allow-other-devices", action="store_true", help=other_help)
     execution = made.add_argument_group("execution (same run; results may differ slightly, see docs/training.md)")
     _add_checkpoints(execution)
     _add_devices(execution)

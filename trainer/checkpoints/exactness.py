@@ -1,42 +1,56 @@
-"""The devices of an exact run, because others would give other weights."""
+"""Refuse exact runs on other devices."""
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from exact_resume.checkpoints import checkpoints, manifest
 from exact_resume.checkpoints.manifest import TornCheckpoint
-from localvertex_base.userinput.errors import UserError
+from exact_resume.errors import InputError
 
 Devices = Mapping[str, Any]
-"""`kind`, `num_devices` and `num_machines`; in a manifest also `from_step`, which is 0."""
+"""`kind`, `num_devices` and `num_machines`; also `from_step` in the record of a run."""
 
 
 def refuse_other_devices(directory: str, here: Devices) -> None:
-    """Refuse to continue an exact run on other devices.
+    """Refuse to continue an exact run on other devices, which would give other weights.
 
     Raises:
-        UserError: The newest checkpoint was trained on other devices.
+        InputError: The newest checkpoint was trained on other devices.
     """
+    found = _devices_in(directory)
+    if found and not _are_equal(found[-1], here):
+        raise InputError(
+            f"the exact run in {directory!r} was trained on {describe_devices(found)}, this start"
+            f" has {describe_devices([here])}, which would give other weights; use the same devices, another"
+            " --checkpoint-directory or --run-label (run_label in a pipeline), or --allow-other-devices"
+        )
+
+
+def with_devices(record: Sequence[Devices], here: Devices | None, step: int) -> tuple[Devices, ...]:
+    """Return the record of a run's devices with those used from a step on; empty for a run that is not exact."""
+    if here is None:
+        return ()
+    return tuple(record) if record and _are_equal(record[-1], here) else (*record, {"from_step": step, **here})
+
+
+def _are_equal(one: Devices, other: Devices) -> bool:
+    return {**one, "from_step": 0} == {**other, "from_step": 0}
+
+
+def _devices_in(directory: str) -> Sequence[Devices]:
     for step in checkpoints.steps(directory):
-        with contextlib.suppress(TornCheckpoint):
-            found = manifest.read(directory, step).get("devices", [])
-            if found and found != record(here):
-                raise UserError(
-                    f"the exact run in {directory!r} was trained on {describe(found)}, this start has"
-                    f" {describe([here])}, which would give other weights; use the same devices, or another"
-                    " --checkpoint-directory or --run-label (run_label in a pipeline)"
-                )
-            return
+        try:
+            return tuple(manifest.read(directory, step).get("devices", ()))
+        except TornCheckpoint:
+            continue
+    return ()
 
 
-def record(here: Devices | None) -> list[Devices]:
-    """Return the devices as manifests and results have them; empty for a run that is not exact."""
-    return [{"from_step": 0, **here}] if here else []
-
-
-def describe(devices: Sequence[Devices]) -> str:
-    """Return the devices of a record in words."""
-    (each,) = devices[-1:]
-    machines = f" in {each['num_machines']} machines" if each["num_machines"] > 1 else ""
-    return f"{each['num_devices']} x {each['kind']}{machines}"
+def describe_devices(devices: Sequence[Mapping[str, Any]]) -> str:
+    """Describe devices in the order in which a run used them."""
+    texts = []
+    for each in devices:
+        since = f"from step {each['from_step']} on " if each.get("from_step") else ""
+        machines = f" in {each['num_machines']} machines" if each["num_machines"] > 1 else ""
+        texts.append(f"{since}{each['num_devices']} x {each['kind']}{machines}")
+    return ", ".join(texts)

@@ -65,7 +65,8 @@ def summary(result: dict[str, Any], constant_answer: tuple[str, float]) -> str:
     other = f"{result['metric']} {result['score']:.4f} and " if "score" in result else ""
     name, accuracy = constant_answer
     devices = result.get("devices") or []
-    exact = f", exact on {exactness.describe(devices)}" if devices else ""
+    described = f"{'exact' if len(devices) == 1 else 'not exact'} on {exactness.describe_devices(devices)}"
+    exact = f", {described}" if devices else ""
     return (
         f"{steps} steps{early}, best at step {result['best_step']} with validation {other}accuracy"
         f" {result['validation_accuracy']:.4f} ({accuracy:.4f} by always answering {quote(name)}){exact}"

@@ -15,7 +15,7 @@ from exact_resume.events import log as event_log
 from exact_resume.events.observers import Observer
 from exact_resume.run_folder import RunFolder
 from exact_resume.workers.team import Pace
-from trainer.checkpoints import starting_weights, variables
+from trainer.checkpoints import exactness, starting_weights, variables
 from trainer.checkpoints.exactness import Devices
 from trainer.command_line import TrainingError
 from trainer.data.examples import Examples
@@ -79,7 +79,8 @@ def train(
     # 1. Restore weights, optimizer, step, best, digests. The data's order and all random numbers follow from the step.
     folder = run.folder
     empty = Checkpoint(step=0, best=Best(), identity=folder.identity, run_id=folder.run_id, arrays=[])
-    restored = restore(learner, sync, folder, empty)
+    found = restore(learner, sync, folder, empty)
+    restored = dataclasses.replace(found, devices=_devices(run, found))
     writer = folder.writer(best=restored.best, saved_step=restored.step, keep=run.keep_checkpoints)
     with contextlib.closing(writer):
         if not restored.step and (taken := run.warm_start.apply(learner, folder.identity)):
@@ -114,7 +115,7 @@ def train(
                 if improved and score:
                     best = score
                 is_validated = validated_step == step or not is_end_of_epoch
-                checkpoint = _take(run, learner, best, history, digests, is_validated=is_validated)
+                checkpoint = _take(run, learner, best, history, digests, restored.devices, is_validated=is_validated)
                 writer.write(checkpoint, pause_seconds=time.monotonic() - started)
                 saved_at = time.monotonic()
                 sync.note_save()
@@ -144,7 +145,7 @@ def train(
         kept = best
         if is_finished and folder.is_chief:
             kept = checkpoints.best_kept(folder.directory, best, history)
-            _write_result(run, learner, best, kept, digests)
+            _write_result(run, learner, best, kept, digests, restored.devices)
         if sync.value_of_chief(int(kept != best)):
             message = result_file.lost_best_message(best.step)
             folder.notice(message)
@@ -153,6 +154,15 @@ def train(
             saved = f"the checkpoint of step {step} is saved" if step else "there is nothing to save yet"
             folder.notice(f"{sync.reason_to_stop}: stopped at step {step}; {saved}")
         return is_finished
+
+
+def _devices(run: Run, restored: Checkpoint) -> tuple[Devices, ...]:
+    """Return the record of the run's devices; log a change, which requires --allow-other-devices."""
+    devices = exactness.with_devices(restored.devices, run.devices, restored.step)
+    if len(devices) > 1 and len(devices) > len(restored.devices):
+        described = exactness.describe_devices(devices)
+        run.folder.notice(f"resumed on other devices, so the weights are not exact: {described}")
+    return devices
 
 
 def _validate(
@@ -201,6 +211,7 @@ def _take(
     best: Best,
     history: Validations,
     digests: _Digests,
+    devices: tuple[Devices, ...],
     *,
     is_validated: bool,
 ) -> Checkpoint:
@@ -217,12 +228,14 @@ def _take(
         batch_digests=done if len(done) == learner.step else done[:0],
         is_validated=is_validated,
         validations=history,
-        devices=tuple(run.devices),
+        devices=devices,
         loss_scaling=learner.loss_scaling(),
     )
 
 
-def _write_result(run: Run, learner: Learner, best: Best, kept: Best, digests: _Digests) -> None:
+def _write_result(
+    run: Run, learner: Learner, best: Best, kept: Best, digests: _Digests, devices: tuple[Devices, ...]
+) -> None:
     directory, identity = run.folder.directory, run.folder.identity
     images_per_second = event_log.steps_per_second(directory) * learner.config.global_batch_size
     result_file.write(
@@ -241,7 +254,7 @@ def _write_result(run: Run, learner: Learner, best: Best, kept: Best, digests: _
         weights_sha256=checkpoints.digest(variables.values(learner.variables())),
         images_per_second=images_per_second,
         images_per_second_per_device=images_per_second / learner.num_replicas,
-        devices=run.devices or None,
+        devices=list(devices) or None,
         model=run.warm_start.describe(learner),
         started_from=starting_weights.start_of(directory, identity),
         batch_digests=[f"{int(digest):016x}" for digest in np.concatenate(digests)],

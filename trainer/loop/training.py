@@ -44,7 +44,7 @@ from trainer.models import recipes
 _CONNECT_SECONDS = 120
 """For TensorFlow to connect the machines, which have just met."""
 
-_EQUAL_OPTIONS = ("exact", "xla", "checkpoint_every_steps")
+_EQUAL_OPTIONS = ("exact", "allow_other_devices", "xla", "checkpoint_every_steps")
 """Flags outside of the identity that decide together with it what the workers do in each call."""
 
 
@@ -131,12 +131,11 @@ class Training:
         """Refuse a folder with another run before anything is written there, the event log included.
 
         Raises:
-            InputError: The folder contains another run.
-        UserError: It contains an exact run that was trained on other devices.
+            InputError: The folder contains another run, or an exact run that was trained on other devices.
         """
         self.folder.refuse_other_run()
         here = self.exact_devices()
-        if here and not self.cluster.is_evaluator:
+        if here and not self.cluster.is_evaluator and not self.options.allow_other_devices:
             exactness.refuse_other_devices(self.directory, here)
 
     @contextlib.contextmanager

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from exact_resume.events import log as event_log
 from tests.support.forks import fork_module
 from tests.support.job import EXACT_RUN
 
@@ -41,7 +42,7 @@ def manifests(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in sorted(folder.glob("step-*/manifest.json"))]
 
 
-def test_other_devices_are_refused_by_name(
+def test_other_devices_are_refused_by_name_or_recorded(
     arguments: list[str], kill_at_save: Callable[..., None], tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
@@ -53,15 +54,22 @@ def test_other_devices_are_refused_by_name(
     assert f"the exact run in '{run}' was trained on 1 x CPU (" in line
     assert ", this start has 2 x CPU (" in line
     assert line.endswith(
-        "; use the same devices, or another --checkpoint-directory or --run-label (run_label in a pipeline)"
+        "; use the same devices, another --checkpoint-directory or --run-label (run_label in a pipeline), or"
+        " --allow-other-devices"
     )
     assert content(run) == before
-    done = fork_module("trainer.task", *arguments)
+    done = fork_module("trainer.task", *arguments, "--logical-cpu-devices=2", "--allow-other-devices")
     assert done.returncode == 0, done.stderr
+    one, two = json.loads((run / "result.json").read_text())["devices"]
+    assert (one["from_step"], one["num_devices"], two["from_step"], two["num_devices"]) == (0, 1, 8, 2)
+    notices = [event["message"] for event in event_log.read(str(run)) if event["event"] == "notice"]
+    (notice,) = [text for text in notices if text.startswith("resumed on other devices, so the weights are not exact:")]
+    assert ": 1 x CPU (" in notice
+    assert ", from step 8 on 2 x CPU (" in notice
     # The finished run computes nothing, so the devices do not matter; the summary names the devices of the run.
-    done = fork_module("trainer.task", *arguments, "--logical-cpu-devices=2")
-    assert done.returncode == 0, done.stderr
-    assert ", exact on 1 x CPU (" in done.stdout
+    done = fork_module("trainer.task", *arguments)
+    assert done.returncode == 0
+    assert ", not exact on 1 x CPU (" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def render(
             rows=[
                 ["run", checkpoint.run_id],
                 *([["started from", start["taken"]]] if start else []),
-                *([["devices", exactness.describe(checkpoint.devices)]] if checkpoint.devices else []),
+                *([["devices", exactness.describe_devices(checkpoint.devices)]] if checkpoint.devices else []),
                 *([name, str(value)] for name, value in checkpoint.identity.items()),
             ],
         ),
