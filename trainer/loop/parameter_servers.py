@@ -56,14 +56,13 @@ def lead(training: Training) -> int:
     """Train as the chief of parameter servers; return the exit code."""
     with watched(training.peers("worker", "ps"), lambda reason: leave(reason, training.folder.log_event)):
         learner = AsynchronousLearner(training)
-        remark = random_numbers.check(
+        remarks = random_numbers.check(
             learner.local.model, tf.distribute.get_strategy(), training.config.model, exact=False
         )
         training.log_start(len(training.cluster.addresses.get("worker", ())))
         examples, validation = training.load("train"), training.load("validation")
-        for message in (remark, "parameter servers: the order of updates depends on timing; no two runs are equal"):
-            if message:
-                training.folder.notice(message)
+        for message in (*remarks, "parameter servers: the order of updates depends on timing; no two runs are equal"):
+            training.folder.notice(message)
         sync = training.sync(learner)
         if loop.train(training.loop_run(), learner, examples, validation, training.sampler(), sync=sync):
             training.print_result()

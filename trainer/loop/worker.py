@@ -22,9 +22,9 @@ def train(training: Training) -> int:
         )
     if training.options.xla == "on":
         learner.use_xla(True)
-    remark = random_numbers.check(learner.model, strategy, training.config.model, exact=training.options.exact)
+    remarks = random_numbers.check(learner.model, strategy, training.config.model, exact=training.options.exact)
     training.log_start(learner.num_replicas)
-    if remark:
+    for remark in remarks:
         training.folder.notice(remark)
     examples, validation, sampler = training.load("train"), training.load("validation"), training.sampler()
     if recipes.parse(training.config.recipe).sampling:
