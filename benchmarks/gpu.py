@@ -110,7 +110,6 @@ def _measure(side: str, case: _Case, data: Path, precision: str, xla: bool, seco
     with _sampled() as samples:
         if side == "trainer":
             flags = [f"--precision={precision}", f"--xla={'on' if xla else 'off'}"]
-            flags += ["--distribution-strategy=one-device"]
             rate = trainer_rate(data, case.model, case.batch_size, seconds, 1, *flags)
         else:
             rate = baseline_rate(
@@ -157,7 +156,7 @@ def _restart(case: _Case, data: Path, folder: Path) -> str:
         words = ["-m", "trainer.task", f"--dataset={data}", f"--checkpoint-directory={run}", f"--model={case.model}"]
         words += ["--weights=none", "--exact", "--epochs=1000", f"--max-steps={case.exact_steps}"]
         words += [f"--global-batch-size={case.batch_size}", f"--checkpoint-every-steps={case.exact_steps // 6}"]
-        words += ["--checkpoint-every-seconds=0", "--distribution-strategy=one-device"]
+        words += ["--checkpoint-every-seconds=0"]
         log = folder / f"{name}.log"
         if name == "killed":
             process = start(words, {}, log)

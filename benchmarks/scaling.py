@@ -15,9 +15,6 @@ from benchmarks.measuring import Clock, Took, median, num_gpus, parse
 from benchmarks.train import trainer_rate
 from trainer.prepare import prepare
 
-_ONE_DEVICE = "--distribution-strategy=one-device"
-_MIRRORED = "--distribution-strategy=mirrored"
-
 
 def main() -> None:
     """Print images per second, and the seconds for an epoch of MNIST's 60,000 images at that rate."""
@@ -31,7 +28,8 @@ def main() -> None:
     options = parse(parser, repeats=1, seconds=0.1)
     gpus = num_gpus()
     num_devices = gpus or options.devices
-    several = [_MIRRORED] if gpus > 1 else [_MIRRORED, f"--logical-cpu-devices={num_devices}"]
+    several = [] if gpus > 1 else [f"--logical-cpu-devices={num_devices}"]
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(gpus))))
     kind = "GPUs" if gpus > 1 else f"logical devices share {os.cpu_count()} CPU cores: no gain is possible"
     if gpus == 1:
         raise SystemExit("only one GPU is visible, so there is nothing to compare; CUDA_VISIBLE_DEVICES= uses the CPU")
@@ -41,7 +39,8 @@ def main() -> None:
         data = Path(folder) / "data"
         prepare(source="digits", output_directory=str(data), report_path=f"{data}.html", image_size=options.image_size)
         for _ in range(options.repeats):
-            for count, flags in ((1, [_ONE_DEVICE]), (num_devices, several)):
+            for count, flags in ((1, []), (num_devices, several)):
+                os.environ["CUDA_VISIBLE_DEVICES"] = visible.partition(",")[0] if count == 1 else visible
                 clock = Clock()
                 steps = trainer_rate(
                     data, options.model, options.global_batch_size, options.seconds, 1, *flags, "--xla=off"

@@ -9,10 +9,9 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from exact_resume.checkpoints import manifest, ownership, result_file
+from exact_resume.checkpoints import ownership, result_file
 from exact_resume.checkpoints.async_writer import SECONDS_BETWEEN_FAILURES
 from exact_resume.files import storage
 from exact_resume.workers import cluster as clusters
@@ -52,8 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
     _check(options)
     options.recipe = reading.text_of(options.recipe)
     train_config = config.from_namespace(options)
-    cluster = clusters.read(os.environ, options.distribution_strategy)
-    if cluster.strategy == "parameter-server":
+    cluster = clusters.read(os.environ)
+    if cluster.has_parameter_servers:
         train_config.check_for_parameter_servers(exact=options.exact)
     directory = _checkpoint_directory(options)
     if options.exact:
@@ -62,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
     with _end_on_signal(stop, options.dataset, directory):
         data = dataset.load(options.dataset)
         data.check_shards("train", "validation")
-        if cluster.strategy != "parameter-server":
+        if not cluster.has_parameter_servers:
             train_config = train_config.for_data(data.counts("train"))
         train_config, options.starting_weights = starting_weights.resolve(
             train_config, options.starting_weights, directory
@@ -88,7 +87,6 @@ def main(arguments: list[str] | None = None) -> int:
             options=options,
             config=train_config,
             data=data,
-            run_id=manifest.run_id(run_identity),
             identity=run_identity,
             directory=directory,
             cluster=cluster,
@@ -204,7 +202,7 @@ def _add_checkpoints(group: argparse._ArgumentGroup) -> None:
         type=_seconds_or_auto,
         default=None,
         metavar="T",
-        help="save T seconds after the last save; 0: off [auto: sqrt(2 C M), where C is how long a"
+        help="save T seconds after the last save; 0: off [auto: sqrt(2 C M), at least 100 C, where C is how long a"
         f" save pauses training and M={SECONDS_BETWEEN_FAILURES:g} s is the mean time between failures]",
     )
     group.add_argument(
@@ -217,18 +215,11 @@ def _add_checkpoints(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_devices(group: argparse._ArgumentGroup) -> None:
-    def add_choice(flag: str, choices: Sequence[str], help_text: str) -> None:
-        group.add_argument(flag, choices=choices, default=_AUTO, help=f"{help_text} [%(default)s]")
-
-    add_choice(
-        "--distribution-strategy",
-        clusters.DISTRIBUTION_STRATEGIES,
-        "how devices and machines train together; auto: from TF_CONFIG and the visible devices",
-    )
-    add_choice(
+    group.add_argument(
         "--precision",
-        ("auto", "float32", "bfloat16", "float16"),
-        "auto: bfloat16 on A100 and newer, float16 with loss scaling on V100 and T4, else float32",
+        choices=(_AUTO, "float32", "bfloat16", "float16"),
+        default=_AUTO,
+        help="auto: bfloat16 on A100 and newer, float16 with loss scaling on V100 and T4, else float32 [%(default)s]",
     )
     group.add_argument(
         "--xla",

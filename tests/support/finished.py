@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from exact_resume.checkpoints import checkpoints, outcome
+from exact_resume.checkpoints import checkpoints, outcome, result_file
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 
 
@@ -31,20 +31,18 @@ def write_finished_run(
     best = Best(step=1, accuracy=accuracy, loss=1.0)
     saved = Checkpoint(step=1, best=best, identity=identity, run_id=run_id, arrays=list(arrays))
     checkpoints.save(directory, saved)
-    outcome.write_result(
+    result_file.write(
         directory,
         run_id=run_id,
-        run_identity=identity,
-        global_batch_size=identity["global_batch_size"],
-        metric="accuracy",
+        identity=identity,
         final_step=1,
-        num_planned_steps=1,
         stop_reason="",
-        best=best,
-        weights_sha256="",
-        batch_digests=saved.batch_digests,
-        num_devices=1,
+        best_step=1,
+        num_planned_steps=1,
+        validation_accuracy=accuracy,
+        validation_loss=best.loss,
         model=model,
+        batch_digests=[],
     )
 
 

@@ -19,7 +19,7 @@ from exact_resume.checkpoints import lease
 from exact_resume.files import publication
 from tests.support.job import Job
 from trainer import command_line, task
-from trainer.loop import roles as roles, worker
+from trainer.loop import roles as roles, training
 
 HEARTBEAT_SECONDS, WATCH_SECONDS = 0.5, 5.0
 """Periods of the lease; a loaded machine delays the heartbeat."""
@@ -119,7 +119,7 @@ def _train(words: list[str], deed: Deed | None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     lease.HEARTBEAT_SECONDS, lease.WATCH_SECONDS = HEARTBEAT_SECONDS, WATCH_SECONDS
-    worker.CONNECT_SECONDS = CONNECT_SECONDS
+    training._CONNECT_SECONDS = CONNECT_SECONDS
     # Errors about a path are user errors if an argument names it.
     sys.argv = ["task", *words]
     if deed:

@@ -17,7 +17,7 @@ from typing import Any
 # `learner` imports TensorFlow before `task` sets the environment for --exact.
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
 
-from exact_resume.checkpoints import checkpoints, outcome
+from exact_resume.checkpoints import checkpoints, result_file
 from tests.support.job import free_ports
 from trainer import task
 from trainer.learner import learner
@@ -58,7 +58,7 @@ def stopped_in_validation(step: int) -> Deed:
 
 def before_the_result() -> None:
     """Make this process die when the last checkpoint is committed and result.json is not."""
-    outcome.write_result = lambda *_, **__: die()
+    result_file.write = lambda *_, **__: die()
 
 
 def attempt(

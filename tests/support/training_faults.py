@@ -11,20 +11,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from exact_resume.checkpoints import checkpoints, lease, manifest, outcome, result_file
+from exact_resume.checkpoints import checkpoints, lease, manifest, result_file
 from exact_resume.checkpoints.result_file import is_finished
 from exact_resume.events import log as event_log
 from exact_resume.files import publication, storage
+from exact_resume.run_folder import RunFolder
 from tests.support.disturbed_run import START_SECONDS, DisturbedRun, TooLate
 from tests.support.forked_job import ForkedJob, kill_at, wait_in_save
-from trainer.loop import restore
 
 _FAILED, _MISTAKE, _LOST, _KILLED, _PREEMPTED = 1, 2, 134, 137, 143
 _MAX_CALLS = 8
 _CHANCE_OF_THE_FOLDER = 0.25
-_AT_START = ((lease.Lease, "take"), (restore, "_find"), (storage, "remove_partial"))
+_AT_START = ((lease.Lease, "take"), (RunFolder, "newest"), (storage, "remove_partial"))
 _BEFORE_COMMIT = ((publication, "_flush_to_disk"), (checkpoints, "_manifest"))
-_AFTER_COMMIT = ((checkpoints, "prune"), (checkpoints, "remove"), (outcome, "write_result"))
+_AFTER_COMMIT = ((checkpoints, "prune"), (checkpoints, "remove"), (result_file, "write"))
 
 
 def kill_chief(run: DisturbedRun) -> str:
@@ -239,7 +239,7 @@ def die_after_commit(run: DisturbedRun) -> str:
 
 def _die(run: DisturbedRun, points: tuple[tuple[Any, str], ...], call: int) -> str:
     owner, name = run.draw.choice(points)
-    call = 1 if name == "write_result" else call
+    call = 1 if owner is result_file else call
     with run.started(run.job(deed=kill_at(owner, name, after=run.draw.random() < 0.5, call=call))) as job:
         pass
     return run.codes(job, {_KILLED}, {_LOST, 0})

@@ -4,6 +4,7 @@ Legend: K classes of the new network, L classes of the trained one. A row is the
 class, along the axis that is longer in a network with one more class.
 """
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
+from exact_resume.text import some
 from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints.variables import values as keras_values
 from trainer.learner import keras_internals
@@ -48,54 +50,34 @@ def fit(
     larger = variables
     if list(old_classes) != list(classes):
         larger = models.build(name, image_size=image_size, num_classes=len(classes) + 1).variables
-    axes = [_axis(variable, other) for variable, other in zip(variables, larger, strict=True)]
-    if larger is not variables and set(axes) == {None}:
+    if larger is not variables and [each.shape for each in variables] == [each.shape for each in larger]:
         raise UserError("no variable of the network has a row per class, so other classes cannot be matched by name")
-    return [
-        _values(variable, array, axis, old_classes, classes)
-        for variable, array, axis in zip(variables, arrays, axes, strict=True)
-    ]
+    kept = [name for name in classes if name in old_classes]
+    rows, old_rows = [classes.index(name) for name in kept], [old_classes.index(name) for name in kept]
+    values = []
+    for variable, other, array in zip(variables, larger, arrays, strict=True):
+        sizes = zip(variable.shape, other.shape, strict=True)
+        expected = tuple(size if size == more else len(old_classes) for size, more in sizes)
+        if array.shape != expected:
+            raise UserError(
+                f"variable {variable.path} has shape {tuple(variable.shape)}, but {array.shape} in the weights, which"
+                f" is more than {len(classes)} classes instead of {len(old_classes)}; use the same network and, where"
+                " it matters, image_size"
+            )
+        if variable.shape != other.shape:
+            axis = [*map(operator.eq, variable.shape, other.shape)].index(False)
+            (value,) = keras_values([variable])
+            np.moveaxis(value, axis, 0)[rows] = np.moveaxis(array, axis, 0)[old_rows]
+        else:
+            value = keras_values([variable])[0] if keras_internals.is_seed(variable) else array
+        values.append(value)
+    return values
 
 
 def describe(old_classes: Sequence[str], classes: Sequence[str]) -> str:
     """Return which rows are taken, which are new, and which are not taken."""
-    new, left = [set(one) - set(other) for one, other in ((classes, old_classes), (old_classes, classes))]
-    kept = f"{len(classes) - len(new)} of {len(classes)} classes keep their rows"
-    return "; ".join([kept, *([f"new: {_list(new)}"] if new else []), *([f"not taken: {_list(left)}"] if left else [])])
-
-
-def _axis(variable: keras.Variable, larger: keras.Variable) -> int | None:
-    """Return the first axis in which the shapes differ, or None if they are equal."""
-    sizes = enumerate(zip(variable.shape, larger.shape, strict=True))
-    return next((axis for axis, (size, other) in sizes if size != other), None)
-
-
-def _values(
-    variable: keras.Variable,
-    array: npt.NDArray[Any],
-    axis: int | None,
-    old_classes: Sequence[str],
-    classes: Sequence[str],
-) -> npt.NDArray[Any]:
-    expected = list(variable.shape)
-    if axis is not None:
-        expected[axis] = len(old_classes)
-    if list(array.shape) != expected:
-        raise UserError(
-            f"variable {variable.path} has shape {tuple(variable.shape)}, but {array.shape} in the weights, which is"
-            f" more than {len(classes)} classes instead of {len(old_classes)}; use the same network and, where it"
-            " matters, image_size"
-        )
-    if axis is None and not keras_internals.is_seed(variable):
-        return array
-    (values,) = keras_values([variable])
-    if axis is not None:
-        rows, old_rows = np.moveaxis(values, axis, 0), np.moveaxis(array, axis, 0)
-        for name in set(classes).intersection(old_classes):
-            rows[classes.index(name)] = old_rows[old_classes.index(name)]
-    return values
-
-
-def _list(names: set[str]) -> str:
-    shown = sorted(names)[:_MAX_NAMES]
-    return ", ".join(shown) + (f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else "")
+    lists = {"new": set(classes) - set(old_classes), "not taken": set(old_classes) - set(classes)}
+    kept = f"{len(classes) - len(lists['new'])} of {len(classes)} classes keep their rows"
+    return "; ".join(
+        [kept, *(f"{which}: {some(sorted(names), _MAX_NAMES)}" for which, names in lists.items() if names)]
+    )

@@ -5,7 +5,6 @@ import os
 import tensorflow as tf
 
 from exact_resume.workers.cluster import Cluster
-from localvertex_base.userinput.errors import UserError
 
 
 def split_cpu(num_devices: int) -> None:
@@ -23,40 +22,29 @@ def has_gpu() -> bool:
     return bool(tf.config.list_physical_devices("GPU"))
 
 
-def num_devices(cluster: Cluster, num_logical_cpus: int) -> int:
+def num_devices(num_logical_cpus: int) -> int:
     """Return how many devices of this machine will train, without initialising them."""
-    if cluster.strategy == "one-device":
-        return 1
     return len(tf.config.list_physical_devices("GPU")) or num_logical_cpus
 
 
 def make(cluster: Cluster) -> tf.distribute.Strategy:
-    """Make the distribution strategy; several machines wait here for each other.
-
-    Raises:
-        UserError: Mirrored training was requested on a machine with one device.
-    """
+    """Make the distribution strategy; several machines wait here for each other."""
     for gpu in tf.config.list_physical_devices("GPU"):
         tf.config.experimental.set_memory_growth(gpu, True)
-    if cluster.strategy == "multi-worker-mirrored" and cluster.num_workers > 1:
+    if cluster.has_parameter_servers:
+        return tf.distribute.ParameterServerStrategy(_resolver(cluster))
+    if cluster.num_workers > 1:
         kinds = tf.distribute.experimental.CommunicationImplementation
         # In packs of 50 MB, so that the first gradients are sent while the last are still computed.
         options = tf.distribute.experimental.CommunicationOptions(
             bytes_per_pack=50 * 2**20, implementation=kinds.NCCL if has_gpu() else kinds.RING
         )
         return tf.distribute.MultiWorkerMirroredStrategy(_resolver(cluster), communication_options=options)
-    if cluster.strategy == "parameter-server":
-        return tf.distribute.ParameterServerStrategy(_resolver(cluster))
     # The CPU is one device, unless it was split.
     found = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-    devices = [device.name for device in found]
-    if cluster.strategy == "mirrored" and len(devices) < 2:
-        raise UserError(
-            f"--distribution-strategy=mirrored needs two devices, this machine has one, {devices[0]}; omit it"
-        )
-    if cluster.strategy == "one-device" or len(devices) == 1:
-        return tf.distribute.OneDeviceStrategy(devices[0]) if len(devices) > 1 else tf.distribute.get_strategy()
-    return tf.distribute.MirroredStrategy(devices)
+    if len(found) == 1:
+        return tf.distribute.get_strategy()
+    return tf.distribute.MirroredStrategy([device.name for device in found])
 
 
 def serve(cluster: Cluster) -> tf.distribute.Server:

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from exact_resume.checkpoints.checkpoints import Checkpoint
+from trainer.checkpoints import variables
 from trainer.config import TrainConfig
 from trainer.data.augmentation.layers import Augmentation
 from trainer.data.batches import Shard, evaluation_batches, training_batches
@@ -165,6 +167,18 @@ class Learner:
         listed = [*self.model.variables, *self.optimizer.variables]
         return [other.get(id(variable), variable) for variable in listed]
 
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Continue from a checkpoint.
+
+        Raises:
+            UserError: Other code wrote it.
+        """
+        # First, because it decides which variables there are.
+        self.step = checkpoint.step
+        variables.assign(self.variables(), checkpoint.arrays)
+        self.refresh()
+        self.set_loss_scaling(checkpoint.loss_scaling)
+
     def refresh(self) -> None:
         """Recompute what the model's layers derive from its variables, after values were assigned to these."""
         applications.refresh(self.model)
@@ -281,16 +295,13 @@ class Learner:
         # Exact: a round has far fewer than 2^24 examples, and the rounds are summed in double precision.
         return tf.concat([row, replica_step.class_counts(labels, probabilities, weights)], axis=0)
 
-    @property
-    def replicas_per_worker(self) -> int:
-        """Number of devices of this machine that train."""
-        return 1 if self.num_replicas == 1 else len(self.distribution_strategy.extended.worker_devices)
-
     def add_up(self, values: Sequence[float]) -> list[float]:
         """Return the sums of values over the workers, all of which must call this with values of their own."""
-        if self.replicas_per_worker == self.num_replicas:
+        # The devices of this machine that train.
+        num_own = 1 if self.num_replicas == 1 else len(self.distribution_strategy.extended.worker_devices)
+        if num_own == self.num_replicas:
             return list(values)
-        sums = self._sum(tf.constant(values, tf.float64) / self.replicas_per_worker)
+        sums = self._sum(tf.constant(values, tf.float64) / num_own)
         return [float(value) for value in sums.numpy()]
 
     def _sum_over_replicas(self, values: tf.Tensor) -> tf.Tensor:

@@ -12,6 +12,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from exact_resume.text import some
 from localvertex_base.userinput.errors import UserError
 
 _STATEFUL = re.compile(r"Rng|Stateful(?!PartitionedCall)")
@@ -55,19 +56,15 @@ def remarks(model: keras.Model, strategy: tf.distribute.Strategy) -> list[str]:
     sentences = []
     if stateful:
         sentences.append(
-            f"the network draws random numbers with {_some(stateful)}, whose state is in no checkpoint: a resumed run"
+            f"the network draws random numbers with {some(stateful, 2)}, whose state is in no checkpoint: a resumed run"
             f" gets other numbers; {_ADVICE}"
         )
     if repeated:
         sentences.append(
-            f"the network draws the same random numbers in every step with {_some(repeated)}, whose seed does not"
+            f"the network draws the same random numbers in every step with {some(repeated, 2)}, whose seed does not"
             f" change; {_ADVICE}"
         )
     return sentences
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
 
 
 def _forward_pass(model: keras.Model, strategy: tf.distribute.Strategy) -> Any:

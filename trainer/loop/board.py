@@ -16,6 +16,7 @@ from tensorboard.plugins.scalar.summary_v2 import scalar_pb
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from exact_resume.files import storage
+from exact_resume.files.growing import GrowingFile
 
 MAX_POINTS = 1000
 """Points of a curve per attempt, which bounds the files; TensorBoard shows no more of them."""
@@ -103,7 +104,7 @@ class Board:
 
 
 class EventFile:
-    """A file for the points of one attempt. Its content stays in memory, so that a failed write can be repeated."""
+    """A file for the points of one attempt."""
 
     def __init__(self, folder: str, replaces_from: int) -> None:
         """Begin the content.
@@ -115,8 +116,7 @@ class EventFile:
         """
         # TensorBoard reads the files of a folder in the order of their names.
         name = f"events.out.tfevents.{time.time():.6f}.{socket.gethostname()}.{os.getpid()}.{next(_numbers)}"
-        self._path = storage.join(folder, name)
-        self._content, self._num_written = b"", 0
+        self._file = GrowingFile(storage.join(folder, name))
         self._append(Event(file_version="brain.Event:2"))
         self._append(Event(step=replaces_from, session_log=SessionLog(status=SessionLog.START)))
 
@@ -131,30 +131,10 @@ class EventFile:
         Raises:
             OSError: It cannot be written now; the next call tries again.
         """
-        content = self._content
-        if len(content) == self._num_written:
-            return
-        if storage.is_object_store(self._path):
-            storage.write_bytes(self._path, content)
-        else:
-            self._write_locally(content[self._num_written :])
-        self._num_written = len(content)
+        self._file.flush()
 
     def _append(self, event: Event) -> None:
         event.wall_time = time.time()
         record = io.BytesIO()
         RecordWriter(record).write(event.SerializeToString())
-        # In one assignment, because another thread reads it.
-        self._content += record.getvalue()
-
-    def _write_locally(self, data: bytes) -> None:
-        os.makedirs(os.path.dirname(self._path), exist_ok=True)
-        # Not replaced as a whole: TensorBoard keeps the file open and reads on.
-        with open(self._path, "ab", buffering=0) as file:
-            try:
-                if file.write(data) < len(data):
-                    raise OSError(f"{self._path}: no space left")
-            except OSError:
-                # A torn record would hide all that follows it.
-                file.truncate(self._num_written)
-                raise
+        self._file.add(record.getvalue())

@@ -1,17 +1,11 @@
 """The evaluator: a machine that evaluates every new checkpoint while the others train."""
 
 import time
-from collections.abc import Callable
 
-from exact_resume.checkpoints import checkpoints, manifest, ownership, result_file
+from exact_resume.checkpoints import checkpoints, manifest, result_file
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
-from exact_resume.events.observers import Observer
 from exact_resume.workers.cluster import Cluster
-from exact_resume.workers.watchdog import Watchdog
-from trainer.checkpoints import identity, variables
-from trainer.data.examples import Examples
 from trainer.learner import distribution
-from trainer.learner.learner import Learner
 from trainer.loop import loop
 from trainer.loop.training import Training
 
@@ -20,15 +14,15 @@ _ROUNDS_PER_CALL = 4
 """Batches per graph call; a stop request waits for them."""
 
 
-def evaluate(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
+def evaluate(training: Training) -> int:
     """Evaluate checkpoints until the last one is done; return the exit code.
 
     The training itself still decides which checkpoint is the best, at the ends of epochs, because that choice must not
     depend on the speed of another machine.
     """
-    learner = training.learner(distribution.make(Cluster()))
-    training.log_start(learner.num_replicas, log_event)
-    validation = training.load("validation", log_event)
+    learner, watchdog = training.learner(distribution.make(Cluster())), training.folder.watchdog
+    training.log_start(learner.num_replicas)
+    validation = training.load("validation")
     done, best = 0, Best()
 
     def rounds(left: int) -> int:
@@ -40,13 +34,15 @@ def evaluate(training: Training, log_event: Observer, watchdog: Watchdog) -> int
         result = result_file.read_result(training.directory)
         newer = [step for step in reversed(checkpoints.steps(training.directory)) if step > done]
         for step in newer:
-            if training.stop.is_set:
-                break
-            after = _evaluate_step(training, step, best, learner, validation, rounds, log_event)
-            if after is None:
-                break
-            best, done = after, step
-            watchdog.beat()
+            if checkpoint := _load(training, step):
+                started = time.monotonic()
+                learner.restore(checkpoint)
+                # None after a stop request.
+                if not (score := learner.evaluate(validation, rounds)):
+                    break
+                found = loop.log_score(score, step, best, training.sampler(), started, training.folder.log_event)
+                best = found if best.is_beaten_by(found.value, found.loss) else best
+            done = step
         if result and not newer:
             return 0
         if not newer:
@@ -54,35 +50,12 @@ def evaluate(training: Training, log_event: Observer, watchdog: Watchdog) -> int
     return training.stop.exit_code
 
 
-def _evaluate_step(
-    training: Training,
-    step: int,
-    best: Best,
-    learner: Learner,
-    validation: Examples,
-    rounds: Callable[[int], int],
-    log_event: Observer,
-) -> Best | None:
-    """Evaluate the checkpoint of a step; return the best so far, or None if a stop was requested."""
-    if not (checkpoint := _load(training, step, log_event)):
-        return best
-    started = time.monotonic()
-    learner.step = step
-    variables.assign(learner.variables(), checkpoint.arrays)
-    learner.refresh()
-    score = learner.evaluate(validation, rounds)
-    if score is None:
-        return None
-    found = loop.log_score(score, step, best, training.sampler(), started, log_event)
-    return found if best.is_beaten_by(found.value, found.loss) else best
-
-
-def _load(training: Training, step: int, log_event: Observer) -> Checkpoint | None:
+def _load(training: Training, step: int) -> Checkpoint | None:
     try:
         checkpoint = checkpoints.load(training.directory, step)
     except manifest.TornCheckpoint as error:
         # Perhaps only removed in the meantime because there are newer ones.
-        log_event("notice", message=f"{manifest.name(step)} was skipped: {error}")
+        training.folder.notice(f"{manifest.name(step)} was skipped: {error}")
         return None
-    ownership.refuse_other_run(checkpoint.identity, training.identity, training.directory, defaults=identity.DEFAULTS)
+    training.folder.refuse_other_run(checkpoint.identity)
     return checkpoint

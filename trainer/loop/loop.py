@@ -4,20 +4,19 @@ import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from exact_resume.checkpoints import checkpoints, exactness, outcome, result_file
-from exact_resume.checkpoints.async_writer import Checkpointing, best_interval
+from exact_resume.checkpoints import checkpoints, result_file
+from exact_resume.checkpoints.async_writer import CheckpointWriter
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
-from exact_resume.checkpoints.exactness import Devices
-from exact_resume.checkpoints.lease import Lease
+from exact_resume.events import log as event_log
 from exact_resume.events.observers import Observer
+from exact_resume.run_folder import RunFolder
 from exact_resume.workers.team import Pace
-from trainer.checkpoints import starting_weights, variables
+from trainer.checkpoints import exactness, starting_weights, variables
+from trainer.checkpoints.exactness import Devices
 from trainer.command_line import TrainingError
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
@@ -27,8 +26,6 @@ from trainer.loop.restore import restore
 from trainer.loop.warm_start import WarmStart
 from trainer.loop.worker_sync import EvaluationRounds, WorkerSync
 
-_WARM_UP_CALLS = 3
-"""Number of graph calls until the speed is known: the first traces, the second warms up, the third is at full speed."""
 _Digests = list[npt.NDArray[np.uint64]]
 
 
@@ -36,24 +33,20 @@ _Digests = list[npt.NDArray[np.uint64]]
 class Run:
     """The fixed part of a run."""
 
-    run_id: str
-    identity: dict[str, Any]
-    """Identity of the run, from `trainer.checkpoints.identity.identity`."""
-    checkpoint_directory: str
+    folder: RunFolder
+    """Checkpoint folder; the identity of the run is from `trainer.checkpoints.identity.identity`."""
     num_steps: int
     """Planned length of the whole run."""
-    early_stopping: EarlyStopping = dataclasses.field(default_factory=EarlyStopping)
+    early_stopping: EarlyStopping
     """When the run ends early."""
-    lease: Lease | None
-    """The right to write checkpoints and the result; only the chief has one."""
-    checkpoint_every_steps: int = 0
+    checkpoint_every_steps: int
     """0: not by steps."""
-    checkpoint_every_seconds: float | None = None
+    checkpoint_every_seconds: float | None
     """0: not by time; None: what `exact_resume.checkpoints.async_writer.best_interval` returns."""
-    keep_checkpoints: int = 3
-    warm_start: WarmStart = dataclasses.field(default_factory=WarmStart)
-    devices: Devices | None = None
-    """The devices of an exact run; None for any other run."""
+    keep_checkpoints: int
+    warm_start: WarmStart
+    devices: list[Devices]
+    """Record of the devices of an exact run; empty for any other run."""
 
 
 def train(
@@ -64,8 +57,6 @@ def train(
     sampler: Sampler,
     *,
     sync: WorkerSync,
-    log_event: Observer,
-    on_warm_up: Callable[[float], None] = lambda step_seconds: None,
 ) -> bool:
     """Train to the end, from the newest checkpoint. Each of several workers calls this.
 
@@ -76,29 +67,29 @@ def train(
         validation: The validation split.
         sampler: Order of the training examples.
         sync: Synchronisation with the other workers, and stop requests.
-        log_event: Receives every event.
-        on_warm_up: Called once with the seconds per step, when the first calls have shown them.
 
     Returns:
         Whether the run is finished and result.json written; False after a stop request, which also triggers a save.
 
     Raises:
         InputError: The checkpoint folder contains another run.
-        TrainingError: The loss is not finite, or the last checkpoint cannot be saved.
+        TrainingError: The loss is not finite, or the best checkpoint was lost.
+        RunError: The last checkpoint cannot be saved.
     """
     # 1. Restore weights, optimizer, step, best, digests. The data's order and all random numbers follow from the step.
-    empty = Checkpoint(step=0, best=Best(), identity=run.identity, run_id=run.run_id, arrays=[])
-    found = restore(learner, sync, run.checkpoint_directory, empty, lease=run.lease, log_event=log_event)
-    restored = dataclasses.replace(found.checkpoint, devices=_devices(run, found.checkpoint, log_event))
-    writer = found.writer(run.checkpoint_directory, keep=run.keep_checkpoints, log_event=log_event)
+    folder = run.folder
+    empty = Checkpoint(step=0, best=Best(), identity=folder.identity, run_id=folder.run_id, arrays=[])
+    found = restore(learner, sync, folder, empty)
+    restored = dataclasses.replace(found, devices=_devices(run, found))
+    writer = folder.writer(best=restored.best, saved_step=restored.step, keep=run.keep_checkpoints)
     with contextlib.closing(writer):
-        if not restored.step and (taken := run.warm_start.apply(learner, run.identity)):
-            log_event("notice", message=taken)
-            if run.lease:
-                weights, folder = run.identity["weights"], run.warm_start.folder
-                starting_weights.note_start(run.checkpoint_directory, weights=weights, folder=folder, taken=taken)
+        if not restored.step and (taken := run.warm_start.apply(learner, folder.identity)):
+            folder.notice(taken)
+            if folder.is_chief:
+                weights, source = folder.identity["weights"], run.warm_start.folder
+                starting_weights.note_start(folder.directory, weights=weights, folder=source, taken=taken)
         best, validated_step, digests = restored.best, restored.step * restored.is_validated, [restored.batch_digests]
-        saved_at, pace, num_calls = time.monotonic(), Pace(), 0
+        saved_at, pace = time.monotonic(), Pace()
         # 2. Batches from that step on.
         batches = learner.batches(training, sampler, run.num_steps)
         history = restored.validations
@@ -109,7 +100,7 @@ def train(
             # 3. Validate at the end of an epoch, before the save, so that the checkpoint knows whether it is the best.
             improved, score = False, None
             if is_end_of_epoch and validated_step != step and not decision.stop:
-                if score := _validate(learner, validation, best, sampler, sync, log_event):
+                if score := _validate(run, learner, validation, best, sampler, sync):
                     improved, validated_step = best.is_beaten_by(score.value, score.loss), step
                     history = with_score(history, score)
                 decision = sync.decide(pace, ends_early=run.early_stopping.is_due(history, learner.fine_tuning_step))
@@ -132,7 +123,7 @@ def train(
                 break
             # 5. Train as many steps as fit into one call, but not beyond the next validation, save or phase.
             if learner.fine_tune(step):
-                log_event("notice", message="from this step on, the base is trained, too", fine_tuning_step=step)
+                folder.log_event("notice", message="from this step on, the base is trained, too", fine_tuning_step=step)
             num_steps = min(decision.num_steps, _steps_to_next(run, sampler, step, learner.fine_tuning_step))
             started = time.monotonic()
             steps = learner.train(batches, num_steps)
@@ -140,48 +131,42 @@ def train(
             pace.record(num_steps, seconds)
             digests.append(steps.digests)
             _refuse_infinite(steps, step, learner, writer)
-            _log_steps(steps, step, seconds, run, learner, sampler, log_event)
-            if (num_calls := num_calls + 1) == _WARM_UP_CALLS:
-                on_warm_up(seconds / num_steps)
+            _log_steps(steps, step, seconds, run, learner, sampler)
             # 6. Synchronise; a save by time waits until the previous one is written.
             writer.settle(wait=False)
-            is_time = not writer.is_busy and time.monotonic() - saved_at >= _seconds_between_saves(run, writer)
+            is_time = writer.is_time(saved_at, run.checkpoint_every_seconds)
             decision = sync.decide(pace, save_is_due=is_time)
         # 7. The last save must succeed; after any other, a full disk may have space again by the next one.
-        if error := writer.finish():
-            raise TrainingError(
-                f"the checkpoint of step {learner.step} could not be saved ({error}); free some space and run again to"
-                f" resume from step {writer.saved_step}"
-            )
+        writer.finish()
         is_finished = (step == run.num_steps or decision.ends_early) and validated_step == step
         if is_finished and step < run.num_steps:
-            log_event("notice", message=f"stopped early at step {step}: {run.early_stopping.describe()}")
+            folder.notice(f"stopped early at step {step}: {run.early_stopping.describe()}")
         # 8. Finish: result.json marks the run as finished, or names a lost best checkpoint; workers wait for it.
         kept = best
-        if is_finished and run.lease:
-            kept = checkpoints.best_kept(run.checkpoint_directory, best, history)
-            _write_result(run, run.lease, learner, best, kept, digests, restored.devices)
+        if is_finished and folder.is_chief:
+            kept = checkpoints.best_kept(folder.directory, best, history)
+            _write_result(run, learner, best, kept, digests, restored.devices)
         if sync.value_of_chief(int(kept != best)):
             message = result_file.lost_best_message(best.step)
-            log_event("notice", message=message)
+            folder.notice(message)
             raise TrainingError(message)
         if not is_finished:
             saved = f"the checkpoint of step {step} is saved" if step else "there is nothing to save yet"
-            log_event("notice", message=f"{sync.reason_to_stop}: stopped at step {step}; {saved}")
+            folder.notice(f"{sync.reason_to_stop}: stopped at step {step}; {saved}")
         return is_finished
 
 
-def _devices(run: Run, restored: Checkpoint, log_event: Observer) -> tuple[Devices, ...]:
+def _devices(run: Run, restored: Checkpoint) -> tuple[Devices, ...]:
     """Return the record of the run's devices; log a change, which requires --allow-other-devices."""
     devices = exactness.with_devices(restored.devices, run.devices, restored.step)
     if len(devices) > 1 and len(devices) > len(restored.devices):
-        message = f"resumed on other devices, so the weights are not exact: {exactness.describe_devices(devices)}"
-        log_event("notice", message=message)
+        described = exactness.describe_devices(devices)
+        run.folder.notice(f"resumed on other devices, so the weights are not exact: {described}")
     return devices
 
 
 def _validate(
-    learner: Learner, validation: Examples, best: Best, sampler: Sampler, sync: WorkerSync, log_event: Observer
+    run: Run, learner: Learner, validation: Examples, best: Best, sampler: Sampler, sync: WorkerSync
 ) -> Best | None:
     """Return the score of the present step; None if a stop was requested."""
     started = time.monotonic()
@@ -193,7 +178,7 @@ def _validate(
             f"the validation loss after step {learner.step} is {score.loss}; lower the learning rate (now"
             f" {learner.config.learning_rate:g}) or check the data"
         )
-    return log_score(score, learner.step, best, sampler, started, log_event)
+    return log_score(score, learner.step, best, sampler, started, run.folder.log_event)
 
 
 def log_score(score: Score, step: int, best: Best, sampler: Sampler, started: float, log_event: Observer) -> Best:
@@ -231,13 +216,13 @@ def _take(
     is_validated: bool,
 ) -> Checkpoint:
     """Return a checkpoint of the present step; only the chief copies the variables."""
-    arrays = variables.values(learner.variables()) if run.lease else []
+    arrays = variables.values(learner.variables()) if run.folder.is_chief else []
     done = np.concatenate(digests)
     return Checkpoint(
         step=learner.step,
         best=best,
-        identity=run.identity,
-        run_id=run.run_id,
+        identity=run.folder.identity,
+        run_id=run.folder.run_id,
         arrays=arrays,
         # A run that parameter servers trained in part has no exact order.
         batch_digests=done if len(done) == learner.step else done[:0],
@@ -249,30 +234,34 @@ def _take(
 
 
 def _write_result(
-    run: Run, lease: Lease, learner: Learner, best: Best, kept: Best, digests: _Digests, devices: tuple[Devices, ...]
+    run: Run, learner: Learner, best: Best, kept: Best, digests: _Digests, devices: tuple[Devices, ...]
 ) -> None:
-    outcome.write_result(
-        run.checkpoint_directory,
-        run_id=run.run_id,
-        run_identity=run.identity,
-        global_batch_size=learner.config.global_batch_size,
-        metric=learner.config.metric,
+    directory, identity = run.folder.directory, run.folder.identity
+    images_per_second = event_log.steps_per_second(directory) * learner.config.global_batch_size
+    result_file.write(
+        directory,
+        run_id=run.folder.run_id,
+        identity=identity,
         final_step=learner.step,
-        num_planned_steps=run.num_steps,
         stop_reason=run.early_stopping.describe() if learner.step < run.num_steps else "all planned steps are done",
-        best=kept,
+        best_step=kept.step,
+        fence=run.folder.lease.fence,
+        num_planned_steps=run.num_steps,
         lost_best_step=best.step if kept != best else None,
+        validation_accuracy=kept.accuracy,
+        validation_loss=kept.loss,
+        **({"metric": learner.config.metric, "score": kept.score} if kept.score is not None else {}),
         weights_sha256=checkpoints.digest(variables.values(learner.variables())),
-        batch_digests=np.concatenate(digests),
-        num_devices=learner.num_replicas,
+        images_per_second=images_per_second,
+        images_per_second_per_device=images_per_second / learner.num_replicas,
+        devices=list(devices) or None,
         model=run.warm_start.describe(learner),
-        fence=lease.fence,
-        devices=devices,
-        started_from=starting_weights.start_of(run.checkpoint_directory, run.identity),
+        started_from=starting_weights.start_of(directory, identity),
+        batch_digests=[f"{int(digest):016x}" for digest in np.concatenate(digests)],
     )
 
 
-def _refuse_infinite(steps: Steps, step: int, learner: Learner, writer: Checkpointing) -> None:
+def _refuse_infinite(steps: Steps, step: int, learner: Learner, writer: CheckpointWriter) -> None:
     bad = np.flatnonzero(~np.isfinite(steps.losses))
     if len(bad):
         writer.settle(wait=True)
@@ -283,11 +272,9 @@ def _refuse_infinite(steps: Steps, step: int, learner: Learner, writer: Checkpoi
         )
 
 
-def _log_steps(
-    steps: Steps, step: int, seconds: float, run: Run, learner: Learner, sampler: Sampler, log_event: Observer
-) -> None:
+def _log_steps(steps: Steps, step: int, seconds: float, run: Run, learner: Learner, sampler: Sampler) -> None:
     num_steps = len(steps.losses)
-    log_event(
+    run.folder.log_event(
         "steps",
         first_step=step + 1,
         last_step=step + num_steps,
@@ -306,9 +293,3 @@ def _steps_to_next(run: Run, sampler: Sampler, step: int, boundary: int) -> int:
     every, epoch = run.checkpoint_every_steps or run.num_steps, sampler.steps_per_epoch
     end = boundary if step < boundary else run.num_steps
     return min(end, (step // epoch + 1) * epoch, (step // every + 1) * every) - step
-
-
-def _seconds_between_saves(run: Run, writer: Checkpointing) -> float:
-    if run.checkpoint_every_seconds is None:
-        return best_interval(writer.pause_seconds)
-    return run.checkpoint_every_seconds or math.inf

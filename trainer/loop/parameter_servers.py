@@ -12,10 +12,8 @@ import numpy as np
 import tensorflow as tf
 
 from exact_resume.checkpoints import result_file
-from exact_resume.events.observers import Observer
 from exact_resume.workers.peers import watched
-from exact_resume.workers.signals import end_at_once
-from exact_resume.workers.watchdog import Watchdog, leave
+from exact_resume.workers.watchdog import leave
 from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints import variables
 from trainer.data.examples import Examples, ExamplesInMemory
@@ -23,14 +21,14 @@ from trainer.data.sampler import Sampler
 from trainer.learner import distribution, random_numbers
 from trainer.learner.learner import Learner, Score, Steps
 from trainer.loop import loop
-from trainer.loop.training import CONNECT_SECONDS, Training
+from trainer.loop.training import Training
 
 _MAX_SPLIT_BYTES = 2**30
 """Each worker gets the whole training split in one message, and messages are limited to 2 GiB."""
 _POLL_SECONDS = 1.0
 
 
-def serve(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
+def serve(training: Training) -> int:
     """Serve as a parameter server or as one of its workers until the run is finished; return the exit code.
 
     Raises:
@@ -38,15 +36,15 @@ def serve(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
     """
     server = distribution.serve(training.cluster)
     training.stop.install()
-    training.log_start(1, log_event)
+    training.log_start(1)
     (chief,), patience = training.peers("chief"), training.patience()
     # A server never exits on its own: result.json ends it, or the loss of the chief.
     while not training.stop.is_set:
-        watchdog.beat()
+        training.folder.watchdog.beat()
         if result_file.is_finished(training.directory):
             return 0
         if reason := chief.loss(may_return=False):
-            leave(reason, log_event)
+            leave(reason, training.folder.log_event)
         if not chief.was_alive:
             patience.check([chief.name])
         time.sleep(_POLL_SECONDS)
@@ -54,21 +52,19 @@ def serve(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
     return training.stop.exit_code
 
 
-def lead(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
+def lead(training: Training) -> int:
     """Train as the chief of parameter servers; return the exit code."""
-    with watched(training.peers("worker", "ps"), lambda reason: leave(reason, log_event)):
+    with watched(training.peers("worker", "ps"), lambda reason: leave(reason, training.folder.log_event)):
         learner = AsynchronousLearner(training)
         remarks = random_numbers.check(
             learner.local.model, tf.distribute.get_strategy(), training.config.model, exact=False
         )
-        training.log_start(len(training.cluster.addresses.get("worker", ())), log_event)
-        examples, validation = training.load("train", log_event), training.load("validation", log_event)
-        for remark in (*remarks, "parameter servers: the order of updates depends on timing; no two runs are equal"):
-            log_event("notice", message=remark)
-        sync = training.sync(learner, watchdog, log_event)
-        if loop.train(
-            training.loop_run(), learner, examples, validation, training.sampler(), sync=sync, log_event=log_event
-        ):
+        training.log_start(len(training.cluster.addresses.get("worker", ())))
+        examples, validation = training.load("train"), training.load("validation")
+        for message in (*remarks, "parameter servers: the order of updates depends on timing; no two runs are equal"):
+            training.folder.notice(message)
+        sync = training.sync(learner)
+        if loop.train(training.loop_run(), learner, examples, validation, training.sampler(), sync=sync):
             training.print_result()
             return 0
         return training.stop.exit_code
@@ -83,10 +79,9 @@ class AsynchronousLearner(Learner):
         Raises:
             UserError: As for any learner, or a worker has several GPUs.
         """
-        with end_at_once(CONNECT_SECONDS):
+        with training.connecting():
             strategy = distribution.make(training.cluster)
             self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
-        training.stop.install()
         if strategy.num_replicas_in_sync > 1:
             raise UserError(
                 f"parameter servers support one GPU per worker, these have {strategy.num_replicas_in_sync}; give each"

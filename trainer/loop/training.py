@@ -6,27 +6,27 @@ import dataclasses
 import functools
 import os
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import keras
 import tensorflow as tf
 
-from exact_resume.checkpoints import checkpoints, exactness, ownership, result_file
-from exact_resume.checkpoints.exactness import Devices
-from exact_resume.checkpoints.lease import Followed, Lease, NotHolder
+from exact_resume.checkpoints import result_file
+from exact_resume.events import log as event_log
 from exact_resume.events.observers import Observer
 from exact_resume.files import storage
-from exact_resume.workers import notices
+from exact_resume.run_folder import RunFolder
+from exact_resume.workers import place as places
 from exact_resume.workers.cluster import Cluster
-from exact_resume.workers.deadline import Deadline, TimedOut
-from exact_resume.workers.meeting import meet
+from exact_resume.workers.deadline import Deadline
+from exact_resume.workers.meeting import AtAddress, refuse_difference
 from exact_resume.workers.peers import Peer, wait_for
-from exact_resume.workers.signals import StopRequest
-from exact_resume.workers.watchdog import Watchdog, leave_displaced
-from localvertex_base.userinput.errors import UserError
-from trainer.checkpoints import identity, seen
+from exact_resume.workers.signals import StopRequest, end_at_once
+from exact_resume.workers.team import SeveralWorkers
+from exact_resume.workers.watchdog import leave
+from trainer.checkpoints import exactness, identity, seen
+from trainer.checkpoints.exactness import Devices
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.data.examples import Examples, load_split
@@ -35,16 +35,15 @@ from trainer.learner import devices, distribution, precision
 from trainer.learner.learner import Learner
 from trainer.loop import loop, warm_start
 from trainer.loop.board import EVALUATOR, VALIDATION, Board, run_name
+from trainer.loop.console import PlainLines
 from trainer.loop.early_stopping import EarlyStopping
 from trainer.loop.warm_start import WarmStart
 from trainer.loop.worker_sync import WorkerSync
 from trainer.models import recipes
 
-CONNECT_SECONDS = 120
+_CONNECT_SECONDS = 120
 """For TensorFlow to connect the machines, which have just met."""
 
-_JOB_ID = "CLOUD_ML_JOB_ID"
-"""The custom job's id, the same for all its machines and restarts (google-cloud-aiplatform, training_utils)."""
 _EQUAL_OPTIONS = ("exact", "allow_other_devices", "xla", "checkpoint_every_steps")
 """Flags outside of the identity that decide together with it what the workers do in each call."""
 
@@ -57,7 +56,6 @@ class Training:
     """Parsed by `trainer.task`."""
     config: TrainConfig
     data: Dataset
-    run_id: str
     identity: dict[str, Any]
     directory: str
     """Checkpoint folder."""
@@ -66,7 +64,8 @@ class Training:
 
     def patience(self) -> Deadline:
         """Return how long to wait for other machines, from now on."""
-        return Deadline(self.stop, self.options.peer_timeout_seconds, lambda text: print(text, flush=True))
+        seconds, option = self.options.peer_timeout_seconds, "--peer-timeout-seconds"
+        return Deadline(self.stop, seconds, _print, option=option)
 
     def meet_workers(self) -> None:
         """Wait for the other workers, and compare with them all that must be equal.
@@ -78,75 +77,55 @@ class Training:
         if self.cluster.is_evaluator:
             # It only reads checkpoints, perhaps on a machine of another kind, and may start last.
             return
-        if self.cluster.strategy == "multi-worker-mirrored" and self.cluster.num_workers > 1:
+        if self.cluster.has_parameter_servers:
+            # The others only run what the chief sends them.
+            if self.cluster.is_chief:
+                wait_for(self.peers("worker", "ps"), self.patience())
+        elif self.cluster.num_workers > 1:
             fields = {
                 **self.identity,
                 **{name: getattr(self.options, name) for name in _EQUAL_OPTIONS},
                 "precision": self.dtype(),
                 "kind of devices": self._kind_of_devices(),
-                "number of devices": distribution.num_devices(self.cluster, self.options.logical_cpu_devices),
+                "number of devices": distribution.num_devices(self.options.logical_cpu_devices),
                 "TF_CONFIG cluster": self.cluster.addresses,
                 "TensorFlow": tf.__version__,
                 "Keras": keras.__version__,
             }
-            meet(self.cluster, fields, self.patience())
-        elif self.cluster.strategy == "parameter-server" and self.cluster.is_chief:
-            # The others only run what the chief sends them.
-            wait_for(self.peers("worker", "ps"), self.patience())
+            place, tasks = places.of_cluster(self.cluster), self.cluster.tasks("chief", "worker")
+            # TensorFlow, which takes the address over, exchanges everything that follows.
+            team = SeveralWorkers(
+                place,
+                AtAddress(place, tasks),
+                timeout_seconds=self.options.peer_timeout_seconds,
+                deadline=self.patience(),
+                leave=lambda reason: leave(reason, self.folder.log_event),
+            )
+            with contextlib.closing(team):
+                team.exchange(fields, lambda shown: refuse_difference(shown, names=[*tasks]), is_last=True)
 
     @functools.cached_property
-    def lease(self) -> Lease:
-        """The right to write into the checkpoint folder, which only the chief takes."""
+    def folder(self) -> RunFolder:
+        """The checkpoint folder, in which only the chief writes checkpoints."""
+        return RunFolder(
+            self.directory,
+            self.identity,
+            is_chief=self.cluster.is_chief,
+            stop=self.stop,
+            report=_print,
+            observer=PlainLines(),
+            defaults=identity.DEFAULTS,
+            way_on="give another --checkpoint-directory",
+        )
 
-        def pause(seconds: float) -> None:
-            if self.stop.is_set:
-                print(f"{self.stop.signal_name}: stopped while waiting for the checkpoint folder", flush=True)
-                raise TimedOut(self.stop.exit_code)
-            time.sleep(seconds)
-
-        job = os.environ.get(_JOB_ID, "")
-        return Lease(self.directory, job, pause=pause, report=lambda text: print(text, flush=True))
-
-    def watch_lease(self) -> None:
-        """Wait until no other job trains in the checkpoint folder, before anything is written there.
-
-        Raises:
-            NotHolder: Another job trains there.
-            TimedOut: A stop was requested.
-        """
-        found = ownership.identity_in(self.directory)
-        # All workers refuse another run later.
-        if self.cluster.is_chief and (found is None or found == self.identity):
-            self.lease.watch()
-
-    def release_lease(self) -> None:
-        """Release the lease if this process holds it, so that any job can take the folder."""
-        if self.lease.is_taken:
-            with contextlib.suppress(OSError):
-                self.lease.release(has_checkpoint=bool(checkpoints.steps(self.directory)))
-
-    @functools.cached_property
-    def may_write(self) -> Callable[[], bool]:
-        """Function that returns whether this job may write events now; it exits if another job has taken over."""
-        if self.cluster.is_evaluator:
-            return lambda: True
-        holder = self.lease if self.cluster.is_chief else Followed(self.directory, os.environ.get(_JOB_ID, ""))
-
-        def may_write() -> bool:
-            try:
-                return holder.may_write()
-            except NotHolder as error:
-                leave_displaced(error)
-
-        return may_write
+    def open_folder(self) -> None:
+        """Open the event log and the TensorBoard logs, and listen for notices."""
+        replica = event_log.replica_name(os.environ, self.cluster)
+        self.folder.open(replica, watchdog_seconds=self.options.watchdog_seconds, observers=[self._board()])
 
     def peers(self, *kinds: str) -> list[Peer]:
         """Return all machines of some kinds (chief, worker, ps)."""
-        return [
-            Peer(f"{kind} {index}", address)
-            for kind in kinds
-            for index, address in enumerate(self.cluster.addresses.get(kind, ()))
-        ]
+        return [Peer(task, address) for task, address in self.cluster.tasks(*kinds).items()]
 
     def refuse_other_run(self) -> None:
         """Refuse a folder with another run before anything is written there, the event log included.
@@ -154,11 +133,22 @@ class Training:
         Raises:
             InputError: The folder contains another run, or an exact run that was trained on other devices.
         """
-        if found := ownership.identity_in(self.directory):
-            ownership.refuse_other_run(found, self.identity, self.directory, defaults=identity.DEFAULTS)
+        self.folder.refuse_other_run()
         here = self.exact_devices()
         if here and not self.cluster.is_evaluator and not self.options.allow_other_devices:
             exactness.refuse_other_devices(self.directory, here)
+
+    @contextlib.contextmanager
+    def connecting(self) -> Iterator[None]:
+        """Limit the time in which TensorFlow connects the machines."""
+        with contextlib.ExitStack() as limit:
+            if self.cluster.addresses:
+                # The call reports nothing while it waits.
+                _print(f"connecting to the other machines, for at most {_CONNECT_SECONDS} s")
+                limit.enter_context(end_at_once(_CONNECT_SECONDS))
+            yield
+        # Also because TensorFlow replaces the SIGTERM handler.
+        self.stop.install()
 
     def exact_devices(self) -> Devices | None:
         """Return the devices of all machines, and how they compute, if the run is exact: its weights depend on both."""
@@ -168,7 +158,7 @@ class Training:
         kind += f", {self.dtype()}" if self.dtype() != "float32" else ""
         kind += ", XLA" if self.options.xla == "on" else ""
         num_machines = self.cluster.num_workers
-        num_devices = num_machines * distribution.num_devices(self.cluster, self.options.logical_cpu_devices)
+        num_devices = num_machines * distribution.num_devices(self.options.logical_cpu_devices)
         return {"kind": kind, "num_devices": num_devices, "num_machines": num_machines}
 
     def _kind_of_devices(self) -> str:
@@ -211,18 +201,15 @@ class Training:
     def loop_run(self) -> loop.Run:
         """Return what stays fixed in the loop."""
         return loop.Run(
-            run_id=self.run_id,
-            identity=self.identity,
-            checkpoint_directory=self.directory,
+            folder=self.folder,
             num_steps=self.config.num_steps(self.data.num_examples["train"]),
             early_stopping=EarlyStopping(
                 patience=self.config.patience, minimum_accuracy_gain=self.config.minimum_accuracy_gain
             ),
-            lease=self.lease if self.cluster.is_chief else None,
             checkpoint_every_steps=self.options.checkpoint_every_steps,
             checkpoint_every_seconds=self.options.checkpoint_every_seconds,
             keep_checkpoints=self.options.keep_checkpoints,
-            devices=self.exact_devices(),
+            devices=exactness.record(self.exact_devices()),
             warm_start=WarmStart(
                 class_names=self.data.class_names,
                 image_size=self.data.image_size,
@@ -230,7 +217,7 @@ class Training:
             ),
         )
 
-    def load(self, split: str, log_event: Observer) -> Examples:
+    def load(self, split: str) -> Examples:
         """Load the examples of a split; training examples are cropped at random if configured.
 
         A stop request ends the process immediately: copying may take long, and there is nothing to save.
@@ -238,31 +225,29 @@ class Training:
         crop, block = False, 0
         if split == "train":
             crop, block = self.config.augment == "crop-and-flip", self.sampler().block_size
-        with self.stop.immediate(lambda: self._leave_unsaved(log_event)):
+        with self.stop.immediate(self._leave_unsaved):
             return load_split(self.data, split, crop=crop, block_size=block)
 
-    def _leave_unsaved(self, log_event: Observer) -> NoReturn:
-        log_event("notice", message=f"{self.stop.signal_name}: stopped before the first step; there is nothing to save")
-        log_event("exit", code=self.stop.exit_code)
-        self.release_lease()
+    def _leave_unsaved(self) -> NoReturn:
+        self.folder.notice(f"{self.stop.signal_name}: stopped before the first step; there is nothing to save")
+        self.folder.log_exit(self.stop.exit_code)
+        self.folder.close()
         sys.stdout.flush()
         # Not by an exception, which would wait for threads that read from a bucket and for other workers.
         os._exit(self.stop.exit_code)
 
-    def sync(self, learner: Learner, watchdog: Watchdog, log_event: Observer) -> WorkerSync:
+    def sync(self, learner: Learner) -> WorkerSync:
         """Make the synchronisation with the other workers."""
         return WorkerSync(
             learner.add_up,
             is_chief=self.cluster.is_chief,
             stop=self.stop,
-            notices=self._new_notices,
-            watchdog=watchdog,
-            log_event=log_event,
+            log_preemptions=self.folder.log_preemptions,
+            watchdog=self.folder.watchdog,
         )
 
-    @functools.cached_property
-    def board(self) -> Observer:
-        """The TensorBoard logs. One process writes the curves of a run, because all workers compute the same."""
+    def _board(self) -> Observer:
+        """Return the TensorBoard logs. One process writes the curves of a run, because all workers compute the same."""
         if not (self.cluster.is_chief or self.cluster.is_evaluator):
             return lambda event, **fields: None
         directory = self.options.tensorboard_directory
@@ -274,52 +259,32 @@ class Training:
         folder = storage.join(directory or storage.join(self.directory, "tensorboard"), name)
         return Board(folder, evaluations=EVALUATOR if self.cluster.is_evaluator else VALIDATION)
 
-    @functools.cached_property
-    def watcher(self) -> notices.Watcher:
-        """Source of the metadata server's notices; it listens from the first use on."""
-        return notices.watch(os.environ)
-
-    def _new_notices(self) -> list[str]:
-        return [
-            f"notice from the metadata server: {notice.kind} ({notice.text}); saving a checkpoint and continuing"
-            for notice in self.watcher.pending()
-        ]
-
-    def log_start(self, num_devices: int, log_event: Observer) -> None:
-        """Make the checkpoint folder and log the event that opens this process's part of the event log."""
-        try:
-            storage.make_directory(self.directory)
-        except OSError as error:
-            if storage.is_remote(self.directory):
-                raise
-            reason = error.strerror or error
-            raise UserError(
-                f"checkpoint folder {self.directory!r} cannot be created ({reason}); give another one"
-            ) from error
-        if self.cluster.is_chief:
-            # Only now that TensorFlow has connected the machines, because that call would have stopped the heartbeat.
-            self.lease.take(self.identity)
-            self.lease.keep(leave_displaced)
-        log_event(
-            "start",
-            run_id=self.run_id,
+    def log_start(self, num_devices: int) -> None:
+        """Take the checkpoint folder, and log the event that opens this process's part of the event log."""
+        # Only now that TensorFlow has connected the machines, because that call would have stopped the heartbeat.
+        self.folder.take()
+        self.folder.log_start(
             model=self.config.model,
             num_steps=self.loop_run().num_steps,
-            pid=os.getpid(),
             steps_per_epoch=self.sampler().steps_per_epoch,
             global_batch_size=self.config.global_batch_size,
             exact=self.options.exact,
             num_devices=num_devices,
             num_workers=self.cluster.num_workers,
-            task=f"{self.cluster.task_type} {self.cluster.task_index}",
+            task=self.cluster.task,
             precision=self.dtype(),
         )
         if self.cluster.is_chief:
             sources = warm_start.records_of_seen_images(self.config.weights, self.options.starting_weights)
             if reason := seen.record(self.directory, self.data, sources):
-                log_event("notice", message=f"no record of the images that this model sees: {reason}")
+                self.folder.notice(f"no record of the images that this model sees: {reason}")
 
     def print_result(self) -> None:
         """Print the result of the run if it is finished."""
         if result := result_file.read_result(self.directory):
-            print(f"run {self.run_id} is finished: {identity.summary(result, self.data.constant_answer('validation'))}")
+            summary = identity.summary(result, self.data.constant_answer("validation"))
+            print(f"run {self.folder.run_id} is finished: {summary}")
+
+
+def _print(message: str) -> None:
+    print(message, flush=True)

@@ -1,24 +1,19 @@
 """The training role: a chief, a worker or a single machine."""
 
-import contextlib
 import dataclasses
 
-import tensorflow as tf
-
-from exact_resume.events.observers import Observer
-from exact_resume.workers.signals import end_at_once
-from exact_resume.workers.watchdog import EXIT_LOST_PEER, Watchdog
+from exact_resume.workers.watchdog import EXIT_LOST_PEER
 from localvertex_base.userinput.errors import UserError
 from trainer.learner import distribution, random_numbers
-from trainer.learner.learner import Learner
-from trainer.loop import loop, speed
-from trainer.loop.training import CONNECT_SECONDS, Training
+from trainer.loop import loop
+from trainer.loop.training import Training
 from trainer.models import recipes
 
 
-def train(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
+def train(training: Training) -> int:
     """Train as chief, worker or single machine; return the exit code."""
-    strategy = _connect(training)
+    with training.connecting():
+        strategy = distribution.make(training.cluster)
     learner = training.learner(strategy)
     if training.config.global_batch_size < learner.num_replicas:
         raise UserError(
@@ -28,47 +23,13 @@ def train(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
     if training.options.xla == "on":
         learner.use_xla(True)
     remarks = random_numbers.check(learner.model, strategy, training.config.model, exact=training.options.exact)
-    training.log_start(learner.num_replicas, log_event)
+    training.log_start(learner.num_replicas)
     for remark in remarks:
-        log_event("notice", message=remark)
-    if _train(training, learner, log_event, watchdog):
+        training.folder.notice(remark)
+    examples, validation, sampler = training.load("train"), training.load("validation"), training.sampler()
+    if recipes.parse(training.config.recipe).sampling:
+        sampler = dataclasses.replace(sampler, labels=examples.labels)
+    if loop.train(training.loop_run(), learner, examples, validation, sampler, sync=training.sync(learner)):
         training.print_result()
         return 0
     return training.stop.exit_code if training.stop.is_set else EXIT_LOST_PEER
-
-
-def _train(training: Training, learner: Learner, log_event: Observer, watchdog: Watchdog) -> bool:
-    """Train to the end; return whether the run is finished."""
-    examples, validation = training.load("train", log_event), training.load("validation", log_event)
-    sampler, run = training.sampler(), training.loop_run()
-    if recipes.parse(training.config.recipe).sampling:
-        sampler = dataclasses.replace(sampler, labels=examples.labels)
-
-    def log_bottleneck(step_seconds: float) -> None:
-        message = speed.describe(learner, examples, sampler, step_seconds)
-        minutes = (run.num_steps - learner.step) * step_seconds / 60
-        log_event("notice", message=f"{message}; {minutes:,.0f} min left")
-
-    return loop.train(
-        run,
-        learner,
-        examples,
-        validation,
-        sampler,
-        sync=training.sync(learner, watchdog, log_event),
-        log_event=log_event,
-        on_warm_up=log_bottleneck,
-    )
-
-
-def _connect(training: Training) -> tf.distribute.Strategy:
-    """Connect to the other workers, and take the devices."""
-    is_alone = training.cluster.num_workers == 1
-    if not is_alone:
-        # The call reports nothing while it waits.
-        print(f"connecting to the other workers, for at most {CONNECT_SECONDS} s", flush=True)
-    with contextlib.nullcontext() if is_alone else end_at_once(CONNECT_SECONDS):
-        strategy = distribution.make(training.cluster)
-    # Also because TensorFlow replaces the SIGTERM handler.
-    training.stop.install()
-    return strategy

@@ -4,7 +4,6 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 
-from exact_resume.events.observers import Observer
 from exact_resume.workers.signals import StopRequest
 from exact_resume.workers.team import Pace
 from exact_resume.workers.watchdog import Watchdog
@@ -36,9 +35,8 @@ class WorkerSync:
         *,
         is_chief: bool,
         stop: StopRequest,
-        notices: Callable[[], Sequence[str]],
+        log_preemptions: Callable[[], bool],
         watchdog: Watchdog,
-        log_event: Observer,
     ) -> None:
         """Connect this worker.
 
@@ -46,12 +44,11 @@ class WorkerSync:
             add_up: Sums values over the workers: `trainer.learner.learner.Learner.add_up`.
             is_chief: Whether this worker's measurements decide.
             stop: Stop request of this process.
-            notices: Returns the metadata server's notices since the last call.
+            log_preemptions: `exact_resume.run_folder.RunFolder.log_preemptions`.
             watchdog: Gets a beat at each exchange.
-            log_event: Receives the notices.
         """
         self._add_up, self._is_chief, self._stop = add_up, is_chief, stop
-        self._notices, self._watchdog, self._log_event = notices, watchdog, log_event
+        self._log_preemptions, self._watchdog = log_preemptions, watchdog
         self._owes_save = False
 
     def decide(self, pace: Pace, *, save_is_due: bool = False, ends_early: bool = False) -> Decision:
@@ -62,11 +59,8 @@ class WorkerSync:
             save_is_due: Whether a save is due; the chief's counts.
             ends_early: Whether the run ends before its last step; the chief's counts.
         """
-        notices = self._notices()
-        for text in notices:
-            self._log_event("notice", message=text)
         # Kept until the save: a notice may come before the first step, or during a validation.
-        self._owes_save = self._owes_save or bool(notices)
+        self._owes_save = self._log_preemptions() or self._owes_save
         wants_save = self._owes_save or (self._is_chief and save_is_due)
         steps = float(pace.num_steps) if self._is_chief else 0.0
         ends = float(self._is_chief and ends_early)

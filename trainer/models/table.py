@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import pathlib
+from typing import Any
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,18 +34,10 @@ class Application:
 
 
 def _read() -> dict[str, Application]:
+    sizes = ("smallest_image_size", "usual_image_size", "head_units")
     with (pathlib.Path(__file__).parent / "applications.csv").open(newline="", encoding="utf-8") as file:
-        return {
-            row["name"]: Application(
-                name=row["name"],
-                function=row["function"],
-                preprocessing=row["preprocessing"],
-                smallest_image_size=int(row["smallest_image_size"]),
-                usual_image_size=int(row["usual_image_size"]),
-                head_units=int(row["head_units"]),
-            )
-            for row in csv.DictReader(file)
-        }
+        rows: list[dict[str, Any]] = [row | {name: int(row[name]) for name in sizes} for row in csv.DictReader(file)]
+    return {row["name"]: Application(**row) for row in rows}
 
 
 APPLICATIONS = _read()

@@ -115,12 +115,12 @@ def _function(name: str) -> Callable[..., Any]:
     module_name, function_name = name.split(":")
     try:
         module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name and (module_name == error.name or module_name.startswith(error.name + ".")):
-            raise _not_found(name, error.name) from error
-        raise UserError(f"model={name!r}: importing {module_name} failed: {_with_origin(error)}; install it") from error
     except Exception as error:
-        raise UserError(f"model={name!r}: importing {module_name} failed: {_with_origin(error)}") from error
+        missing = error.name if isinstance(error, ModuleNotFoundError) else ""
+        if missing and f"{module_name}.".startswith(f"{missing}."):
+            raise _not_found(name, missing) from error
+        hint = "; install it" if missing else ""
+        raise UserError(f"model={name!r}: importing {module_name} failed: {_with_origin(error)}{hint}") from error
     function: Callable[..., Any] | None = getattr(module, function_name, None)
     if not callable(function):
         own = {key: value for key, value in vars(module).items() if getattr(value, "__module__", "") == module_name}

@@ -14,14 +14,10 @@ what they have seen, and stop, save and end with the same step.
 """
 
 import contextlib
-import dataclasses
-import hashlib
 import math
 import numbers
 import os
-import pathlib
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,28 +26,22 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from exact_resume import state as states
-from exact_resume.checkpoints import checkpoints, manifest, ownership, result_file, seal
-from exact_resume.checkpoints.async_writer import Checkpointing, CheckpointWriter, NoCheckpoints, best_interval
+from exact_resume import identity as identities, state as states
+from exact_resume.checkpoints import result_file
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
-from exact_resume.checkpoints.lease import Followed, Lease, NotHolder
 from exact_resume.errors import InputError, RunError
 from exact_resume.events import log as event_log
-from exact_resume.events.log import EventLog
-from exact_resume.events.observers import Observer
 from exact_resume.files import storage
+from exact_resume.run_folder import JOB_ID, RunFolder
 from exact_resume.sampler import Sampler
-from exact_resume.text import one_line, quote
-from exact_resume.workers import notices, place as places
+from exact_resume.text import one_line, quote, report
+from exact_resume.workers import place as places
 from exact_resume.workers.deadline import Deadline, TimedOut
-from exact_resume.workers.meeting import difference
-from exact_resume.workers.place import Place
+from exact_resume.workers.meeting import InFolder, refuse_difference
 from exact_resume.workers.signals import StopRequest
 from exact_resume.workers.team import OneWorker, SeveralWorkers, Team
-from exact_resume.workers.watchdog import Watchdog, leave, leave_displaced
+from exact_resume.workers.watchdog import leave
 
-_JOB_ID = "CLOUD_ML_JOB_ID"
-"""The custom job's id, the same for its restarts (google-cloud-aiplatform, training_utils)."""
 _GRACE_SECONDS = 30.0
 """Between the notice and the end of a Spot machine
 (https://cloud.google.com/compute/docs/instances/preemptible#preemption-process)."""
@@ -61,102 +51,78 @@ _EVENT_SECONDS = 2.0
 """Between two `steps` events."""
 _STEPS_FIELDS = ("time", "event", "first_step", "last_step", "num_steps", "seconds")
 """Of the `steps` event."""
-_LARGEST_SHARE = 100
-"""A save pauses the loop for at most 1/100 of the time between two saves."""
 
 
 class Stopped(SystemExit):
     """A stop was requested and the checkpoint is saved; the exit code is 143 (SIGTERM) or 130 (Ctrl-C)."""
 
 
-def run(
-    directory: str | os.PathLike[str],
-    *,
-    steps: int,
-    state: Mapping[str, Any],
-    config: Mapping[str, Any] | None = None,
-    sampler: Sampler | None = None,
-    code: Sequence[str | os.PathLike[str]] = (),
-    save_every_steps: int = 0,
-    save_every_seconds: float | None = None,
-    keep_checkpoints: int = 3,
-    watchdog_seconds: float = 900.0,
-    peer_timeout_seconds: float = 300.0,
-) -> "Run":
-    """Return a run, to be used with `with`. Steps, config, sampler, state and code identify it.
+class Run:
+    """A run, to be used with `with`; iterate over it once. `exact_resume.run` is this class.
 
     TF_CONFIG, CLUSTER_SPEC or PyTorch's RANK and WORLD_SIZE name the place of this worker among several.
-
-    Args:
-        directory: Folder for checkpoints, event log and result.json, local or gs://.
-        steps: Number of steps of the whole run; a step is one update of the weights.
-        state: What a step changes, by name: see `exact_resume.state`.
-        config: Whatever else decides what the run computes: numbers, texts, lists and dicts.
-        sampler: The order of the examples.
-        code: Files of code; another content is another run.
-        save_every_steps: Save every so many steps; 0: not by steps.
-        save_every_seconds: Save so long after the last save; 0: not by time; None: chosen from the cost of a save.
-        keep_checkpoints: Number of newest checkpoints to keep.
-        watchdog_seconds: Abort (134) after so long without a step; 0: never.
-        peer_timeout_seconds: Abort (134) if another worker does not come or is silent for so long.
-
-    Raises:
-        InputError: An argument is wrong.
     """
-    whole = {"steps": (steps, 1), "save_every_steps": (save_every_steps, 0), "keep_checkpoints": (keep_checkpoints, 1)}
-    for name, (value, lowest) in whole.items():
-        if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value < 2**53:
-            raise InputError(f"{name} is {quote(value)}; expected a whole number, at least {lowest}")
-    times = {"save_every_seconds": (save_every_seconds or 0, 0), "watchdog_seconds": (watchdog_seconds, 0)}
-    for name, (seconds, lowest) in (times | {"peer_timeout_seconds": (peer_timeout_seconds, 1)}).items():
-        # Also false for NaN.
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not lowest <= seconds < 2**53:
-            raise InputError(f"{name} is {quote(seconds)}; expected a number of seconds, at least {lowest}")
-    if not isinstance(state, Mapping) or not state or not all(isinstance(name, str) and name for name in state):
-        raise InputError(f"state is {quote(state)}; expected a dict of objects with names, such as {{'model': model}}")
-    return Run(
-        directory=os.fspath(directory).rstrip("/") or "/",
-        steps=steps,
-        state=state,
-        identity=_identity(steps, config or {}, sampler, code),
-        sampler=sampler,
-        save_every_steps=save_every_steps,
-        save_every_seconds=save_every_seconds,
-        keep_checkpoints=keep_checkpoints,
-        watchdog_seconds=watchdog_seconds,
-        place=places.read(os.environ),
-        peer_timeout_seconds=peer_timeout_seconds,
-    )
-
-
-class Run:
-    """A run; `run` makes it. Iterate over it once."""
 
     def __init__(
         self,
+        directory: str | os.PathLike[str],
         *,
-        directory: str,
         steps: int,
         state: Mapping[str, Any],
-        identity: dict[str, Any],
-        sampler: Sampler | None,
-        save_every_steps: int,
-        save_every_seconds: float | None,
-        keep_checkpoints: int,
-        watchdog_seconds: float,
-        place: Place,
-        peer_timeout_seconds: float,
+        config: Mapping[str, Any] | None = None,
+        sampler: Sampler | None = None,
+        code: Sequence[str | os.PathLike[str]] = (),
+        save_every_steps: int = 0,
+        save_every_seconds: float | None = None,
+        keep_checkpoints: int = 3,
+        watchdog_seconds: float = 900.0,
+        peer_timeout_seconds: float = 300.0,
     ) -> None:
-        """Keep checked arguments of `run`."""
-        self.rank, self.num_workers = place.rank, place.num_workers
+        """Check the arguments. Steps, config, sampler, state and code identify the run.
+
+        Args:
+            directory: Folder for checkpoints, event log and result.json, local or gs://.
+            steps: Number of steps of the whole run; a step is one update of the weights.
+            state: What a step changes, by name: see `exact_resume.state`.
+            config: Whatever else decides what the run computes: numbers, texts, lists and dicts.
+            sampler: The order of the examples.
+            code: Files of code; another content is another run.
+            save_every_steps: Save every so many steps; 0: not by steps.
+            save_every_seconds: Save so long after the last save; 0: not by time; None: chosen from the cost of a save.
+            keep_checkpoints: Number of newest checkpoints to keep.
+            watchdog_seconds: Abort (134) after so long without a step; 0: never.
+            peer_timeout_seconds: Abort (134) if another worker does not come or is silent for so long.
+
+        Raises:
+            InputError: An argument is wrong.
+        """
+        whole = {
+            "steps": (steps, 1),
+            "save_every_steps": (save_every_steps, 0),
+            "keep_checkpoints": (keep_checkpoints, 1),
+        }
+        for name, (value, lowest) in whole.items():
+            if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value < 2**53:
+                raise InputError(f"{name} is {quote(value)}; expected a whole number, at least {lowest}")
+        times = {"save_every_seconds": (save_every_seconds or 0, 0), "watchdog_seconds": (watchdog_seconds, 0)}
+        for name, (seconds, lowest) in (times | {"peer_timeout_seconds": (peer_timeout_seconds, 1)}).items():
+            # Also false for NaN.
+            if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not lowest <= seconds < 2**53:
+                raise InputError(f"{name} is {quote(seconds)}; expected a number of seconds, at least {lowest}")
+        if not isinstance(state, Mapping) or not state or not all(isinstance(name, str) and name for name in state):
+            raise InputError(
+                f"state is {quote(state)}; expected a dict of objects with names, such as {{'model': model}}"
+            )
+        self._place = places.read(os.environ)
+        self.rank, self.num_workers = self._place.rank, self._place.num_workers
         """Place of this worker, for `Sampler.shard`; the chief has rank 0."""
         self.step, self.num_steps = 0, steps
         """Number of steps done, and of the whole run."""
-        self._directory, self._objects, self._identity, self._sampler = directory, state, identity, sampler
-        self._every_steps, self._every_seconds = save_every_steps, save_every_seconds
-        self._keep, self._watchdog_seconds = keep_checkpoints, watchdog_seconds
-        self._place, self._peer_timeout_seconds = place, peer_timeout_seconds
-        self._log_event: Observer = lambda event, **fields: None
+        self._directory = os.fspath(directory).rstrip("/") or "/"
+        self._objects, self._sampler = state, sampler
+        self._identity = identities.of_run(steps, config or {}, sampler, code)
+        self._every_steps, self._every_seconds, self._keep = save_every_steps, save_every_seconds, keep_checkpoints
+        self._watchdog_seconds, self._peer_timeout_seconds = watchdog_seconds, peer_timeout_seconds
         self._reason, self._is_inside, self._is_finished, self._owes_save = "", False, False, False
         self._values: dict[str, list[Any]] = {}
         self._first_step, self._num_seen, self._seconds = 0, 0, 0.0
@@ -171,31 +137,34 @@ class Run:
         """
         self._state = states.State(self._objects)
         self._identity |= {f"state.{path}": shape for path, shape in self._state.shapes.items()}
-        self._run_id = manifest.run_id(self._identity)
         if threading.current_thread() is not threading.main_thread():
             raise InputError("exact_resume.run is used in a thread; only the main thread receives signals")
         self._handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
         self._stop = StopRequest().install()
-        job = os.environ.get(_JOB_ID, "")
-        self._lease = Lease(self._directory, job, pause=self._pause, report=_report)
-        self._holder = Followed(self._directory, job) if self.rank else self._lease
+        self._folder = RunFolder(
+            self._directory,
+            self._identity,
+            is_chief=not self.rank,
+            stop=self._stop,
+            report=report,
+            observer=_print_notice,
+            defaults={},
+            way_on="give another folder, or restore the value",
+        )
         with contextlib.ExitStack() as undo:
             undo.callback(self._restore_handlers)
             try:
-                self._team = self._meet(job)
+                self._team = self._meet()
                 undo.callback(self._team.close)
-                undo.callback(self._release)
+                undo.callback(self._folder.close)
                 self._team.exchange({**self._identity, "number of workers": self.num_workers}, self._take_folder)
             except TimedOut as error:
                 raise (Stopped if self._stop.is_set else SystemExit)(error.exit_code) from None
             undo.callback(self._team.fail)
             # As Vertex AI counts, also where a machine has several workers.
             replica = f"workerpool1-{self.rank - 1}" if self.rank else event_log.PRIMARY
-            self._log_event = EventLog(self._directory, replica, may_write=self._may_write).write
-            self._watchdog = Watchdog(self._watchdog_seconds, report=self._notice)
-            undo.callback(self._watchdog.close)
-            self._watcher = notices.watch(os.environ)
-            undo.callback(self._watcher.close)
+            self._folder.open(replica, watchdog_seconds=self._watchdog_seconds)
+            self._watchdog = self._folder.watchdog
             self._log_start()
             self._restore()
             self._undo = undo.pop_all()
@@ -220,10 +189,10 @@ class Run:
                 self._team.fail()
             self._writer.close()
             self._flush(time.monotonic())
-            self._log_event("exit", code=code or int(is_left))
+            self._folder.log_exit(code or int(is_left))
             self._undo.close()
         if is_left:
-            _report(
+            report(
                 f"the loop was left after step {self.step} of {self.num_steps}, so the run is not finished; call"
                 " run.finish(reason) before `break` if these steps are enough"
             )
@@ -313,26 +282,21 @@ class Run:
         path = os.fspath(model)
         if path and not (storage.exists(path) or storage.names(path)):
             raise InputError(f"model {path!r} does not exist; write it before run.result")
-        events, num_skipped_lines = event_log.read_complete(self._directory)
-        content = {
-            "run_id": self._run_id,
-            "identity": self._identity,
-            "final_step": self.step,
-            "num_planned_steps": self.num_steps,
-            "stop_reason": self._reason or "all planned steps are done",
-            "best_step": self.step,
-            "best_checkpoint": manifest.name(self.step),
-            "metrics": found,
-            "model": {"path": path} if path else None,
-            "examples": "in the sampler's order" if self._sampler else "not known",
-            "num_restarts": sum((event["event"], event["replica"]) == ("start", event_log.PRIMARY) for event in events)
-            - 1,
-            "num_skipped_lines": num_skipped_lines,
-        }
-        path = storage.join(self._directory, result_file.RESULT_FILE)
-        self._lease.fence.write(path, storage.encode_json(seal.add_seal(content)))
+        result_file.write(
+            self._directory,
+            run_id=self._folder.run_id,
+            identity=self._identity,
+            final_step=self.step,
+            stop_reason=self._reason or "all planned steps are done",
+            best_step=self.step,
+            fence=self._folder.lease.fence,
+            num_planned_steps=self.num_steps,
+            metrics=found,
+            model={"path": path} if path else None,
+            examples="in the sampler's order" if self._sampler else "not known",
+        )
         self._is_finished = True
-        _report(f"run {self._run_id} is finished after step {self.step}")
+        report(f"run {self._folder.run_id} is finished after step {self.step}")
 
     @contextlib.contextmanager
     def evaluation(self) -> Iterator[None]:
@@ -350,50 +314,22 @@ class Run:
     def _has_ended(self) -> bool:
         return self.step == self.num_steps or bool(self._reason)
 
-    def _meet(self, job: str) -> Team:
+    def _meet(self) -> Team:
         if self.num_workers == 1:
             return OneWorker()
         return SeveralWorkers(
             self._place,
-            self._directory,
-            job=job,
+            InFolder(self._place, self._directory, os.environ.get(JOB_ID, "")),
             timeout_seconds=self._peer_timeout_seconds,
-            deadline=Deadline(self._stop, self._peer_timeout_seconds, _report),
-            leave=lambda reason: leave(reason, self._log_writer),
+            deadline=Deadline(self._stop, self._peer_timeout_seconds, report),
+            leave=lambda reason: leave(reason, self._folder.log_event),
         )
 
     def _take_folder(self, identities: list[dict[str, Any]]) -> None:
         """Take the folder as the chief, if all workers compute the run that is there."""
-        _refuse_difference(identities)
-        self._refuse_other_run()
-        storage.make_directory(self._directory)
-        self._lease.take(self._identity)
-        self._lease.keep(leave_displaced)
-
-    def _release(self) -> None:
-        if self._lease.is_taken:
-            self._lease.release(has_checkpoint=bool(checkpoints.steps(self._directory)))
-
-    def _may_write(self) -> bool:
-        try:
-            return self._holder.may_write()
-        except NotHolder as error:
-            leave_displaced(error)
-
-    def _refuse_other_run(self) -> None:
-        found = ownership.identity_in(self._directory)
-        if result := result_file.read_result(self._directory):
-            found = found or result.get("identity")
-        if found:
-            ownership.refuse_other_run(
-                found, self._identity, self._directory, defaults={}, way_on="give another folder, or restore the value"
-            )
-
-    def _pause(self, seconds: float) -> None:
-        if self._stop.is_set:
-            _report(f"{self._stop.signal_name}: stopped while waiting for {self._directory!r}")
-            raise Stopped(self._stop.exit_code)
-        time.sleep(seconds)
+        refuse_difference(identities)
+        self._folder.refuse_other_run()
+        self._folder.take()
 
     def _raise_stopped(self) -> NoReturn:
         raise Stopped(self._stop.exit_code)
@@ -403,13 +339,11 @@ class Run:
             signal.signal(number, handler)
 
     def _log_start(self) -> None:
-        about = {"steps_per_epoch": self._sampler.steps_per_epoch} if self._sampler else {}
-        about |= {"global_batch_size": self._sampler.global_batch_size} if self._sampler else {}
-        self._log_event(
-            "start",
-            run_id=self._run_id,
+        about = {}
+        if sampler := self._sampler:
+            about = {"steps_per_epoch": sampler.steps_per_epoch, "global_batch_size": sampler.global_batch_size}
+        self._folder.log_start(
             num_steps=self.num_steps,
-            pid=os.getpid(),
             num_workers=self.num_workers,
             task=f"worker {self.rank}",
             **about,
@@ -417,11 +351,7 @@ class Run:
 
     def _restore(self) -> None:
         started = time.monotonic()
-        found = None if self.rank else self._newest()
-        step = self._team.exchange(None, lambda _: found.step if found else 0)
-        if self.rank and step:
-            found = checkpoints.load(self._directory, step)
-        if found:
+        if found := self._folder.newest(lambda own: self._team.exchange(None, lambda _: own)):
             self.step = found.step
             content = found.state
             self._state.put(content["objects"], found.arrays)
@@ -429,32 +359,12 @@ class Run:
             for first, tree in content["generators"][self.rank : self.rank + 1]:
                 states.set_generators(states.read(tree, found.arrays[first:]))
             self._reason = content["reason"]
-            self._is_finished = result_file.is_finished(self._directory, expected_run_id=self._run_id)
-            self._log_event("restore", step=self.step, seconds=time.monotonic() - started)
-            _report(f"run {self._run_id} resumes after step {self.step} of {self.num_steps}")
-        self._writer: Checkpointing = NoCheckpoints(best=Best(), saved_step=self.step)
-        if not self.rank:
-            self._writer = CheckpointWriter(
-                self._directory,
-                self._lease,
-                keep=self._keep,
-                best=Best(),
-                saved_step=self.step,
-                log_event=self._log_writer,
-                passed_over=[step for step in checkpoints.steps(self._directory) if step > self.step],
-            )
+            self._is_finished = result_file.is_finished(self._directory, expected_run_id=self._folder.run_id)
+            self._folder.log_event("restore", step=self.step, seconds=time.monotonic() - started)
+            report(f"run {self._folder.run_id} resumes after step {self.step} of {self.num_steps}")
+        self._writer = self._folder.writer(best=Best(), saved_step=self.step, keep=self._keep)
         self._saved_at = self._logged_at = self._look_at = time.monotonic()
         self._first_step, self._look_at_step = self.step, float(self.step)
-
-    def _newest(self) -> Checkpoint | None:
-        """Return the checkpoint from which all workers resume."""
-        # Before the selection, so that a former holder that wakes up can no longer commit a newer checkpoint.
-        self._refuse_other_run()
-        storage.remove_partial(self._directory)
-        found, skipped = checkpoints.newest(self._directory)
-        for line in skipped:
-            self._notice(line)
-        return found
 
     def _note_step(self, now: float) -> None:
         """Count the step that has just ended."""
@@ -464,7 +374,7 @@ class Run:
         self._num_seen += 1
         # The first one often compiles.
         if self._num_seen == 2 and now - self._began > _GRACE_SECONDS:
-            self._notice(
+            self._folder.notice(
                 f"a step takes {now - self._began:.0f} s, longer than the {_GRACE_SECONDS:.0f} s between the notice and"
                 " the end of a Spot machine, so the steps since the last save are repeated then; save more often"
             )
@@ -472,11 +382,7 @@ class Run:
     def _look(self, now: float) -> None:
         """Look for notices and stop requests on all workers; save, stop or end if it is time, and log."""
         self._look_at = now + _LOOK_SECONDS
-        for notice in self._watcher.pending():
-            self._notice(
-                f"notice from the metadata server: {notice.kind} ({notice.text}); saving a checkpoint and continuing"
-            )
-            self._owes_save = True
+        self._owes_save = self._folder.log_preemptions() or self._owes_save
         at = {"step": self.step, "run.finish": bool(self._reason)}
         own = {"at": at, "stop": self._stop.signal_number, "save": self._owes_save}
         # Another worker may evaluate; each watches its own steps.
@@ -495,11 +401,11 @@ class Run:
 
     def _decide(self, reports: list[dict[str, Any]]) -> tuple[int, bool, str, float]:
         """Return a signal or 0, whether to save, why the run ends or nothing, and the step of the next look."""
-        _refuse_difference([each["at"] for each in reports], "call run.finish on all workers with the same step")
+        refuse_difference([each["at"] for each in reports], "call run.finish on all workers with the same step")
         stop = max(each["stop"] for each in reports)
         is_last = bool(stop) or self._has_ended
         self._writer.settle(wait=is_last)
-        is_time = time.monotonic() - self._saved_at >= self._seconds_between_saves and not self._writer.is_busy
+        is_time = self._writer.is_time(self._saved_at, self._every_seconds)
         is_at_save = bool(self._every_steps) and self.step % self._every_steps == 0
         is_due = is_last or is_at_save or is_time or any(each["save"] for each in reports)
         until = min(self.num_steps, self._team.next_exchange(self.step))
@@ -507,34 +413,30 @@ class Run:
             until = min(until, (self.step // self._every_steps + 1) * self._every_steps)
         return stop, is_due and self.step > self._writer.saved_step, self._reason, until
 
-    @property
-    def _seconds_between_saves(self) -> float:
-        if self._every_seconds is None:
-            pause = self._writer.pause_seconds
-            return max(best_interval(pause), _LARGEST_SHARE * (pause or 0.0))
-        return self._every_seconds or math.inf
-
     def _save(self) -> None:
         """Copy the state, and begin to write it; the other workers only send their random generators."""
         started = time.monotonic()
         self._writer.settle(wait=True)
-        arrays: states.Arrays = []
-        tree = states.write(states.generators(), "generators", arrays)
-        sent: list[Any] = []
-        self._team.exchange([tree, [[each.dtype.name, each.tolist()] for each in arrays]], sent.extend)
+        own: states.Arrays = []
+        tree = states.write(states.generators(), "generators", own)
+        of_workers = [(tree, own)]
+        if self.num_workers > 1:
+            sent: list[Any] = []
+            self._team.exchange([tree, [[each.dtype.name, each.tolist()] for each in own]], sent.extend)
+            of_workers = [(tree, [np.array(numbers, kind) for kind, numbers in lists]) for tree, lists in sent]
         self._saved_at, self._owes_save = time.monotonic(), False
         if self.rank:
             return
         objects, arrays = self._state.take()
         generators = []
-        for tree, lists in sent:
+        for tree, found in of_workers:
             generators.append([len(arrays), tree])
-            arrays += [np.array(numbers, kind) for kind, numbers in lists]
+            arrays += found
         checkpoint = Checkpoint(
             step=self.step,
             best=Best(),
             identity=self._identity,
-            run_id=self._run_id,
+            run_id=self._folder.run_id,
             arrays=arrays,
             state={"objects": objects, "generators": generators, "reason": self._reason},
         )
@@ -549,25 +451,19 @@ class Run:
         """
         self._flush(time.monotonic())
         self._look_at = self._look_at_step = math.inf
-        self._team.exchange(None, self._finish_writing)
+        self._team.exchange(None, lambda _: self._writer.finish())
         # What follows the loop may take as long as it likes, and has nothing to save.
         self._watchdog.pause()
         self._undo.enter_context(self._stop.immediate(self._raise_stopped))
 
-    def _finish_writing(self, _: object) -> None:
-        if error := self._writer.finish():
-            raise RunError(
-                f"the checkpoint of step {self.step} could not be saved ({error}); free some space and run again to"
-                f" resume from step {self._writer.saved_step}"
-            )
-
     def _leave(self) -> NoReturn:
         """End the program; the chief's last checkpoint is written before."""
         self._flush(time.monotonic())
-        self._writer.finish()
+        with contextlib.suppress(RunError):
+            self._writer.finish()
         saved_step = self._team.exchange(None, lambda _: self._writer.saved_step, is_last=True)
         saved = f"the checkpoint of step {saved_step} is saved" if saved_step else "there is nothing to save yet"
-        self._notice(f"{self._stop.signal_name}: stopped after step {self.step}; {saved}")
+        self._folder.notice(f"{self._stop.signal_name}: stopped after step {self.step}; {saved}")
         raise Stopped(self._stop.exit_code)
 
     def _flush(self, now: float) -> None:
@@ -582,8 +478,8 @@ class Run:
                 except (TypeError, ValueError):
                     raise InputError(f"run.log: {name} is {quote(values[-1])}; expected numbers") from None
                 if not math.isfinite(mean):
-                    self._notice(f"{name} is {mean} in the steps {self._first_step + 1} to {self.step}")
-            self._log_event(
+                    self._folder.notice(f"{name} is {mean} in the steps {self._first_step + 1} to {self.step}")
+            self._folder.log_event(
                 "steps",
                 first_step=self._first_step + 1,
                 last_step=self.step,
@@ -593,64 +489,16 @@ class Run:
             )
         self._first_step, self._logged_at, self._seconds = self.step, now, 0.0
 
-    def _log_writer(self, event: str, **fields: Any) -> None:
-        if event == "notice":
-            _report(fields["message"])
-        self._log_event(event, **fields)
 
-    def _notice(self, message: str) -> None:
-        _report(message)
-        self._log_event("notice", message=message)
+run = Run
 
 
-def _report(message: str) -> None:
-    print(f"exact_resume: {one_line(message)}", file=sys.stderr, flush=True)
-
-
-def _refuse_difference(fields: list[dict[str, Any]], *way_on: str) -> None:
-    """Refuse fields, by worker, that are not equal."""
-    if found := difference({f"worker {rank}": each for rank, each in enumerate(fields)}, *way_on):
-        raise InputError(found)
+def _print_notice(event: str, **fields: Any) -> None:
+    if event == "notice":
+        report(fields["message"])
 
 
 def _finite(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
         raise InputError(f"metric {name!r} is {quote(value)}; expected a finite number, such as float(value)")
     return float(value)
-
-
-def _identity(
-    steps: int, config: Mapping[str, Any], sampler: Sampler | None, code: Sequence[str | os.PathLike[str]]
-) -> dict[str, Any]:
-    """Return all that identifies a run except its state: field -> plain value."""
-    found: dict[str, Any] = {"steps": steps}
-    _flatten("config", config, found)
-    if sampler:
-        found |= {f"sampler.{name}": value for name, value in dataclasses.asdict(sampler).items()}
-    for path in map(pathlib.Path, code):
-        try:
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-        except OSError as error:
-            raise InputError(
-                f"code {str(path)!r} cannot be read ({error.strerror}); give files, e.g. __file__"
-            ) from None
-        # A folder may have another name on another machine.
-        name = f"code.{path.name}"
-        found[name] = f"{found[name]}, {digest}" if name in found else digest
-    return found
-
-
-def _flatten(path: str, value: Any, found: dict[str, Any]) -> None:
-    if isinstance(value, Mapping):
-        for key, each in value.items():
-            _flatten(f"{path}.{key}", each, found)
-    elif isinstance(value, str | int | float | None) and (not isinstance(value, float) or math.isfinite(value)):
-        found[path] = value
-    elif isinstance(value, list | tuple):
-        for number, each in enumerate(value):
-            _flatten(f"{path}.{number}", each, found)
-        found[f"{path}.length"] = len(value)
-    else:
-        raise InputError(
-            f"{path} is {quote(value)}, a {type(value).__name__}; expected finite numbers, texts, lists and dicts"
-        )

@@ -19,6 +19,7 @@ import pytest
 from exact_resume import Sampler
 from exact_resume.checkpoints import checkpoints, result_file
 from exact_resume.events import log as event_log
+from vertex_testing.cloud_storage.server import CloudStorage
 
 PROGRAM = """
 import os, random, sys, time
@@ -31,7 +32,8 @@ random.seed(rank), np.random.seed(rank)
 fault, fault_step = os.environ.get("FAULT", ""), int(os.environ.get("FAULT_STEP", -1))
 weights, data = np.zeros(3), np.random.default_rng(0).normal(size=(100, 3))
 sampler = exact_resume.Sampler(num_examples=100, global_batch_size=8, seed=5)
-with exact_resume.run(folder, steps=steps, config={"rate": os.environ.get("RATE", "0.1")}, sampler=sampler,
+with exact_resume.run(os.environ.get("BUCKET", folder), steps=steps,
+                      config={"rate": os.environ.get("RATE", "0.1")}, sampler=sampler,
                       save_every_steps=int(os.environ.get("EVERY", 4)), state={"weights": weights},
                       peer_timeout_seconds=float(os.environ.get("TIMEOUT", 60))) as run, \\
         open(f"{folder}.seen-{run.num_workers}-{run.rank}", "a") as seen:
@@ -204,6 +206,34 @@ def test_a_killed_worker_ends_the_other_with_134_and_the_run_resumes(
     assert result
     assert result["num_restarts"] == num_kills
     assert rendezvous(job.folder) == []
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+def test_two_workers_on_a_bucket_are_killed_stopped_and_resume(
+    job: Job, undisturbed: list[str], server: CloudStorage
+) -> None:
+    variables = {**server.environment, "BUCKET": "gs://b/run"}
+    rng = random.Random(5)
+    faults = [(0, signal.SIGKILL), (1, signal.SIGKILL), (1, signal.SIGTERM), (0, signal.SIGKILL)]
+    for step, (rank, number) in zip(sorted(rng.sample(range(1, 50), len(faults))), faults, strict=True):
+        processes = job.start(2, variables, variables)
+        job.wait_for_step(step, 2, rank)
+        processes[rank].send_signal(number)
+        codes, _, messages = finish(processes)
+        if number == signal.SIGTERM:
+            assert codes == [143, 143], messages
+        else:
+            assert codes[1 - rank] == 134, messages
+    codes, outputs, messages = finish(job.start(2, variables, variables))
+    assert (codes, outputs) == ([0, 0], undisturbed), messages
+    job.check_examples(60)
+    assert result_file.is_finished("gs://b/run")
+    result = result_file.read_result("gs://b/run")
+    assert result
+    assert result["num_restarts"] == len(faults)
+    left = [name for name in server.buckets.names("b") if "rendezvous" in name or ".partial" in name]
+    assert left == []
 
 
 def test_one_worker_two_workers_and_one_again_train_the_same(job: Job, undisturbed: list[str]) -> None:

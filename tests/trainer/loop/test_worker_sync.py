@@ -18,18 +18,13 @@ class Peer:
         return [own + other for own, other in zip(values, self.values or [0.0] * len(values), strict=True)]
 
 
-def make_sync(peer: Peer, *, is_chief: bool, notices: list[str], logged: list[str]) -> WorkerSync:
-    def new_notices() -> list[str]:
-        new, notices[:] = list(notices), []
-        return new
-
+def make_sync(peer: Peer, *, is_chief: bool, notices: list[str]) -> WorkerSync:
     return WorkerSync(
         peer.add_up,
         is_chief=is_chief,
         stop=StopRequest(),
-        notices=new_notices,
+        log_preemptions=lambda: bool(notices and notices.pop()),
         watchdog=Watchdog(0),
-        log_event=lambda event, message: logged.append(message),
     )
 
 
@@ -48,7 +43,7 @@ def test_a_call_is_as_long_as_the_time_allows_and_grows_gradually() -> None:
 
 def test_a_stop_request_or_a_save_of_any_worker_counts_and_the_chief_decides_the_number_of_steps() -> None:
     peer = Peer()
-    worker = make_sync(peer, is_chief=False, notices=[], logged=[])
+    worker = make_sync(peer, is_chief=False, notices=[])
     peer.values = [0.0, 0.0, 7.0, 0.0]
     decision = worker.decide(Pace(), save_is_due=True, ends_early=True)
     # Only the chief's clock and the chief's validation history count.
@@ -59,14 +54,12 @@ def test_a_stop_request_or_a_save_of_any_worker_counts_and_the_chief_decides_the
     assert worker.reason_to_stop == "another worker was asked to stop"
     peer.values = [40.0]
     assert worker.value_of_chief(3) == 40
-    assert EvaluationRounds(make_sync(Peer(), is_chief=True, notices=[], logged=[]))(5) == 1
+    assert EvaluationRounds(make_sync(Peer(), is_chief=True, notices=[]))(5) == 1
 
 
 def test_a_notice_asks_for_a_save_until_it_is_made() -> None:
-    notices, logged = ["preempted"], list[str]()
-    sync = make_sync(Peer(), is_chief=True, notices=notices, logged=logged)
+    sync = make_sync(Peer(), is_chief=True, notices=["preempted"])
     assert sync.decide(Pace()).save
     assert sync.decide(Pace()).save
     sync.note_save()
     assert not sync.decide(Pace()).save
-    assert logged == ["preempted"]

@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from exact_resume.checkpoints import exactness
 from exact_resume.events import log as event_log
 from localvertex_base.userinput.spelling import quote
-from trainer.checkpoints import best, starting_weights
+from trainer.checkpoints import best, exactness, starting_weights
 from trainer.checkpoints.restored import TrainedModel
 from trainer.data.dataset import Dataset
 from trainer.data.pages import charts, page

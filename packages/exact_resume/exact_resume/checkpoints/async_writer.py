@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from exact_resume.checkpoints import checkpoints, manifest
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 from exact_resume.checkpoints.lease import Lease
+from exact_resume.errors import RunError
 from exact_resume.events.observers import Observer
 
 SECONDS_BETWEEN_FAILURES = 2 * 3600.0
@@ -16,10 +17,12 @@ SECONDS_BETWEEN_FAILURES = 2 * 3600.0
 _SHORTEST_INTERVAL_SECONDS = 10.0
 _FIRST_INTERVAL_SECONDS = 30.0
 """Until a save has been measured."""
+_LARGEST_SHARE = 100
+"""A save pauses the loop for at most 1/100 of the time between two saves."""
 
 
 def best_interval(pause_seconds: float | None, seconds_between_failures: float = SECONDS_BETWEEN_FAILURES) -> float:
-    """Return the seconds between two saves: sqrt(2 C M), Young's formula (doi:10.1145/361147.361115).
+    """Return the seconds between two saves: sqrt(2 C M), Young's formula (doi:10.1145/361147.361115), at least 100 C.
 
     Args:
         pause_seconds: C, how long a save pauses training; None: not measured yet.
@@ -27,31 +30,8 @@ def best_interval(pause_seconds: float | None, seconds_between_failures: float =
     """
     if pause_seconds is None:
         return _FIRST_INTERVAL_SECONDS
-    return max(_SHORTEST_INTERVAL_SECONDS, math.sqrt(2 * pause_seconds * seconds_between_failures))
-
-
-class NoCheckpoints:
-    """Saves nothing, on workers that are not the chief."""
-
-    is_busy = False
-    pause_seconds: float | None = None
-
-    def __init__(self, *, best: Best, saved_step: int) -> None:
-        self.best, self.saved_step = best, saved_step
-
-    def write(self, checkpoint: Checkpoint, *, pause_seconds: float) -> None:
-        """Do nothing."""
-
-    def settle(self, *, wait: bool) -> OSError | None:
-        """Do nothing."""
-        return None
-
-    def finish(self) -> OSError | None:
-        """Do nothing."""
-        return None
-
-    def close(self) -> None:
-        """Do nothing."""
+    young = math.sqrt(2 * pause_seconds * seconds_between_failures)
+    return max(_SHORTEST_INTERVAL_SECONDS, _LARGEST_SHARE * pause_seconds, young)
 
 
 class CheckpointWriter:
@@ -151,11 +131,29 @@ class CheckpointWriter:
             self._error = error
         self._write_seconds = time.monotonic() - started
 
-    def finish(self) -> OSError | None:
-        """Wait for the last write; on a full disk, trade older checkpoints for room before it gives up."""
+    def is_time(self, since: float, every_seconds: float | None) -> bool:
+        """Return whether the time for the next save has come, and the previous one is written.
+
+        Args:
+            since: Time of `time.monotonic` at the last save.
+            every_seconds: 0: never; None: what `best_interval` returns.
+        """
+        interval = best_interval(self.pause_seconds) if every_seconds is None else every_seconds or math.inf
+        return not self.is_busy and time.monotonic() - since >= interval
+
+    def finish(self) -> None:
+        """Wait for the last write; on a full disk, trade older checkpoints for room before it gives up.
+
+        Raises:
+            RunError: The last checkpoint cannot be saved.
+        """
         while (error := self.settle(wait=True)) and error.errno in (errno.ENOSPC, errno.EDQUOT) and self._make_room():
             self.write(self._pending, pause_seconds=self.pause_seconds or 0.0)
-        return error
+        if error:
+            raise RunError(
+                f"the checkpoint of step {self._pending.step} could not be saved ({error}); free some space and run"
+                f" again to resume from step {self.saved_step}"
+            ) from error
 
     def _make_room(self) -> bool:
         """Remove a damaged checkpoint, or the oldest; never the newest intact one, nor the best. Return if one was."""
@@ -188,5 +186,8 @@ class CheckpointWriter:
             self._notice = f"old checkpoints could not be removed ({error}); training continues"
 
 
-Checkpointing = CheckpointWriter | NoCheckpoints
-"""Saves the checkpoints of a training loop; on most workers it does nothing."""
+class NoCheckpoints(CheckpointWriter):
+    """Saves nothing, on workers that are not the chief."""
+
+    def write(self, checkpoint: Checkpoint, *, pause_seconds: float) -> None:
+        """Do nothing."""

@@ -72,7 +72,7 @@ class Checkpoint:
     validations: tuple[Best, ...] = ()
     """Scores of all validations so far, in order of their steps."""
     devices: tuple[Mapping[str, Any], ...] = ()
-    """The devices of an exact run, from `exact_resume.checkpoints.exactness.with_devices`; empty for other runs."""
+    """The devices of a run whose weights depend on them; empty for other runs."""
     loss_scaling: dict[str, float] = dataclasses.field(default_factory=dict)
     """State of the scaling of the loss for float16; empty without it."""
     state: Any = None
@@ -118,7 +118,6 @@ def _manifest(checkpoint: Checkpoint, files: dict[str, Any]) -> dict[str, Any]:
         "is_validated": checkpoint.is_validated,
         "validations": [score.to_dict() for score in checkpoint.validations],
         "loss_scaling": checkpoint.loss_scaling,
-        # Only exact runs depend on their devices.
         **({"devices": list(checkpoint.devices)} if checkpoint.devices else {}),
         **({"state": checkpoint.state} if checkpoint.state is not None else {}),
         "files": files,

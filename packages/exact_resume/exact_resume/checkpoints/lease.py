@@ -92,7 +92,7 @@ class Lease:
                 return
             raise NotHolder(
                 f"{holder} is training in {self._directory!r}: its heartbeat continues; nothing was changed here; wait"
-                " until that job has ended, or give another --checkpoint-directory"
+                " until that job has ended, or use another folder"
             )
         self._report(f"the heartbeat of {holder} has stopped; taking over {self._directory!r}")
 

@@ -38,8 +38,8 @@ def verify(found: Any, step: int) -> dict[str, Any]:
     # Not taken for a damaged one, which the next save would remove; a flipped bit hides only one of the two.
     if "step" in found and not found.keys() & {seal.FIELD, "validations"}:
         raise InputError(
-            f"{name(step)} is a checkpoint of an earlier version, which cannot be continued; give another"
-            " --checkpoint-directory or --run-label (run_label in a pipeline)"
+            f"{name(step)} is a checkpoint of an earlier version, which cannot be continued; use another"
+            " folder (in a pipeline, another run_label)"
         )
     if not seal.is_intact(found):
         raise TornCheckpoint(f"{MANIFEST_FILE} does not match its own checksum")

@@ -1,22 +1,16 @@
-"""The outcome of a run: the result of the training, then what happened to its model.
+"""What happened to the model of a finished run.
 
-`result.json` marks the run as finished. The notes let a later run of the same configuration on the same data find what
-is left to do. Each names the checkpoint that it describes and does not count for any other.
+The notes let a later run of the same configuration on the same data find what is left to do. Each names the checkpoint
+that it describes and does not count for any other.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from exact_resume.checkpoints import checkpoints, manifest, result_file, seal
-from exact_resume.checkpoints.checkpoints import Best
-from exact_resume.events import log as event_log
 from exact_resume.files import storage
-from exact_resume.files.publication import UNFENCED, Fence
 
 _EVALUATION_FILE = "evaluation.json"
 _COMPARISON_FILE = "comparison.json"
@@ -37,60 +31,6 @@ class Notes:
     """model_name, serving_image, resource_name."""
     deployment: Mapping[str, Any]
     """endpoint (display name), resource_name (of the version), is_live."""
-
-
-def write_result(
-    checkpoint_directory: str,
-    *,
-    run_id: str,
-    run_identity: dict[str, Any],
-    global_batch_size: int,
-    metric: str,
-    final_step: int,
-    num_planned_steps: int,
-    stop_reason: str,
-    best: Best,
-    weights_sha256: str,
-    batch_digests: npt.NDArray[np.uint64],
-    num_devices: int,
-    model: dict[str, Any] | None = None,
-    fence: Fence = UNFENCED,
-    lost_best_step: int | None = None,
-    devices: Sequence[Mapping[str, Any]] = (),
-    started_from: Mapping[str, Any] | None = None,
-) -> None:
-    """Commit the result of a run whose last checkpoint is committed; docs/events.md describes every field."""
-    events, num_skipped_lines = event_log.read_complete(checkpoint_directory)
-    history = [event for event in events if event["replica"] == event_log.PRIMARY]
-    step_events = [event for event in history if event["event"] == "steps"]
-    seconds = max(sum(event["seconds"] for event in step_events), 1e-9)
-    num_steps = sum(event["last_step"] - event["first_step"] + 1 for event in step_events)
-    images_per_second = num_steps * global_batch_size / seconds
-    content = {
-        "run_id": run_id,
-        "identity": run_identity,
-        "final_step": final_step,
-        "num_planned_steps": num_planned_steps,
-        "stop_reason": stop_reason,
-        "best_step": best.step,
-        "best_checkpoint": manifest.name(best.step),
-        "lost_best_step": lost_best_step,
-        "validation_accuracy": best.accuracy,
-        "validation_loss": best.loss,
-        **({"metric": metric, "score": best.score} if best.score is not None else {}),
-        "weights_sha256": weights_sha256,
-        "images_per_second": images_per_second,
-        "images_per_second_per_device": images_per_second / num_devices,
-        "devices": list(devices) or None,
-        "num_restarts": max(0, sum(event["event"] == "start" for event in history) - 1),
-        "num_skipped_lines": num_skipped_lines,
-        "model": model,
-        "started_from": started_from,
-        "batch_digests": [f"{int(digest):016x}" for digest in batch_digests],
-    }
-    fence.write(
-        storage.join(checkpoint_directory, result_file.RESULT_FILE), storage.encode_json(seal.add_seal(content))
-    )
 
 
 def note_evaluation(

@@ -3,25 +3,25 @@
 from collections.abc import Mapping
 from typing import Any
 
-from exact_resume.checkpoints import checkpoints, lease, manifest
+from exact_resume.checkpoints import checkpoints, lease, manifest, result_file
 from exact_resume.checkpoints.manifest import TornCheckpoint
 from exact_resume.errors import InputError
 
 
 def identity_in(directory: str) -> dict[str, Any] | None:
-    """Return the identity of the run in a folder, from its newest intact manifest or its lease; None: it is free."""
+    """Return the identity of the run in a folder, from its newest intact manifest, lease or result; None: free."""
     for step in checkpoints.steps(directory):
         try:
             found: dict[str, Any] = manifest.read(directory, step)["identity"]
             return found
         except TornCheckpoint:
             continue
-    return lease.identity_of_holder(directory)
+    return lease.identity_of_holder(directory) or (result_file.read_result(directory) or {}).get("identity")
 
 
 def refuse_other_run(
-    found: dict[str, Any],
-    wanted: dict[str, Any],
+    found: Mapping[str, Any],
+    wanted: Mapping[str, Any],
     directory: str,
     *,
     defaults: Mapping[str, Any],

@@ -1,11 +1,14 @@
 """The file that marks a run as finished, and whether it counts."""
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 from exact_resume.checkpoints import manifest, seal
 from exact_resume.checkpoints.manifest import TornCheckpoint
+from exact_resume.events import log as event_log
 from exact_resume.files import storage
+from exact_resume.files.publication import UNFENCED, Fence
 
 RESULT_FILE = "result.json"
 
@@ -37,6 +40,45 @@ def is_finished(checkpoint_directory: str, *, expected_run_id: str = "") -> bool
         )
     except (TornCheckpoint, KeyError, TypeError, AttributeError, *storage.MISSING):
         return False
+
+
+def write(
+    checkpoint_directory: str,
+    *,
+    run_id: str,
+    identity: Mapping[str, Any],
+    final_step: int | None,
+    stop_reason: str,
+    best_step: int,
+    fence: Fence = UNFENCED,
+    **fields: Any,
+) -> None:
+    """Mark a run as finished, once its last checkpoint is committed; docs/events.md describes every field.
+
+    Args:
+        checkpoint_directory: Local or gs://.
+        run_id: Id of the run.
+        identity: What decides what it computes.
+        final_step: Number of steps done; None: unknown.
+        stop_reason: Why it ended, in a few words.
+        best_step: Step of the checkpoint that is the model.
+        fence: Refuses the write if another process has replaced this one.
+        fields: Further ones, which JSON can hold.
+    """
+    events, num_skipped_lines = event_log.read_complete(checkpoint_directory)
+    starts = [event for event in events if event["event"] == "start" and event["replica"] == event_log.PRIMARY]
+    content = {
+        "run_id": run_id,
+        "identity": identity,
+        "final_step": final_step,
+        "stop_reason": stop_reason,
+        "best_step": best_step,
+        "best_checkpoint": manifest.name(best_step),
+        **fields,
+        "num_restarts": max(0, len(starts) - 1),
+        "num_skipped_lines": num_skipped_lines,
+    }
+    fence.write(storage.join(checkpoint_directory, RESULT_FILE), storage.encode_json(seal.add_seal(content)))
 
 
 def read_result(checkpoint_directory: str) -> dict[str, Any] | None:

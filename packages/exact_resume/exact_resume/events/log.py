@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import pathlib
 import re
 import threading
 import time
@@ -11,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from exact_resume.files import storage
+from exact_resume.files.growing import GrowingFile
 from exact_resume.workers.cluster import Cluster
 
 PRIMARY = "workerpool0-0"
@@ -36,113 +36,68 @@ _URGENT = ("start", "notice", "exit")
 
 
 class EventLog:
-    """Appends to `<checkpoint folder>/events/<replica>.jsonl`; docs/events.md describes every field."""
+    """Writes `<checkpoint folder>/events/<replica>.jsonl`; docs/events.md describes every field.
+
+    In a bucket, parts `<replica>.0001.jsonl` and so on follow, of which a restarted process starts the next one. A
+    thread writes them: training never waits for a bucket that is slow or unavailable.
+    """
 
     def __init__(
-        self,
-        checkpoint_directory: str,
-        replica: str,
-        *,
-        clock: Callable[[], float] = time.time,
-        may_write: Callable[[], bool] = lambda: True,
+        self, checkpoint_directory: str, replica: str, *, may_write: Callable[[], bool] = lambda: True
     ) -> None:
         """Find the end of the event log.
 
         Args:
             checkpoint_directory: Local or gs://; need not exist.
             replica: Names the file.
-            clock: Returns the time of an event.
             may_write: Called before each write; if it returns False, the lines wait for a later write.
         """
-        folder = storage.join(checkpoint_directory, "events")
-        self._clock = clock
-        self._lines = (_Objects if storage.is_object_store(folder) else _LocalFile)(folder, replica, may_write)
+        self._folder, self._replica, self._may_write = storage.join(checkpoint_directory, "events"), replica, may_write
+        self._part, self._changed, self._is_urgent = 0, threading.Condition(), False
+        self._has_parts = storage.is_object_store(self._folder)
+        if self._has_parts:
+            earlier = (split_name(name) for name in storage.names(self._folder))
+            self._part = 1 + max((part for name, part in earlier if name == replica), default=-1)
+            threading.Thread(target=self._write_forever, name="events", daemon=True).start()
+        self._file = GrowingFile(self._path)
+        # A killed predecessor may have left half a line, which the next line must not continue.
+        if not self._has_parts and os.path.exists(self._path) and not storage.read_bytes(self._path).endswith(b"\n"):
+            self._file.add(b"\n")
 
     def write(self, event: str, **fields: Any) -> None:
         """Append one event with the present time; in a bucket it appears up to 15 seconds later."""
-        line = json.dumps({"time": round(self._clock(), 6), "event": event, **fields})
-        # After the exit there is no later chance to write.
-        self._lines.append(line, urgent=event in _URGENT, wait=event == "exit")
-
-
-class _LocalFile:
-    """A file that grows line by line."""
-
-    def __init__(self, folder: str, replica: str, may_write: Callable[[], bool]) -> None:
-        self._may_write = may_write
-        self._path = pathlib.Path(folder) / part_name(replica, 0)
-        self._pending: list[str] = []
-        # A killed predecessor may have left half a line, which the next line must not continue.
-        self._separator = "\n" if self._path.exists() and not self._path.read_bytes().endswith(b"\n") else ""
-
-    def append(self, line: str, *, urgent: bool, wait: bool) -> None:
-        """Write a line now."""
-        del urgent, wait
-        self._pending.append(line)
-        # A full disk must not end a run because of its event log: the lines wait for the next write.
-        with contextlib.suppress(OSError):
-            if not self._may_write():
-                return
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            size = self._path.stat().st_size if self._path.exists() else 0
-            try:
-                with self._path.open("a", encoding="utf-8") as file:
-                    file.write(self._separator + "\n".join(self._pending) + "\n")
-            except OSError:
-                # A part of these lines may be written; it must not be repeated, or continued by the next line.
-                os.truncate(self._path, size)
-                raise
-            self._pending, self._separator = [], ""
-
-
-class _Objects:
-    """Writes `<replica>.jsonl`, `<replica>.0001.jsonl` and so on; a restarted process starts the next part.
-
-    An object cannot grow, so each write replaces the last part. A thread does it: training never waits for a bucket
-    that is slow or unavailable.
-    """
-
-    def __init__(self, folder: str, replica: str, may_write: Callable[[], bool]) -> None:
-        self._folder, self._replica, self._may_write = folder, replica, may_write
-        earlier = (split_name(name) for name in storage.names(folder))
-        self._part = 1 + max((part for name, part in earlier if name == replica), default=-1)
-        self._lines: list[str] = []
-        self._num_written = 0
-        self._changed = threading.Condition()
-        self._is_urgent = False
-        threading.Thread(target=self._write_forever, name="events", daemon=True).start()
-
-    def append(self, line: str, *, urgent: bool, wait: bool) -> None:
-        """Write a line soon: at once if it is urgent; to wait is to return once it is written, or after a minute."""
+        line = json.dumps({"time": round(time.time(), 6), "event": event, **fields})
         with self._changed:
-            self._lines.append(line)
-            self._is_urgent = self._is_urgent or urgent
+            self._file.add(f"{line}\n".encode())
+            self._is_urgent = self._is_urgent or event in _URGENT
             self._changed.notify_all()
-            if wait:
-                self._changed.wait_for(lambda: self._num_written == len(self._lines), _EXIT_TIMEOUT_SECONDS)
+            if not self._has_parts:
+                self._flush()
+            elif event == "exit":
+                # There is no later chance to write.
+                self._changed.wait_for(lambda: not self._file.has_pending, _EXIT_TIMEOUT_SECONDS)
+
+    @property
+    def _path(self) -> str:
+        return storage.join(self._folder, part_name(self._replica, self._part))
+
+    def _flush(self) -> None:
+        # A full disk or an unavailable bucket must not end a run because of its event log: the lines wait.
+        with contextlib.suppress(OSError):
+            if self._file.has_pending and self._may_write():
+                self._file.flush()
 
     def _write_forever(self) -> None:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._is_urgent, SECONDS_BETWEEN_WRITES)
-                self._is_urgent, lines = False, list(self._lines)
-                if self._num_written == len(lines):
-                    continue
-            text = "\n".join([*lines, ""]).encode()
-            # A full or unavailable bucket must not end a run because of its event log: the next write has all lines.
-            with contextlib.suppress(OSError):
-                if not self._may_write():
-                    continue
-                storage.write_bytes(storage.join(self._folder, part_name(self._replica, self._part)), text)
-                self._note_written(len(lines), is_full=len(text) >= PART_BYTES)
-
-    def _note_written(self, num_lines: int, *, is_full: bool) -> None:
-        with self._changed:
-            self._num_written = num_lines
-            if is_full:
-                self._part, self._num_written = self._part + 1, 0
-                del self._lines[:num_lines]
-            self._changed.notify_all()
+                self._is_urgent = False
+            self._flush()
+            with self._changed:
+                if self._file.object_size >= PART_BYTES and not self._file.has_pending:
+                    self._part += 1
+                    self._file = GrowingFile(self._path)
+                self._changed.notify_all()
 
 
 def part_name(replica: str, part: int) -> str:
@@ -189,6 +144,14 @@ def read_complete(checkpoint_directory: str) -> tuple[list[dict[str, Any]], int]
     events, num_skipped = _read(checkpoint_directory)
     complete = [event for event in events if set(_NUMBERS.get(event["event"], ())) <= event.keys()]
     return complete, num_skipped + len(events) - len(complete)
+
+
+def steps_per_second(checkpoint_directory: str) -> float:
+    """Return the speed of the chief's training over all its starts, or 0 if it has done no step."""
+    events, _ = read_complete(checkpoint_directory)
+    found = [event for event in events if event["event"] == "steps" and event["replica"] == PRIMARY]
+    num_steps = sum(event["last_step"] - event["first_step"] + 1 for event in found)
+    return float(num_steps / max(sum(event["seconds"] for event in found), 1e-9))
 
 
 def _read(checkpoint_directory: str) -> tuple[list[dict[str, Any]], int]:

@@ -1,6 +1,8 @@
 """The connection to Cloud Storage: default credentials, or none with an emulator, and its retry policy."""
 
+import contextlib
 import functools
+import importlib
 import os
 import random
 import threading
@@ -24,6 +26,8 @@ _DEADLINE_SECONDS = 300.0
 """For all attempts together, counted from the last progress."""
 _MAX_IDLE_CONNECTIONS = 64
 _lock = threading.Lock()
+_random = random.Random()  # noqa: S311 - no secret
+"""A generator of its own: a training restores the global one, which nothing here may advance."""
 
 
 class RetryPolicy:
@@ -64,7 +68,7 @@ class RetryPolicy:
 def _pause_seconds(num_failures: int) -> float:
     """Return a random pause, so that many workers do not come back at the same moment."""
     longest = min(_setting(_FIRST_PAUSE) * 2 ** (num_failures - 1), _setting(_LONGEST_PAUSE)) / 1e6
-    return random.uniform(longest / 2, longest)  # noqa: S311 - no secret
+    return _random.uniform(longest / 2, longest)
 
 
 def _setting(setting: tuple[str, int]) -> int:
@@ -92,6 +96,10 @@ def _connected(pid: int, emulator: str) -> Any:
     from google.cloud.storage import Client
     from requests.adapters import HTTPAdapter
 
+    # An upload draws the boundary between its parts, and a repetition its pause; a test notices other modules.
+    for name in ("google.cloud.storage._media._upload", "google.auth._exponential_backoff"):
+        with contextlib.suppress(ImportError):
+            vars(importlib.import_module(name))["random"] = _random
     # Otherwise it asks for the location of each bucket, for traces; training may not have that permission.
     os.environ["DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA"] = "true"
     credentials = _no_credentials() if emulator else _default_credentials()

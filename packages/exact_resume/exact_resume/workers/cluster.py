@@ -9,7 +9,6 @@ from typing import Any
 from exact_resume.errors import InputError
 from exact_resume.text import quote
 
-DISTRIBUTION_STRATEGIES = ("auto", "one-device", "mirrored", "multi-worker-mirrored", "parameter-server")
 _MEMBERS = ("chief", "worker", "ps")
 _ADDRESS = re.compile(r"[^\s/]+:[0-9]{1,5}")
 _REDUCTION_SERVER = "reductionserver"
@@ -28,13 +27,22 @@ class Cluster:
     task_type: str = "worker"
     """chief, worker, ps or evaluator."""
     task_index: int = 0
-    strategy: str = "auto"
-    """One of DISTRIBUTION_STRATEGIES; auto only if the number of devices of this machine decides."""
 
     @property
     def num_workers(self) -> int:
         """Number of machines that compute gradients."""
-        return max(1, sum(len(self.addresses.get(kind, ())) for kind in ("chief", "worker")))
+        return max(1, len(self.tasks("chief", "worker")))
+
+    def tasks(self, *kinds: str) -> dict[str, str]:
+        """Return host:port of all tasks of some kinds (chief, worker, ps) by their name, such as worker 0."""
+        return {
+            f"{kind} {index}": address for kind in kinds for index, address in enumerate(self.addresses.get(kind, ()))
+        }
+
+    @property
+    def task(self) -> str:
+        """Name of this process's task, such as worker 0."""
+        return f"{self.task_type} {self.task_index}"
 
     @property
     def is_chief(self) -> bool:
@@ -43,35 +51,41 @@ class Cluster:
         return (self.task_type, self.task_index) == (first, 0)
 
     @property
+    def has_parameter_servers(self) -> bool:
+        """Whether the variables are on machines of their own."""
+        return "ps" in self.addresses
+
+    @property
     def is_evaluator(self) -> bool:
         """Whether this process only evaluates the checkpoints that the others write."""
         return self.task_type == "evaluator"
 
 
-def read(environment: Mapping[str, str], forced: str = "auto") -> Cluster:
+def read(environment: Mapping[str, str]) -> Cluster:
     """Return the cluster that TF_CONFIG describes.
 
     Args:
         environment: Environment variables; Vertex AI sets TF_CONFIG for jobs of several replicas.
-        forced: One of DISTRIBUTION_STRATEGIES, from --distribution-strategy.
 
     Raises:
-        InputError: A field of TF_CONFIG is wrong, or the forced strategy does not fit it. The message names the field.
+        InputError: A field of TF_CONFIG is wrong. The message names the field.
     """
     config = _json(environment.get("TF_CONFIG", ""))
     addresses = _addresses(config.get("cluster") or {})
     task_type, task_index = _task(config.get("task") or {}, addresses)
-    if _has_reduction_server(config) or forced == "multi-worker-mirrored":
+    if _has_reduction_server(config):
         addresses.pop("ps", None)
     if task_type == "ps" and "ps" not in addresses:
         raise InputError(
-            "TF_CONFIG: field task.type is 'ps', but this job has no parameter servers (Reduction Server, or"
-            " --distribution-strategy=multi-worker-mirrored); expected chief or worker"
+            "TF_CONFIG: field task.type is 'ps', but this job has a Reduction Server in place of parameter servers;"
+            " expected chief or worker"
         )
-    strategy = _strategy(addresses, task_type, forced)
-    if strategy in ("auto", "one-device", "mirrored") and task_type != "evaluator":
-        return Cluster(strategy=strategy)
-    return Cluster(addresses=addresses, task_type=task_type, task_index=task_index, strategy=strategy)
+    found = Cluster(addresses=addresses, task_type=task_type, task_index=task_index)
+    if found.is_evaluator:
+        return found
+    if found.has_parameter_servers and "chief" not in addresses:
+        raise InputError("TF_CONFIG: field cluster.chief is missing; parameter servers need a chief")
+    return found if found.has_parameter_servers or found.num_workers > 1 else Cluster()
 
 
 def _json(text: str) -> dict[str, Any]:
@@ -91,14 +105,12 @@ def _addresses(cluster: Any) -> dict[str, tuple[str, ...]]:
         raise InputError(f"TF_CONFIG: field cluster is {quote(cluster)}; expected an object of lists of host:port")
     found: dict[str, tuple[str, ...]] = {}
     for kind, addresses in cluster.items():
-        # AI Platform Training's master is TensorFlow's chief; TensorFlow itself refuses the old name.
-        name = "chief" if kind == "master" else kind
-        if name not in _MEMBERS:
+        if kind not in _MEMBERS:
             raise InputError(f"TF_CONFIG: field cluster.{kind[:60]} is not known; expected chief, worker or ps")
         if not isinstance(addresses, list) or not all(map(_ADDRESS.fullmatch, map(str, addresses))):
             raise InputError(f"TF_CONFIG: field cluster.{kind} is {quote(addresses)}; expected a list of host:port")
         if addresses:
-            found[name] = tuple(addresses)
+            found[kind] = tuple(addresses)
     return found
 
 
@@ -106,7 +118,6 @@ def _task(task: Any, addresses: Addresses) -> tuple[str, int]:
     if not addresses and not task:
         return "worker", 0
     kind = task.get("type") if isinstance(task, dict) else None
-    kind = "chief" if kind == "master" else kind
     if kind not in (*_MEMBERS, "evaluator"):
         raise InputError(f"TF_CONFIG: field task.type is {quote(kind)}; expected chief, worker, ps or evaluator")
     # It may arrive as text.
@@ -120,25 +131,3 @@ def _has_reduction_server(config: Mapping[str, Any]) -> bool:
     # Vertex AI puts the job's own specification into TF_CONFIG, as an object or as text.
     job = config.get("job")
     return _REDUCTION_SERVER in (job if isinstance(job, str) else json.dumps(job))
-
-
-def _strategy(addresses: Addresses, task_type: str, forced: str) -> str:
-    num_workers = sum(len(addresses.get(kind, ())) for kind in ("chief", "worker"))
-    if forced == "parameter-server" and "ps" not in addresses and task_type != "evaluator":
-        raise InputError(
-            "--distribution-strategy=parameter-server needs parameter servers, but TF_CONFIG has none; give the job a"
-            " worker pool 2, or omit the flag"
-        )
-    num_machines = sum(len(machines) for machines in addresses.values())
-    if forced in ("one-device", "mirrored") and num_machines > 1 and task_type != "evaluator":
-        raise InputError(
-            f"--distribution-strategy={forced} is for one machine, but TF_CONFIG has {num_machines}, and each would"
-            " train its own model; omit the flag, or set the replica count to 1"
-        )
-    if "ps" in addresses and "chief" not in addresses and task_type != "evaluator":
-        raise InputError("TF_CONFIG: field cluster.chief is missing; parameter servers need a chief")
-    if forced != "auto":
-        return forced
-    if "ps" in addresses:
-        return "parameter-server"
-    return "multi-worker-mirrored" if num_workers > 1 else "auto"

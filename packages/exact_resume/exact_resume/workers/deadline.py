@@ -22,7 +22,23 @@ class TimedOut(Exception):
 class Deadline:
     """The time limit of one wait for other machines."""
 
-    def __init__(self, stop: StopRequest, timeout_seconds: float, report: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        stop: StopRequest,
+        timeout_seconds: float,
+        report: Callable[[str], None],
+        *,
+        option: str = "peer_timeout_seconds",
+    ) -> None:
+        """Start to wait.
+
+        Args:
+            stop: Ends the wait.
+            timeout_seconds: Longest time.
+            report: Receives a line now and then, and one at the end.
+            option: By which the user has given the time.
+        """
+        self._option = option
         self._stop, self._timeout_seconds, self._report = stop, timeout_seconds, report
         self._started = self._reported = time.monotonic()
 
@@ -39,7 +55,7 @@ class Deadline:
             raise TimedOut(self._stop.exit_code)
         if waited > self._timeout_seconds:
             self._report(
-                f"gave up after {waited:.0f} s (--peer-timeout-seconds), still waiting for {', '.join(missing)}"
+                f"gave up after {waited:.0f} s ({self._option}), still waiting for {', '.join(missing)}"
                 f"; exiting with {EXIT_LOST_PEER}, safe to retry"
             )
             raise TimedOut(EXIT_LOST_PEER)

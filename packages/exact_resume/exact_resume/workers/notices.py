@@ -6,7 +6,6 @@ The metadata server answers `wait_for_change` when a value differs from that at 
 
 import dataclasses
 import threading
-import time
 from collections.abc import Mapping
 from typing import Literal
 
@@ -34,8 +33,6 @@ class Notice:
     """preempted: about 30 seconds are left; maintenance: up to an hour."""
     text: str
     """The value from the server, such as TRUE or TERMINATE_ON_HOST_MAINTENANCE."""
-    time: float
-    """Seconds since 1970-01-01 UTC when it was received."""
 
 
 class NoMetadataServer:
@@ -89,7 +86,7 @@ class MetadataWatcher:
                 continue
             if current not in (value, quiet):
                 with self._lock:
-                    self._pending.append(Notice(kind=kind, text=current, time=time.time()))
+                    self._pending.append(Notice(kind=kind, text=current))
             if current == value and etag == "0":
                 # A server without etags answers at once, so pause before the next request.
                 self._closed.wait(_LONGEST_PAUSE_SECONDS)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from exact_resume.errors import InputError
 from exact_resume.text import quote
 from exact_resume.workers import cluster
+from exact_resume.workers.cluster import Cluster
 
 _KINDS = {"workerpool0": "chief", "workerpool1": "worker"}
 """Vertex AI's pools of machines that train; the others have parameter servers and evaluators
@@ -71,9 +72,14 @@ def _of_tensorflow(environment: Mapping[str, str]) -> Place | None:
     found = cluster.read(environment)
     if found.is_evaluator or "ps" in found.addresses:
         raise InputError("TF_CONFIG has an evaluator or parameter servers; exact_resume.run is for chief and workers")
-    addresses = [*found.addresses.get("chief", ()), *found.addresses.get("worker", ()), Place.host + ":"]
-    rank = found.task_index + (found.task_type == "worker" and "chief" in found.addresses)
-    return Place(rank=rank, num_workers=found.num_workers, host=addresses[0].rpartition(":")[0].strip("[]"))
+    return of_cluster(found)
+
+
+def of_cluster(found: Cluster) -> Place:
+    """Return the place of a chief or worker in its cluster."""
+    tasks = found.tasks("chief", "worker") or {found.task: f"{Place.host}:"}
+    host = next(iter(tasks.values())).rpartition(":")[0].strip("[]")
+    return Place(rank=[*tasks].index(found.task), num_workers=len(tasks), host=host)
 
 
 def _of_vertex(text: str) -> Place | None:

@@ -1,16 +1,14 @@
 """The workers of a run: how they meet without a service, exchange a few values, and notice that one is lost.
 
-The chief (worker 0) listens at a port of its own, because those of TF_CONFIG and MASTER_PORT belong to the frameworks.
-It writes address and a random token into a file in the checkpoint folder, which all workers share, and removes the
-file once all have come. Both ends of a connection show that they know the token, so neither a file of a former start
-nor another program at the port is mistaken for a worker. Messages are lines of JSON; nothing is pickled or encrypted.
+The chief (worker 0) listens where `exact_resume.workers.meeting` says. Both ends of a connection show that they know
+the token of the place, so neither a file of a former start nor another program at the port is mistaken for a worker.
+Messages are lines of JSON; nothing is pickled or encrypted.
 
 A thread reads each connection. A worker is lost if its connection ends or is silent for too long, also while this
 process hangs in a collective operation; then the process leaves at once.
 """
 
 import contextlib
-import hashlib
 import hmac
 import json
 import math
@@ -24,8 +22,8 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from exact_resume.errors import InputError, RunError
-from exact_resume.files import storage, versioned
 from exact_resume.workers.deadline import POLL_SECONDS, Deadline
+from exact_resume.workers.meeting import Rendezvous
 from exact_resume.workers.place import Place
 
 _TARGET_SECONDS = 2.0
@@ -87,9 +85,8 @@ class SeveralWorkers:
     def __init__(
         self,
         place: Place,
-        directory: str,
+        rendezvous: Rendezvous,
         *,
-        job: str,
         timeout_seconds: float,
         deadline: Deadline,
         leave: Callable[[str], object],
@@ -98,8 +95,7 @@ class SeveralWorkers:
 
         Args:
             place: Place of this worker.
-            directory: Checkpoint folder, the same for all.
-            job: The service's id of the job, so that two jobs do not meet each other; may be empty.
+            rendezvous: Where they meet.
             timeout_seconds: A worker that is silent for so long is lost.
             deadline: How long to wait for all to come, and for the first exchange.
             leave: Called once in a thread, with the reason, if a worker is lost. It ends the process.
@@ -107,14 +103,14 @@ class SeveralWorkers:
         Raises:
             TimedOut: Not all have come in time, or a stop was requested.
         """
-        self._place, self._timeout_seconds, self._leave = place, timeout_seconds, leave
-        digest = hashlib.sha256(job.encode()).hexdigest()[:8]
-        self._path = storage.join(directory, f"rendezvous-{digest}.json")
+        self._place, self._rendezvous = place, rendezvous
+        self._timeout_seconds, self._leave = timeout_seconds, leave
         self._peers: dict[int, _Peer] = {}
         self._lock, self._is_complete = threading.Lock(), False
         self._is_failing, self._is_over = threading.Event(), threading.Event()
         self._pace, self._first_step, self._granted_at = Pace(), 0, math.inf
-        self._check: Callable[[], object] = lambda: deadline.check(["the other workers"])
+        self._missing_names: list[str] = []
+        self._check: Callable[[], object] = lambda: deadline.check(self._missing_names or ["the other workers"])
         threading.Thread(target=self._beat_forever, name="beat", daemon=True).start()
         try:
             if place.rank:
@@ -192,22 +188,24 @@ class SeveralWorkers:
 
     def _gather(self, deadline: Deadline) -> None:
         """Wait for all workers as the chief."""
-        host, token = self._place.host, secrets.token_hex(32)
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        with socket.create_server((host if self._place.is_local else "", 0), family=family) as listener:
+        with self._rendezvous.listening(deadline) as (listener, token):
             listener.settimeout(POLL_SECONDS)
-            storage.write_json(self._path, {"host": host, "port": listener.getsockname()[1], "token": token})
-            written = versioned.read(self._path)
-            try:
-                while not self._is_complete:
-                    deadline.check([f"worker {rank}" for rank in self._missing])
-                    with contextlib.suppress(OSError):
-                        guest, _ = listener.accept()
-                        # In a thread, so that one that is silent delays no other.
-                        threading.Thread(target=self._admit, args=(guest, token), daemon=True).start()
-            finally:
-                # Unless a later start has replaced it.
-                versioned.remove(self._path, written)
+            while not self._is_complete:
+                names = [self._rendezvous.describe(rank) for rank in self._missing]
+                if names != self._missing_names:
+                    self._name_missing(names)
+                deadline.check(names)
+                with contextlib.suppress(OSError):
+                    guest, _ = listener.accept()
+                    # In a thread, so that one that is silent delays no other.
+                    threading.Thread(target=self._admit, args=(guest, token), daemon=True).start()
+        self._name_missing([])
+
+    def _name_missing(self, names: list[str]) -> None:
+        """Let the workers that have come know which have not."""
+        self._missing_names = names
+        for peer in list(self._peers.values()):
+            peer.send({"missing": names})
 
     @property
     def _missing(self) -> list[int]:
@@ -226,11 +224,12 @@ class SeveralWorkers:
         """Connect to the chief."""
         peer = None
         while not peer:
-            deadline.check([f"worker 0, which writes {self._path!r} for all; expected a folder that they share"])
-            if address := storage.read_json(self._path):
-                with contextlib.suppress(OSError, LookupError, TypeError):
-                    connection = socket.create_connection((address["host"], address["port"]), _GREETING_SECONDS)
-                    if peer := _greeted(connection, address["token"], self._place.rank):
+            deadline.check([self._rendezvous.describe(0)])
+            with contextlib.suppress(OSError, LookupError, TypeError):
+                if address := self._rendezvous.find():
+                    host, port, token = address
+                    connection = socket.create_connection((host, port), _GREETING_SECONDS)
+                    if peer := _greeted(connection, token, self._place.rank):
                         break
                     connection.close()
             time.sleep(_PAUSE_SECONDS)
@@ -257,7 +256,9 @@ class SeveralWorkers:
                         if self._is_failing.wait(2 * _NEWS_SECONDS):
                             return
                         break
-                    if message:
+                    if "missing" in message:
+                        self._missing_names = message["missing"]
+                    elif message:
                         peer.messages.put(message)
         except TimeoutError:
             reason = f"it was silent for {self._timeout_seconds:g} s"

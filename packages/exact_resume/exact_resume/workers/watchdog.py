@@ -52,7 +52,9 @@ class Watchdog:
         while not self._closed.wait(min(1.0, self._timeout_seconds / 4)):
             silent = time.monotonic() - self._last_beat
             if silent > self._timeout_seconds:
-                self.report(f"no progress for {silent:.0f} s (--watchdog-seconds={self._timeout_seconds:g}); aborting")
+                self.report(
+                    f"no progress for {silent:.0f} s, and the watchdog waits {self._timeout_seconds:g} s; aborting"
+                )
                 faulthandler.dump_traceback(all_threads=True)
                 abort()
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from exact_resume.checkpoints import checkpoints, manifest, ownership, result_file, seal
+from exact_resume.checkpoints import checkpoints, manifest, ownership, result_file
 from exact_resume.checkpoints.lease import Lease
 from exact_resume.events import log as event_log
 from exact_resume.events.log import EventLog
@@ -179,18 +179,17 @@ class WrappedRun:
                 " again; compare --watch and --whole with what it writes"
             )
             return
-        content = {
-            "run_id": manifest.run_id(self.identity),
-            "identity": self.identity,
-            "final_step": self._progress.step or None,
-            "stop_reason": "the command ended with 0",
-            "best_step": number,
-            "best_checkpoint": manifest.name(number),
-            "examples": "unknown",
-            "metrics": self._progress.figures,
-        }
-        path = storage.join(self.directory, result_file.RESULT_FILE)
-        self._lease.fence.write(path, storage.encode_json(seal.add_seal(content)))
+        result_file.write(
+            self.directory,
+            run_id=manifest.run_id(self.identity),
+            identity=self.identity,
+            final_step=self._progress.step or None,
+            stop_reason="the command ended with 0",
+            best_step=number,
+            fence=self._lease.fence,
+            examples="unknown",
+            metrics=self._progress.figures,
+        )
 
     def _log_event(self, event: str, **fields: Any) -> None:
         if event == "notice":

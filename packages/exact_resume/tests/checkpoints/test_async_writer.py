@@ -204,9 +204,11 @@ def test_old_checkpoints_are_removed_and_the_best_is_kept(writer: CheckpointWrit
 
 
 def test_a_worker_that_is_not_the_chief_writes_nothing(tmp_path: Path) -> None:
-    writer = NoCheckpoints(best=Best(), saved_step=3)
+    lease, log = Lease(str(tmp_path)), lambda event, **fields: None
+    writer = NoCheckpoints(str(tmp_path), lease, keep=1, best=Best(), saved_step=3, log_event=log)
     writer.write(checkpoint(5), pause_seconds=0.0)
     assert (writer.settle(wait=True), writer.is_busy, writer.saved_step) == (None, False, 3)
+    writer.finish()
     assert list(tmp_path.iterdir()) == []
 
 

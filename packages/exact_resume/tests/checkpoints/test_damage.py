@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from exact_resume.checkpoints import checkpoints, manifest, outcome, result_file, seal
+from exact_resume.checkpoints import checkpoints, manifest, result_file, seal
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 from exact_resume.checkpoints.lease import LEASE_FILE, Lease, identity_of_holder
 from exact_resume.errors import InputError
@@ -40,19 +40,13 @@ def best_at(step: int, accuracy: float) -> Best:
 
 def finish(directory: Path) -> None:
     """Write the result of a run of one step."""
-    outcome.write_result(
+    result_file.write(
         str(directory),
         run_id="abc",
-        run_identity=IDENTITY,
-        global_batch_size=1,
-        metric="accuracy",
+        identity=IDENTITY,
         final_step=1,
-        num_planned_steps=1,
         stop_reason="all planned steps are done",
-        best=best_at(1, 0.5),
-        weights_sha256="0",
-        batch_digests=np.zeros(0, np.uint64),
-        num_devices=1,
+        best_step=1,
     )
 
 

@@ -12,6 +12,7 @@ from exact_resume.checkpoints import checkpoints, manifest
 from exact_resume.checkpoints.async_writer import CheckpointWriter
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 from exact_resume.checkpoints.lease import Lease
+from exact_resume.errors import RunError
 folder = sys.argv[1] + "/run"
 os.makedirs(folder)
 
@@ -45,13 +46,18 @@ last.write(checkpoint(5), pause_seconds=0)
 assert last.settle(wait=True).errno == 28
 assert checkpoints.steps(folder) == [4, 3, 2, 1]
 last.write(checkpoint(5), pause_seconds=0)
-assert last.finish() is None
+last.finish()
 assert checkpoints.steps(folder) == [5, 4, 3, 2], checkpoints.steps(folder)
 assert all(checkpoints.load(folder, step) for step in (5, 4, 3, 2))
 # What does not fit at all costs neither the newest intact one nor the best.
 fill()
 last.write(Checkpoint(**{{**vars(checkpoint(6)), "arrays": [np.zeros(10**6)]}}), pause_seconds=0)
-assert last.finish().errno == 28
+try:
+    last.finish()
+except RunError as error:
+    assert error.__cause__.errno == 28
+else:
+    raise AssertionError
 assert checkpoints.steps(folder) == [5, 2], checkpoints.steps(folder)
 """
 DAMAGED_FIRST = f"""{DISK}
@@ -62,7 +68,7 @@ path.write_bytes(path.read_bytes()[:-1] + b"x")
 last = writer(3, passed_over=[4])
 fill()
 last.write(checkpoint(5), pause_seconds=0)
-assert last.finish() is None
+last.finish()
 assert 4 not in checkpoints.steps(folder)
 assert checkpoints.steps(folder)[:2] == [5, 3]
 """

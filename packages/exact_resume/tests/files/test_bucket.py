@@ -2,6 +2,7 @@
 
 import errno
 import os
+import random
 import re
 from collections.abc import Callable
 
@@ -231,3 +232,14 @@ def test_an_unavailable_bucket_loses_no_event(server: CloudStorage, monkeypatch:
     log.write("steps", last_step=1)
     log.write("exit", code=0)
     assert [event["event"] for event in event_log.read("gs://b/run")] == ["start", "steps", "exit"]
+
+
+def test_no_random_number_of_the_program_is_used_up(server: CloudStorage) -> None:
+    """A training has saved and restored the global generator, and a save happens while it draws."""
+    before = random.getstate()
+    server.faults.fail(1, 503, matching="POST")
+    storage.write_bytes("gs://b/small", b"x")
+    storage.write_bytes("gs://b/large", bytes(20 * 2**20))
+    assert storage.read_bytes("gs://b/small") == b"x"
+    assert storage.names("gs://b") == ["large", "small"]
+    assert random.getstate() == before

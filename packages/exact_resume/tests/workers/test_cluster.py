@@ -13,16 +13,19 @@ TWO = {"chief": ["a:1"], "worker": ["b:2"]}
 SERVERS = {**TWO, "ps": ["c:3"]}
 
 
-def read(
-    machines: dict[str, list[str]], kind: str = "chief", index: int | str = 0, forced: str = "auto", **more: Any
-) -> Cluster:
+def read(machines: dict[str, list[str]], kind: str = "chief", index: int | str = 0, **more: Any) -> Cluster:
     config = {"cluster": machines, "task": {"type": kind, "index": index}, "environment": "cloud", **more}
-    return cluster.read({"TF_CONFIG": json.dumps(config)}, forced)
+    return cluster.read({"TF_CONFIG": json.dumps(config)})
 
 
 def test_without_tf_config_one_machine_trains() -> None:
     alone = cluster.read({})
-    assert (alone.strategy, alone.num_workers, alone.is_chief, alone.is_evaluator) == ("auto", 1, True, False)
+    assert (alone.has_parameter_servers, alone.num_workers, alone.is_chief, alone.is_evaluator) == (
+        False,
+        1,
+        True,
+        False,
+    )
     assert cluster.read({"TF_CONFIG": " "}) == alone
     assert read({"chief": ["a:1"]}) == alone
 
@@ -34,27 +37,26 @@ def test_without_tf_config_one_machine_trains() -> None:
         (TWO, "worker", 0, False),
         ({"worker": ["a:1", "b:2"]}, "worker", 0, True),
         ({"worker": ["a:1", "b:2"]}, "worker", 1, False),
-        ({"master": ["a:1"], "worker": ["b:2"]}, "master", 0, True),
-        ({"master": ["a:1"], "worker": ["b:2"]}, "worker", "0", False),
+        (TWO, "worker", "0", False),
     ],
 )
 def test_the_chief_is_task_chief_or_else_worker_0(
     machines: dict[str, list[str]], kind: str, index: int | str, is_chief: bool
 ) -> None:
     found = read(machines, kind, index)
-    assert (found.is_chief, found.num_workers, found.strategy) == (is_chief, 2, "multi-worker-mirrored")
+    assert (found.is_chief, found.num_workers, found.has_parameter_servers) == (is_chief, 2, False)
 
 
 def test_a_reduction_server_is_not_taken_for_a_parameter_server() -> None:
-    assert read(SERVERS).strategy == "parameter-server"
+    assert read(SERVERS).has_parameter_servers
     assert read(SERVERS).num_workers == 2
     image = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
     job = {"workerPoolSpecs": [{}, {}, {"containerSpec": {"imageUri": image}}]}
     for given in (job, json.dumps(job)):
         found = read(SERVERS, "worker", job=given)
-        assert found.strategy == "multi-worker-mirrored"
-        assert "ps" not in found.addresses
-    assert read(SERVERS, forced="multi-worker-mirrored").addresses == {"chief": ("a:1",), "worker": ("b:2",)}
+        assert found.addresses == {"chief": ("a:1",), "worker": ("b:2",)}
+    with pytest.raises(InputError, match=r"field task.type is 'ps', but this job has a Reduction Server"):
+        read(SERVERS, "ps", job=job)
 
 
 def test_an_evaluator_is_not_the_chief_and_not_in_the_cluster() -> None:
@@ -96,20 +98,3 @@ def test_an_evaluator_is_not_the_chief_and_not_in_the_cluster() -> None:
 def test_an_invalid_tf_config_is_refused_by_naming_the_field(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         cluster.read({"TF_CONFIG": text})
-
-
-@pytest.mark.parametrize(
-    ("machines", "kind", "forced", "message"),
-    [
-        (TWO, "chief", "parameter-server", "but TF_CONFIG has none"),
-        (TWO, "chief", "mirrored", "is for one machine, but TF_CONFIG has 2"),
-        ({"chief": ["a:1"], "ps": ["c:3"]}, "ps", "one-device", "is for one machine, but TF_CONFIG has 2"),
-        (TWO, "worker", "one-device", "is for one machine, but TF_CONFIG has 2"),
-        (SERVERS, "ps", "multi-worker-mirrored", "field task.type is 'ps', but this job has no parameter servers"),
-    ],
-)
-def test_a_forced_strategy_must_fit_the_machines(
-    machines: dict[str, list[str]], kind: str, forced: str, message: str
-) -> None:
-    with pytest.raises(InputError, match=message):
-        read(machines, kind, forced=forced)

@@ -1,8 +1,8 @@
-"""The workers meet before they train: differences are found by name, and waiting has an end."""
+"""Workers meet at the chief's address of TF_CONFIG: differences are found by name, and waiting has an end."""
 
+import contextlib
 import socket
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,8 +11,10 @@ from exact_resume.errors import InputError
 from exact_resume.workers import deadline as deadlines
 from exact_resume.workers.cluster import Cluster
 from exact_resume.workers.deadline import Deadline, TimedOut
-from exact_resume.workers.meeting import difference, meet
+from exact_resume.workers.meeting import AtAddress, refuse_difference
+from exact_resume.workers.place import of_cluster
 from exact_resume.workers.signals import StopRequest
+from exact_resume.workers.team import SeveralWorkers
 
 SETTINGS_FRAME = bytes([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100])
 """What a gRPC server sends first."""
@@ -38,12 +40,22 @@ class Worker(threading.Thread):
         self.raised: BaseException | None = None
         self.said: list[str] = []
         self.stop = StopRequest()
-        self._meet: Callable[[], None] = lambda: meet(own, fields, Deadline(self.stop, seconds, self.said.append))
+        self.lost: list[str] = []
+        self._own, self._fields, self._seconds = own, fields, seconds
         self.start()
 
     def run(self) -> None:
+        place, tasks = of_cluster(self._own), self._own.tasks("chief", "worker")
         try:
-            self._meet()
+            team = SeveralWorkers(
+                place,
+                AtAddress(place, tasks),
+                timeout_seconds=PATIENT,
+                deadline=Deadline(self.stop, self._seconds, self.said.append),
+                leave=self.lost.append,
+            )
+            with contextlib.closing(team):
+                team.exchange(self._fields, lambda shown: refuse_difference(shown, names=[*tasks]), is_last=True)
         except BaseException as error:
             self.raised = error
 
@@ -101,8 +113,9 @@ def test_a_difference_ends_all_workers_with_the_same_line(addresses: tuple[str, 
 
 
 def test_a_field_that_one_worker_lacks_is_a_difference() -> None:
-    assert 'run_label is "x" on a and null on b' in difference({"a": {"run_label": "x"}, "b": {}})
-    assert difference({"a": {"cluster": ["x"]}, "b": {"cluster": ["x"]}}) == ""
+    with pytest.raises(InputError, match='run_label is "x" on worker 0 and null on worker 1'):
+        refuse_difference([{"run_label": "x"}, {}])
+    refuse_difference([{"cluster": ["x"]}, {"cluster": ("x",)}])
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ import pytest
 from exact_resume.errors import InputError, RunError
 from exact_resume.files import storage
 from exact_resume.workers.deadline import Deadline
+from exact_resume.workers.meeting import InFolder
 from exact_resume.workers.place import Place
 from exact_resume.workers.signals import StopRequest
 from exact_resume.workers.team import SeveralWorkers
@@ -34,8 +35,7 @@ class Worker(threading.Thread):
         try:
             team = SeveralWorkers(
                 self._place,
-                str(self._folder),
-                job="7",
+                InFolder(self._place, str(self._folder), "7"),
                 timeout_seconds=PATIENT,
                 deadline=Deadline(StopRequest(), PATIENT, print),
                 leave=self.lost.append,

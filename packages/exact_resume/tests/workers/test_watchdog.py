@@ -50,7 +50,7 @@ def test_a_process_without_progress_is_aborted_and_prints_its_stacks() -> None:
     ended = watch(0.2, "stuck")
     assert ended.returncode == -6
     assert "worked" in ended.stdout
-    assert "no progress for 1 s (--watchdog-seconds=0.2); aborting" in ended.stdout
+    assert "no progress for 1 s, and the watchdog waits 0.2 s; aborting" in ended.stdout
     assert "in stuck" in ended.stderr
     assert "done" not in ended.stdout
 
