@@ -45,8 +45,8 @@ class Run:
     """0: not by time; None: what `exact_resume.checkpoints.async_writer.best_interval` returns."""
     keep_checkpoints: int
     warm_start: WarmStart
-    devices: list[Devices]
-    """Record of the devices of an exact run; empty for any other run."""
+    devices: Devices | None
+    """The devices of an exact run; None for any other run."""
 
 
 def train(

@@ -209,7 +209,7 @@ class Training:
             checkpoint_every_steps=self.options.checkpoint_every_steps,
             checkpoint_every_seconds=self.options.checkpoint_every_seconds,
             keep_checkpoints=self.options.keep_checkpoints,
-            devices=exactness.record(self.exact_devices()),
+            devices=self.exact_devices(),
             warm_start=WarmStart(
                 class_names=self.data.class_names,
                 image_size=self.data.image_size,

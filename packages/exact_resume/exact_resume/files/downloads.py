@@ -33,7 +33,8 @@ def local_copy(path: storage.Path) -> Iterator[str]:
         return
     with tempfile.TemporaryDirectory(prefix="download-") as scratch:
         copy = pathlib.Path(scratch, os.path.basename(os.fspath(path).rstrip("/")))
-        below = [name for name in bucket.tree(os.fspath(path)) if not name.endswith("/")]
+        # Names are free text, and a placeholder ends with a slash.
+        below = [name for name in bucket.tree(os.fspath(path)) if not {"", ".."} & {*name.split("/")}]
         targets = {storage.join(path, name): copy / name for name in below} or {os.fspath(path): copy}
         for _ in in_order(
             lambda source: _download_file(source, targets[source]), targets, num_threads=_NUM_CONNECTIONS

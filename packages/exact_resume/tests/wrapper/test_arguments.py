@@ -14,20 +14,17 @@ RIGHT = ["--checkpoint-directory=kept", "--watch=own", "--whole=rename:*.pt"]
     ("words", "message"),
     [
         ([], "--checkpoint-directory is missing, and AIP_CHECKPOINT_DIR is not set; give a folder"),
-        ([*RIGHT, "--watch=gs://b/x"], "is not a local folder"),
-        (["--checkpoint-directory=own/kept"], "is --watch or within it"),
+        ([*RIGHT, "--watch=gs://b/x"], "--watch='gs://b/x' is not a local folder"),
+        (["--checkpoint-directory=own/kept"], "or contains --checkpoint-directory"),
         ([*RIGHT, "--whole=*.pt"], "expected rename:PATTERN"),
-        ([*RIGHT, "--keep=0"], "--keep=0 is too small; expected at least 1"),
-        ([*RIGHT, "--progress=step (\\d+)"], "has no group step"),
+        ([*RIGHT, "--progress=step (\\d+)"], "has the groups []; expected step"),
         ([*RIGHT, "--progress=(?P<step>"], "is not a regular expression"),
-        ([*RIGHT, "--progress=(?P<step>.)(?P<time>.)"], "has a group 'time', which the event log uses itself"),
+        ([*RIGHT, "--progress=(?P<step>.)(?P<time>.)"], "has the groups ['step', 'time']; expected step and others"),
         ([*RIGHT, "--exit-code=1"], "expected one CODE=CODE per code"),
         ([*RIGHT, "--exit-code=1=2", "--exit-code=1=3"], "expected one CODE=CODE per code"),
-        ([*RIGHT, "--exit-code=256=1"], "from 0 to 255"),
-        ([*RIGHT, "--exit-code=1=0"], "would hide a failure"),
-        ([*RIGHT, "--exit-code=0=134"], "would hide a success"),
-        ([*RIGHT, "--config=lr"], "expected NAME=VALUE"),
-        ([*RIGHT, "--code=missing.py"], "missing.py"),
+        ([*RIGHT, "--exit-code=256=1"], "from 1 to 255"),
+        ([*RIGHT, "--exit-code=1=0"], "which would hide a failure"),
+        ([*RIGHT, "--exit-code=0=134"], "0 stays 0"),
     ],
 )
 def test_wrong_arguments_are_refused_before_the_command_starts(
@@ -43,19 +40,23 @@ def test_wrong_arguments_are_refused_before_the_command_starts(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_command_is_needed(capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(RIGHT) == 2
-    assert "there is no command to wrap; give it after --" in capfd.readouterr()[1]
-    with pytest.raises(SystemExit):
-        main(["python", "train.py"])
-    assert capfd.readouterr()[1].startswith("error: ")
+@pytest.mark.parametrize("words", [RIGHT, ["python", "train.py"], [*RIGHT, "--wrong", "--", "true"]])
+def test_words_that_are_missing_or_unknown_are_named(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(words)
+    stderr = capfd.readouterr()[1]
+    assert (left.value.code, stderr.startswith("error: "), stderr.count("\n")) == (2, True, 1)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[1]", '{"message": 3}', '{"message": {"message": []}}', "[" * 10**5])
 def test_an_error_file_of_any_other_shape_says_nothing(tmp_path: Path, content: str) -> None:
     path = tmp_path / "error.json"
+    table = exit_codes.parse(["1=134:lost-peer"])
     path.write_text(content)
-    assert exit_codes.read_error(path, since=0) == ""
-    path.write_text('{"message": "text"}')
-    assert exit_codes.read_error(path, since=0) == "text"
-    assert exit_codes.read_error(tmp_path, since=0) == ""
+    assert exit_codes.translate(1, table, stop_signal=0, error_file=path) == (1, "")
+    path.write_text('{"message": "Connection reset by peer"}')
+    assert exit_codes.translate(1, table, stop_signal=0, error_file=path)[0] == 134
+    assert exit_codes.translate(1, table, stop_signal=0, error_file=tmp_path / "missing") == (1, "")
+    path.write_text('{"message": {"message": "SignalException: Process 7 got signal: 15"}}')
+    assert exit_codes.translate(1, table, stop_signal=15, error_file=path)[0] == 143
+    assert exit_codes.translate(1, table, stop_signal=0, error_file=path) == (1, "")

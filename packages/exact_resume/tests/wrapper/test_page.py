@@ -37,5 +37,5 @@ def test_the_command_of_the_page(tmp_path: Path) -> None:
 
 def test_the_page_names_every_option() -> None:
     shown = subprocess.run([sys.executable, "-m", "exact_resume", "--help"], capture_output=True, text=True).stdout
-    options = set(re.findall(r"--[a-z-]+", shown)) - {"--help", "--keep"}
+    options = set(re.findall(r"--[a-z-]+", shown)) - {"--help"}
     assert options - set(re.findall(r"--[a-z-]+", PAGE.read_text(encoding="utf-8"))) == set()

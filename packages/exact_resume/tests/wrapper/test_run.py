@@ -190,7 +190,7 @@ KILLS = [
     )
     for victim in ("wrapper", "command")
     for is_new in (True, False)
-    for seed in range(25)
+    for seed in range(6)
 ]
 
 
@@ -237,39 +237,24 @@ def test_a_file_that_the_run_did_not_write_is_neither_replaced_nor_restored_over
     (own / "step-3.txt").write_text("precious")
     code, stdout, stderr = wrapped.run()
     assert (code, stdout) == (2, "")
-    assert "own' contains 'step-3.txt', which this run did not write" in stderr
+    assert "own' contains checkpoints that no wrapped run wrote" in stderr
     (own / "step-3.txt").rename(own / "notes.txt")
     wrapped.hold(5)
     assert (own / "notes.txt").read_text() == "precious"
     # The folder of another run, which has the same pattern.
     wrapped.directory = "other"
     code, _, stderr = wrapped.run(sys.executable, "train.py", "20", "0.03")
-    assert (code, "which this run did not write" in stderr) == (2, True)
+    assert (code, "contains another run: command is" in stderr) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("option", "difference"),
-    [
-        ("--config=lr=0.2", "config lr is '0.1' there and '0.2' here"),
-        ("--config=other=1", "config other is None there and '1' here"),
-        ("--code=train.py", "code train.py is '"),
-    ],
-)
-def test_another_run_is_refused_by_the_field_that_differs(wrapped: Wrapped, option: str, difference: str) -> None:
-    options, command = list(wrapped.options), [sys.executable, "train.py", "5", "0"]
-    wrapped.options = [*options, "--config=lr=0.1", "--code=train.py"]
-    assert wrapped.run(*command)[0] == 0
-    if option.startswith("--code"):
-        (wrapped.folder / "train.py").write_text(f"{TRAIN}\n# edited\n")
-        option = "--config=lr=0.1"
-    wrapped.options = [*options, "--config=lr=0.1", "--code=train.py", option]
-    code, stdout, stderr = wrapped.run(*command)
+def test_another_run_is_refused_by_the_field_that_differs(wrapped: Wrapped) -> None:
+    assert wrapped.run(sys.executable, "train.py", "5", "0")[0] == 0
+    code, stdout, stderr = wrapped.run(sys.executable, "train.py", "6", "0")
     assert (code, stdout) == (2, "")
-    assert difference in stderr
+    assert "'5', '0'] there and ['" in stderr
 
 
 def test_a_torn_newest_checkpoint_is_passed_over(wrapped: Wrapped) -> None:
-    wrapped.options = [*wrapped.options, "--keep=9"]
     wrapped.hold(10)
     newest = max(wrapped.committed())
     (before,) = wrapped.committed()[sorted(wrapped.committed())[-2]]
@@ -279,12 +264,10 @@ def test_a_torn_newest_checkpoint_is_passed_over(wrapped: Wrapped) -> None:
     step = re.findall(r"\d+", before)[-1]
     assert (code, stdout.splitlines()[0], stdout.splitlines()[-1]) == (0, f"resumed at {step}", expected_end())
     assert f"{newest} is damaged and was skipped" in stderr
-    assert newest not in wrapped.committed()
 
 
 @pytest.mark.slow
 def test_an_older_checkpoint_does_not_take_the_place_of_one_that_cannot_be_read(wrapped: Wrapped) -> None:
-    wrapped.options = [*wrapped.options, "--keep=9"]
     wrapped.hold(10)
     newest = max(wrapped.committed())
     path = wrapped.folder / "kept" / newest / wrapped.committed()[newest][0]
@@ -308,18 +291,18 @@ def test_a_machine_that_others_have_continued_starts_at_their_checkpoint(wrapped
     assert "step-5.txt was moved to" in stderr
 
 
-def test_only_the_first_replica_commits(wrapped: Wrapped) -> None:
+def test_only_the_first_machine_commits(wrapped: Wrapped) -> None:
     def versions() -> dict[Path, int]:
         return {
             path: path.stat().st_mtime_ns for path in (wrapped.folder / "kept").rglob("*") if "events" not in path.parts
         }
 
-    wrapped.hold(10)
+    wrapped.hold(5)
     before = versions()
     (wrapped.folder / "own").rename(wrapped.folder / "lost")
-    wrapped.environment["CLUSTER_SPEC"] = json.dumps({"task": {"type": "workerpool1", "index": 0}})
+    wrapped.environment |= {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "first"}
     code, stdout, _ = wrapped.run()
-    assert (code, stdout.splitlines()[0], stdout.splitlines()[-1]) == (0, "resumed at 10", expected_end())
+    assert (code, stdout.splitlines()[0], stdout.splitlines()[-1]) == (0, "resumed at 5", expected_end())
     assert versions() == before
     assert (wrapped.folder / "kept/events/workerpool1-0.jsonl").exists()
 
@@ -338,14 +321,12 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_a_checkpoint_without_its_marker_is_neither_committed_nor_left_for_the_command(wrapped: Wrapped) -> None:
     wrapped.options = ["--whole=marker:step-*.txt/done"]
-    code, _, stderr = wrapped.run(*wrapped.program(HALF))
-    assert code == 137
-    assert "step-2.txt is not committed: it has no file done" in stderr
+    assert wrapped.run(*wrapped.program(HALF))[0] == 137
     assert list(wrapped.committed().values()) == [["files/step-1.txt/a", "files/step-1.txt/done"]]
     code, stdout, stderr = wrapped.run(*wrapped.program("import os; print(sorted(os.listdir('own')))"))
     assert (code, stdout) == (0, "['.exact_resume', 'step-1.txt']\n")
     assert "step-2.txt was moved to" in stderr
-    assert [path.read_text() for path in (wrapped.folder / "own/.exact_resume/aside").glob("*-step-2.txt/a")] == ["2"]
+    assert [path.read_text() for path in (wrapped.folder / "own/.exact_resume").glob("aside-*/step-2.txt/a")] == ["2"]
 
 
 COMMITTED = """
@@ -372,7 +353,7 @@ def test_a_checkpoint_that_the_command_was_removing_when_it_was_killed_is_restor
     assert sorted(path.name for path in (wrapped.folder / "own/step-1.txt").iterdir()) == ["a", "c"]
     code, stdout, _ = wrapped.run(*wrapped.program("import os; print(sorted(os.listdir('own/step-1.txt')))"))
     assert (code, stdout) == (0, "['a', 'b', 'c']\n")
-    moved = (wrapped.folder / "own/.exact_resume/aside").glob("*-step-1.txt/*")
+    moved = (wrapped.folder / "own/.exact_resume").glob("aside-*/step-1.txt/*")
     assert sorted(path.name for path in moved) == ["a", "c"]
 
 
@@ -395,42 +376,15 @@ def test_a_checkpoint_that_the_command_removes_file_by_file_is_not_committed_aga
     assert result_file.is_finished(str(wrapped.folder / "kept"))
 
 
-IN_PLACE = f"""{COMMITTED}
-def rename(step):
-    open("own/.new", "w").write("whole")
-    os.rename("own/.new", "own/step-%d.txt" % step)
-rename(1)
-wait_for_commit(1)
-with open("own/step-2.txt", "w", buffering=1) as file:
-    while "changed after it had its name" not in open("kept/events/workerpool0-0.jsonl").read():
-        file.write("line\\n")
-        time.sleep(0.05)
-time.sleep(1)
-rename(3)
-wait_for_commit(2)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-@pytest.mark.slow
-def test_a_checkpoint_that_is_written_in_place_does_not_count_as_renamed(wrapped: Wrapped) -> None:
-    code, _, stderr = wrapped.run(*wrapped.program(IN_PLACE))
-    assert (code, list(wrapped.committed().values())) == (137, [["files/step-1.txt"], ["files/step-3.txt"]])
-    assert "step-2.txt is not committed: it changed after it had its name" in stderr
-    code, stdout, _ = wrapped.run(*wrapped.program("import glob; print(sorted(glob.glob('own/step-*')))"))
-    assert (code, stdout) == (0, "['own/step-1.txt', 'own/step-3.txt']\n")
-
-
 def test_a_success_without_a_checkpoint_is_passed_on_and_not_finished(wrapped: Wrapped) -> None:
     code, _, stderr = wrapped.run(*wrapped.program("print('done')"))
     assert (code, "has no whole checkpoint, so there is no result.json" in stderr) == (0, True)
     assert not (wrapped.folder / "kept/result.json").exists()
 
 
-def test_what_the_command_wrote_in_the_moment_of_its_death_does_not_count_as_renamed(wrapped: Wrapped) -> None:
-    torn = "import os; os.mkdir('own/step-1.txt'); open('own/step-1.txt/a', 'w').write('half'); os.kill(os.getpid(), 9)"
-    assert wrapped.run(*wrapped.program(torn))[0] == 137
-    assert wrapped.committed() == {}
+def test_a_start_that_wrote_nothing_does_not_bind_the_folders(wrapped: Wrapped) -> None:
+    assert wrapped.run("false")[0] == 1
+    assert wrapped.run(sys.executable, "train.py", "5", "0")[0] == 0
 
 
 def test_another_process_cannot_use_the_same_folders(wrapped: Wrapped) -> None:
@@ -469,14 +423,15 @@ def test_a_wrapper_whose_folder_was_taken_over_commits_nothing_more_and_ends_its
 
 @pytest.mark.slow
 def test_a_second_ctrl_c_kills_a_command_that_ignores_the_first(wrapped: Wrapped) -> None:
-    ignores = "import signal, time; signal.signal(2, signal.SIG_IGN); print('ready', flush=True); time.sleep(600)"
-    process = wrapped.start(*wrapped.program(ignores))
+    ignores = (
+        "import signal, time; signal.signal(2, lambda *_: print('ignored', flush=True)); print('ready', flush=True)"
+    )
+    process = wrapped.start(*wrapped.program(f"{ignores}; time.sleep(600)"))
     assert process.stdout
     assert process.stdout.readline() == "ready\n"
     processes = wait_for_command(process)
     process.send_signal(signal.SIGINT)
-    until(lambda: "SIGINT was passed on" in wrapped.notices())
-    assert process.poll() is None
+    assert process.stdout.readline() == "ignored\n"
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode == 130
@@ -497,19 +452,10 @@ time.sleep(600)
 """
 
 
-@pytest.mark.parametrize(
-    ("number", "code", "options", "expected"),
-    [
-        (signal.SIGTERM, 0, [], 143),
-        (signal.SIGINT, 0, [], 130),
-        (signal.SIGTERM, 3, [], 3),
-        (signal.SIGTERM, 0, ["--exit-code=0=0"], 0),
-    ],
-)
+@pytest.mark.parametrize(("number", "code", "expected"), [(15, 0, 143), (2, 0, 130), (15, 3, 3)])
 def test_a_signal_is_passed_on_and_what_the_command_saves_then_is_committed(
-    wrapped: Wrapped, number: int, code: int, options: list[str], expected: int
+    wrapped: Wrapped, number: int, code: int, expected: int
 ) -> None:
-    wrapped.options += options
     process = wrapped.start(*wrapped.program(SAVES), str(code))
     assert process.stdout
     assert process.stdout.readline() == "ready\n"
@@ -517,9 +463,9 @@ def test_a_signal_is_passed_on_and_what_the_command_saves_then_is_committed(
     process.communicate(timeout=60)
     assert process.returncode == expected
     assert list(wrapped.committed().values()) == [["files/step-7.txt"]]
-    assert (wrapped.folder / "kept/result.json").exists() is (expected == 0)
+    assert not (wrapped.folder / "kept/result.json").exists()
     assert wrapped.events("exit")[0]["code"] == expected
-    assert ("was stopped, so it may not be complete" in wrapped.notices()) is (expected > 100)
+    assert ("the exit code is 1" in wrapped.notices()) is (code == 0)
 
 
 class Preempted(BaseHTTPRequestHandler):
@@ -551,7 +497,7 @@ def test_a_notice_of_the_metadata_server_becomes_sigterm(wrapped: Wrapped, metad
     code, _, stderr = wrapped.run(*wrapped.program(SAVES.replace("print", "time.sleep(0.2); print")), "0")
     assert code == 143
     assert "the metadata server announced preempted: TRUE" in stderr
-    assert "SIGTERM was passed on to the command" in wrapped.notices()
+    assert "the exit code is 143" in wrapped.notices()
 
 
 FAILS = """
@@ -571,30 +517,28 @@ def test_a_lost_peer_is_read_from_the_error_file_of_torchrun(wrapped: Wrapped, e
     wrapped.options.append("--exit-code=1=134:lost-peer")
     code, _, stderr = wrapped.run(*wrapped.program(FAILS), error)
     assert (code, wrapped.events("exit")[0]["code"]) == (expected, expected)
-    assert ("ended with 1, and the exit code is 134: the error file says 'Connection closed" in stderr) is (code > 1)
+    reason = "--exit-code 1=134:lost-peer, and the error file says 'Connection closed"
+    assert (f"ended with 1, the exit code is 134: {reason}" in stderr) is (code > 1)
     assert (code == 1) is (wrapped.notices() == "")
 
 
 def test_an_error_file_of_an_earlier_start_does_not_count(wrapped: Wrapped) -> None:
-    path = wrapped.folder / "error.json"
-    path.write_text('{"message": "Connection closed by peer"}')
-    os.utime(path, (time.time() - 1, time.time() - 1))
-    wrapped.environment["TORCHELASTIC_ERROR_FILE"] = str(path)
     wrapped.options.append("--exit-code=1=134:lost-peer")
-    assert wrapped.run(*wrapped.program(FAILS), "")[0] == 1
+    program = f"{FAILS.replace('sys.argv[1]', 'not os.path.exists(sys.argv[1])', 1)}".replace(
+        "sys.argv[1],", "'broken pipe',"
+    )
+    command = [*wrapped.program(program), "started"]
+    assert wrapped.run(*command)[0] == 134
+    (wrapped.folder / "started").touch()
+    assert wrapped.run(*command)[0] == 1
 
 
 @pytest.mark.parametrize(
-    ("program", "expected", "text"),
-    [
-        ("raise SystemExit(77)", 77, ""),
-        ("import os; os.kill(os.getpid(), 11)", 139, "signal 11 ended it"),
-        ("import os; os.abort()", 134, "signal 6 ended it"),
-    ],
+    ("program", "expected"), [("exit(77)", 77), ("os.kill(os.getpid(), 11)", 139), ("os.abort()", 134)]
 )
-def test_an_exit_code_without_an_entry_is_passed_on(wrapped: Wrapped, program: str, expected: int, text: str) -> None:
-    code, _, stderr = wrapped.run(*wrapped.program(program))
-    assert (code, text in stderr, bool(text) or stderr == "") == (expected, True, True)
+def test_an_exit_code_without_an_entry_is_passed_on(wrapped: Wrapped, program: str, expected: int) -> None:
+    code, _, stderr = wrapped.run(*wrapped.program(f"import os; {program}"))
+    assert (code, stderr) == (expected, "")
 
 
 def test_a_command_that_cannot_be_started_has_the_exit_code_of_shells(wrapped: Wrapped) -> None:
@@ -613,14 +557,6 @@ def test_output_passes_through_byte_by_byte_and_garbage_is_no_progress(wrapped: 
     assert {event["last_step"] for event in wrapped.events("steps")} <= {1, 4}
 
 
-@pytest.mark.slow
-def test_a_pattern_that_backtracks_for_ever_is_given_up(wrapped: Wrapped) -> None:
-    wrapped.options[1] = "--progress=step (?P<step>(\\d+)+)x"
-    code, stdout, stderr = wrapped.run(*wrapped.program(f"print('step ' + '1' * 60)\n{TRAIN}"), "20", "0.01")
-    assert (code, stdout.splitlines()[-1]) == (0, expected_end())
-    assert "--progress took more than 1 s" in stderr
-
-
 FULL = """
 import os, subprocess, sys, tempfile
 disk = sys.argv[1]
@@ -633,16 +569,17 @@ for size in map(int, sys.argv[1:]):
 '''
 with tempfile.TemporaryDirectory() as folder:
     os.mkdir(f"{folder}/own")
-    for sizes, code, num_kept in ((["150000"] * 3, 0, 2), (["500000"], 1, 0)):
-        kept = f"{disk}/kept-{code}"
-        words = [sys.executable, "-m", "exact_resume", "--checkpoint-directory", kept, "--watch=own", "--keep=9"]
+    for sizes, num_kept in ((["150000"] * 3, 2), (["500000"], 0)):
+        kept = f"{disk}/kept-{num_kept}"
+        words = [sys.executable, "-m", "exact_resume", "--checkpoint-directory", kept, "--watch=own"]
         words += ["--whole=rename:step-*.txt", "--", sys.executable, "-c", write, *sizes]
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
         found = [name for name in os.listdir(kept) if name.startswith("step-")]
         print(done.stderr, found, file=sys.stderr)
-        assert (done.returncode, len(found)) == (code, num_kept)
-        assert "removed for room" in done.stderr
-        assert os.path.exists(f"{kept}/result.json") is (code == 0)
+        assert (done.returncode, len(found)) == (1, num_kept)
+        assert "No space left" in done.stderr
+        assert not os.path.exists(f"{kept}/result.json")
+        subprocess.run(["rm", "-r", kept])
         subprocess.run(["rm", "-r", "own/.exact_resume"], cwd=folder)
         for name in os.listdir(f"{folder}/own"):
             os.unlink(f"{folder}/own/{name}")
@@ -650,8 +587,7 @@ with tempfile.TemporaryDirectory() as folder:
 
 
 @pytest.mark.slow
-def test_a_full_disk_costs_older_checkpoints_and_is_no_success(run_on_disk: RunOnDisk) -> None:
-    """Of 400 kB: the last checkpoint replaces the older ones, and one that is larger than the disk fits nowhere."""
+def test_a_full_disk_is_no_success_and_keeps_what_is_committed(run_on_disk: RunOnDisk) -> None:
     done = run_on_disk(FULL)
     assert done.returncode == 0, done.stderr
 
@@ -684,7 +620,7 @@ def test_a_command_whose_last_checkpoint_does_not_reach_the_bucket_is_not_finish
     server.faults.fail(10_000, 403, matching="step-0000")
     code, stdout, stderr = wrapped.run()
     assert (code, stdout.splitlines()[-1]) == (1, expected_end())
-    assert "the command ended with 0, and the exit code is 1: its end could not be committed" in stderr
+    assert "the command ended with 0, the exit code is 1: its end could not be committed" in stderr
     assert not storage.exists("gs://b/kept/result.json")
     server.faults.clear()
     code, stdout, _ = wrapped.run()
