@@ -46,7 +46,7 @@ class Console:
             Events(records, runs, custom_jobs),
             runs,
             RunRoutes(records),
-            Graphs(records),
+            Graphs(store.folder.parent),
             JobRoutes(records, custom_jobs),
             RunActions(jobs),
             Comparisons(records),

@@ -1,25 +1,16 @@
-"""The files of runs: pages for frames and windows of their own, and everything else as text, image or download."""
+"""The files of runs in windows of their own: pages without scripts, and all else as text, image or download."""
 
 from pathlib import Path
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from localvertex.console.file_responses import COMMON, SANDBOX, download, viewable_file
-from localvertex.show import report
-from localvertex.show.jinja import templates
 from localvertex.store import record
-from localvertex_base.userinput.regular_files import open_regular
 
 _MAX_SHOWN_BYTES = 64 << 20
-
-_NAVIGATION = "<!--navigation-->"
-"""Where the page of a run gets links to the console; in a file on its own they would lead nowhere."""
-
-_PAGE = {"Content-Security-Policy": f"{templates.policy()}; frame-ancestors 'self'", **COMMON}
-"""No script but the one of the pages, by its hash, and no external content: runs embed what components have written."""
 
 _TYPES = {
     ".html": "text/html",
@@ -45,20 +36,12 @@ class RunFiles:
 
     @property
     def routes(self) -> list[Route]:
-        """The folders of the work folder, so that links between files work here, too."""
-
-        async def model(request: Request) -> Response:
-            # Pages of runs link to the folder of a model's version.
-            parts = request.path_params
-            return RedirectResponse(f"/#/models/{parts['id']}/{parts['version']}", 303, COMMON)
+        """The files of all runs, so that links between them work here, too."""
 
         async def file(request: Request) -> Response:
             return await run_in_threadpool(self._respond, request)
 
-        return [
-            Route("/runs/models/{id:id}/{version:id}/", model, methods=["GET"]),
-            Route("/runs/{id:id}/{path:path}", file, methods=["GET"]),
-        ]
+        return [Route("/runs/{id:id}/{path:path}", file, methods=["GET"])]
 
     def _respond(self, request: Request) -> Response:
         run_id, path = request.path_params["id"], request.path_params["path"]
@@ -69,8 +52,9 @@ class RunFiles:
             if found.stat().st_size > _MAX_SHOWN_BYTES and found.is_file():
                 text = f"{found} is larger than {_MAX_SHOWN_BYTES} bytes; add ?download to the address"
                 return Response(text.encode(errors="replace"), 413, SANDBOX, "text/plain")
-            if found == (self._work_dir / run_id).resolve() / report.FILE:
-                return _page(found, run_id, is_framed=request.headers.get("sec-fetch-dest") == "iframe")
+            if found == (self._work_dir / run_id).resolve() / record.PAGE:
+                # The console has the same view, and other headers would be needed for the scripts in the file.
+                return RedirectResponse(f"/#/runs/{run_id}", 303, COMMON)
             return _entry(found)
         except (OSError, ValueError):  # a null byte, a long name, a loop of links, a file that was just removed
             return Response(f"the run {run_id} has no file {path[:300]!r}", 404, SANDBOX, "text/plain")
@@ -89,14 +73,6 @@ class RunFiles:
         if not is_run or is_hidden or found == folder or not found.is_relative_to(folder) or not found.exists():
             raise FileNotFoundError
         return found
-
-
-def _page(file: Path, run_id: str, *, is_framed: bool) -> Response:
-    """Return the page of a run; in a frame of the console, its links to the console would open in the frame."""
-    links = f'<nav><a href="/">All runs</a><a href="/#/runs/{run_id}">This run</a><a href="/#/models">Models</a></nav>'
-    with open_regular(file) as stream:
-        page = stream.read(_MAX_SHOWN_BYTES).decode(errors="replace")
-    return HTMLResponse(page if is_framed else page.replace(_NAVIGATION, links, 1), headers=_PAGE)
 
 
 def _entry(found: Path) -> Response:

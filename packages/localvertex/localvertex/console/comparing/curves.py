@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from localvertex.console.jobs.live import LiveJob
+from localvertex.show.view.live import LiveJob
 from localvertex.store.task import State
 
 

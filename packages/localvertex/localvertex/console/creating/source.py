@@ -11,8 +11,8 @@ from stat import S_ISREG
 from typing import Any
 
 from localvertex.api.rest.errors import invalid, not_found
-from localvertex.console.runs import shape
 from localvertex.processes.sinks import MASK
+from localvertex.show.view import shape
 from localvertex.store import record, run_folder
 from localvertex_base.compiled.load import documents_of, pipeline_of
 from localvertex_base.compiled.spec import Pipeline

@@ -6,9 +6,9 @@ from typing import Any
 
 from localvertex.api.rest.store import UNUSABLE
 from localvertex.console.events.stream import LAST, Event
-from localvertex.console.runs import logs
 from localvertex.console.runs.folders import step_folder
 from localvertex.console.runs.record import Reading, WatchedRuns
+from localvertex.show.view import logs
 from localvertex.store.executor_files import LOG
 
 
@@ -61,9 +61,10 @@ class LogChanges:
 
     def __call__(self) -> Iterator[Event]:
         """Return the next piece, if there is one."""
+        folder = step_folder(self._run_dir, self._task)
         files = logs.files(self._run_dir, self._task)
         name = self._name or next(iter(files), LOG)
-        found = self._next(step_folder(self._run_dir, self._task) / name) if name in files else None
+        found = self._next(folder / name) if name in files else None
         if found is None and files == self._files:
             return
         self._files = files

@@ -7,14 +7,15 @@ from starlette.responses import Response
 
 from localvertex.api.custom_jobs.custom_jobs import CustomJobs
 from localvertex.api.rest.errors import ApiError, Status, not_found
-from localvertex.console.jobs.live import LiveJob
 from localvertex.console.local_route import LocalCall, local_route
-from localvertex.console.runs import log_search, logs, shape
+from localvertex.console.runs import log_search, logs
 from localvertex.console.runs.folders import find_run, step_folder
 from localvertex.console.runs.record import WatchedRuns
 from localvertex.jobs.faults import requests
 from localvertex.jobs.faults.requests import FaultRefused
 from localvertex.jobs.status import FINAL_STATES, StatusFile
+from localvertex.show.view import shape
+from localvertex.show.view.live import LiveJob
 from localvertex.store.task import State
 
 

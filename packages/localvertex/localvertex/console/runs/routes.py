@@ -6,10 +6,10 @@ from typing import Any
 from starlette.responses import Response
 
 from localvertex.console.local_route import LocalCall, local_route
-from localvertex.console.runs import log_search, logs
-from localvertex.console.runs.artifacts import ArtifactOf
+from localvertex.console.runs import artifacts, log_search, logs
 from localvertex.console.runs.folders import find_run
 from localvertex.console.runs.record import WatchedRuns
+from localvertex.show.view.artifacts import ShownArtifact
 
 
 class RunRoutes:
@@ -50,12 +50,13 @@ class RunRoutes:
     @local_route("GET", "/local/runs/{id:id}/artifact/file")
     def artifact_file(self, call: LocalCall) -> Response:
         """Return a file of an artifact."""
-        return self._artifact(call).file(call.query.get("file", ""), is_download="download" in call.query)
+        name = call.query.get("file", "")
+        return artifacts.file_of(self._artifact(call), name, is_download="download" in call.query)
 
     def _step(self, call: LocalCall) -> tuple[Path, str]:
         """Return the folder of the run and the path of the step in a call."""
         return find_run(self._work_dir, call.path["id"]), call.query.get("task", "")
 
-    def _artifact(self, call: LocalCall) -> ArtifactOf:
+    def _artifact(self, call: LocalCall) -> ShownArtifact:
         run_dir = find_run(self._work_dir, call.path["id"])
-        return ArtifactOf(run_dir, self._records.content(run_dir), call.query)
+        return artifacts.find(run_dir, self._records.content(run_dir), call.query)

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from localvertex.show import results
-from localvertex.show.job_report import sentences
+from localvertex.show.terminal.goodput import sentences
 from localvertex.show.terminal.rows import align, between_words
 from localvertex.store import record, registry
 from localvertex.store.steps import failure

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from localvertex_tests.constructs.construct import FOLDER
 
-from localvertex.show.page import graph
-from localvertex.show.page.box import HEADER, IMPORTER, STEP, Box
+from localvertex.show.view import graph
+from localvertex.show.view.box import HEADER, IMPORTER, STEP, Box
 from localvertex_base.compiled.load import load
 from localvertex_base.compiled.reader import read_pipeline
 from localvertex_base.compiled.spec import Pipeline

@@ -13,8 +13,8 @@ from kfp.dsl import ClassificationMetrics, Metrics, Model, Output
 
 import localvertex
 from localvertex.show import report
-from localvertex.show.page import steps
-from localvertex.show.page.artifacts import Artifacts
+
+
 from localvertex.store import registry
 from localvertex_base.compiled.load import load
 from vertex_testing.html import Page

@@ -11,7 +11,6 @@ from kfp import dsl
 from kfp.dsl import HTML, Artifact, ClassificationMetrics, Markdown, Metrics, Output
 
 import localvertex
-from localvertex.show.jinja import templates
 from vertex_testing.html import Page
 from vertex_testing.runs import STEP
 

@@ -1,6 +1,7 @@
 // One artifact: its content where the page can show it, its metadata, and its files to download.
 
 import { shown } from "../logs/text.js";
+import { beside, report } from "../server/report.js";
 import { useLoad } from "../server/server.js";
 import { bytes, Frame, figure, html, Loaded, plural, useState, Values } from "../ui/ui.js";
 
@@ -10,10 +11,10 @@ const MOST_IMAGES = 12;
 export function Artifact({ run, place, artifact, isOpen }) {
   const [open, setOpen] = useState(isOpen);
   const path = `/local/runs/${run}/artifact`;
-  const { data, error } = useLoad(open ? `${path}?${new URLSearchParams(place)}` : null);
+  const { data = artifact.view, error } = useLoad(open && !report ? `${path}?${new URLSearchParams(place)}` : null);
   /** @param {string} file @param {boolean} [isDownload] */
   const href = (file, isDownload) =>
-    `${path}/file?${new URLSearchParams({ ...place, file, ...(isDownload && { download: "" }) })}`;
+    report ? beside(...[data.place, file].filter(Boolean)) : `${path}/file?${new URLSearchParams({ ...place, file, ...(isDownload && { download: "" }) })}`;
   return html`<details class="card artifact" open=${open} onToggle=${(event) => setOpen(event.target.open)}>
     <summary><bdi>${place.name}</bdi> <span class="muted">${artifact.type?.schemaTitle}</span></summary>
     ${error && html`<p class="error">${error.message}</p>`}
@@ -23,13 +24,16 @@ export function Artifact({ run, place, artifact, isOpen }) {
 
 /** @param {{view: any, href: (file: string) => string}} props */
 function Content({ view, href }) {
-  const images = view.files.filter((/** @type {any} */ each) => each.is_image).slice(0, MOST_IMAGES);
+  // A report has the text of pages; images stay in their files.
+  const images = report ? [] : view.files.filter((/** @type {any} */ each) => each.is_image).slice(0, MOST_IMAGES);
+  const page = report ? view.page && `data:text/html;charset=utf-8,${encodeURIComponent(view.page)}` : href("");
   const metadata = Object.entries(view.metadata).map(([name, value]) => [
     name,
     Number.isInteger(value) || typeof value !== "number" ? value : figure(value),
   ]);
   return html`
-    ${view.is_page && html`<${Frame} src=${href("")} title=${`Page ${view.name}`} />`}
+    ${view.is_page && page && html`<${Frame} src=${page} title=${`Page ${view.name}`} />`}
+    ${view.is_page && !page && html`<p class="muted">It is too large for this report.</p>`}
     ${view.markdown && html`<div class="markdown">${markup(view.markdown)}</div>`}
     ${view.matrix && html`<${Matrix} matrix=${view.matrix} />`}
     ${view.roc && html`<${Roc} roc=${view.roc} />`}
@@ -50,13 +54,15 @@ const Preview = ({ text: { text, is_cut }, name }) => html`<div class="code">
 </div>`;
 
 /** @param {{view: any, href: (file: string, isDownload: boolean) => string}} props */
-function Files({ view: { link, uri, files, num_more }, href }) {
+function Files({ view: { link, uri, files, num_more, place: inner }, href }) {
+  const hasFiles = !report || inner !== null;
   const place = link ? html`<a href=${link} rel="noreferrer" target="_blank">${uri}</a>` : html`<bdi>${uri}</bdi>`;
   return html`<p class="place small muted">${place}</p>
     <ul class="files">
       ${files.map(
         (/** @type {any} */ { name, size }) => html`<li key=${name}>
-          <a href=${href(name, true)} download><bdi>${name || uri.split("/").at(-1)}</bdi></a>
+          <${hasFiles ? "a" : "span"} href=${hasFiles && href(name, true)} download=${!report}>
+            <bdi>${name || uri.split("/").at(-1)}</bdi><//>
           <span class="muted">${bytes(size)}</span>
         </li>`,
       )}

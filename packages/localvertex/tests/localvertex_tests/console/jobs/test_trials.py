@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from localvertex_tests.support.tuning import KIND, NAME, pool, tune
 
-from localvertex.console.jobs.live import LiveJob
+from localvertex.show.view.live import LiveJob
 from localvertex.console.runs import shape
 from localvertex.show import job_report
 from localvertex.store import record

@@ -16,7 +16,7 @@ from localvertex.api.rest.store import Store
 from localvertex.console.comparing.comparison import Comparisons
 from localvertex.console.events.changes import RunChanges
 from localvertex.console.events.job_changes import JobChanges
-from localvertex.console.jobs.live import LiveJob
+from localvertex.show.view.live import LiveJob
 from localvertex.console.jobs.routes import JobRoutes
 from localvertex.console.local_route import LocalCall
 from localvertex.console.runs import shape

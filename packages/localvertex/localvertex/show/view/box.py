@@ -33,14 +33,8 @@ class Box:
     name: str = ""
     kind: str = ""
     """One of the kinds; empty for the drawing itself."""
-    state: str = ""
-    """Empty for a pipeline that has not run."""
-    label: str = ""
-    """State, number of iterations and duration as text."""
     note: str = ""
     """Further facts, independent of its state."""
-    target: str = ""
-    """Id of the page's part about this task; empty if there is none."""
     is_open: bool = False
     """Whether it is a group whose tasks are drawn."""
     x: float = 0.0
@@ -53,9 +47,9 @@ class Box:
     """The `d` of each path between the inner boxes, relative to this box."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the box for a page that draws it itself."""
+        """Return the box for the page, which draws it."""
         places = {name: round(getattr(self, name), 1) for name in ("x", "y", "width", "height")}
-        names = ("id", "title", "name", "kind", "state", "label", "note", "is_open")
+        names = ("id", "title", "name", "kind", "note", "is_open")
         inner = {"boxes": [each.as_json() for each in self.boxes], "lines": list(self.lines)}
         return {name: getattr(self, name) for name in names} | places | inner
 

@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-MAX_CLASSES = 40
+_MAX_CLASSES = 100
 _MAX_POINTS = 2000
 _NUM_SHADES = 5
 
@@ -38,14 +38,14 @@ class Roc:
     """Area under the curve, 0 to 1."""
 
 
-def matrix(value: Any, most_classes: int = MAX_CLASSES) -> Matrix | None:
+def matrix(value: Any) -> Matrix | None:
     """Read `confusionMatrix` of the metadata; None if it is missing, too large or malformed."""
     try:
         names = [str(each["displayName"]) for each in value["annotationSpecs"]]
         rows = [[_number(each) for each in row["row"]] for row in value["rows"]]
     except (KeyError, TypeError, ValueError):
         return None
-    if not 0 < len(names) <= most_classes or [len(row) for row in rows] != [len(names)] * len(names):
+    if not 0 < len(names) <= _MAX_CLASSES or [len(row) for row in rows] != [len(names)] * len(names):
         return None
     return Matrix(names=names, rows=[[Cell(value=each, shade=_shade(each, sum(row))) for each in row] for row in rows])
 
