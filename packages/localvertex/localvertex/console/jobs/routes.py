@@ -3,12 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from starlette.responses import Response
-
 from localvertex.api.custom_jobs.custom_jobs import CustomJobs
 from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.console.local_route import LocalCall, local_route
-from localvertex.console.runs import log_search, logs
 from localvertex.console.runs.folders import find_run, step_folder
 from localvertex.console.runs.record import WatchedRuns
 from localvertex.jobs.faults import requests
@@ -43,21 +40,6 @@ class JobRoutes:
         job, folder = self._custom_jobs.find(call.path["id"])
         return {"job": job} | _answer(LiveJob(), StatusFile.read(folder), is_running=is_running(job))
 
-    @local_route("GET", "/local/jobs/{id:id}/log")
-    def log_of_api(self, call: LocalCall) -> dict[str, Any]:
-        """Return the logs of a job of the API, and a part of one of them."""
-        return logs.answer(*self._folder_of_api(call), call.query)
-
-    @local_route("GET", "/local/jobs/{id:id}/log/search")
-    def log_search_of_api(self, call: LocalCall) -> dict[str, Any]:
-        """Return where a text is in a log of a job of the API."""
-        return log_search.answer(*self._folder_of_api(call), call.query)
-
-    @local_route("GET", "/local/jobs/{id:id}/log/file")
-    def log_file_of_api(self, call: LocalCall) -> Response:
-        """Return a whole log of a job of the API, to save."""
-        return logs.download(*self._folder_of_api(call), call.query)
-
     @local_route("POST", "/local/runs/{id:id}:fault")
     def break_run(self, call: LocalCall) -> dict[str, Any]:
         """Ask the job of a step for a fault."""
@@ -74,11 +56,6 @@ class JobRoutes:
         if not is_running(job):
             raise _refuse(f"the job {call.path['id']} is not running")
         return _request(folder, StatusFile.read(folder), call)
-
-    def _folder_of_api(self, call: LocalCall) -> tuple[Path, str]:
-        """Return the folder of all jobs of the API, and the name of the folder of one job in it."""
-        folder = self._custom_jobs.find(call.path["id"])[1]
-        return folder.parent, folder.name
 
     def _of_run(self, run_id: str, task: str) -> tuple[Path, dict[str, Any], bool]:
         """Return the folder of a step, the status of its job, and whether the run is running."""

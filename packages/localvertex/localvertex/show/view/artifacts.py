@@ -4,11 +4,9 @@ import codecs
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from localvertex.show.view import classification
 from localvertex.show.view.inside import is_inside
 from localvertex.store.task import Artifact
 from localvertex.values.buckets import Buckets, OutsideBucket
@@ -58,13 +56,8 @@ class ShownArtifact:
         self._metadata = artifact.get("metadata") or {}
 
     def view(self) -> dict[str, Any]:
-        """Return what the page shows: Markdown as HTML without scripts, and a matrix and a ROC instead of numbers."""
-        path, metadata = self.path(), self._metadata
-        drawn = {}
-        if self._kind == "system.ClassificationMetrics":
-            matrix = classification.matrix(metadata.get("confusionMatrix"))
-            roc = classification.roc(metadata.get("confidenceMetrics"))
-            drawn = {"confusionMatrix": matrix and asdict(matrix), "confidenceMetrics": roc and asdict(roc)}
+        """Return what the page shows: its metadata, and its content, Markdown as HTML without scripts."""
+        path = self.path()
         text = _markdown(path) if path and self._kind == "system.Markdown" else None
         is_page = self.is_page and path is not None and path.is_file() and is_shown(path)
         return {
@@ -72,9 +65,7 @@ class ShownArtifact:
             "kind": self._kind,
             "uri": self._uri,
             "link": self._uri if self._uri.startswith("https://") else "",
-            "metadata": {name: value for name, value in metadata.items() if drawn.get(name) is None},
-            "matrix": drawn.get("confusionMatrix"),
-            "roc": drawn.get("confidenceMetrics"),
+            "metadata": self._metadata,
             "markdown": text,
             "is_page": is_page,
             "text": _text(path) if path and text is None and not is_page else None,

@@ -214,7 +214,7 @@ function Actions({ run }) {
     ${
       hasEnded &&
       run.has_page &&
-      html`<a class="button" href=${`/runs/${run.id}/run.html?download`} title="This view as one file" download>Report</a>`
+      html`<a class="button" href=${`/local/runs/${run.id}/report`} title="This view as one file" download>Report</a>`
     }
     <a class="button" href=${link(["compare"], { runs: run.id })}>Compare</a>
     <${Asking} key="delete" verb="Delete" dialog=${Delete} of=${of} disabled=${!hasEnded}
