@@ -7,6 +7,7 @@ import base64
 import hashlib
 import html
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def _data(run_dir: Path, content: dict[str, Any], pipeline: Pipeline) -> dict[st
     """Return the answers of the routes of a run, and the events of its stream."""
     tasks = _with_artifacts(run_dir, content)
     try:
-        drawing, problem = graph.draw(pipeline).as_json(), ""
+        drawing, problem = asdict(graph.draw(pipeline)), ""
     except graph.NotDrawn as error:
         drawing, problem = None, str(error)
     run = fields.of_run(run_dir, content, state=content["state"], error=content["error"])
@@ -147,4 +148,4 @@ def _logs(run_dir: Path, content: dict[str, Any]) -> Iterator[tuple[str, dict[st
             found = logs.piece(run_dir / task["path"] / name, most_bytes=max(1, min(left, _MAX_LOG_BYTES)))
             if found is not None:
                 left -= found.end - found.offset
-                yield "log", {"task": task["path"], "file": name, "files": names, **found.as_json()}
+                yield "log", {"task": task["path"], "file": name, "files": names, **asdict(found)}

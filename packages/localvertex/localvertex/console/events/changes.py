@@ -1,6 +1,7 @@
 """Changes for one tab: each class returns the events since its last call."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ class LogChanges:
         if found is None and files == self._files:
             return
         self._files = files
-        text = found.as_json() if found else {"text": ""}
+        text = asdict(found) if found else {"text": ""}
         yield "log", {"task": self._task, "file": name, "files": files, **text}
 
     def _next(self, path: Path) -> logs.Piece | None:

@@ -1,6 +1,7 @@
 """The graph of a run, or of a file that has not run yet, with the coordinates of its boxes."""
 
 from collections.abc import Set
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,6 @@ def _close(text: str) -> Set[str]:
 
 def _draw(pipeline: Pipeline, closed: Set[str]) -> dict[str, Any]:
     try:
-        return graph.draw(pipeline, closed).as_json()
+        return asdict(graph.draw(pipeline, closed))
     except graph.NotDrawn as error:
         raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None

@@ -1,6 +1,7 @@
 """The routes' answers about the logs of a step."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ def answer(run_dir: Path, task: str, query: Mapping[str, str]) -> dict[str, Any]
     chosen = query.get("file") or next(iter(names), LOG)
     places = {name: number(name, query.get(name, "")) for name in ("offset", "before", "around")}
     found = logs.piece(folder / chosen, **places) if chosen in names else None
-    return {"files": names, "file": chosen, **(found or logs.EMPTY).as_json()}
+    return {"files": names, "file": chosen, **asdict(found or logs.EMPTY)}
 
 
 def download(run_dir: Path, task: str, query: Mapping[str, str]) -> Response:

@@ -9,7 +9,7 @@ from localvertex.api.custom_jobs.custom_jobs import CustomJobs
 from localvertex.api.rest.errors import not_found
 from localvertex.console import file_responses
 from localvertex.console.local_route import LocalCall, local_route
-from localvertex.console.runs import artifacts, log_search, logs
+from localvertex.console.runs import artifacts, logs
 from localvertex.console.runs.folders import find_run
 from localvertex.console.runs.record import WatchedRuns
 from localvertex.show.view.artifacts import ShownArtifact
@@ -44,11 +44,6 @@ class RunRoutes:
     def log(self, call: LocalCall) -> dict[str, Any]:
         """Return the logs of a step, and a part of one of them."""
         return logs.answer(*self._step(call), call.query)
-
-    @local_route("GET", "/local/{kind}/{id:id}/log/search")
-    def log_search(self, call: LocalCall) -> dict[str, Any]:
-        """Return where a text is in a log."""
-        return log_search.answer(*self._step(call), call.query)
 
     @local_route("GET", "/local/{kind}/{id:id}/log/file")
     def log_file(self, call: LocalCall) -> Response:

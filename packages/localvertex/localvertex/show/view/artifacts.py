@@ -70,7 +70,7 @@ class ShownArtifact:
             "is_page": is_page,
             "text": _text(path) if path and text is None and not is_page else None,
             "note": "" if path else self._note(),
-            **_files(path),
+            **files_of(path),
         }
 
     def embedded(self, most_bytes: int) -> dict[str, Any]:
@@ -123,15 +123,17 @@ class ShownArtifact:
         return path.resolve() if is_there and is_known and path.resolve() != (work_dir / _PRIVATE).resolve() else None
 
 
-def _files(path: Path | None) -> dict[str, Any]:
-    """Return the files of an artifact with their sizes."""
+def files_of(path: Path | None) -> dict[str, Any]:
+    """Return the files of an artifact or a model, which may be a single one, with their sizes in bytes."""
     if path is None:
-        return {"files": [], "num_more": 0}
-    if path.is_file():
-        return {"files": [_describe(path, "")], "num_more": 0}
-    every = sorted(_below(path))
-    files = [_describe(each, each.relative_to(path).as_posix()) for each in every[:_MAX_FILES]]
-    return {"files": files, "num_more": len(every) - len(files)}
+        every = {}
+    elif path.is_file():
+        every = {path: ""}
+    else:
+        every = {each: each.relative_to(path).as_posix() for each in sorted(_below(path))}
+    files = [_describe(each, name) for each, name in [*every.items()][:_MAX_FILES]]
+    num_bytes = sum(each.stat().st_size for each in every)
+    return {"files": files, "num_more": len(every) - len(files), "num_bytes": num_bytes}
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -1,7 +1,6 @@
 """A box of the graph: its text, and a width that is the same in every state."""
 
 from dataclasses import dataclass
-from typing import Any
 from unicodedata import east_asian_width
 
 PADDING, HEADER, HEIGHT = 12.0, 28.0, 44.0
@@ -45,13 +44,6 @@ class Box:
     boxes: tuple["Box", ...] = ()
     lines: tuple[str, ...] = ()
     """The `d` of each path between the inner boxes, relative to this box."""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the box for the page, which draws it."""
-        places = {name: round(getattr(self, name), 1) for name in ("x", "y", "width", "height")}
-        names = ("id", "title", "name", "kind", "note", "is_open")
-        inner = {"boxes": [each.as_json() for each in self.boxes], "lines": list(self.lines)}
-        return {name: getattr(self, name) for name in names} | places | inner
 
 
 def shorten(title: str) -> str:

@@ -4,7 +4,6 @@ import codecs
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from localvertex.show.view.inside import is_inside
 from localvertex.store.steps import logs as step_logs
@@ -34,10 +33,6 @@ class Piece:
     size: int
     """Of the whole file."""
     inode: int
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it as routes and events contain it."""
-        return {"text": self.text, "offset": self.offset, "end": self.end, "size": self.size, "inode": self.inode}
 
 
 EMPTY = Piece(text="", offset=0, end=0, size=0, inode=0)

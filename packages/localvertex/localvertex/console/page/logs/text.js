@@ -135,7 +135,6 @@ function split(text, offset) {
 
 const MOST_CHARACTERS = 4000;
 
-// Also in localvertex/console/runs/log_search.py: the server searches what is shown.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: terminals write these.
 const ESCAPES = /\u001b\[[0-?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b]*(\u0007|\u001b\\)|\u001b[@-_]/g;
 
@@ -164,5 +163,5 @@ function startOf(line) {
   return end ? line.lastIndexOf("\r", end - 1) + 1 : 0;
 }
 
-/** @param {string} text */
-const plain = (text) => visible(text.replace(ESCAPES, "").replaceAll(INVALID, "\ufffd"));
+/** Return the text of a line without escape sequences. @param {string} text */
+export const plain = (text) => visible(text.replace(ESCAPES, "").replaceAll(INVALID, "\ufffd"));

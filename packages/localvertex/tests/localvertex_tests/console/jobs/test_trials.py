@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from localvertex_tests.support.tuning import KIND, NAME, pool, tune
 
-from localvertex.show.view.live import LiveJob
 from localvertex.console.runs import shape
 from localvertex.show import job_report
+from localvertex.show.view.live import LiveJob
 from localvertex.store import record
 from vertex_testing.html import Page
 from vertex_testing.runs import Execute, FindTask

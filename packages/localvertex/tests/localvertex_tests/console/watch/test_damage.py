@@ -16,7 +16,6 @@ from localvertex.api.rest.store import Store
 from localvertex.console.comparing.comparison import Comparisons
 from localvertex.console.events.changes import RunChanges
 from localvertex.console.events.job_changes import JobChanges
-from localvertex.show.view.live import LiveJob
 from localvertex.console.jobs.routes import JobRoutes
 from localvertex.console.local_route import LocalCall
 from localvertex.console.runs import shape
@@ -25,6 +24,7 @@ from localvertex.console.runs.listing import RunList
 from localvertex.console.runs.record import WatchedRuns
 from localvertex.console.runs.routes import RunRoutes
 from localvertex.runner.engine import Options
+from localvertex.show.view.live import LiveJob
 from localvertex.store import record, run_folder
 from localvertex.store.journal import Journal
 
