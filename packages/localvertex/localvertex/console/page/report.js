@@ -20,7 +20,8 @@ function Report() {
     return () => removeEventListener("hashchange", change);
   }, []);
   return html`<main id="main" class="view" tabindex="-1">
-    ${failure ? html`<${Problem} title="This report cannot be shown" error=${failure} />` : html`<${Run} ...${shown} />`}
+    ${failure && html`<${Problem} title="This report cannot be shown" error=${failure} />`}
+    ${!failure && html`<${Run} ...${shown} />`}
   </main>`;
 }
 

@@ -47,7 +47,7 @@ FOUND = """() => {
     const tag = each.tagName.toLowerCase();
     if (["base", "object", "embed", "math", "style", "template", "applet"].includes(tag)) wrong.push(tag);
     if (tag === "script" && !each.src.startsWith(`${location.origin}/console/`)) wrong.push(each.outerHTML);
-    if (tag === "iframe" && !["", "allow-scripts"].includes(each.getAttribute("sandbox"))) wrong.push(each.outerHTML);
+    if (tag === "iframe" && each.getAttribute("sandbox") !== "") wrong.push(each.outerHTML);
     for (const { name, value } of each.attributes) {
       const isAddress = ["href", "src", "action", "formaction", "data", "srcdoc", "xlink:href"].includes(name);
       const isLink = tag === "a" && value.startsWith("https://") && each.rel === "noreferrer";

@@ -111,9 +111,9 @@ def test_the_shown_end_of_a_log_omits_what_kfp_writes_in_every_step(
 ) -> None:
     record = execute(dumps)
     assert "Got executor_input" in log_text(record, task(record, "quit-silently"))
-    failure = report_data(Path(record["work_dir"]) / record["run_id"] / "run.html")["run"]["failure"]
+    run = report_data(Path(record["work_dir"]) / record["run_id"] / "run.html")["run"]
     done = command("run", compiled(dumps))
-    for text in ("\n".join(failure["lines"]), done.stdout):
+    for text in ("\n".join([run["error"], *run["failure"]["lines"]]), done.stdout):
         assert "two options are read" in text
         assert "Loading KFP component" not in text
         assert "key42" not in text

@@ -19,7 +19,9 @@ export const Curves = ({ steps, curves }) =>
       const title = steps.find((each) => each.path === task)?.title ?? task;
       return html`<${Section} key=${task} title=${html`Curves of <bdi>${title}</bdi>`}>
         <div class="charts">
-          ${FIGURES.map(([title, place]) => html`<${Curve} key=${title} series=${series} title=${title} place=${place} />`)}
+          ${FIGURES.map(
+            ([title, place]) => html`<${Curve} key=${title} series=${series} title=${title} place=${place} />`,
+          )}
         </div>
       <//>`;
     });

@@ -68,7 +68,7 @@ export function useSearch(path, task, log, at, onMatch) {
  * @param {string} text @param {string} address
  * @returns {Promise<Matches>}
  */
-async function linesWith(text, address) {
+export async function linesWith(text, address) {
   const response = await fetch(address);
   if (!response.ok) throw new Error(`HTTP status ${response.status}`);
   const length = Number(response.headers.get("Content-Length"));

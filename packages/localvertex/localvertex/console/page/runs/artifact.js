@@ -14,7 +14,9 @@ export function Artifact({ run, place, artifact, isOpen }) {
   const { data = artifact.view, error } = useLoad(open && !report ? `${path}?${new URLSearchParams(place)}` : null);
   /** @param {string} file @param {boolean} [isDownload] */
   const href = (file, isDownload) =>
-    report ? beside(...[data.place, file].filter(Boolean)) : `${path}/file?${new URLSearchParams({ ...place, file, ...(isDownload && { download: "" }) })}`;
+    report
+      ? beside(...[data.place, file].filter(Boolean))
+      : `${path}/file?${new URLSearchParams({ ...place, file, ...(isDownload && { download: "" }) })}`;
   return html`<details class="card artifact" open=${open} onToggle=${(event) => setOpen(event.target.open)}>
     <summary><bdi>${place.name}</bdi> <span class="muted">${artifact.type?.schemaTitle}</span></summary>
     ${error && html`<p class="error">${error.message}</p>`}
@@ -108,7 +110,10 @@ function shade(/** @type {number} */ value, /** @type {number[]} */ row) {
   return value <= 0 || total <= 0 ? 0 : Math.max(1, Math.min(4, Math.round((4 * value) / total)));
 }
 
-/** A row for each true class, a column for each predicted one. @param {{matrix: {names: string[], rows: number[][]}}} props */
+/**
+ * A row for each true class, a column for each predicted one.
+ * @param {{matrix: {names: string[], rows: number[][]}}} props
+ */
 function Matrix({ matrix }) {
   const { names, rows } = matrix;
   return html`<figure class="table" role="region" aria-label="Confusion matrix" tabindex="0">

@@ -27,9 +27,11 @@ export function Steps({ run, tasks, selected, view }) {
     },
     { title: "State", cell: ({ entry }) => html`<${State} state=${entry.state} />` },
     { title: "Duration", isNumber: true, cell: ({ entry }) => html`<${Duration} of=${entry} />` },
-    ...(isFinal(run.state)
-      ? [{ title: "When", isWideOnly: true, cell: (/** @type {any} */ { entry }) => html`<${When} ...${{ run, entry }} />` }]
-      : []),
+    {
+      title: "When",
+      isWideOnly: true,
+      cell: ({ entry }) => isFinal(run.state) && html`<${When} run=${run} entry=${entry} />`,
+    },
     { title: "Remark", isWideOnly: true, cell: ({ entry }) => html`<span class="muted">${remark(entry)}</span>` },
   ];
   return html`<div class="steps">
@@ -39,7 +41,10 @@ export function Steps({ run, tasks, selected, view }) {
   </div>`;
 }
 
-/** The name of a step, or the number of an iteration with its item. @param {any} entry @param {Map<string, any>} tasks */
+/**
+ * The name of a step, or the number of an iteration with its item.
+ * @param {any} entry @param {Map<string, any>} tasks
+ */
 function nameOf(entry, tasks) {
   if (entry.kind !== "iteration") return entry.display_name;
   const text = textOf(entry, tasks.get(loopOf(entry)));

@@ -38,7 +38,8 @@ const models = (found) =>
     .map((each) => {
       const [id, version] = (each.resource_name?.split("/").at(-1) ?? "").split("@");
       const title = version
-        ? html`<a href=${report ? beside("..", "models", id, version, "") : link(["models", id, version])}><bdi>${id}</bdi> version ${version}</a>`
+        ? html`<a href=${report ? beside("..", "models", id, version, "") : link(["models", id, version])}>
+            <bdi>${id}</bdi> version ${version}</a>`
         : html`<bdi>${each.uri}</bdi>`;
       return html`<li>${title}${stepOf(each)}</li>`;
     });

@@ -1,4 +1,4 @@
-// The data of a report, which answers in place of a server: what the routes of its run would return.
+// The data of a report in place of a server, as the routes and the events of its run would return it.
 
 const element = document.getElementById("report");
 
@@ -29,4 +29,5 @@ export function eventsOf({ log, file, job }) {
 }
 
 /** The address of a file beside the report. @param {string[]} parts */
-export const beside = (...parts) => `./${parts.join("/").split("/").map((part) => encodeURIComponent(part.toWellFormed())).join("/")}`;
+export const beside = (...parts) =>
+  ["."].concat(parts.join("/").split("/").map((part) => encodeURIComponent(part.toWellFormed()))).join("/");

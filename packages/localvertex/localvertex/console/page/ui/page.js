@@ -67,7 +67,7 @@ export function Notice({ kind = "info", title, children }) {
   return html`<div class="notice ${kind}">${title && html`<strong>${title}</strong>`}<div>${children}</div></div>`;
 }
 
-/** A page that a step wrote, without scripts and in an origin of its own. @param {{src: string, title: string}} props */
+/** A page of a step, without scripts and in an origin of its own. @param {{src: string, title: string}} props */
 export const Frame = ({ src, title }) => html`<iframe class="frame" src=${src} title=${title} sandbox=""></iframe>`;
 
 /**
