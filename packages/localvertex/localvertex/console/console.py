@@ -1,6 +1,6 @@
 """All routes of the console, collected from its packages."""
 
-from starlette.routing import BaseRoute
+from starlette.routing import Route
 
 from localvertex.api.custom_jobs.custom_jobs import CustomJobs
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
@@ -51,7 +51,7 @@ class Console:
         )
 
     @property
-    def routes(self) -> list[BaseRoute]:
+    def routes(self) -> list[Route]:
         """The files of the page, and the local routes."""
         local = [route for part in self._parts for route in routes_of(part)]
         return [*static.routes(), *local]

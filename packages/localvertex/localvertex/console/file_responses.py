@@ -9,17 +9,13 @@ from starlette.responses import Response, StreamingResponse
 
 from localvertex_base.userinput.regular_files import open_regular
 
-COMMON = {
+SANDBOX = {
+    "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+    "font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
-}
-
-SANDBOX = {
-    "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
-    "font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
-    **COMMON,
 }
 """No scripts at all, and an origin of its own, wherever it is opened."""
 

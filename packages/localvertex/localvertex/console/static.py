@@ -4,7 +4,7 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 
 from localvertex.api.rest.guard import PAGE, PAGE_FILES
@@ -31,11 +31,11 @@ class _PageFiles(StaticFiles):
         return response
 
 
-def routes() -> list[BaseRoute]:
+def routes() -> list[Route]:
     """Return the routes of the page's files."""
     files = _PageFiles(directory=FOLDER)
 
-    async def index(request: Request) -> Response:
-        return await files.get_response("index.html", request.scope)
+    async def file(request: Request) -> Response:
+        return await files.get_response(request.path_params.get("path", "index.html"), request.scope)
 
-    return [Route(PAGE, index, methods=["GET"]), Mount(PAGE_FILES.rstrip("/"), app=files)]
+    return [Route(path, file, methods=["GET"]) for path in (PAGE, f"{PAGE_FILES}{{path:path}}")]

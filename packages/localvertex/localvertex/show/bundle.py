@@ -49,12 +49,12 @@ def _add(name: str, modules: dict[str, str]) -> None:
         text = _COMMENT.sub("", text)
         declared = [each for _, each in _DECLARATION.findall(text)]
         text = _DECLARATION.sub(_DECLARED, text)
-    for _, _, target in _FROM.findall(text):
-        _add(posixpath.normpath(posixpath.join(folder, target)), modules)
 
     def linked(match: re.Match[str]) -> str:
         kind, names, target = match.groups()
-        module = f"modules[{posixpath.normpath(posixpath.join(folder, target))!r}]"
+        imported = posixpath.normpath(posixpath.join(folder, target))
+        _add(imported, modules)
+        module = f"modules[{imported!r}]"
         if names == "*":
             return f"Object.assign(exports, {module});"
         pattern = _RENAMED.sub(_IMPORTED, names) if names.startswith("{") else f"{{ default: {names} }}"

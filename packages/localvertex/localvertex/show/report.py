@@ -24,8 +24,6 @@ from localvertex.values.json_text import encode
 from localvertex_base.compiled.spec import Pipeline
 from localvertex_base.userinput import atomic_write
 
-FILE = record.PAGE
-
 _MAX_LOG_BYTES, _MAX_LOGS_BYTES = 64 << 10, 4 << 20
 """Of one log, and of all logs; the page links the files."""
 
@@ -35,7 +33,7 @@ _MAX_VALUES_BYTES = 4 << 20
 _MAX_ARTIFACTS = 50
 """Of one list of artifacts."""
 
-_NO_VALUES = {"parameters": {}, "artifacts": {}}
+_NO_VALUES: dict[str, Any] = {"parameters": {}, "artifacts": {}}
 
 _PAGE = """\
 <!doctype html>
@@ -74,8 +72,8 @@ def write(run_dir: Path, content: dict[str, Any], pipeline: Pipeline) -> Path:
         data=encode(_data(run_dir, content, pipeline)).decode().replace("<", "\\u003c"),
         script=bundle.script(),
     )
-    atomic_write.write_all({run_dir / FILE: page.encode(errors="replace")})
-    return run_dir / FILE
+    atomic_write.write_all({run_dir / record.PAGE: page.encode(errors="replace")})
+    return run_dir / record.PAGE
 
 
 def _policy() -> str:

@@ -66,7 +66,6 @@ interface CheckAnswer {
   refusals: string[];
   notes: string[];
   machine_check: MachineFindings;
-  command?: string;
 }
 
 /** The answer of `POST /local/check` about a pipeline. */
@@ -75,7 +74,10 @@ interface Overview extends CheckAnswer {
   content: string;
   pipeline: string;
   description: string;
-  steps: string[];
+  /** Names of the artifacts that a run needs. */
+  input_artifacts: string[];
+  /** As a command names it; empty for the default. */
+  work_dir: string;
   region: string;
   parameters: ParameterInfo[];
   /** What the earlier run had and this one does not. */

@@ -1,6 +1,6 @@
 """Changes for one tab: each class returns the events since its last call."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -83,9 +83,3 @@ class LogChanges:
             return None
         self._end, self._inode = found.end, found.inode
         return found
-
-
-def together(sources: Iterable[Any]) -> Iterator[Event]:
-    """Return the events of several sources, one after the other."""
-    for each in sources:
-        yield from each()

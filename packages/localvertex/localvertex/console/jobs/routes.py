@@ -40,22 +40,21 @@ class JobRoutes:
         job, folder = self._custom_jobs.find(call.path["id"])
         return {"job": job} | _answer(LiveJob(), StatusFile.read(folder), is_running=is_running(job))
 
-    @local_route("POST", "/local/runs/{id:id}:fault")
-    def break_run(self, call: LocalCall) -> dict[str, Any]:
-        """Ask the job of a step for a fault."""
-        task = call.body.get("task")
-        folder, status, is_running = self._of_run(call.path["id"], task if isinstance(task, str) else "")
-        if not is_running:
-            raise _refuse(f"the run {call.path['id']} is not running")
+    @local_route("POST", "/local/{kind}/{id:id}:fault")
+    def fault(self, call: LocalCall) -> dict[str, Any]:
+        """Ask the job of a step, or a job of the API, for a fault."""
+        kind, number = call.path["kind"], call.path["id"]
+        if kind == "jobs":
+            job, folder = self._custom_jobs.find(number)
+            status, is_alive = StatusFile.read(folder), is_running(job)
+        elif kind == "runs":
+            task = call.body.get("task")
+            folder, status, is_alive = self._of_run(number, task if isinstance(task, str) else "")
+        else:
+            raise not_found(f"{kind[:200]!r}")
+        if not is_alive:
+            raise _refuse(f"the {kind[:-1]} {number} is not running")
         return _request(folder, status, call)
-
-    @local_route("POST", "/local/jobs/{id:id}:fault")
-    def break_api(self, call: LocalCall) -> dict[str, Any]:
-        """Ask a job of the API for a fault."""
-        job, folder = self._custom_jobs.find(call.path["id"])
-        if not is_running(job):
-            raise _refuse(f"the job {call.path['id']} is not running")
-        return _request(folder, StatusFile.read(folder), call)
 
     def _of_run(self, run_id: str, task: str) -> tuple[Path, dict[str, Any], bool]:
         """Return the folder of a step, the status of its job, and whether the run is running."""

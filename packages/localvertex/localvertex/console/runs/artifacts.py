@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
 from localvertex.console import file_responses
-from localvertex.show.view.artifacts import MAX_SHOWN_BYTES, ShownArtifact, image_kind, is_shown
+from localvertex.show.view.artifacts import MAX_SHOWN_BYTES, PAGE, ShownArtifact, image_kind, is_shown
 from localvertex.store.task import Artifact
 from localvertex.values.buckets import Buckets
 
@@ -44,7 +44,7 @@ def file_of(artifact: ShownArtifact, name: str, *, is_download: bool) -> Respons
         raise not_found(f"the file {name[:200]!r} of the artifact")
     if is_download:
         return file_responses.download(path)
-    kind = "text/html" if artifact.is_page and not name else image_kind(path)
+    kind = "text/html" if artifact.kind == PAGE and not name else image_kind(path)
     if not is_shown(path):
         raise ApiError(Status.INVALID_ARGUMENT, f"{path.name} is larger than {MAX_SHOWN_BYTES} bytes; download it")
     if not kind:

@@ -23,7 +23,7 @@ def answer(run_dir: Path, task: str, query: Mapping[str, str]) -> dict[str, Any]
     folder = step_folder(run_dir, task)
     names = logs.files(run_dir, task)
     chosen = query.get("file") or next(iter(names), LOG)
-    places = {name: number(name, query.get(name, "")) for name in ("offset", "before", "around")}
+    places: dict[str, Any] = {name: _number(name, query.get(name, "")) for name in ("offset", "before", "around")}
     found = logs.piece(folder / chosen, **places) if chosen in names else None
     return {"files": names, "file": chosen, **asdict(found or logs.EMPTY)}
 
@@ -34,21 +34,15 @@ def download(run_dir: Path, task: str, query: Mapping[str, str]) -> Response:
     Raises:
         ApiError: There is no such log.
     """
-    path = path_of(run_dir, task, query.get("file", ""))
-    if path is None:
-        raise not_found(f"the log {query.get('file', '')[:200]!r} of {task[:200]!r}")
-    return file_responses.download(path)
-
-
-def path_of(run_dir: Path, task: str, name: str) -> Path | None:
-    """Return where a log of a step is, by default its first; None when there is no such log."""
     folder = step_folder(run_dir, task)
     names = logs.files(run_dir, task)
-    chosen = name or next(iter(names), LOG)
-    return folder / chosen if chosen in names else None
+    chosen = query.get("file") or next(iter(names), LOG)
+    if chosen not in names:
+        raise not_found(f"the log {chosen[:200]!r} of {task[:200]!r}")
+    return file_responses.download(folder / chosen)
 
 
-def number(name: str, text: str) -> int | None:
+def _number(name: str, text: str) -> int | None:
     """Return an offset of a query; None without it.
 
     Raises:

@@ -12,6 +12,9 @@ from localvertex.store.task import Artifact
 from localvertex.values.buckets import Buckets, OutsideBucket
 from localvertex_base.userinput.regular_files import open_regular
 
+PAGE = "system.HTML"
+"""The title of the schema of pages that steps write."""
+
 _MAX_FILES = 200
 """Of the list of an artifact's files."""
 
@@ -52,17 +55,17 @@ class ShownArtifact:
 
     def __init__(self, run_dir: Path, buckets: Buckets, name: str, artifact: Artifact) -> None:
         self._run_dir, self._buckets, self._name = run_dir, buckets, name
-        self._kind, self._uri = str(artifact["type"].get("schemaTitle", "")), str(artifact["uri"])
+        self.kind, self._uri = str(artifact["type"].get("schemaTitle", "")), str(artifact["uri"])
         self._metadata = artifact.get("metadata") or {}
 
     def view(self) -> dict[str, Any]:
         """Return what the page shows: its metadata, and its content, Markdown as HTML without scripts."""
         path = self.path()
-        text = _markdown(path) if path and self._kind == "system.Markdown" else None
-        is_page = self.is_page and path is not None and path.is_file() and is_shown(path)
+        text = _markdown(path) if path and self.kind == "system.Markdown" else None
+        is_page = self.kind == PAGE and path is not None and path.is_file() and is_shown(path)
         return {
             "name": self._name,
-            "kind": self._kind,
+            "kind": self.kind,
             "uri": self._uri,
             "link": self._uri if self._uri.startswith("https://") else "",
             "metadata": self._metadata,
@@ -86,11 +89,6 @@ class ShownArtifact:
         if path is not None and is_inside(path, self._run_dir):
             place = path.relative_to(self._run_dir.resolve()).as_posix()
         return view | {"page": page, "place": place}
-
-    @property
-    def is_page(self) -> bool:
-        """Return whether it is a page that the step wrote."""
-        return self._kind == "system.HTML"
 
     def _note(self) -> str:
         """Return why it has no files here."""
