@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.e2e.conftest import STEPS, Run, Runner
+from vertex_testing.html import report_data
 from vertex_testing.server import wait_until
 
 pytestmark = pytest.mark.slow

@@ -15,6 +15,7 @@ from localvertex.jobs import JobState
 from localvertex.jobs.faults.faults import parse
 from localvertex.processes.processes import Processes
 from tests.support.modules import call_module
+from vertex_testing.html import report_data
 
 pytestmark = pytest.mark.slow(first=True)
 

@@ -9,7 +9,7 @@ from starlette.responses import Response, StreamingResponse
 
 from localvertex_base.userinput.regular_files import open_regular
 
-SANDBOX = {
+_SANDBOX = {
     "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
     "font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
     "X-Content-Type-Options": "nosniff",
@@ -45,7 +45,7 @@ def _content(file: Path, media_type: str, headers: dict[str, str]) -> Response:
     """Return the content of a file, as much as it has now: a log grows while it is sent."""
     with open_regular(file) as stream:
         size = os.fstat(stream.fileno()).st_size
-    sent = {**SANDBOX, **headers, "Content-Length": str(size)}
+    sent = {**_SANDBOX, **headers, "Content-Length": str(size)}
     return StreamingResponse(_chunks(file, size), headers=sent, media_type=media_type)
 
 
