@@ -12,9 +12,15 @@ const INVISIBLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u2
 export const visible = (text) =>
   text.replace(INVISIBLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
+/** Texts below an element as they are shown; all else as it is. @param {any} child @returns {any} */
+const shown = (child) => {
+  if (Array.isArray(child)) return child.map(shown);
+  return typeof child === "string" ? visible(child) : child;
+};
+
 /** @type {typeof createElement} */
 const element = (/** @type {any} */ type, /** @type {any} */ props, /** @type {any[]} */ ...children) =>
-  createElement(type, props, ...children.map((each) => (typeof each === "string" ? visible(each) : each)));
+  createElement(type, props, ...children.map(shown));
 
 /**
  * Markup with values in it; every value is text, never markup.
