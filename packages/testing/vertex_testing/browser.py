@@ -4,6 +4,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
@@ -47,6 +48,31 @@ def opened(
         width: Of the window, in pixels.
         expected: A regular expression of errors that are no failure; each has ` at ` and its address at the end.
     """
+    with _watched(browser, width, expected) as page:
+        token = (server.work_dir / "api" / "token").read_text().strip()
+        page.goto(f"{server.url}/#token={token}")
+        # wait_for_function needs eval from its second look on, which the page's policy refuses.
+        expect(page).not_to_have_url(re.compile("token"))
+        page.goto(f"{server.url}/{fragment}")
+        yield page
+
+
+@contextmanager
+def opened_report(
+    browser: Browser, file: Path, fragment: str = "", *, width: int = 1280, expected: str = "(?!)"
+) -> Iterator[Page]:
+    """Open the report of a run from the disk; it may load no other file, and nothing from a network."""
+    with _watched(browser, width, expected) as page:
+        requests: list[str] = []
+        page.on("request", lambda each: requests.append(each.url))
+        page.goto(f"{file.as_uri()}{fragment}")
+        yield page
+        others = [each for each in requests if not each.startswith((file.as_uri(), "data:text/html"))]
+        assert not others, others
+
+
+@contextmanager
+def _watched(browser: Browser, width: int, expected: str) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": width, "height": 900})
     context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
@@ -55,11 +81,6 @@ def opened(
     page.on("pageerror", lambda each: problems.append(str(each)))
     page.on("dialog", lambda each: problems.append(f"dialog: {each.message}"))
     try:
-        token = (server.work_dir / "api" / "token").read_text().strip()
-        page.goto(f"{server.url}/#token={token}")
-        # wait_for_function needs eval from its second look on, which the page's policy refuses.
-        expect(page).not_to_have_url(re.compile("token"))
-        page.goto(f"{server.url}/{fragment}")
         yield page
         assert not problems, problems
     finally:

@@ -1,6 +1,10 @@
 """A page as a browser's parser sees it: its elements, its text, and whether its tags are balanced."""
 
+import json
+import re
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
 
 VOID = {"meta", "br", "wbr", "input", "link", "img", "hr"}
 
@@ -56,3 +60,9 @@ class Page(HTMLParser):
     def ids(self) -> list[str]:
         """The ids of all elements."""
         return [attributes["id"] for _, attributes in self.elements if "id" in attributes]
+
+
+def report_data(page: Path) -> Any:
+    """Return the data of the report of a run, a `run.html`."""
+    (text,) = re.findall(r'<script type="application/json" id="report">(.*?)</script>', page.read_text(), re.S)
+    return json.loads(text)

@@ -164,7 +164,7 @@ def _write_result(snapshots: Snapshots, figures: Mapping[str, float]) -> None:
     result_file.write(
         snapshots.directory,
         **snapshots.run,
-        final_step=figures.get("step"),
+        final_step=int(figures["step"]) if "step" in figures else None,
         stop_reason="the command ended with 0",
         best_step=number,
         fence=snapshots.fence,

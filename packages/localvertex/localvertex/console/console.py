@@ -7,13 +7,11 @@ from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.api.rest.store import Store
 from localvertex.api.schedules.schedules import Schedules
 from localvertex.console import static
-from localvertex.console.comparing.comparison import Comparisons
 from localvertex.console.creating.creating import Creating
 from localvertex.console.events.events import Events
 from localvertex.console.jobs.routes import JobRoutes
 from localvertex.console.local_route import routes_of
 from localvertex.console.models.models import ModelCatalogue
-from localvertex.console.run_files import RunFiles
 from localvertex.console.runs.actions import RunActions
 from localvertex.console.runs.graph import Graphs
 from localvertex.console.runs.listing import RunList
@@ -40,22 +38,20 @@ class Console:
         schedules: Schedules,
     ) -> None:
         records, runs = WatchedRuns(store, jobs.is_here), RunList(store)
-        self._files = RunFiles(store.folder.parent)
         self._parts = (
             Creating(jobs),
             Events(records, runs, custom_jobs),
             runs,
-            RunRoutes(records),
-            Graphs(records),
+            RunRoutes(records, custom_jobs),
+            Graphs(store.folder.parent),
             JobRoutes(records, custom_jobs),
             RunActions(jobs),
-            Comparisons(records),
             ScheduleRoutes(store, schedules),
             ModelCatalogue(store),
         )
 
     @property
     def routes(self) -> list[Route]:
-        """The files of the page and of runs, and the local routes."""
+        """The files of the page, and the local routes."""
         local = [route for part in self._parts for route in routes_of(part)]
-        return [*static.routes(), *self._files.routes, *local]
+        return [*static.routes(), *local]

@@ -9,17 +9,13 @@ from starlette.responses import Response, StreamingResponse
 
 from localvertex_base.userinput.regular_files import open_regular
 
-COMMON = {
+_SANDBOX = {
+    "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+    "font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
-}
-
-SANDBOX = {
-    "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
-    "font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
-    **COMMON,
 }
 """No scripts at all, and an origin of its own, wherever it is opened."""
 
@@ -49,7 +45,7 @@ def _content(file: Path, media_type: str, headers: dict[str, str]) -> Response:
     """Return the content of a file, as much as it has now: a log grows while it is sent."""
     with open_regular(file) as stream:
         size = os.fstat(stream.fileno()).st_size
-    sent = {**SANDBOX, **headers, "Content-Length": str(size)}
+    sent = {**_SANDBOX, **headers, "Content-Length": str(size)}
     return StreamingResponse(_chunks(file, size), headers=sent, media_type=media_type)
 
 

@@ -1,18 +1,14 @@
 """The files of the console's page. They hold no data, so they need no token."""
 
-import hashlib
-from pathlib import Path
+from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.staticfiles import StaticFiles
 
 from localvertex.api.rest.guard import PAGE, PAGE_FILES
-
-FOLDER = (Path(__file__).parent / "page").resolve()
-
-_TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
+from localvertex.show.bundle import FOLDER
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -27,27 +23,19 @@ HEADERS = {
 """Only files of this server, nothing inline, and nothing for pages of other origins."""
 
 
+class _PageFiles(StaticFiles):
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        """Return a file, or 304 if the browser has its newest content."""
+        response = super().file_response(*args, **kwargs)
+        response.headers.update(HEADERS)
+        return response
+
+
 def routes() -> list[Route]:
     """Return the routes of the page's files."""
-    return [Route(path, _respond, methods=["GET"]) for path in (PAGE, f"{PAGE_FILES}{{path:path}}")]
+    files = _PageFiles(directory=FOLDER)
 
+    async def file(request: Request) -> Response:
+        return await files.get_response(request.path_params.get("path", "index.html"), request.scope)
 
-async def _respond(request: Request) -> Response:
-    name = request.path_params.get("path", "index.html")
-    return await run_in_threadpool(_file, name, request.headers.get("if-none-match", ""))
-
-
-def _file(name: str, known: str) -> Response:
-    """Return a file of the page, or 304 if the browser has its newest content."""
-    try:
-        path = (FOLDER / name).resolve()
-        is_known = path.is_relative_to(FOLDER) and path.suffix in _TYPES
-        content = path.read_bytes() if is_known else None
-    except (OSError, ValueError):  # a folder, a null byte, a long name
-        content = None
-    if content is None:
-        return Response("not found", 404, HEADERS, "text/plain")
-    tag = f'"{hashlib.sha256(content).hexdigest()}"'
-    if known == tag:
-        return Response(status_code=304, headers=HEADERS | {"ETag": tag})
-    return Response(content, headers=HEADERS | {"ETag": tag}, media_type=_TYPES[path.suffix])
+    return [Route(path, file, methods=["GET"]) for path in (PAGE, f"{PAGE_FILES}{{path:path}}")]

@@ -105,6 +105,8 @@ class Secrets:
         escaped = {html.escape(form) for form in forms} | {
             html.escape(form).replace("&quot;", "&#34;") for form in forms
         }
+        # As the data of reports has it.
+        escaped |= {form.replace("<", "\\u003c") for form in forms}
         return sorted(forms | escaped, key=len, reverse=True)
 
 

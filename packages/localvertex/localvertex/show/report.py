@@ -1,24 +1,58 @@
-"""`run.html`: the page of a run, written also when the run failed."""
+"""`run.html`: the console's view of a run with its data inside, written also when the run failed.
 
+It needs no server: the console's scripts, which are in the page too, read what the routes would answer.
+"""
+
+import base64
+import hashlib
+import html
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from localvertex.show import job_report, results
-from localvertex.show.jinja import templates
-from localvertex.show.page import graph, models, steps
-from localvertex.show.page.artifacts import Artifacts
+from localvertex.processes.sinks import MASK
+from localvertex.show import bundle
 from localvertex.show.terminal import resume_command
+from localvertex.show.view import fields, graph, logs
+from localvertex.show.view.artifacts import ShownArtifact
+from localvertex.show.view.live import LiveJob
 from localvertex.store import record
-from localvertex.store.steps import failure
 from localvertex.store.task import State
 from localvertex.values.buckets import Buckets
+from localvertex.values.json_text import encode
 from localvertex_base.compiled.spec import Pipeline
 from localvertex_base.userinput import atomic_write
 
-FILE, _TEMPLATE = record.PAGE, "run.html.j2"
+_MAX_LOG_BYTES, _MAX_LOGS_BYTES = 64 << 10, 4 << 20
+"""Of one log, and of all logs; the page links the files."""
 
-_MAX_FAILED = 10
-"""Steps that the failure box links to, beyond the first."""
+_MAX_VALUES_BYTES = 4 << 20
+"""Of the inputs and outputs of all steps; further steps have only their state."""
+
+_MAX_ARTIFACTS = 50
+"""Of one list of artifacts."""
+
+_NO_VALUES: dict[str, Any] = {"parameters": {}, "artifacts": {}}
+
+_PAGE = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<div id="page"><noscript>{title}. This report needs JavaScript; {file} has the same data.</noscript></div>
+<script type="application/json" id="report">{data}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
 
 
 def write(run_dir: Path, content: dict[str, Any], pipeline: Pipeline) -> Path:
@@ -29,39 +63,87 @@ def write(run_dir: Path, content: dict[str, Any], pipeline: Pipeline) -> Path:
         content: The record.
         pipeline: The pipeline, for the drawing of its graph.
     """
-    artifacts = Artifacts(run_dir=run_dir, buckets=Buckets.of_record(content))
-    same = results.nothing_new(content)
-    tree = steps.tree(content, artifacts)
-    page = templates.render(
-        _TEMPLATE,
-        run=content,
-        tree=tree,
-        graph=graph.draw(pipeline, content["tasks"], shown=tree.shown),
-        custom_jobs=job_report.sections(content["tasks"]),
-        frames=artifacts.frames,
-        failure=_failure(run_dir, content, tree.shown),
-        models=models.of_record(content, run_dir),
-        resume=resume_command.command(content, ["python", "-m", "localvertex"]),
-        nothing_new=same,
+    page = _PAGE.format(
+        policy=_policy(),
+        title=html.escape(f"{content['run_id']}: {content['state']}"),
+        file=record.FILE,
+        style=bundle.style(),
+        # No text can end the element: JSON needs no "<" outside its texts.
+        data=encode(_data(run_dir, content, pipeline)).decode().replace("<", "\\u003c"),
+        script=bundle.script(),
     )
-    atomic_write.write_all({run_dir / FILE: page.encode(errors="replace")})
-    return run_dir / FILE
+    atomic_write.write_all({run_dir / record.PAGE: page.encode(errors="replace")})
+    return run_dir / record.PAGE
 
 
-def _failure(run_dir: Path, content: dict[str, Any], shown: set[int]) -> dict[str, Any] | None:
-    """Return the error of a run, the end of the log that explains it, and the steps that failed."""
-    if not content["error"]:
-        return None
-    log, lines = failure.log_of(content, run_dir)
-    failed = [
-        (index, task["path"])
-        for index, task in enumerate(content["tasks"])
-        if task["kind"] == "step" and task["state"] == State.FAILED and index in shown
-    ]
+def _policy() -> str:
+    """Return the content security policy: only this script, by its hash, and nothing from elsewhere.
+
+    The pages of steps have styles of their own; their frames have the policy of the page around.
+    """
+    digest = base64.b64encode(hashlib.sha256(bundle.script().encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; font-src data:; "
+        "frame-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _data(run_dir: Path, content: dict[str, Any], pipeline: Pipeline) -> dict[str, Any]:
+    """Return the answers of the routes of a run, and the events of its stream."""
+    tasks = _with_artifacts(run_dir, content)
+    try:
+        drawing, problem = asdict(graph.draw(pipeline)), ""
+    except graph.NotDrawn as error:
+        drawing, problem = None, str(error)
+    run = fields.of_run(run_dir, content, state=content["state"], error=content["error"])
+    is_masked = MASK.encode() in encode(content["parameters"])
     return {
-        "text": content["error"],
-        "lines": lines,
-        "log": str(log.relative_to(run_dir)) if log else None,
-        "steps": failed[:_MAX_FAILED],
-        "num_more": max(len(failed) - _MAX_FAILED, 0),
+        "run": run | fields.of_file(pipeline),
+        "resume": "" if is_masked else resume_command.command(content, ["python", "-m", "localvertex"]),
+        "graph": drawing,
+        "problem": problem,
+        "events": [
+            ("run", {"run": run, "tasks": tasks, "is_first": True}),
+            *_jobs(content),
+            *_logs(run_dir, content),
+        ],
     }
+
+
+def _with_artifacts(run_dir: Path, content: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the entries of the record, each artifact with what the page shows of it, as long as there is room."""
+    buckets, left = Buckets.of_record(content), _MAX_VALUES_BYTES
+    found = {}
+    for task in _failed_first(content["tasks"]):
+        entry = dict(task)
+        for side in ("inputs", "outputs"):
+            artifacts = {}
+            for name, every in task[side]["artifacts"].items():
+                shown = [ShownArtifact(run_dir, buckets, name, each).embedded(left) for each in every[:_MAX_ARTIFACTS]]
+                artifacts[name] = [each | {"view": view} for each, view in zip(every, shown, strict=False)]
+            entry[side] = task[side] | {"artifacts": artifacts}
+        left -= len(encode(entry))
+        without = {"inputs": _NO_VALUES, "outputs": _NO_VALUES, "custom_job": None}
+        found[task["path"]] = entry if left > 0 else task | without | {"note": f"its values are in {record.FILE}"}
+    return [found[task["path"]] for task in content["tasks"]]
+
+
+def _failed_first(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(tasks, key=lambda each: each["state"] != State.FAILED)
+
+
+def _jobs(content: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for task in content["tasks"]:
+        yield from LiveJob(task["path"]).poll(task.get("custom_job"), is_running=False)
+
+
+def _logs(run_dir: Path, content: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the last lines of each log, those of failed steps first."""
+    left = _MAX_LOGS_BYTES
+    for task in _failed_first([each for each in content["tasks"] if each["kind"] == "step"]):
+        names = logs.files(run_dir, task["path"])
+        for name in names:
+            found = logs.piece(run_dir / task["path"] / name, most_bytes=max(1, min(left, _MAX_LOG_BYTES)))
+            if found is not None:
+                left -= found.end - found.offset
+                yield "log", {"task": task["path"], "file": name, "files": names, **asdict(found)}

@@ -16,17 +16,9 @@ _PREFERRED = "accuracy"
 class NothingNew:
     """A run that computed nothing, because an earlier one had the same identity."""
 
-    identity: str
-    work_dir: Path
+    sentence: str
     earlier: str
     """The id of that run; empty when it is no longer in the work folder."""
-
-    @property
-    def sentence(self) -> str:
-        """Return all of it as one sentence."""
-        if self.earlier:
-            return f"nothing new: same as run {self.earlier}"
-        return f"nothing new: run {self.identity} is already finished; {self.work_dir} has no record of it"
 
 
 def nothing_new(content: dict[str, Any]) -> NothingNew | None:
@@ -45,7 +37,10 @@ def nothing_new(content: dict[str, Any]) -> NothingNew | None:
     ]
     # The newest one with a result, because a failed one has fewer metrics.
     best = max(same, key=lambda each: (bool(each["models"]), len(each["metrics"]), each["create_time"]), default=None)
-    return NothingNew(identity=identity, work_dir=work_dir, earlier=best["run_id"] if best else "")
+    if best:
+        return NothingNew(sentence=f"nothing new: same as run {best['run_id']}", earlier=best["run_id"])
+    sentence = f"nothing new: run {identity} is already finished; {work_dir} has no record of it"
+    return NothingNew(sentence=sentence, earlier="")
 
 
 def has_nothing_new(task: dict[str, Any]) -> bool:

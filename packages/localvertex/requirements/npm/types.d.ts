@@ -68,7 +68,6 @@ interface CheckAnswer {
   refusals: string[];
   notes: string[];
   machine_check: MachineFindings;
-  command?: string;
 }
 
 /** The answer of `POST /local/check` about a pipeline. */
@@ -77,7 +76,10 @@ interface Overview extends CheckAnswer {
   content: string;
   pipeline: string;
   description: string;
-  steps: string[];
+  /** Names of the artifacts that a run needs. */
+  input_artifacts: string[];
+  /** As a command names it; empty for the default. */
+  work_dir: string;
   region: string;
   parameters: ParameterInfo[];
   /** Each parameter's name is in one of them; those of `more` are folded. */

@@ -1,13 +1,12 @@
 """JSON responses, which can contain whatever a component has written into a record."""
 
-import json
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from starlette.responses import Response
 
 from localvertex.api.rest.errors import ApiError, error_body, invalid, not_written
+from localvertex.values.json_text import encode
 from localvertex_base.userinput.errors import UserError
 
 _HEADERS = {
@@ -44,26 +43,3 @@ def response_of(call: Callable[[], dict[str, Any] | Response]) -> Response:
         refused = not_written(error)
     code = refused.status.http_code
     return JsonResponse(error_body(code, refused.status.name, str(refused), refused.details), code)
-
-
-def encode(content: Any) -> bytes:
-    """Return the text of an object, in ASCII and on one line."""
-    try:
-        return _text(content)
-    except ValueError:
-        return _text(_with_named_numbers(content))
-
-
-def _text(content: Any) -> bytes:
-    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
-
-
-def _with_named_numbers(value: Any) -> Any:
-    """Return the value with the strings that Google's JSON has for NaN and infinite numbers."""
-    if isinstance(value, dict):
-        return {key: _with_named_numbers(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_with_named_numbers(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value

@@ -9,10 +9,10 @@ from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.api.rest.call import Location
 from localvertex.api.rest.errors import ApiError, Status
 from localvertex.console.creating import form, request
-from localvertex.console.creating.command import command
 from localvertex.console.creating.form import MAX_TEXT
 from localvertex.console.creating.groups import split_description
-from localvertex.console.creating.source import Source
+from localvertex.console.creating.source import Source, short
+from localvertex.runner.options import Options
 from localvertex_base.compiled import platforms
 from localvertex_base.userinput.errors import UserError
 
@@ -41,6 +41,7 @@ class Checks:
         """Return what the file is, its form, and what is known before the form is filled."""
         source, pipeline = self.source, self.source.pipeline
         job = request.pipeline_job(source, pipeline.job.parameters, request.Settings())
+        work_dir = short(self.pipeline_jobs.work_dir)
         refusals, _ = self._refusals(job, only_pipeline=True)
         description, groups = split_description(pipeline.description[:MAX_TEXT], pipeline.root.input_parameters)
         return {
@@ -49,10 +50,11 @@ class Checks:
             "pipeline": pipeline.name,
             "description": description,
             "groups": groups,
-            "steps": self._steps(),
             "region": self.location.region,
             "parameters": form.parameters(source),
             "settings": request.settings_of(source),
+            "input_artifacts": [name for name, each in pipeline.root.input_artifacts.items() if not each.is_optional],
+            "work_dir": "" if work_dir == str(Options().work_dir) else work_dir,
             "warnings": [*source.warnings],
             "refusals": refusals,
             "notes": self._platform_notes(),
@@ -79,7 +81,6 @@ class Checks:
             "refusals": refusals,
             "notes": [*self._platform_notes(), *notes],
             "machine_check": self._machine_check(job),
-            "command": command(self.source, values, settings, self.location.region, self.pipeline_jobs.work_dir),
             **({"location": self.location.name, "request": job} if body.get("is_start") else {}),
         }
 
@@ -95,16 +96,6 @@ class Checks:
         document = self.source.pipeline.platforms
         names = [] if platforms.refusals(document) else platforms.harmless(document)
         return [_NO_FIELD.format(names=", ".join(names))] if names else []
-
-    def _steps(self) -> list[str]:
-        """Return the names of the steps, each dag's once."""
-        pipeline = self.source.pipeline
-        return [
-            task.display_name or task.name
-            for component in pipeline.reachable
-            for task in (component.dag.tasks.values() if component.dag else ())
-            if task.component in pipeline.components and not pipeline.components[task.component].dag
-        ]
 
     def _machine_check(self, job: dict[str, Any]) -> dict[str, Any]:
         """Return what `python -m accelerators check` finds for these values in this region."""

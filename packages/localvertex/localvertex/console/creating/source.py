@@ -10,10 +10,11 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
-from localvertex.api.rest.errors import invalid, not_found
-from localvertex.console.runs import shape
+from localvertex.api.rest.errors import invalid
+from localvertex.console.runs.folders import find_run
 from localvertex.processes.sinks import MASK
-from localvertex.store import record, run_folder
+from localvertex.show.view import shape
+from localvertex.store import run_folder
 from localvertex_base.compiled.load import documents_of, pipeline_of
 from localvertex_base.compiled.spec import Pipeline
 from localvertex_base.userinput import reading
@@ -90,9 +91,7 @@ def read(body: Mapping[str, Any], work_dir: Path) -> Source:
 
 
 def _of_run(run_id: str, work_dir: Path) -> Source:
-    run_dir = work_dir / run_id
-    if not run_folder.RUN_ID.fullmatch(run_id) or not (run_dir / record.FILE).is_file():
-        raise not_found(f"the run {run_id[:200]!r}")
+    run_dir = find_run(work_dir, run_id)
     try:
         content = shape.read(run_dir)
     except ValueError as error:

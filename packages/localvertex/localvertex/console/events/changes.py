@@ -1,14 +1,15 @@
 """Changes for one tab: each class returns the events since its last call."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from localvertex.api.rest.store import UNUSABLE
 from localvertex.console.events.stream import LAST, Event
-from localvertex.console.runs import logs
 from localvertex.console.runs.folders import step_folder
 from localvertex.console.runs.record import Reading, WatchedRuns
+from localvertex.show.view import logs
 from localvertex.store.executor_files import LOG
 
 
@@ -61,13 +62,14 @@ class LogChanges:
 
     def __call__(self) -> Iterator[Event]:
         """Return the next piece, if there is one."""
+        folder = step_folder(self._run_dir, self._task)
         files = logs.files(self._run_dir, self._task)
         name = self._name or next(iter(files), LOG)
-        found = self._next(step_folder(self._run_dir, self._task) / name) if name in files else None
+        found = self._next(folder / name) if name in files else None
         if found is None and files == self._files:
             return
         self._files = files
-        text = found.as_json() if found else {"text": ""}
+        text = asdict(found) if found else {"text": ""}
         yield "log", {"task": self._task, "file": name, "files": files, **text}
 
     def _next(self, path: Path) -> logs.Piece | None:
@@ -81,9 +83,3 @@ class LogChanges:
             return None
         self._end, self._inode = found.end, found.inode
         return found
-
-
-def together(sources: Iterable[Any]) -> Iterator[Event]:
-    """Return the events of several sources, one after the other."""
-    for each in sources:
-        yield from each()

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import chain
 
 from starlette.responses import Response
 
 from localvertex.api.connection import EVENTS
 from localvertex.api.custom_jobs.custom_jobs import CustomJobs
 from localvertex.api.rest.errors import ApiError
-from localvertex.console.events.changes import LogChanges, RunChanges, together
+from localvertex.console.events.changes import LogChanges, RunChanges
 from localvertex.console.events.job_changes import ApiJobChanges, JobChanges
 from localvertex.console.events.list_changes import ListChanges
 from localvertex.console.events.stream import LAST, Event, EventStream, Streams
@@ -55,7 +56,7 @@ class Events:
         if job:
             step_folder(run_dir, job)
             sources.append(JobChanges(self._records, run_dir, job))
-        return EventStream(lambda: together(sources), self._streams)
+        return EventStream(lambda: chain.from_iterable(each() for each in sources), self._streams)
 
     def _of_api_job(self, number: str, file: str | None) -> Response:
         """Return the stream of a job, with one of its logs if a file is given; empty: the first."""
@@ -68,4 +69,4 @@ class Events:
         if file is not None:
             # A job of the API has the logs of a step, in a folder named by its number.
             sources.append(LogChanges(folder.parent, number, file))
-        return EventStream(lambda: together(sources), self._streams)
+        return EventStream(lambda: chain.from_iterable(each() for each in sources), self._streams)

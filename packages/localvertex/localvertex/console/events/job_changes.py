@@ -7,9 +7,9 @@ from typing import Any
 from localvertex.api.custom_jobs.custom_jobs import CustomJobs
 from localvertex.api.rest.errors import ApiError
 from localvertex.console.events.stream import LAST
-from localvertex.console.jobs.live import LiveJob, Message
 from localvertex.console.runs.record import WatchedRuns
 from localvertex.jobs.status import FINAL_STATES, StatusFile
+from localvertex.show.view.live import LiveJob, Message
 from localvertex.store.task import State
 
 

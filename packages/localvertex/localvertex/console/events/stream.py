@@ -21,8 +21,9 @@ from anyio import CapacityLimiter, create_task_group, to_thread
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from localvertex.api.rest import json_response
 from localvertex.api.rest.errors import Status, error_body
+from localvertex.api.rest.json_response import JsonResponse
+from localvertex.values.json_text import encode
 
 Event = tuple[str, dict[str, Any]]
 """Name and content."""
@@ -108,7 +109,7 @@ def _refusal() -> Response:
     status = Status.UNAVAILABLE
     text = f"{MAX_STREAMS} event streams are open, which is the maximum; close tabs of the console, and try again"
     body = error_body(status.http_code, status.name, text)
-    return json_response.JsonResponse(body, status.http_code, {"Retry-After": "10"})
+    return JsonResponse(body, status.http_code, {"Retry-After": "10"})
 
 
 async def _beat(send: Send) -> None:
@@ -120,7 +121,7 @@ async def _beat(send: Send) -> None:
 
 def _part(event: Event) -> Message:
     name, content = event
-    data = b"event: %s\ndata: %s\n\n" % (name.encode(), json_response.encode(content))
+    data = b"event: %s\ndata: %s\n\n" % (name.encode(), encode(content))
     return {"type": "http.response.body", "body": data, "more_body": True}
 
 

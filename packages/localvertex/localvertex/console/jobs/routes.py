@@ -3,18 +3,16 @@
 from pathlib import Path
 from typing import Any
 
-from starlette.responses import Response
-
 from localvertex.api.custom_jobs.custom_jobs import CustomJobs
 from localvertex.api.rest.errors import ApiError, Status, not_found
-from localvertex.console.jobs.live import LiveJob
 from localvertex.console.local_route import LocalCall, local_route
-from localvertex.console.runs import log_search, logs, shape
 from localvertex.console.runs.folders import find_run, step_folder
 from localvertex.console.runs.record import WatchedRuns
 from localvertex.jobs.faults import requests
 from localvertex.jobs.faults.requests import FaultRefused
 from localvertex.jobs.status import FINAL_STATES, StatusFile
+from localvertex.show.view import shape
+from localvertex.show.view.live import LiveJob
 from localvertex.store.task import State
 
 
@@ -42,42 +40,21 @@ class JobRoutes:
         job, folder = self._custom_jobs.find(call.path["id"])
         return {"job": job} | _answer(LiveJob(), StatusFile.read(folder), is_running=is_running(job))
 
-    @local_route("GET", "/local/jobs/{id:id}/log")
-    def log_of_api(self, call: LocalCall) -> dict[str, Any]:
-        """Return the logs of a job of the API, and a part of one of them."""
-        return logs.answer(*self._folder_of_api(call), call.query)
-
-    @local_route("GET", "/local/jobs/{id:id}/log/search")
-    def log_search_of_api(self, call: LocalCall) -> dict[str, Any]:
-        """Return where a text is in a log of a job of the API."""
-        return log_search.answer(*self._folder_of_api(call), call.query)
-
-    @local_route("GET", "/local/jobs/{id:id}/log/file")
-    def log_file_of_api(self, call: LocalCall) -> Response:
-        """Return a whole log of a job of the API, to save."""
-        return logs.download(*self._folder_of_api(call), call.query)
-
-    @local_route("POST", "/local/runs/{id:id}:fault")
-    def break_run(self, call: LocalCall) -> dict[str, Any]:
-        """Ask the job of a step for a fault."""
-        task = call.body.get("task")
-        folder, status, is_running = self._of_run(call.path["id"], task if isinstance(task, str) else "")
-        if not is_running:
-            raise _refuse(f"the run {call.path['id']} is not running")
+    @local_route("POST", "/local/{kind}/{id:id}:fault")
+    def fault(self, call: LocalCall) -> dict[str, Any]:
+        """Ask the job of a step, or a job of the API, for a fault."""
+        kind, number = call.path["kind"], call.path["id"]
+        if kind == "jobs":
+            job, folder = self._custom_jobs.find(number)
+            status, is_alive = StatusFile.read(folder), is_running(job)
+        elif kind == "runs":
+            task = call.body.get("task")
+            folder, status, is_alive = self._of_run(number, task if isinstance(task, str) else "")
+        else:
+            raise not_found(f"{kind[:200]!r}")
+        if not is_alive:
+            raise _refuse(f"the {kind[:-1]} {number} is not running")
         return _request(folder, status, call)
-
-    @local_route("POST", "/local/jobs/{id:id}:fault")
-    def break_api(self, call: LocalCall) -> dict[str, Any]:
-        """Ask a job of the API for a fault."""
-        job, folder = self._custom_jobs.find(call.path["id"])
-        if not is_running(job):
-            raise _refuse(f"the job {call.path['id']} is not running")
-        return _request(folder, StatusFile.read(folder), call)
-
-    def _folder_of_api(self, call: LocalCall) -> tuple[Path, str]:
-        """Return the folder of all jobs of the API, and the name of the folder of one job in it."""
-        folder = self._custom_jobs.find(call.path["id"])[1]
-        return folder.parent, folder.name
 
     def _of_run(self, run_id: str, task: str) -> tuple[Path, dict[str, Any], bool]:
         """Return the folder of a step, the status of its job, and whether the run is running."""

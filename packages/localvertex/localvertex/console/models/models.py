@@ -1,9 +1,5 @@
 """The models of the registry with their versions: aliases, metrics, origin, endpoints and files."""
 
-import os
-from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from localvertex.api.models.registered import Registered
@@ -13,10 +9,9 @@ from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.models import measures
 from localvertex.console.models.origins import Origins
 from localvertex.console.runs.outputs import Content
+from localvertex.show.view.artifacts import files_of
 from localvertex.store.model_versions import UPDATED, ModelVersions
 from localvertex.store.models.reading import CHAMPION, DEFAULT, FILES, MODEL, object_in
-
-_MAX_FILES = 200
 
 
 class ModelCatalogue:
@@ -57,7 +52,7 @@ class ModelCatalogue:
             "container": container if isinstance(container, dict) else None,
             "parameters": origins.runs.get(chosen["run"], {}).get("parameters", {}),
             "evaluations": measures.all_evaluations(folder),
-            **_files(folder),
+            **files_of(folder / FILES),
             "aliases_problem": problem,
             "versions": rows,
         }
@@ -137,21 +132,3 @@ def _content(versions: ModelVersions, number: str) -> Content:
         return versions.content(number)
     except (OSError, *UNUSABLE):
         return {}
-
-
-def _files(version: Path) -> Content:
-    """Return the files of a version with their sizes in bytes, the first ones by name."""
-    every = sorted(_walk(version / FILES))
-    rows = [{"path": path, "size": size} for path, size in every]
-    return {"files": rows[:_MAX_FILES], "num_files": len(rows), "num_bytes": sum(each["size"] for each in rows)}
-
-
-def _walk(folder: Path) -> Iterator[tuple[str, int]]:
-    """Yield the paths and sizes of all files of a model, which may be a single one."""
-    if folder.is_file():
-        yield folder.name, folder.stat().st_size
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            with suppress(OSError):
-                path = os.path.join(parent, name)
-                yield os.path.relpath(path, folder), os.lstat(path).st_size

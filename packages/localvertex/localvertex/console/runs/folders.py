@@ -4,6 +4,7 @@ from pathlib import Path
 
 from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.api.rest.store import ID
+from localvertex.show.view.inside import is_inside
 from localvertex.store import record
 
 _MISSING = "the run {name} does not exist; it may have been deleted"
@@ -30,13 +31,3 @@ def step_folder(run_dir: Path, task: str) -> Path:
     if not task or not is_inside(run_dir / task, run_dir):
         raise not_found(f"the step {task[:200]!r} of {run_dir.name}")
     return run_dir / task
-
-
-def is_inside(path: Path, folder: Path) -> bool:
-    """Return whether a path is below a folder when all links are resolved, and not hidden there."""
-    try:
-        path.exists()  # `resolve` accepts a name that is too long
-        inner = path.resolve().relative_to(folder.resolve())
-    except (OSError, ValueError):  # a null byte, a long name, a loop of links, another folder
-        return False
-    return bool(inner.parts) and not any(part.startswith(".") for part in inner.parts)

@@ -1,6 +1,7 @@
 """The graph of a run, or of a file that has not run yet, with the coordinates of its boxes."""
 
 from collections.abc import Set
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,7 @@ from urllib.parse import unquote
 from localvertex.api.rest.errors import ApiError, Status, invalid
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs import folders
-from localvertex.console.runs.record import WatchedRuns
-from localvertex.runner.checks.refusals import circles
-from localvertex.show.page import graph
+from localvertex.show.view import graph
 from localvertex.store import run_folder
 from localvertex_base.compiled.load import documents_of, load, pipeline_of
 from localvertex_base.compiled.spec import Pipeline
@@ -22,21 +21,14 @@ _FILE = "the file"
 class Graphs:
     """The graphs of one work folder."""
 
-    def __init__(self, records: WatchedRuns) -> None:
-        self._records, self._work_dir = records, records.work_dir
+    def __init__(self, work_dir: Path) -> None:
+        self._work_dir = work_dir
 
     @local_route("GET", "/local/runs/{id:id}/graph")
     def of_run(self, call: LocalCall) -> dict[str, Any]:
         """Return the graph of a run; `closed` has the ids of its closed groups, each URL-encoded, after commas."""
-        run_dir = folders.find_run(self._work_dir, call.path["id"])
-        tasks = self._records.content(run_dir)["tasks"]
-        copy = run_folder.pipeline_copy(run_dir)
-        pipeline = _pipeline(copy, copy.stat().st_mtime_ns)
-        try:
-            return _draw(pipeline, tasks, _close(call.query.get("closed", "")))
-        except (KeyError, TypeError, ValueError) as error:
-            text = f"the record of {run_dir.name} is damaged: {type(error).__name__}: {error}"
-            raise ApiError(Status.FAILED_PRECONDITION, text) from None
+        copy = run_folder.pipeline_copy(folders.find_run(self._work_dir, call.path["id"]))
+        return _draw(_pipeline(copy, copy.stat().st_mtime_ns), _close(call.query.get("closed", "")))
 
     @local_route("POST", "/local/graph")
     def of_content(self, call: LocalCall) -> dict[str, Any]:
@@ -45,7 +37,7 @@ class Graphs:
         if not isinstance(content, str) or not isinstance(closed, str):
             raise invalid("expected the text of a compiled file as `content`, and closed groups as the text `closed`")
         documents = documents_of(content.encode(errors="surrogatepass"), _FILE)
-        return _draw(pipeline_of(documents, _FILE), None, _close(closed))
+        return _draw(pipeline_of(documents, _FILE), _close(closed))
 
 
 @lru_cache(maxsize=8)
@@ -58,12 +50,8 @@ def _close(text: str) -> Set[str]:
     return {unquote(each) for each in text.split(",") if each}
 
 
-def _draw(pipeline: Pipeline, tasks: list[dict[str, Any]] | None, closed: Set[str]) -> dict[str, Any]:
-    if not pipeline.root.dag or not pipeline.root.dag.tasks:
-        raise ApiError(Status.FAILED_PRECONDITION, "the pipeline has no tasks")
-    if found := circles(pipeline):
-        raise ApiError(Status.FAILED_PRECONDITION, found[0])
-    box = graph.draw(pipeline, tasks, closed=closed)
-    if box is None:
-        raise ApiError(Status.FAILED_PRECONDITION, "the pipeline has too many tasks or dependencies for a drawing")
-    return box.as_json()
+def _draw(pipeline: Pipeline, closed: Set[str]) -> dict[str, Any]:
+    try:
+        return asdict(graph.draw(pipeline, closed))
+    except graph.NotDrawn as error:
+        raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None

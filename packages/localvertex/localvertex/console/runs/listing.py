@@ -9,7 +9,6 @@ from localvertex.api.rest import filters
 from localvertex.api.rest.errors import invalid
 from localvertex.api.rest.store import Store
 from localvertex.console.local_route import LocalCall, local_route
-from localvertex.store import record
 from localvertex.store.task import State
 from localvertex_base.userinput.spelling import camel
 
@@ -36,8 +35,8 @@ class RunList:
     """
 
     def __init__(self, store: Store) -> None:
-        self._store, self._work_dir = store, store.folder.parent
-        self._runs = RunRecords(self._work_dir)
+        self._store = store
+        self._runs = RunRecords(store.folder.parent)
         # Only their summaries are used, the same as in the API's lists.
         self._jobs = job_records(store, _JOBS, lambda call, job_id, reason: {}, lambda job: job)
 
@@ -55,7 +54,7 @@ class RunList:
             passed = [each for each in rows if test({camel(name): value for name, value in each.items()})]
         found = sorted(((_place(each), each) for each in passed), key=lambda each: each[0], reverse=True)
         left = [each for place, each in found if not after or place < after]
-        shown = [each | {"has_page": (self._work_dir / each["id"] / record.PAGE).is_file()} for each in left[:size]]
+        shown = left[:size]
         token = _place(shown[-1]) if len(left) > size else ""
         return {"runs": shown, "next_page_token": token, "total_size": len(found)}
 

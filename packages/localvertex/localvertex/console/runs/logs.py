@@ -1,9 +1,7 @@
-"""The logs of a step in pieces: a window of any file, however large, and what is added to it."""
+"""The routes' answers about the logs of a step."""
 
-import codecs
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,89 +9,9 @@ from starlette.responses import Response
 
 from localvertex.api.rest.errors import invalid, not_found
 from localvertex.console import file_responses
-from localvertex.console.runs.folders import is_inside, step_folder
+from localvertex.console.runs.folders import step_folder
+from localvertex.show.view import logs
 from localvertex.store.executor_files import LOG
-from localvertex.store.steps import logs as step_logs
-from localvertex_base.userinput.regular_files import open_regular
-
-MOST_BYTES = 256 << 10
-"""Of one piece."""
-
-_CONTINUATION = bytes(range(0x80, 0xC0))
-"""Bytes within a character of UTF-8."""
-
-_MAX_CONTINUATION = 3
-
-_INVALID = "\x1a"
-"""Replaces a byte that is not UTF-8, and is one byte, so that offsets stay right; shown as a replacement character."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Piece:
-    """A part of a log."""
-
-    text: str
-    offset: int
-    """Of its first byte."""
-    end: int
-    """The offset after its last byte; a character that is not complete yet is left out."""
-    size: int
-    """Of the whole file."""
-    inode: int
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it as routes and events contain it."""
-        return {"text": self.text, "offset": self.offset, "end": self.end, "size": self.size, "inode": self.inode}
-
-
-_EMPTY = Piece(text="", offset=0, end=0, size=0, inode=0)
-
-
-def _substitute(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeDecodeError):
-        raise error
-    return _INVALID * (error.end - error.start), error.end
-
-
-codecs.register_error("localvertex.log", _substitute)
-
-
-def _decode(data: bytes, *, is_whole: bool) -> tuple[str, int]:
-    """Return the text and its number of bytes; unless the data is whole, an incomplete last character is left out.
-
-    The text has as many bytes in UTF-8 as the data.
-    """
-    decoder = codecs.getincrementaldecoder("utf-8")("localvertex.log")
-    text = decoder.decode(data, is_whole)
-    return text, len(data) - len(decoder.getstate()[0])
-
-
-def files(run_dir: Path, task: str) -> list[str]:
-    """Return the names of a step's logs, relative to its folder."""
-    folder = step_folder(run_dir, task)
-    return [each.relative_to(folder).as_posix() for each in step_logs.of_step(folder) if is_inside(each, run_dir)]
-
-
-def piece(
-    path: Path, *, offset: int | None = None, before: int | None = None, around: int | None = None
-) -> Piece | None:
-    """Read a part of a log: from, before or around an offset, by default the end; None without such a file."""
-    try:
-        with open_regular(path) as file:
-            status = os.fstat(file.fileno())
-            end = status.st_size if before is None else min(before, status.st_size)
-            if around is not None:
-                end = min(around + MOST_BYTES // 2, end)
-            start = max(0, end - MOST_BYTES) if offset is None else min(offset, end)
-            file.seek(start)
-            data = file.read(min(MOST_BYTES, end - start))
-    except OSError:
-        return None
-    if offset is None and start > 0:
-        data = _from_line(data, len(data) if around is None else max(0, around - start))
-        start = end - len(data)
-    text, num_bytes = _decode(data, is_whole=before is not None)
-    return Piece(text=text, offset=start, end=start + num_bytes, size=status.st_size, inode=status.st_ino)
 
 
 def answer(run_dir: Path, task: str, query: Mapping[str, str]) -> dict[str, Any]:
@@ -102,11 +20,12 @@ def answer(run_dir: Path, task: str, query: Mapping[str, str]) -> dict[str, Any]
     Raises:
         ApiError: The step or an offset is wrong.
     """
-    names = files(run_dir, task)
+    folder = step_folder(run_dir, task)
+    names = logs.files(run_dir, task)
     chosen = query.get("file") or next(iter(names), LOG)
-    places = {name: number(name, query.get(name, "")) for name in ("offset", "before", "around")}
-    found = piece(step_folder(run_dir, task) / chosen, **places) if chosen in names else None
-    return {"files": names, "file": chosen, **(found or _EMPTY).as_json()}
+    places: dict[str, Any] = {name: _number(name, query.get(name, "")) for name in ("offset", "before", "around")}
+    found = logs.piece(folder / chosen, **places) if chosen in names else None
+    return {"files": names, "file": chosen, **asdict(found or logs.EMPTY)}
 
 
 def download(run_dir: Path, task: str, query: Mapping[str, str]) -> Response:
@@ -115,20 +34,15 @@ def download(run_dir: Path, task: str, query: Mapping[str, str]) -> Response:
     Raises:
         ApiError: There is no such log.
     """
-    path = path_of(run_dir, task, query.get("file", ""))
-    if path is None:
-        raise not_found(f"the log {query.get('file', '')[:200]!r} of {task[:200]!r}")
-    return file_responses.download(path)
+    folder = step_folder(run_dir, task)
+    names = logs.files(run_dir, task)
+    chosen = query.get("file") or next(iter(names), LOG)
+    if chosen not in names:
+        raise not_found(f"the log {chosen[:200]!r} of {task[:200]!r}")
+    return file_responses.download(folder / chosen)
 
 
-def path_of(run_dir: Path, task: str, name: str) -> Path | None:
-    """Return where a log of a step is, by default its first; None when there is no such log."""
-    names = files(run_dir, task)
-    chosen = name or next(iter(names), LOG)
-    return step_folder(run_dir, task) / chosen if chosen in names else None
-
-
-def number(name: str, text: str) -> int | None:
+def _number(name: str, text: str) -> int | None:
     """Return an offset of a query; None without it.
 
     Raises:
@@ -137,15 +51,3 @@ def number(name: str, text: str) -> int | None:
     if text and not (text.isdecimal() and len(text) < 16):
         raise invalid(f"{name}={text[:100]}: expected a number of bytes")
     return int(text) if text else None
-
-
-def _num_continuation(data: bytes) -> int:
-    """Return how many bytes at the beginning of the data belong to the character before them."""
-    begin = data[:_MAX_CONTINUATION]
-    return len(begin) - len(begin.lstrip(_CONTINUATION))
-
-
-def _from_line(data: bytes, within: int) -> bytes:
-    """Return the data from its first whole line, if that begins within a number of bytes, or whole character."""
-    line = data.find(b"\n", 0, within) + 1
-    return data[line if 0 < line < len(data) else _num_continuation(data) :]

@@ -13,9 +13,8 @@ from localvertex.api.pipeline_jobs.view import state_and_error, was_started_here
 from localvertex.api.rest.errors import ApiError, Status
 from localvertex.api.rest.index import signature
 from localvertex.api.rest.store import Damaged, Store
-from localvertex.console.runs import shape
+from localvertex.show.view import fields, shape
 from localvertex.store import journal, record, run_folder
-from localvertex.store.steps import failure
 from localvertex.store.task import State
 from localvertex_base.compiled import load
 from localvertex_base.userinput.errors import UserError
@@ -109,14 +108,10 @@ class WatchedRuns:
     def fields(self, run_dir: Path, content: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of a run: its record, and the console's additions."""
         resource = self._resource(run_dir.name)
-        known = {name: value for name, value in content.items() if name not in ("tasks", record.UNRESTORED)}
         is_running = not State(content["state"]).is_final
         state, error = state_and_error(resource, content, run_dir)
-        log, lines = failure.log_of(content, run_dir) if error else (None, [])
-        return known | {
-            "state": state,
-            "error": error,
-            "id": run_dir.name,
+        found = fields.of_run(run_dir, content, state=state, error=error)
+        return found | {
             "name": resource.get("displayName") or run_dir.name,
             "resource": resource.get("name"),
             "schedule": resource.get("scheduleName"),
@@ -124,7 +119,6 @@ class WatchedRuns:
             "is_ending": is_running and was_started_here(resource, content) and not self._is_here(run_dir.name),
             "is_running_here": is_running and self._is_here(run_dir.name),
             "has_page": (run_dir / record.PAGE).is_file(),
-            "failure": {"lines": lines, "log": str(log.relative_to(run_dir)) if log else None} if log else None,
         }
 
     def answer(self, run_dir: Path) -> dict[str, Any]:
@@ -154,9 +148,6 @@ def _without_running_tasks(content: dict[str, Any]) -> dict[str, Any]:
 def _of_file(run_dir: Path) -> dict[str, Any]:
     """Return the description and the default values of the compiled file; nothing when it cannot be read."""
     try:
-        pipeline = load.load(run_folder.pipeline_copy(run_dir)).pipeline
+        return fields.of_file(load.load(run_folder.pipeline_copy(run_dir)).pipeline)
     except (UserError, OSError):
         return {"description": "", "defaults": {}}
-    inputs = pipeline.root.input_parameters
-    defaults = {name: each.default for name, each in inputs.items() if each.default is not None}
-    return {"description": pipeline.description, "defaults": defaults}

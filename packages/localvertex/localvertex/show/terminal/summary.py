@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.text import Text
 
 from localvertex.show import results
-from localvertex.show.job_report import sentences
 from localvertex.show.terminal.rows import align, between_words
 from localvertex.store import record, registry
 from localvertex.store.steps import failure
@@ -53,8 +52,8 @@ def show(content: dict[str, Any]) -> None:
     for task in content["tasks"]:
         if (stalled := (task.get("custom_job") or {}).get("stalled")) and content["state"] == State.RUNNING:
             out.print(Text(between_words(f"  {task['title']}: {stalled}", width), style="yellow"))
-        if (task.get("custom_job") or {}).get("goodput"):
-            out.print(between_words(f"  {task['title']}: {sentences(task['custom_job'])[0]}", width), markup=False)
+        if goodput := (task.get("custom_job") or {}).get("goodput"):
+            out.print(between_words(f"  {task['title']}: {_goodput_sentence(goodput)}", width), markup=False)
     for metric in content["metrics"]:
         value = metric["value"]
         out.print(
@@ -80,6 +79,16 @@ def seconds_of(content: dict[str, Any]) -> float:
     if content["state"] == State.RUNNING and started is not None:
         return max(time.time() - started - float(content["idle_seconds"]), 0.0)
     return float(content["seconds"])
+
+
+def _goodput_sentence(goodput: dict[str, Any]) -> str:
+    """Describe how a custom job spent its time."""
+    total = f"{goodput['total_seconds']:.1f} s"
+    if goodput["fraction"] is None:
+        return f"{total}. No replica logged steps (docs/events.md), so there is no goodput."
+    steps = f"{goodput['num_steps']} step{'' if goodput['num_steps'] == 1 else 's'}"
+    productive = f"{goodput['seconds']['productive']:.1f} s"
+    return f"Goodput {goodput['fraction']:.0%}: {productive} of {total} were spent on the {steps} that count."
 
 
 def _end_sentence(content: dict[str, Any]) -> str:

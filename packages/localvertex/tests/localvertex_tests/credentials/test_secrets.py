@@ -67,6 +67,13 @@ def test_an_output_with_a_secret_is_not_cached_and_a_page_of_a_step_shows_none(
             assert MASK in text
 
 
+def test_a_secret_with_a_bracket_is_not_in_the_report(execute: Execute, work_dir: Path) -> None:
+    execute(caches, {"token": "a</b>ü"}, run_id="bracket")
+    text = (work_dir / "bracket" / "run.html").read_text()
+    assert "planted-a" not in text
+    assert MASK in text
+
+
 def test_a_secret_is_passed_on_and_the_step_cache_does_not_contain_it(
     execute: Execute, work_dir: Path, task: FindTask
 ) -> None:

@@ -1,69 +1,121 @@
-"""The pages in a real browser, as wide as a telephone: no word is broken, and nothing is wider than the window."""
+"""The report in a real browser, opened from the disk: it has all of a run, needs no other file, and runs nothing."""
 
-import html
-import json
 import re
-import subprocess
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
-from localvertex_tests.show.test_page import whole
+from localvertex_tests.console.comparing.runs import Runs, metric
+from localvertex_tests.show.test_page import recurring, whole
 from localvertex_tests.show.test_untrusted import HOSTILE, REORDERING, hostile
+from localvertex_tests.support.axe import problems_of
+from playwright.sync_api import Browser, expect
 
-from vertex_testing.browser import CHROMIUM, needs_chromium
-from vertex_testing.runs import Execute
+import localvertex
+from localvertex.show import report
+from localvertex_base.compiled.load import load
+from vertex_testing.browser import browser as browser, needs_chromium, opened_report
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 
-MEASURE = """
-for (const part of document.querySelectorAll("details")) part.open = true;
-const broken = [];
-const texts = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
-while (texts.nextNode()) {
-  const node = texts.currentNode;
-  for (const match of node.data.matchAll(/[A-Za-z0-9]{2,20}/g)) {
-    const range = document.createRange();
-    range.setStart(node, match.index);
-    range.setEnd(node, match.index + match[0].length);
-    if (new Set([...range.getClientRects()].map((each) => Math.round(each.top))).size > 1) broken.push(match[0]);
-  }
-}
-const target = document.getElementById("failure");
-if (target) target.focus();
-parent.document.title = JSON.stringify({ broken, width: document.documentElement.scrollWidth,
-  focused: document.activeElement.id });
-"""
-"""Unfolds everything and puts what it finds into the title, which `--dump-dom` prints."""
+REFUSED = r"Blocked script execution in 'data:text/html.*|.*violates the following Content Security Policy directive.*"
+"""What the browser says of scripts and images in pages that steps wrote."""
 
 
-def measured(page: Path, tmp_path: Path) -> dict[str, Any]:
-    """Open a copy of a page with another script in a frame of 390 pixels, the width of a telephone."""
-    text = page.read_text()
-    start, end = text.rindex("<script>"), text.rindex("</script>")
-    text = f"{text[:start]}<script>{MEASURE}{text[end:]}"
-    text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
-    # A window of Chromium is at least 500 pixels wide, a frame is not.
-    frame = f'<iframe style="width: 390px; height: 3000px; border: 0" srcdoc="{html.escape(text)}"></iframe>'
-    copy = page.with_name("measured.html")
-    copy.write_text(f"<!doctype html><title></title>{frame}")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars"]
-    options += [f"--user-data-dir={tmp_path / 'profile'}", "--window-size=800,3000", "--dump-dom", copy.as_uri()]
-    done = subprocess.run([CHROMIUM, *options], capture_output=True, text=True, timeout=120, check=True)
-    found = re.match(r".*?<title>(\{.*?\})</title>", done.stdout, re.S)
-    assert found, done.stdout[:2000]
-    return dict(json.loads(html.unescape(found[1])))
+@pytest.fixture(scope="module")
+def runs(compile_pipeline: Callable[[Any, Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run some pipelines, and return their work folder."""
+    folder = tmp_path_factory.mktemp("reports")
+    texts = {"texts": [*HOSTILE, REORDERING], "items": HOSTILE[:4]}
+    given: list[tuple[Any, str, dict[str, Any]]] = [
+        (whole, "whole", {}),
+        (hostile, "hostile", texts),
+        (recurring, "first", {"is_finished": False}),
+        (recurring, "second", {"is_finished": True}),
+    ]
+    for pipeline, run_id, parameters in given:
+        file = compile_pipeline(pipeline, folder / f"{run_id}.json")
+        options = localvertex.Options(work_dir=folder / "runs", run_id=run_id, max_backoff_seconds=0.05)
+        localvertex.run(file, parameters=parameters, options=options)
+    return folder / "runs"
 
 
-def test_no_word_of_a_failed_run_is_broken_and_its_failure_takes_the_focus(
-    execute: Execute, work_dir: Path, tmp_path: Path
+def test_a_moved_report_shows_the_error_the_steps_and_what_they_wrote(
+    runs: Path, tmp_path: Path, browser: Browser
 ) -> None:
-    execute(whole, run_id="image-training-20261122030201")
-    found = measured(work_dir / "image-training-20261122030201" / "run.html", tmp_path)
-    assert found == {"broken": [], "width": 390, "focused": "failure"}
+    file = tmp_path / "mailed report.html"
+    shutil.copy(runs / "whole" / "run.html", file)
+    with opened_report(browser, file, expected=REFUSED) as page:
+        expect(page.get_by_role("heading", level=1)).to_contain_text("whole Failed")
+        expect(page.get_by_role("alert")).to_contain_text("ValueError: seven is not allowed")
+        expect(page.locator(".resume")).to_contain_text("run --resume whole")
+        # What needs a server is not offered.
+        for name in ("Stop", "Retry", "Delete", "Run again", "Compare"):
+            expect(page.get_by_text(name, exact=True)).to_have_count(0)
+        expect(page.get_by_role("button", name=re.compile("^check 1 of 3 failed"))).to_be_visible()
+        expect(page.get_by_role("button", name=re.compile("^not reached Not triggered"))).to_be_visible()
+        assert problems_of(page) == []
+        page.get_by_role("tab", name="Steps").click()
+        expect(page.get_by_role("link", name="Item 1: 7")).to_be_visible()
+        page.get_by_role("alert").get_by_role("link", name="1/check").click()
+        log = page.get_by_role("log")
+        expect(log).to_contain_text("ValueError: seven is not allowed")
+        expect(log).to_contain_text("These are the last lines")
+        expect(log).not_to_contain_text("before the last lines")
+        page.get_by_role("tab", name="Steps").click()
+        page.get_by_role("row", name="check").first.get_by_role("link").click()
+        expect(page.get_by_role("table").last).to_contain_text("cat")
+        expect(page.get_by_role("img", name="ROC of 3 points, area 0.7500")).to_be_visible()
+        frame = page.locator("iframe")
+        assert frame.get_attribute("sandbox") == ""
+        heading = frame.content_frame.get_by_role("heading")
+        expect(heading).to_have_text("Checked 5")
+        expect(heading).to_have_css("color", "rgb(255, 0, 0)")
+        assert problems_of(page) == []
 
 
-def test_hostile_texts_widen_nothing(execute: Execute, work_dir: Path, tmp_path: Path) -> None:
-    execute(hostile, {"texts": [*HOSTILE, REORDERING], "items": HOSTILE[:4]}, run_id="hostile")
-    found = measured(work_dir / "hostile" / "run.html", tmp_path)
-    assert found["width"] == 390
+def test_no_hostile_text_is_markup_or_widens_the_page_of_a_telephone(runs: Path, browser: Browser) -> None:
+    file = runs / "hostile" / "run.html"
+    for path in ("", "emit", "fail"):
+        fragment = f"#/runs/hostile/{quote(path, safe='')}?view=steps"
+        with opened_report(browser, file, fragment, width=390, expected=REFUSED) as page:
+            expect(page.get_by_role("heading", level=1)).to_contain_text("hostile")
+            for each in page.locator("details").all():
+                each.evaluate("(element) => { element.open = true; }")
+            expect(page.locator("#page")).to_contain_text(HOSTILE[2])
+            expect(page.locator("#page")).to_contain_text("safe\\u202etxt.exe\\u2066\\u001b[31m")
+            assert page.evaluate("document.documentElement.scrollWidth") == 390
+            assert page.locator("[onerror], [onfocus], [autofocus], img, body script:not([id]) ~ script").count() == 0
+            links = [each.get_attribute("href") or "" for each in page.locator("a[href]").all()]
+            assert [each for each in links if not re.match(r"#/runs/hostile|\./[\w%.-]+/|https://", each)] == []
+
+
+def test_a_run_with_nothing_new_leads_to_the_report_of_the_earlier_one(runs: Path, browser: Browser) -> None:
+    with opened_report(browser, runs / "second" / "run.html") as page:
+        expect(page.get_by_text("nothing new: same as run first")).to_be_visible()
+        assert page.get_by_role("link", name="Show that run").get_attribute("href") == "./../first/run.html"
+    with opened_report(browser, runs / "first" / "run.html") as page:
+        region = page.get_by_role("region", name="Summary of the run")
+        expect(region).to_contain_text("0.875")
+        expect(region).to_contain_text("SHA-256")
+
+
+def test_the_training_of_a_job_is_in_the_report(runs: Path, browser: Browser) -> None:
+    written = Runs(runs)
+    job = written.train("trained", [2.0, 1.0, 0.5])
+    content = written.add("trained", job=job, metrics=[metric("accuracy", 0.25)])
+    model = {"task": "train", "artifact": "model", "uri": "x", "resource_name": "projects/p/models/digits@3"}
+    pipeline = load(runs / "whole" / "pipeline.json").pipeline
+    report.write(runs / "trained", content | {"models": [model]}, pipeline)
+    with opened_report(browser, runs / "trained" / "run.html", "#/runs/trained/train") as page:
+        expect(page.get_by_role("slider", name="Loss over time")).to_have_attribute(
+            "aria-valuetext", re.compile("^0.5 at step 30")
+        )
+        expect(page.get_by_role("img", name=re.compile("^Timeline of workerpool0-0"))).to_be_visible()
+        expect(page.get_by_role("button", name="Kill workerpool0-0")).to_have_count(0)
+        assert problems_of(page) == []
+        page.get_by_role("link", name="Close").click()
+        assert page.get_by_role("link", name="digits version 3").get_attribute("href") == "./../models/digits/3/"

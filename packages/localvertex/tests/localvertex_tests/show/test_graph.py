@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from localvertex_tests.constructs.construct import FOLDER
 
-from localvertex.show.page import graph
-from localvertex.show.page.box import HEADER, IMPORTER, STEP, Box
+from localvertex.show.view import graph
+from localvertex.show.view.box import HEADER, IMPORTER, STEP, Box
 from localvertex_base.compiled.load import load
 from localvertex_base.compiled.reader import read_pipeline
 from localvertex_base.compiled.spec import Pipeline
@@ -94,13 +94,11 @@ def test_each_construct_is_drawn_without_overlap(name: str) -> None:
         pipeline = load(FOLDER / name).pipeline
     except UserError:
         return
-    drawing = graph.draw(pipeline, None)
-    assert drawing is not None
+    drawing = graph.draw(pipeline)
     check(drawing)
     groups = {box.id for box, _ in boxes(drawing) if box.kind not in (STEP, IMPORTER)}
     for each in groups:
-        closed = graph.draw(pipeline, None, closed={each})
-        assert closed is not None
+        closed = graph.draw(pipeline, {each})
         check(closed)
         assert not [box for box, _ in boxes(closed) if box.id.startswith(f"{each}/")]
 
@@ -156,43 +154,16 @@ def pipelines(draw: st.DrawFn) -> Pipeline:
 @settings(max_examples=25, deadline=None)
 @given(pipelines(), st.randoms(use_true_random=False))
 def test_any_pipeline_is_drawn_without_overlap_whatever_is_closed(pipeline: Pipeline, random: Any) -> None:
-    whole = graph.draw(pipeline, None)
-    assert whole is not None
+    whole = graph.draw(pipeline)
     check(whole)
     groups = [box.id for box, _ in boxes(whole) if box.kind not in (STEP, IMPORTER)]
-    some = graph.draw(pipeline, None, closed=set(random.sample(groups, len(groups) // 2)))
-    assert some is not None
+    some = graph.draw(pipeline, set(random.sample(groups, len(groups) // 2)))
     check(some)
-
-
-def entry(path: str, state: str, kind: str = "step") -> dict[str, Any]:
-    """Return what the drawing reads of an entry of a record."""
-    started = None if state in ("PENDING", "NOT_TRIGGERED") else "2026-01-01T00:00:00.000Z"
-    return {"path": path, "kind": kind, "state": state, "seconds": 1234.5, "start_time": started}
-
-
-def test_no_state_moves_a_box() -> None:
-    pipeline = load(FOLDER / "condition_in_a_loop.json").pipeline
-    before = graph.draw(pipeline, None)
-    assert before is not None
-    places = [(box.id, place) for box, place in boxes(before)]
-    (loop,) = (box.id for box, _ in boxes(before) if box.kind == "for each")
-    inner = [box.id.removeprefix(loop) for box, _ in boxes(before) if box.id.startswith(f"{loop}/")]
-    for state in ("PENDING", "RUNNING", "SUCCEEDED", "FAILED", "NOT_TRIGGERED"):
-        tasks = [entry(box.id, state) for box, _ in boxes(before) if not box.id.startswith(f"{loop}/")]
-        for index in range(2_000):
-            tasks.append(entry(f"{loop}/{index}", state, "iteration"))
-            tasks += [entry(f"{loop}/{index}{each}", state) for each in inner]
-        drawing = graph.draw(pipeline, tasks)
-        assert drawing is not None
-        assert [(box.id, place) for box, place in boxes(drawing)] == places
-        assert {box.state for box, _ in boxes(drawing)} == {state}
 
 
 def kinds_of(name: str) -> dict[str, tuple[str, str]]:
     """Return kind and note of each box of a construct."""
-    drawing = graph.draw(load(FOLDER / name).pipeline, None)
-    assert drawing is not None
+    drawing = graph.draw(load(FOLDER / name).pipeline)
     return {box.id: (box.kind, box.note) for box, _ in boxes(drawing)}
 
 
@@ -214,9 +185,8 @@ def test_300_steps_are_drawn_at_once_and_without_overlap(shape: str) -> None:
     }
     pipeline = spec({f"t{n}": task(f"t{n}", shapes[shape](n)) for n in range(300)}, {})
     started = time.process_time()
-    drawing = graph.draw(pipeline, None)
+    drawing = graph.draw(pipeline)
     print(f"{shape}: {1000 * (time.process_time() - started):.0f} ms")
-    assert drawing is not None
     assert len(drawing.boxes) == 300
     check(drawing)
 
@@ -227,7 +197,7 @@ def test_a_graph_with_more_lines_than_a_page_can_show_is_not_drawn() -> None:
         steps = {name: task(name, []) for name in first} | {f"b{n}": task(f"b{n}", first) for n in range(num)}
         return spec(steps, {})
 
-    drawn = graph.draw(all_need_all(30), None)
-    assert drawn is not None
+    drawn = graph.draw(all_need_all(30))
     assert len(drawn.lines) == 900
-    assert graph.draw(all_need_all(71), None) is None
+    with pytest.raises(graph.NotDrawn, match="too many tasks or dependencies"):
+        graph.draw(all_need_all(71))

@@ -4,7 +4,7 @@ from itertools import combinations, pairwise
 
 from hypothesis import given, settings, strategies as st
 
-from localvertex.show.page.layout import ROW_GAP, Drawing, Point, Size, arrange
+from localvertex.show.view.layout import ROW_GAP, Drawing, Point, Size, arrange
 
 MARGIN = 0.001
 

@@ -7,6 +7,7 @@ import pytest
 from kfp import dsl
 
 from localvertex.show import report
+from vertex_testing.html import report_data
 from vertex_testing.runs import STEP, Command, Compile
 
 
@@ -79,8 +80,8 @@ def test_a_resumed_run_has_no_page_of_its_earlier_start_while_it_runs(
 ) -> None:
     page = tmp_path / "runs" / "r" / "run.html"
     assert command("run", compiled(looking), "--run-id", "r", "-p", f"folder={tmp_path}").returncode == 1
-    assert "FAILED" in page.read_text()
+    assert report_data(page)["run"]["state"] == "FAILED"
     (tmp_path / "go").touch()
     assert command("run", "--resume", "r").returncode == 0
     assert (tmp_path / "runs" / "r" / "look" / "log.txt").read_text().count("page: False\n") == 2
-    assert "Failed" not in page.read_text()
+    assert report_data(page)["run"]["state"] == "SUCCEEDED"

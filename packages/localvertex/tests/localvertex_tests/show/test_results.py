@@ -13,7 +13,7 @@ from localvertex_tests.support.run_records import TASK, run_record
 
 from localvertex.show import results
 from localvertex.store import record
-from vertex_testing.html import Page
+from vertex_testing.html import report_data
 from vertex_testing.runs import STEP, Command, Compile
 
 
@@ -69,7 +69,8 @@ def test_nothing_new_names_the_run(run: Any, command: Command, tmp_path: Path) -
     said = "nothing new: same as run first"
     for name in ("second", "third"):
         assert run(name).count(said) == 1
-        assert said in Page((tmp_path / "runs" / name / "run.html").read_text()).text
+        found = report_data(tmp_path / "runs" / name / "run.html")["run"]["nothing_new"]
+        assert found == {"text": said, "run": "first"}
     assert command("show", "third").stdout.splitlines().count(said) == 1
     assert re.search(r"^third +SUCCEEDED +[0-9.]+ +nothing new ", command("list").stdout, re.MULTILINE)
     assert not any(line.startswith("nothing new") for line in run("other", "label=b"))

@@ -1,36 +1,22 @@
-"""The colours of the pages: texts have enough contrast, and states differ also without colour, in light and dark."""
+"""The colours of the page: texts have enough contrast, and what replicas do differs in brightness, light and dark."""
 
 import re
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 
 from localvertex.jobs.goodput.timeline import SegmentKind
-from localvertex.show import job_report
-from localvertex.show.jinja import templates
-from localvertex.store.task import State
+from localvertex.show import bundle
 
-STYLE = (Path(templates.__file__).parent / "run.css").read_text()
-DARK = "@media (prefers-color-scheme: dark)"
-Colours = dict[str, dict[str, str]]
-"""Selector -> property -> colour."""
+DARK = re.compile(r"@media \(prefers-color-scheme: dark\) \{(.*?\})\s*\}", re.S)
 
 
-def blocks(dark: bool) -> str:
-    """Return the rules inside the blocks for dark pages, or those outside of them."""
-    # A block ends at the first brace after that of its last rule.
-    pattern = re.compile(re.escape(DARK) + r"\s*\{((?:[^{}]*\{[^{}]*\})*)\s*\}")
-    return "".join(pattern.findall(STYLE)) if dark else pattern.sub("", STYLE)
-
-
-def colours(dark: bool) -> Colours:
-    found: Colours = {}
-    for selectors, body in re.findall(r"([^{}]+)\{([^{}]*)\}", re.sub(r"/\*.*?\*/", "", blocks(dark), flags=re.S)):
-        values = dict(re.findall(r"([\w-]+):\s*(#[0-9a-f]{3,6})\b", body))
-        for selector in selectors.split(","):
-            found.setdefault(selector.strip(), {}).update(values)
-    return found
+def colours(selector: str, *, dark: bool) -> dict[str, str]:
+    """Return the variables of a selector that are colours, in the last rule of a scheme that has some."""
+    style = re.sub(r"/\*.*?\*/", "", bundle.style(), flags=re.S)
+    text = "".join(DARK.findall(style)) if dark else DARK.sub("", style)
+    rules = re.findall(rf"(?:^|\}})\s*{re.escape(selector)} \{{(.*?)\}}", text, re.S)
+    return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{3,6})\b", "".join(rules)))
 
 
 def luminance(colour: str) -> float:
@@ -55,28 +41,20 @@ def brightness(colour: str) -> float:
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_texts_have_a_contrast_of_4_5(dark: bool) -> None:
-    root = colours(dark)[":root"]
-    for text in ("text", "muted", "accent", "bad", "good", "warn"):
+    root = colours(":root", dark=dark)
+    for text in ("text", "muted", "accent", "bad", "good", "warn", "busy", "idle"):
         for back in ("back", "soft"):
-            assert contrast(root[f"--{text}"], root[f"--{back}"]) >= 4.5, (text, back)
-    for state in State:
-        found = colours(dark)[f".{state}"]
-        assert contrast(found["--ink"], found["--fill"]) >= 4.5, state
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_states_differ_in_brightness(dark: bool) -> None:
-    # What has not run looks the same; its label has the reason.
-    states = [each for each in State if each != State.PENDING]
-    fills = {state: brightness(colours(dark)[f".{state}"]["--fill"]) for state in states}
-    assert [pair for pair in combinations(fills, 2) if abs(fills[pair[0]] - fills[pair[1]]) < 8] == []
+            assert contrast(root[text], root[back]) >= 4.5, (text, back)
 
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_what_replicas_do_differs_in_brightness(dark: bool) -> None:
-    kinds = {kind: brightness(colours(dark)[f"i.{kind}"]["background"]) for kind in job_report.MEANING}
+    kinds = {kind: brightness(colour) for kind, colour in colours(".job", dark=dark).items()}
+    assert set(kinds) == {str(each) for each in SegmentKind}
     assert [pair for pair in combinations(kinds, 2) if abs(kinds[pair[0]] - kinds[pair[1]]) < 6] == []
 
 
 def test_every_kind_of_a_timeline_has_a_meaning() -> None:
-    assert {str(each) for each in SegmentKind} == set(job_report.MEANING)
+    kinds = re.search(r"const KINDS = \{(.*?)\};", (bundle.FOLDER / "jobs" / "replicas.js").read_text(), re.S)
+    assert kinds
+    assert set(re.findall(r"^  (\w+): ", kinds[1], re.M)) == {str(each) for each in SegmentKind}

@@ -1,9 +1,25 @@
 // Two to eight runs side by side: their letters, states and pipelines; one can be added or removed.
 
-import { useLoad } from "../server/server.js";
-import { Duration, Empty, html, Loaded, link, Notice, Page, Problem, replace, Select, State, Time } from "../ui/ui.js";
+import { get, useLoad } from "../server/server.js";
+import {
+  Duration,
+  Empty,
+  html,
+  Loaded,
+  link,
+  Notice,
+  Page,
+  Problem,
+  replace,
+  Select,
+  State,
+  Time,
+  useEffect,
+  useState,
+} from "../ui/ui.js";
 import { Curves } from "./curves.js";
 import { Letter, letter } from "./letters.js";
+import { curvesOf, metricsOf, parametersOf, stepsOf } from "./rows.js";
 import { Metrics, Parameters, Steps } from "./tables.js";
 
 const [MIN_RUNS, MAX_RUNS] = [2, 8];
@@ -69,17 +85,38 @@ function Card({ id, index, row, onRemove }) {
   </li>`;
 }
 
+/** The record of a run, and its custom jobs with their curves. @param {string} id */
+async function read(id) {
+  const path = `/local/runs/${encodeURIComponent(id)}`;
+  const run = await get(path);
+  if (run.problem) throw new Error(run.problem);
+  const trained = run.tasks.filter((/** @type {any} */ { custom_job }) => custom_job);
+  const jobs = await Promise.all(
+    trained.map(async (/** @type {any} */ { path: task }) => [
+      task,
+      await get(`${path}/job?${new URLSearchParams({ task })}`),
+    ]),
+  );
+  return { ...run, jobs: new Map(jobs) };
+}
+
 /** @param {{ids: string[]}} props */
 function Comparison({ ids }) {
-  const query = new URLSearchParams({ runs: ids.join(",") });
-  return html`<${Loaded} title="These runs cannot be compared" ...${useLoad(`/local/compare?${query}`)}>${(data) => {
-    const { runs, metrics, parameters, steps, num_more_steps } = data;
-    const files = new Set(runs.map((/** @type {any} */ run) => run.spec).filter(Boolean));
+  const [found, setFound] = useState(/** @type {{data?: any[], error?: Error}} */ ({}));
+  useEffect(() => {
+    Promise.all(ids.map(read)).then(
+      (data) => setFound({ data }),
+      (error) => setFound({ error }),
+    );
+  }, []);
+  return html`<${Loaded} title="These runs cannot be compared" ...${found}>${(/** @type {any[]} */ runs) => {
+    const steps = stepsOf(runs);
+    const names = new Set(runs.map((run) => run.pipeline_name));
     return html`
-      ${files.size > 1 && html`<${Notice}>The runs were started from different pipelines.<//>`}
-      <${Metrics} runs=${runs} rows=${metrics} />
-      <${Parameters} runs=${runs} rows=${parameters} />
-      <${Curves} runs=${runs} steps=${steps} query=${query} />
-      <${Steps} runs=${runs} rows=${steps} numMore=${num_more_steps} />`;
+      ${names.size > 1 && html`<${Notice}>The runs are of different pipelines.<//>`}
+      <${Metrics} runs=${runs} rows=${metricsOf(runs)} />
+      <${Parameters} runs=${runs} rows=${parametersOf(runs)} />
+      <${Curves} steps=${steps.rows} curves=${curvesOf(runs)} />
+      <${Steps} runs=${runs} ...${steps} />`;
   }}<//>`;
 }

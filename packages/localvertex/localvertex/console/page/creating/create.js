@@ -18,6 +18,7 @@ import {
   useFileDrop,
   useState,
 } from "../ui/ui.js";
+import { commandOf } from "./command.js";
 import { prepared, useChecks, useDraft } from "./draft_state.js";
 import { Form, MachineCheck, Refusals } from "./form.js";
 import { usePipeline } from "./pipeline.js";
@@ -89,7 +90,9 @@ function Draft({ overview, server }) {
       <${Preview} content=${overview.content} />
       <${Section} title="The same run in a terminal">
         ${
-          answer.command ? html`<${Code} text=${answer.command} />` : html`<p class="muted">Correct the form first.</p>`
+          errors.size
+            ? html`<p class="muted">Correct the form first.</p>`
+            : html`<${Code} text=${commandOf(overview, draft)} />`
         }
       <//>
     </div>
@@ -98,10 +101,10 @@ function Draft({ overview, server }) {
 
 /** @param {{overview: Overview}} props */
 function About({ overview }) {
-  const { description, path, steps, warnings } = overview;
+  const { description, path, warnings } = overview;
   return html`<div class="about">
     ${description && html`<${LongText} look="description" text=${description} />`}
-    <p class="muted"><code>${path}</code> · <span title=${steps.join(", ")}>${plural(steps.length, "step")}</span></p>
+    <p class="muted"><code>${path}</code></p>
     ${warnings.map((each) => html`<${Notice} key=${each} kind="warn">${each}<//>`)}
   </div>`;
 }

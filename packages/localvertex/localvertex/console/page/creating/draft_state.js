@@ -72,9 +72,9 @@ export function useChecks(overview, draft) {
     () => new Map(/** @type {CheckAnswer} */ (answer)?.errors?.map(({ field, message }) => [field, message])),
     [answer],
   );
-  // What was known of the last form without errors stays, except the command.
+  // What was known of the last form without errors stays.
   const known = useRef(/** @type {CheckAnswer} */ (overview));
-  if (answer) known.current = { ...known.current, command: "", ...answer };
+  if (answer) known.current = { ...known.current, ...answer };
   return { answer: known.current, errors, error };
 }
 

@@ -48,7 +48,7 @@ export function useGraph(load, key) {
 /**
  * @param {object} props
  * @param {any} props.graph - What the server answered.
- * @param {any[]} [props.tasks] - The entries of the record, parents first; without them the graph has its own states.
+ * @param {any[]} [props.tasks] - The entries of the record, parents first; without them it has not run.
  * @param {string} [props.selected] - The path of the selected task.
  * @param {(path: string) => void} [props.onSelect] - Called with the path of a task; of several, with the worst one.
  * @param {(id: string) => void} [props.onToggle] - Folds or unfolds a group: `toggle` of `useGraph`.

@@ -21,6 +21,9 @@ import { count, duration, label } from "../ui/ui.js";
 /** What a box with several entries shows. */
 const WORST_FIRST = ["FAILED", "RUNNING", "CANCELLED", "PENDING", "SUCCEEDED", "SKIPPED", "NOT_TRIGGERED"];
 
+/** @type {BoxState} */
+const NO_STATE = { state: "", text: "", path: "", since: null };
+
 /**
  * Find the box of each entry: its path without the numbers of iterations.
  * @param {Entry[]} tasks - Parents before children, as records have them.
@@ -57,7 +60,7 @@ function inChosen(places, chosen) {
 /**
  * The state of each box of a drawing.
  * @param {any} graph
- * @param {Places | null} places - Null: the states of the drawing itself.
+ * @param {Places | null} places - Null: it has not run.
  * @param {Chosen} chosen
  * @returns {Map<string, BoxState>}
  */
@@ -66,13 +69,12 @@ export function statesOf(graph, places, chosen) {
   const add = (/** @type {any} */ box, /** @type {string} */ outer) => {
     for (const each of box.boxes) {
       const found = places && inChosen(places.byBox.get(each.id) ?? [], chosen);
-      const drawn = { state: each.state, text: each.state ? label(each.state) : "", path: "", since: null };
-      const state = found ? stateOf(found, outer) : drawn;
+      const state = found ? stateOf(found, outer) : NO_STATE;
       states.set(each.id, state);
       add(each, state.state);
     }
   };
-  add(graph, graph.state);
+  add(graph, "");
   return states;
 }
 
@@ -116,14 +118,16 @@ export function itemsOf(places, loop, chosen) {
   const found = new Map();
   for (const { entry, items } of inChosen(places.byLoop.get(loop) ?? [], new Map(chosen).set(loop, ""))) {
     const [, item] = items[items.length - 1];
-    found.set(item, found.has(item) ? "" : textOf(entry, places));
+    found.set(item, found.has(item) ? "" : textOf(entry, places.byPath.get(loopOf(entry))?.entry));
   }
   return [...found].map(([item, text]) => ({ item, text: text ? `${item}: ${text}` : `Item ${item}` }));
 }
 
-/** What an iteration received and its loop did not. @param {Entry} entry @param {Places} places */
-function textOf(entry, places) {
-  const loop = places.byPath.get(entry.path.slice(0, entry.path.lastIndexOf("/")))?.entry;
+/** The path of the loop of an iteration. @param {Entry} entry */
+export const loopOf = ({ path }) => path.slice(0, path.lastIndexOf("/"));
+
+/** What an iteration received and its loop did not. @param {Entry} entry @param {Entry | undefined} loop */
+export function textOf(entry, loop) {
   const outer = loop?.inputs?.parameters ?? {};
   const own = Object.entries(entry.inputs?.parameters ?? {}).filter(([name]) => !(name in outer));
   const text = own.map(([, value]) => (typeof value === "string" ? value : JSON.stringify(value))).join(" ");

@@ -1,4 +1,5 @@
 // A log that follows its file: search, wrap, earlier lines; it stays where it is while the user has scrolled up.
+import { beside, report } from "../server/report.js";
 import { Check, html, replace, Select, useEffect, useRef, useState } from "../ui/ui.js";
 import { Lines } from "./lines.js";
 import { clickedLine, Place, useWindow } from "./place.js";
@@ -54,7 +55,7 @@ export function Log({ path, task, log: end, setLog, at, addressOf, none = "No lo
     if (at !== null) show({ at: "" });
   };
   useEffect(height, [log.blocks[0]?.offset]);
-  const file = `${path}/file?${new URLSearchParams({ task, file: end.file })}`;
+  const file = report ? beside(task, end.file) : `${path}/file?${new URLSearchParams({ task, file: end.file })}`;
   return html`<div class="log" onKeyDown=${keys}>
     <div class="toolbar">
       ${
@@ -62,14 +63,15 @@ export function Log({ path, task, log: end, setLog, at, addressOf, none = "No lo
         html`<label>Log <${Select} value=${end.file} choices=${end.files}
           onText=${(file) => show({ file, at: "" })} /></label>`
       }
-      <${Search} found=${found} at=${at} />
+      ${!report && html`<${Search} found=${found} at=${at} />`}
       <${Check} title="Wrap" isOn=${isWrapped} onTurn=${setIsWrapped} />
       <span class="end"><${Place} log=${log} at=${at} addressOf=${addressOf} />
-        ${end.isRead && html`<a href=${file} download>Download</a>`}</span>
+        ${end.isRead && html`<a href=${file} download=${!report}>${report ? "Open the file" : "Download"}</a>`}</span>
     </div>
     <div class="card lines ${isWrapped ? "wrapped" : ""}" ref=${box} onScroll=${onScroll} onClick=${click} tabindex="0"
       role="log" aria-label=${`Log of ${task}`} aria-live="off">
-      <${More} load=${shown.earlier} text="Load earlier lines" shown=${shown} />
+      ${report && log.blocks[0]?.offset > 0 && html`<p class="muted">These are the last lines; the file has all.</p>`}
+      <${More} load=${report ? null : shown.earlier} text="Load earlier lines" shown=${shown} />
       ${log.blocks.map(
         (block) => html`<${Lines} key=${block.offset} block=${block} search=${found.text}
         at=${at !== null && blockWith(log, at) === block ? at : -1} />`,

@@ -1,19 +1,23 @@
-// The search of a log: the server returns the offsets of the lines with a text.
-import { get } from "../server/server.js";
-import { count, html, Input, useEffect, useRef, useState } from "../ui/ui.js";
+// The search of a log: the offsets of the lines with a text, in the whole file.
+import { bytes, count, html, Input, useEffect, useRef, useState } from "../ui/ui.js";
+import { plain } from "./text.js";
+
+/** Of a log that can be searched: the page reads all of it. */
+const MOST_BYTES = 256_000_000;
+
+const MOST_MATCHES = 10_000;
 
 /**
  * @typedef {object} Matches
  * @property {number[]} offsets - Of the lines, in bytes, ascending.
- * @property {number} begin - The log before this offset was not searched.
- * @property {number} size - Of the file when it was searched; -1 before the first answer.
+ * @property {number} size - Of the file when it was searched; -1 before the end of the search.
  * @property {string} error
  */
 
 /** @type {Matches} */
-const NONE = { offsets: [], begin: 0, size: -1, error: "" };
+const NONE = { offsets: [], size: -1, error: "" };
 
-/** Milliseconds without a key after which the server is queried. */
+/** Milliseconds without a key after which the log is searched. */
 const PATIENCE = 200;
 
 /**
@@ -32,9 +36,7 @@ export function useSearch(path, task, log, at, onMatch) {
   const read = async () => {
     const key = JSON.stringify([path, task, log.file, log.round, text]);
     asked.current = key;
-    const address = `${path}/search?${new URLSearchParams({ task, file: log.file, search: text })}`;
-    const found = await get(address).then(
-      ({ matches: offsets, begin, size }) => ({ offsets, begin, size, error: "" }),
+    const found = await linesWith(text, `${path}/file?${new URLSearchParams({ task, file: log.file })}`).catch(
       (error) => ({ ...NONE, size: log.size, error: error.message }),
     );
     if (asked.current === key) setMatches(found);
@@ -59,6 +61,28 @@ export function useSearch(path, task, log, at, onMatch) {
     if (matches.size >= 0) waiting.current = 0;
   }, [matches]);
   return { text, input: setText, move, matches, isBusy: text !== "" && matches.size < 0 };
+}
+
+/**
+ * Return the offsets of the lines of a file with a text, whatever its case; of many, the last ones.
+ * @param {string} text @param {string} address
+ * @returns {Promise<Matches>}
+ */
+export async function linesWith(text, address) {
+  const response = await fetch(address);
+  if (!response.ok) throw new Error(`HTTP status ${response.status}`);
+  const length = Number(response.headers.get("Content-Length"));
+  if (length > MOST_BYTES) throw new Error(`The log has ${bytes(length)}; download it to search it`);
+  const data = new Uint8Array(await response.arrayBuffer());
+  const [wanted, decoder] = [text.toLowerCase(), new TextDecoder()];
+  const offsets = [];
+  for (let start = 0; start < data.length; ) {
+    const newline = data.indexOf(10, start);
+    const end = newline < 0 ? data.length : newline;
+    if (plain(decoder.decode(data.subarray(start, end))).toLowerCase().includes(wanted)) offsets.push(start);
+    start = end + 1;
+  }
+  return { offsets: offsets.slice(-MOST_MATCHES), size: data.length, error: "" };
 }
 
 /**
@@ -93,13 +117,12 @@ export function Search({ found, at }) {
 }
 
 /** @param {Matches} matches @param {number | null} at @param {boolean} isBusy */
-function status({ offsets, begin, error }, at, isBusy) {
+function status({ offsets, error }, at, isBusy) {
   if (error) return error;
   if (isBusy) return "Searching…";
   const { length } = offsets;
-  const where = begin ? " in the last 64 MiB" : "";
-  if (!length) return `No match${where}`;
+  if (!length) return "No match";
   const index = at === null ? -1 : offsets.indexOf(at);
   const all = length === 1 ? "1 line" : `${count(length)} lines`;
-  return `${index < 0 ? all : `${count(index + 1)} of ${count(length)}`}${where}`;
+  return index < 0 ? all : `${count(index + 1)} of ${count(length)}`;
 }

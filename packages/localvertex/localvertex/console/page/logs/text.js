@@ -1,5 +1,5 @@
 // The text of a log: its lines in blocks, so that only the last is drawn again when it grows, and how they are shown.
-import { count } from "../ui/ui.js";
+import { count, visible } from "../ui/ui.js";
 
 /** @typedef {{offset: number, end: number, text: string, lines: number}} Block - Offsets count bytes. */
 
@@ -135,12 +135,8 @@ function split(text, offset) {
 
 const MOST_CHARACTERS = 4000;
 
-// Also in localvertex/console/runs/log_search.py: the server searches what is shown.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: terminals write these.
 const ESCAPES = /\u001b\[[0-?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b]*(\u0007|\u001b\\)|\u001b[@-_]/g;
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they would hide or reorder what follows.
-const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /** What the server sends for a byte that is not UTF-8. */
 const INVALID = "\u001a";
@@ -154,7 +150,7 @@ export const shown = (text, isWhole = false) =>
   text
     .split("\n")
     .map((line) => {
-      const found = visible(line.slice(startOf(line)).replace(/\r+$/, ""));
+      const found = plain(line.slice(startOf(line)).replace(/\r+$/, ""));
       const left = isWhole ? 0 : found.length - MOST_CHARACTERS;
       return left > 0 ? `${found.slice(0, MOST_CHARACTERS)} … ${count(left)} more characters` : found;
     })
@@ -167,10 +163,5 @@ function startOf(line) {
   return end ? line.lastIndexOf("\r", end - 1) + 1 : 0;
 }
 
-/** @param {string} text */
-const visible = (text) =>
-  text
-    .replace(ESCAPES, "")
-    .replace(INVISIBLE, (character) =>
-      character === INVALID ? "\ufffd" : `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
-    );
+/** Return the text of a line without escape sequences. @param {string} text */
+export const plain = (text) => visible(text.replace(ESCAPES, "").replaceAll(INVALID, "\ufffd"));

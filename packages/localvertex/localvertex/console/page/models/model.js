@@ -142,16 +142,15 @@ const EVALUATION = [
 ];
 
 /** @param {{model: any}} props */
-function Files({ model: { files, num_files, num_bytes } }) {
-  if (!num_files) return html`<p class="muted">The registry has no files of this version.</p>`;
-  const more = num_files - files.length;
+function Files({ model: { files, num_more, num_bytes } }) {
+  if (!files.length) return html`<p class="muted">The registry has no files of this version.</p>`;
   return html`
-    <p class="muted">${count(num_files)} files, ${bytes(num_bytes)}</p>
+    <p class="muted">${count(files.length + num_more)} files, ${bytes(num_bytes)}</p>
     <div class="short"><${Table} caption="Files" rows=${files} columns=${[
-      { title: "File", isName: true, cell: (row) => html`<code>${row.path}</code>` },
+      { title: "File", isName: true, cell: (row) => html`<code>${row.name || "the model"}</code>` },
       { title: "Size", isNumber: true, cell: (row) => bytes(row.size) },
     ]} /></div>
-    ${more > 0 && html`<p class="muted">and ${count(more)} more</p>`}`;
+    ${num_more > 0 && html`<p class="muted">and ${count(num_more)} more</p>`}`;
 }
 
 /** @param {any} model */

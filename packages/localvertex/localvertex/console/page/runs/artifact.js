@@ -1,19 +1,22 @@
 // One artifact: its content where the page can show it, its metadata, and its files to download.
 
 import { shown } from "../logs/text.js";
+import { beside, report } from "../server/report.js";
 import { useLoad } from "../server/server.js";
 import { bytes, Frame, figure, html, Loaded, plural, useState, Values } from "../ui/ui.js";
 
-const MOST_IMAGES = 12;
+const [MOST_IMAGES, MOST_CLASSES, MOST_POINTS] = [12, 100, 2000];
 
 /** @param {{run: string, place: Record<string, string>, artifact: any, isOpen: boolean}} props */
 export function Artifact({ run, place, artifact, isOpen }) {
   const [open, setOpen] = useState(isOpen);
   const path = `/local/runs/${run}/artifact`;
-  const { data, error } = useLoad(open ? `${path}?${new URLSearchParams(place)}` : null);
+  const { data = artifact.view, error } = useLoad(open && !report ? `${path}?${new URLSearchParams(place)}` : null);
   /** @param {string} file @param {boolean} [isDownload] */
   const href = (file, isDownload) =>
-    `${path}/file?${new URLSearchParams({ ...place, file, ...(isDownload && { download: "" }) })}`;
+    report
+      ? beside(...[data.place, file].filter(Boolean))
+      : `${path}/file?${new URLSearchParams({ ...place, file, ...(isDownload && { download: "" }) })}`;
   return html`<details class="card artifact" open=${open} onToggle=${(event) => setOpen(event.target.open)}>
     <summary><bdi>${place.name}</bdi> <span class="muted">${artifact.type?.schemaTitle}</span></summary>
     ${error && html`<p class="error">${error.message}</p>`}
@@ -23,22 +26,31 @@ export function Artifact({ run, place, artifact, isOpen }) {
 
 /** @param {{view: any, href: (file: string) => string}} props */
 function Content({ view, href }) {
-  const images = view.files.filter((/** @type {any} */ each) => each.is_image).slice(0, MOST_IMAGES);
-  const metadata = Object.entries(view.metadata).map(([name, value]) => [
+  // A report has the text of pages; images stay in their files.
+  const images = report ? [] : view.files.filter((/** @type {any} */ each) => each.is_image).slice(0, MOST_IMAGES);
+  const page = report ? view.page && `data:text/html;charset=utf-8,${encodeURIComponent(view.page)}` : href("");
+  const isClassified = view.kind === "system.ClassificationMetrics";
+  const matrix = isClassified && matrixIn(view.metadata.confusionMatrix);
+  const roc = isClassified && rocIn(view.metadata.confidenceMetrics);
+  /** Drawn in place of its numbers. @type {Record<string, any>} */
+  const drawn = { confusionMatrix: matrix, confidenceMetrics: roc };
+  const rest = Object.entries(view.metadata).filter(([name]) => !Object.hasOwn(drawn, name) || !drawn[name]);
+  const metadata = rest.map(([name, value]) => [
     name,
     Number.isInteger(value) || typeof value !== "number" ? value : figure(value),
   ]);
   return html`
-    ${view.is_page && html`<${Frame} src=${href("")} title=${`Page ${view.name}`} />`}
+    ${view.is_page && page && html`<${Frame} src=${page} title=${`Page ${view.name}`} />`}
+    ${view.is_page && !page && html`<p class="muted">It is too large for this report.</p>`}
     ${view.markdown && html`<div class="markdown">${markup(view.markdown)}</div>`}
-    ${view.matrix && html`<${Matrix} matrix=${view.matrix} />`}
-    ${view.roc && html`<${Roc} roc=${view.roc} />`}
+    ${matrix && html`<${Matrix} matrix=${matrix} />`}
+    ${roc && html`<${Roc} roc=${roc} />`}
     <div class="images">${images.map(
       (/** @type {any} */ { name }) =>
         html`<img key=${name} src=${href(name)} alt=${name || view.name} loading="lazy" />`,
     )}</div>
     ${view.text && html`<${Preview} text=${view.text} name=${view.name} />`}
-    ${view.note && !metadata.length && !view.matrix && !view.roc && html`<p class="muted">${view.note}</p>`}
+    ${view.note && !metadata.length && !matrix && !roc && html`<p class="muted">${view.note}</p>`}
     ${metadata.length > 0 && html`<${Values} values=${metadata} />`}
     <${Files} view=${view} href=${href} />`;
 }
@@ -50,13 +62,15 @@ const Preview = ({ text: { text, is_cut }, name }) => html`<div class="code">
 </div>`;
 
 /** @param {{view: any, href: (file: string, isDownload: boolean) => string}} props */
-function Files({ view: { link, uri, files, num_more }, href }) {
+function Files({ view: { link, uri, files, num_more, place: inner }, href }) {
+  const hasFiles = !report || inner !== null;
   const place = link ? html`<a href=${link} rel="noreferrer" target="_blank">${uri}</a>` : html`<bdi>${uri}</bdi>`;
   return html`<p class="place small muted">${place}</p>
     <ul class="files">
       ${files.map(
         (/** @type {any} */ { name, size }) => html`<li key=${name}>
-          <a href=${href(name, true)} download><bdi>${name || uri.split("/").at(-1)}</bdi></a>
+          <${hasFiles ? "a" : "span"} href=${hasFiles && href(name, true)} download=${!report}>
+            <bdi>${name || uri.split("/").at(-1)}</bdi><//>
           <span class="muted">${bytes(size)}</span>
         </li>`,
       )}
@@ -64,29 +78,65 @@ function Files({ view: { link, uri, files, num_more }, href }) {
     </ul>`;
 }
 
-/** A row for each true class, a column for each predicted one. @param {{matrix: any}} props */
+/**
+ * Read a confusion matrix; null when it is missing, too large or malformed.
+ * @param {any} value @returns {{names: string[], rows: number[][]} | null}
+ */
+export function matrixIn(value) {
+  if (!Array.isArray(value?.annotationSpecs) || !Array.isArray(value.rows)) return null;
+  const names = value.annotationSpecs.map((/** @type {any} */ each) => String(each?.displayName));
+  const rows = value.rows.map((/** @type {any} */ each) => each?.row);
+  const isSound = (/** @type {any} */ row) =>
+    Array.isArray(row) && row.length === names.length && row.every(Number.isFinite);
+  const isSquare = names.length > 0 && names.length <= MOST_CLASSES && rows.length === names.length;
+  return isSquare && rows.every(isSound) ? { names, rows } : null;
+}
+
+/**
+ * Read the points of a ROC, false positive rate and recall; null when they are missing, too many or malformed.
+ * @param {any} value @returns {[number, number][] | null}
+ */
+export function rocIn(value) {
+  if (!Array.isArray(value) || value.length < 2 || value.length > MOST_POINTS) return null;
+  /** @type {[number, number][]} */
+  const points = value.map((each) => [each?.falsePositiveRate, each?.recall]);
+  const isSound = points.flat().every((each) => Number.isFinite(each) && each >= 0 && each <= 1);
+  return isSound ? points.sort(([x, y], [otherX, otherY]) => x - otherX || y - otherY) : null;
+}
+
+/** How dark a number of a matrix is: from 0 for none of its row to 4 for all of it. */
+function shade(/** @type {number} */ value, /** @type {number[]} */ row) {
+  const total = row.reduce((sum, each) => sum + each, 0);
+  return value <= 0 || total <= 0 ? 0 : Math.max(1, Math.min(4, Math.round((4 * value) / total)));
+}
+
+/**
+ * A row for each true class, a column for each predicted one.
+ * @param {{matrix: {names: string[], rows: number[][]}}} props
+ */
 function Matrix({ matrix }) {
-  /** @type {string[]} */
-  const names = matrix.names;
+  const { names, rows } = matrix;
   return html`<figure class="table" role="region" aria-label="Confusion matrix" tabindex="0">
     <figcaption>Confusion matrix: a row per true class, a column per predicted one</figcaption><table class="matrix">
     <thead><tr><td></td>${names.map((name, index) => html`<th key=${index} scope="col">${name}</th>`)}</tr></thead>
-    <tbody>${matrix.rows.map(
-      (/** @type {any[]} */ row, /** @type {number} */ index) => html`<tr key=${index}>
+    <tbody>${rows.map(
+      (row, index) => html`<tr key=${index}>
       <th scope="row">${names[index]}</th>
       ${row.map(
-        ({ shade, value }, column) => html`<td key=${column} style=${{ "--shade": shade }}>${figure(value)}</td>`,
+        (value, column) => html`<td key=${column} style=${{ "--shade": shade(value, row) }}>${figure(value)}</td>`,
       )}
     </tr>`,
     )}</tbody>
   </table></figure>`;
 }
 
-/** @param {{roc: any}} props */
+/** @param {{roc: [number, number][]}} props */
 function Roc({ roc }) {
-  const text = `ROC of ${roc.num_points} points, area ${roc.area.toFixed(4)}`;
+  const area = roc.slice(1).reduce((sum, [x, y], at) => sum + ((x - roc[at][0]) * (y + roc[at][1])) / 2, 0);
+  const text = `ROC of ${roc.length} points, area ${area.toFixed(4)}`;
+  const points = roc.map(([x, y]) => `${(200 * x).toFixed(1)},${(200 - 200 * y).toFixed(1)}`).join(" ");
   return html`<figure class="roc"><svg viewBox="-34 -8 246 246" width="246" height="246" role="img" aria-label=${text}>
-    <path class="box" d="M0 0H200V200H0Z" /><path class="diagonal" d="M0 200L200 0" /><polyline points=${roc.points} />
+    <path class="box" d="M0 0H200V200H0Z" /><path class="diagonal" d="M0 200L200 0" /><polyline points=${points} />
     <text x="100" y="230" text-anchor="middle">false positive rate</text>
     <text x="-100" y="-22" text-anchor="middle" transform="rotate(-90)">recall</text>
     <text x="0" y="214" text-anchor="middle">0</text><text x="200" y="214" text-anchor="middle">1</text>

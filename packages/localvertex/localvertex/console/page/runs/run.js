@@ -4,14 +4,15 @@ import { Graph, useGraph } from "../graph/graph.js";
 import { useJob } from "../jobs/live_job.js";
 import { Replicas } from "../jobs/replicas.js";
 import { Log, offsetIn } from "../logs/log.js";
+import { beside, report } from "../server/report.js";
 import { get, post, remove, useAction, useEvents, useLoad } from "../server/server.js";
 import {
   Asking,
+  Code,
   Confirm,
   Dialog,
   Duration,
   Facts,
-  Frame,
   go,
   html,
   isFinal,
@@ -32,7 +33,7 @@ import {
 import { Step, Steps } from "./step.js";
 import { Summary } from "./summary.js";
 
-const PARENT = ["Runs", "#/runs"];
+const PARENT = report ? undefined : ["Runs", "#/runs"];
 
 /** @param {ViewProps} props */
 export default function Run({ params, query }) {
@@ -46,12 +47,15 @@ export default function Run({ params, query }) {
   const entry = tasks.get(task);
   const addressOf = (/** @type {Record<string, string>} */ change) =>
     link(["runs", id, ...(task ? [task] : [])], { ...Object.fromEntries(query), ...change });
-  return html`<${Page} title=${run.name} state=${run.state} parent=${PARENT} actions=${html`<${Actions} run=${run} />`}>
+  return html`<${Page} title=${run.name} state=${run.state} parent=${PARENT}
+      actions=${!report && html`<${Actions} run=${run} />`}>
     <div class="run">
       ${problem && html`<${Problem} title="The record cannot be read; this is its last state" error=${problem} />`}
       ${whole.description && html`<${LongText} look="description" text=${whole.description} />`}
       <${Facts} facts=${factsOf(run)} />
       ${run.error && html`<${Failure} run=${run} tasks=${tasks} />`}
+      ${report?.resume && ["FAILED", "CANCELLED"].includes(run.state) && html`<${Resume} command=${report.resume} />`}
+      ${run.nothing_new && html`<${NothingNew} of=${run.nothing_new} />`}
       <div class="columns">
         <${Overview} run=${run} tasks=${tasks} selected=${task} query=${query} addressOf=${addressOf} />
         ${
@@ -122,8 +126,18 @@ function factsOf(run) {
     ["Region", run.region],
     ["Run ID", run.id !== run.name && run.id],
     ["Schedule", run.schedule && html`<a href="#/schedules">${run.schedule.split("/").at(-1)}</a>`],
+    ["Stopped by signal", run.stopped_by_signal && String(run.stopped_by_signal)],
     ["Resumed", times > 1 ? `${times} times` : times === 1 && "once"],
   ];
+}
+
+/** @param {{command: string}} props */
+const Resume = ({ command }) => html`<div class="resume"><h2>Resume the run</h2><${Code} text=${command} /></div>`;
+
+/** Which earlier run had the same identity. @param {{of: {text: string, run: string}}} props */
+function NothingNew({ of: { text, run } }) {
+  const address = report ? beside("..", run, "run.html") : link(["runs", run]);
+  return html`<${Notice}><bdi>${text}</bdi>${run && html` <a href=${address}>Show that run</a>`}<//>`;
 }
 
 /** The error of a run, with the end of the log that explains it. @param {{run: any, tasks: Map<string, any>}} props */
@@ -152,7 +166,7 @@ function Failure({ run, tasks }) {
 }
 
 /**
- * The graph, the table of steps, or the report of a run; all show the same states.
+ * The graph or the table of steps; both show the same states.
  * @param {{run: any, tasks: Map<string, any>, selected: string, query: URLSearchParams,
  *   addressOf: (change: Record<string, string>) => string}} props
  */
@@ -163,7 +177,6 @@ function Overview({ run, tasks, selected, query, addressOf }) {
   const tabs = [
     { id: "graph", title: "Graph" },
     { id: "steps", title: "Steps", count },
-    ...(run.has_page && isFinal(run.state) ? [{ id: "report", title: "Report" }] : []),
   ];
   return html`<section class="overview" aria-label="Steps of the run">
     <${Tabs} label="How the steps are shown" tabs=${tabs} selected=${shown}
@@ -174,7 +187,6 @@ function Overview({ run, tasks, selected, query, addressOf }) {
           onSelect=${(path) => go(link(["runs", run.id, ...(path ? [path] : [])], { view }))} />`
       }
       ${shown === "steps" && html`<${Steps} run=${run} tasks=${tasks} selected=${selected} view=${view} />`}
-      ${shown === "report" && html`<${Frame} src=${`/runs/${run.id}/run.html`} title="Report of the run" hasScripts />`}
     <//>
   </section>`;
 }
@@ -184,7 +196,7 @@ function GraphOf({ id, tasks, selected, onSelect }) {
   const [graph, toggle] = useGraph((closed) => get(`/local/runs/${id}/graph?${new URLSearchParams({ closed })}`), id);
   const entries = useMemo(() => [...tasks.values()], [tasks]);
   return html`<${Loaded} title="No graph" ...${graph}>${(data) => html`<${Graph} graph=${data} tasks=${entries}
-    selected=${selected} onSelect=${onSelect} onToggle=${toggle} />`}<//>`;
+    selected=${selected} onSelect=${onSelect} onToggle=${report ? undefined : toggle} />`}<//>`;
 }
 
 /** @param {{run: any}} props */
@@ -199,6 +211,11 @@ function Actions({ run }) {
       html`<${Asking} key="retry" class="primary" verb="Retry" dialog=${Retry} of=${of} />`
     }
     <a class="button" href=${link(["create"], { run: run.id })}>Run again</a>
+    ${
+      hasEnded &&
+      run.has_page &&
+      html`<a class="button" href=${`/local/runs/${run.id}/report`} title="This view as one file" download>Report</a>`
+    }
     <a class="button" href=${link(["compare"], { runs: run.id })}>Compare</a>
     <${Asking} key="delete" verb="Delete" dialog=${Delete} of=${of} disabled=${!hasEnded}
       title=${hasEnded ? "" : "Stop the run before you delete it"} />`;

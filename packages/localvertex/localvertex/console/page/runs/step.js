@@ -1,6 +1,7 @@
 // The steps of a run as a table, and everything about one but its log: inputs, outputs and artifacts.
 
-import { Duration, html, link, State, Table, Time, Values } from "../ui/ui.js";
+import { loopOf, textOf } from "../graph/states.js";
+import { Duration, html, isFinal, kind, link, State, Table, Time, Values } from "../ui/ui.js";
 import { Artifact } from "./artifact.js";
 
 const MOST_ROWS = 1000;
@@ -20,13 +21,17 @@ export function Steps({ run, tasks, selected, view }) {
     {
       title: "Step",
       isName: true,
-      cell: ({ depth, entry: { kind, path, display_name } }) => html`<a class="nested"
-        style=${{ "--depth": Math.min(depth, 8) }} href=${link(["runs", run.id, path], { view })}
-        aria-current=${path === selected ? "true" : undefined}>
-        <bdi>${kind === "iteration" ? `Item ${path.split("/").at(-1)}` : display_name}</bdi></a>`,
+      cell: ({ depth, entry }) => html`<a class="nested"
+        style=${{ "--depth": Math.min(depth, 8) }} href=${link(["runs", run.id, entry.path], { view })}
+        aria-current=${entry.path === selected ? "true" : undefined}><bdi>${nameOf(entry, tasks)}</bdi></a>`,
     },
     { title: "State", cell: ({ entry }) => html`<${State} state=${entry.state} />` },
     { title: "Duration", isNumber: true, cell: ({ entry }) => html`<${Duration} of=${entry} />` },
+    {
+      title: "When",
+      isWideOnly: true,
+      cell: ({ entry }) => isFinal(run.state) && html`<${When} run=${run} entry=${entry} />`,
+    },
     { title: "Remark", isWideOnly: true, cell: ({ entry }) => html`<span class="muted">${remark(entry)}</span>` },
   ];
   return html`<div class="steps">
@@ -34,6 +39,25 @@ export function Steps({ run, tasks, selected, view }) {
       keyOf=${({ entry }) => entry.path} selected=${new Set([selected])} />
     ${rows.length > MOST_ROWS && html`<p class="muted">and ${rows.length - MOST_ROWS} more; run.json contains all</p>`}
   </div>`;
+}
+
+/**
+ * The name of a step, or the number of an iteration with its item.
+ * @param {any} entry @param {Map<string, any>} tasks
+ */
+function nameOf(entry, tasks) {
+  if (entry.kind !== "iteration") return entry.display_name;
+  const text = textOf(entry, tasks.get(loopOf(entry)));
+  return `Item ${entry.path.split("/").at(-1)}${text && `: ${text}`}`;
+}
+
+/** When a step ran, in the time of its run; Duration says it in words. @param {{run: any, entry: any}} props */
+function When({ run, entry }) {
+  const [begin, end, started] = [run.start_time, run.end_time, entry.start_time].map((each) => Date.parse(each));
+  const part = (/** @type {number} */ ms) => `${(100 * Math.min(1, Math.max(0, ms / (end - begin || 1)))).toFixed(2)}%`;
+  if (!started || !end) return null;
+  return html`<svg class="when" aria-hidden="true" style=${{ "--of": `var(--${kind(entry.state)})` }}>
+    <rect x=${part(started - begin)} width=${part(entry.seconds * 1000)} height="100%" /></svg>`;
 }
 
 /** What a row shows besides the state. @param {any} entry */

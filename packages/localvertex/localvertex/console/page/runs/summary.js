@@ -1,5 +1,6 @@
 // What a run received and gave, shown while no step is chosen.
 
+import { beside, report } from "../server/report.js";
 import { figure, html, link, Name, Notice, Value, Values } from "../ui/ui.js";
 
 const MOST = 200;
@@ -13,6 +14,7 @@ export function Summary({ run, defaults, unknown }) {
     ${run.models.length > 0 && html`<h2>Models</h2><ul class="plain">${models(run.models)}</ul>`}
     ${outputs.length > 0 && html`<h2>Outputs</h2><${Values} values=${outputs} />`}
     <h2>Parameters</h2><${Parameters} values=${run.parameters ?? {}} defaults=${defaults} />
+    <h2>Pipeline</h2><${Values} values=${{ File: run.file, "SHA-256": run.sha256?.slice(0, 16) }} />
     ${
       run.warnings?.length > 0 &&
       html`<h2>Differences from Vertex AI</h2>
@@ -36,7 +38,8 @@ const models = (found) =>
     .map((each) => {
       const [id, version] = (each.resource_name?.split("/").at(-1) ?? "").split("@");
       const title = version
-        ? html`<a href=${link(["models", id, version])}><bdi>${id}</bdi> version ${version}</a>`
+        ? html`<a href=${report ? beside("..", "models", id, version, "") : link(["models", id, version])}>
+            <bdi>${id}</bdi> version ${version}</a>`
         : html`<bdi>${each.uri}</bdi>`;
       return html`<li>${title}${stepOf(each)}</li>`;
     });

@@ -67,13 +67,8 @@ export function Notice({ kind = "info", title, children }) {
   return html`<div class="notice ${kind}">${title && html`<strong>${title}</strong>`}<div>${children}</div></div>`;
 }
 
-/**
- * A file of a run in a frame of an origin of its own.
- * @param {{src: string, title: string, hasScripts?: boolean}} props - Only run.html has scripts.
- */
-export function Frame({ src, title, hasScripts = false }) {
-  return html`<iframe class="frame" src=${src} title=${title} sandbox=${hasScripts ? "allow-scripts" : ""}></iframe>`;
-}
+/** A page of a step, without scripts and in an origin of its own. @param {{src: string, title: string}} props */
+export const Frame = ({ src, title }) => html`<iframe class="frame" src=${src} title=${title} sandbox=""></iframe>`;
 
 /**
  * A text from a file, which scrolls if it is long.

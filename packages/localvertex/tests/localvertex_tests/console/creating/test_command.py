@@ -9,10 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser
 
+from vertex_testing.browser import browser as browser, needs_chromium, opened
 from vertex_testing.server import Server, wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, needs_chromium]
+
+COMMAND = """async ([overview, { parameters, ...settings }]) => {
+  const { commandOf } = await import("/console/creating/command.js");
+  return commandOf(overview, { parameters: new Map(Object.entries(parameters)), settings });
+}"""
 
 TEXTS = {
     "text": "@a 'b' \"c\" $HOME $(false) `false` \\n ü\n--work-dir x; # {{$.pipeline_root}}\x15\x1b[201~\t!1\u202e",
@@ -59,11 +66,12 @@ def record_of(work_dir: Path, known: set[str]) -> dict[str, Any]:
     return found
 
 
-def test_the_command_runs_what_the_form_says(start_server: Callable[..., Server], compiled: Path) -> None:
+def test_the_command_runs_what_the_form_says(
+    start_server: Callable[..., Server], compiled: Path, browser: Browser
+) -> None:
     server, known = start_server(), set[str]()
-    form: dict[str, Any] = {
-        "content": compiled.read_text(),
-        "name": compiled.name,
+    overview = {"content": compiled.read_text(), "name": compiled.name}
+    form: dict[str, Any] = overview | {
         "parameters": TEXTS,
         "region": "europe-west4",
     }
@@ -74,10 +82,12 @@ def test_the_command_runs_what_the_form_says(start_server: Callable[..., Server]
     assert server.request("POST", path, json=answer["request"]).ok
     expected = record_of(server.work_dir, known)
     assert expected["state"] == "SUCCEEDED"
+    with opened(browser, server, "#/no/view") as page:
+        command = page.evaluate(COMMAND, [server.request("POST", "/local/check", json=overview).json(), form])
     # A terminal carries out control characters of a text that is pasted.
-    assert answer["command"].isprintable()
+    assert command.isprintable()
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    words = ["bash", "-c", answer["command"]]
+    words = ["bash", "-c", command]
     subprocess.run(words, check=True, cwd=compiled.parent, env=environment, capture_output=True, timeout=300)
     found = record_of(server.work_dir, known)
     assert found["state"] == "SUCCEEDED"

@@ -133,7 +133,7 @@ def test_changed_values_are_marked_and_reset(browser: Browser, server: Server, c
         field(page, "epochs").fill("3")
         expect(row).to_contain_text("changed")
         field(page, "rate").fill("1")
-        command = "python -m localvertex run hello.json --parameter epochs=3 --parameter rate=1.0 --work-dir"
+        command = "python -m localvertex run hello.json --parameter epochs=3 --parameter rate=1 --work-dir"
         expect(page.locator(".code pre")).to_have_text(f"{command} {server.work_dir}")
         page.get_by_role("button", name="Copy").click()
         page.get_by_role("button", name="Fit").click()

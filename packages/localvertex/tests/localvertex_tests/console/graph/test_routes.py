@@ -11,10 +11,8 @@ from localvertex_tests.constructs.construct import FOLDER
 from localvertex_tests.support.run_records import run_record, write
 
 from localvertex.api.rest.errors import ApiError
-from localvertex.api.rest.store import Store
 from localvertex.console.local_route import LocalCall
 from localvertex.console.runs.graph import Graphs
-from localvertex.console.runs.record import WatchedRuns
 from localvertex_base.userinput.errors import UserError
 
 TIME = "2026-01-01T00:00:00.000Z"
@@ -25,7 +23,7 @@ def graphs(tmp_path: Path) -> Graphs:
     """Return the graphs of a work folder with a run, which has not begun."""
     write(tmp_path / "nested" / "run.json", run_record(tmp_path, "nested", TIME, tasks=[]))
     write(tmp_path / "nested" / "pipeline.json", (FOLDER / "nested_loops.json").read_text())
-    return Graphs(WatchedRuns(Store(tmp_path)))
+    return Graphs(tmp_path)
 
 
 def ids(box: dict[str, Any]) -> set[str]:
@@ -36,17 +34,17 @@ def ids(box: dict[str, Any]) -> set[str]:
 def test_a_closed_group_is_drawn_without_its_tasks(graphs: Graphs) -> None:
     whole = graphs.of_run(LocalCall(path={"id": "nested"}))
     outer = next(each for each in whole["boxes"] if each["is_open"])
-    assert (outer["kind"], outer["state"]) == ("for each", "PENDING")
+    assert outer["kind"] == "for each"
     closed = graphs.of_run(LocalCall(path={"id": "nested"}, query={"closed": f"{quote(outer['id'], safe='')},other"}))
     assert ids(closed) == {each for each in ids(whole) if not each.startswith(f"{outer['id']}/")}
     assert not any(each["is_open"] for each in closed["boxes"])
 
 
-def test_a_file_that_has_not_run_has_no_states(graphs: Graphs) -> None:
+def test_a_file_that_has_not_run_is_drawn(graphs: Graphs) -> None:
     for name in ("nested_loops.json", "importer_to_a_workspace.yaml"):
         drawn = graphs.of_content(LocalCall(body={"content": (FOLDER / name).read_text()}))
-        assert {(each["state"], each["label"]) for each in drawn["boxes"]} == {("", "")}
-        assert json.loads(json.dumps(drawn)) == drawn
+        assert drawn["boxes"]
+        json.dumps(drawn, allow_nan=False)
 
 
 @pytest.mark.parametrize("content", ["", "{", "a: [", "null", "\ud800", '{"root": {}}', 7, "x" * 10_000])
@@ -98,17 +96,6 @@ def test_a_task_without_its_component_is_a_step(graphs: Graphs) -> None:
 def test_only_a_run_of_the_work_directory_has_a_graph(graphs: Graphs, run_id: str) -> None:
     with pytest.raises(ApiError, match="does not exist"):
         graphs.of_run(LocalCall(path={"id": run_id}))
-
-
-@pytest.mark.parametrize("tasks", [None, [1], [{"path": "a"}], [{"path": "loop", "kind": "step", "state": "<b>"}]])
-def test_a_damaged_run_is_refused_with_the_reason(graphs: Graphs, tmp_path: Path, tasks: Any) -> None:
-    for task in tasks or []:
-        if isinstance(task, dict) and "kind" in task:
-            task["path"] = graphs.of_run(LocalCall(path={"id": "nested"}))["boxes"][0]["id"]
-    content = run_record(tmp_path, "nested", TIME, tasks=tasks)
-    (tmp_path / "nested" / "run.json").write_text(json.dumps(content))
-    with pytest.raises(ApiError, match="record"):
-        graphs.of_run(LocalCall(path={"id": "nested"}))
 
 
 def test_a_pipeline_without_its_copy_is_refused_and_another_copy_is_read_anew(graphs: Graphs, tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from localvertex.console.jobs.curves import MAX_POINTS, Curve
 from localvertex.jobs.goodput import thinning
 from localvertex.jobs.goodput.event_files import EventFiles
+from localvertex.show.view.curves import MAX_POINTS, Curve
 
 Event = dict[str, Any]
 

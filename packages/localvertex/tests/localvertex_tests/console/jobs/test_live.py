@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from localvertex.console.jobs.live import LiveJob
+from localvertex.show.view.live import LiveJob
 
 PRIMARY, WORKER = "workerpool0-0", "workerpool1-0"
 START = 1_700_000_000.0

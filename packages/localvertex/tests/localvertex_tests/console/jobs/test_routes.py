@@ -45,7 +45,7 @@ def routes(tmp_path: Path) -> Iterator[JobRoutes]:
 
 
 def test_a_fault_reaches_the_job_of_its_run_only(routes: JobRoutes, tmp_path: Path) -> None:
-    assert routes.break_run(LocalCall(path={"id": "one"}, body=KILL)) == {}
+    assert routes.fault(LocalCall(path={"kind": "runs", "id": "one"}, body=KILL)) == {}
     (path,) = tmp_path.rglob(requests.FILE)
     assert path == tmp_path / "one" / "train" / requests.FILE
     assert '"job": "of-one"' in path.read_text()
@@ -66,7 +66,7 @@ def test_a_fault_reaches_the_job_of_its_run_only(routes: JobRoutes, tmp_path: Pa
 )
 def test_nothing_else_is_broken(routes: JobRoutes, tmp_path: Path, run: str, body: dict[str, Any], text: str) -> None:
     with pytest.raises(ApiError, match=text):
-        routes.break_run(LocalCall(path={"id": run}, body=KILL | body))
+        routes.fault(LocalCall(path={"kind": "runs", "id": run}, body=KILL | body))
     assert not list(tmp_path.rglob(requests.FILE))
 
 
@@ -74,7 +74,7 @@ def test_the_folder_of_a_step_that_leads_to_another_run_is_refused(routes: JobRo
     (tmp_path / "one" / "train").rmdir()
     (tmp_path / "one" / "train").symlink_to(tmp_path / "two" / "train")
     with pytest.raises(ApiError, match="is not found"):
-        routes.break_run(LocalCall(path={"id": "one"}, body=KILL))
+        routes.fault(LocalCall(path={"kind": "runs", "id": "one"}, body=KILL))
     assert not list(tmp_path.rglob(requests.FILE))
 
 

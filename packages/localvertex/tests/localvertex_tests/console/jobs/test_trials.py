@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from localvertex_tests.support.tuning import KIND, NAME, pool, tune
 
-from localvertex.console.jobs.live import LiveJob
-from localvertex.console.runs import shape
-from localvertex.show import job_report
+from localvertex.show.view import shape
+from localvertex.show.view.live import LiveJob
 from localvertex.store import record
-from vertex_testing.html import Page
+from vertex_testing.html import report_data
 from vertex_testing.runs import Execute, FindTask
 from vertex_testing.server import wait_until
 
@@ -75,7 +74,6 @@ def test_the_goodput_of_running_and_ended_trials_is_added_up(
     assert goodput["total_seconds"] == pytest.approx(sum(goodput["seconds"].values()), abs=0.1)
     assert goodput["fraction"] == pytest.approx(goodput["seconds"]["productive"] / goodput["total_seconds"], abs=1e-3)
     assert goodput["seconds"]["productive"] >= 0.4
-    (section,) = job_report.sections(content["tasks"])
-    assert section["sentences"][0].endswith("were spent on the 10 steps that count.")
-    assert "time of all trials" in Page((run_dir / record.PAGE).read_text()).text
+    (shown,) = [each for name, each in report_data(run_dir / record.PAGE)["events"] if name == "job"]
+    assert (shown["goodput"]["num_trials"], shown["goodput"]["num_steps"]) == (2, 10)
     assert json.loads((run_dir / record.FILE).read_text())["tasks"][0]["custom_job"]["replicas"] == []

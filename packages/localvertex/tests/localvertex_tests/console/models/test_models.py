@@ -53,8 +53,8 @@ def test_a_version_names_its_run_dataset_parameters_endpoints_and_files(room: An
         ("endpoint one", 0),
         ("endpoint two", 100),
     ]
-    assert [(each["path"], each["size"]) for each in found["files"]][1] == ("weights", 5)
-    assert (found["num_files"], found["labels"], found["version_description"]) == (2, labels, "small")
+    assert [(each["name"], each["size"]) for each in found["files"]][1] == ("weights", 5)
+    assert (len(found["files"]), found["labels"], found["version_description"]) == (2, labels, "small")
     assert (found["problem"], found["aliases_problem"]) == ("", "")
     (row,) = listed(room)
     assert (row["num_versions"], row["default"], row["champion"], row["num_endpoints"]) == (1, "1", None, 3)

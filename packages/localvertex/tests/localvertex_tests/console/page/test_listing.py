@@ -60,7 +60,6 @@ def test_runs_of_the_api_of_schedules_and_of_a_terminal_are_listed(tmp_path: Pat
     write_job(tmp_path, 1, displayName="by hand")
     write_job(tmp_path, 2, displayName="nightly", scheduleName=f"{PARENT}/schedules/42", state="FAILED")
     write(tmp_path / "terminal" / "run.json", run_record(tmp_path, "terminal", TIME, seconds=2.5))
-    (tmp_path / "terminal" / "run.html").touch()
     (tmp_path / "not-a-run").mkdir()
     found = {each["id"]: each for each in page()["runs"]}
     assert list(found) == ["run-00002", "run-00001", "terminal"]
@@ -77,13 +76,12 @@ def test_runs_of_the_api_of_schedules_and_of_a_terminal_are_listed(tmp_path: Pat
         "error": None,
         "resource": None,
         "schedule": None,
-        "has_page": True,
         "is_own": False,
     }
     assert found["run-00001"]["resource"] == f"{PARENT}/pipelineJobs/run-00001"
     nightly = found["run-00002"]
-    shown = [nightly[each] for each in ("name", "state", "error", "schedule", "is_own", "has_page")]
-    assert shown == ["nightly", "FAILED", "it failed", "42", True, False]
+    shown = [nightly[each] for each in ("name", "state", "error", "schedule", "is_own")]
+    assert shown == ["nightly", "FAILED", "it failed", "42", True]
 
 
 @pytest.mark.parametrize("is_job", [True, False])

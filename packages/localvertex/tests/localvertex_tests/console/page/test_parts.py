@@ -193,18 +193,130 @@ def test_the_values_of_a_chart_are_read_by_keyboard(page: Page) -> None:
     )
 
 
-def test_a_frame_has_no_origin_and_only_run_pages_have_scripts(page: Page) -> None:
-    found = run(
-        page,
-        """
-        render(html`<div><${Frame} src="/runs/run-00001/a.html" title="a" />
-          <${Frame} src="/runs/run-00001/run.html" title="b" hasScripts /></div>`, document.createElement("div"));
-        const box = document.createElement("div");
-        render(html`<${Frame} src="" title="a" /><${Frame} src="" title="b" hasScripts />`, box);
-        return [...box.querySelectorAll("iframe")].map((each) => each.getAttribute("sandbox"));
-        """,
-    )
-    assert found == ["", "allow-scripts"]
+def test_a_frame_has_no_origin_and_no_scripts(page: Page) -> None:
+    script = """
+      render(html`<${Frame} src="data:text/html,<script>parent.isHit = true</script>" title="a" />`, place);
+      return place.querySelector("iframe").getAttribute("sandbox");
+    """
+    assert run(page, script) == ""
+
+
+def test_what_differs_between_runs_and_what_is_the_same(page: Page) -> None:
+    def record(parameters: dict[str, Any], metrics: dict[str, Any], path: str, state: str) -> dict[str, Any]:
+        task = {"path": path, "title": "train", "kind": "step", "state": state, "seconds": 1.0, "attempts": 1}
+        found = [{"task": "train", "artifact": "m", "name": name, "value": value} for name, value in metrics.items()]
+        return {"parameters": parameters, "metrics": found, "tasks": [task]}
+
+    runs = [
+        record({"rate": 0.1, "size": 3}, {"accuracy": 0.5, "n": 4}, "train", "SUCCEEDED"),
+        record({"rate": 0.2, "size": 3, "extra": None}, {"accuracy": 0.75}, "loop/train", "FAILED"),
+    ]
+    script = """
+      const rows = await import("/console/comparing/rows.js");
+      return [rows.parametersOf(value), rows.metricsOf(value), rows.stepsOf(value)];
+    """
+    parameters, metrics, steps = run(page, script, runs)
+    assert {each["name"]: each["differs"] for each in parameters} == {"rate": True, "size": False, "extra": True}
+    assert [each["is_set"] for each in parameters[2]["values"]] == [False, True]
+    accuracy, number = metrics
+    assert (accuracy["values"], accuracy["differences"], accuracy["best"]) == ([0.5, 0.75], [None, 0.25], [1])
+    assert (number["values"], number["differences"], number["best"]) == ([4, None], [None, None], [])
+    assert [(each["path"], [cell and cell["state"] for cell in each["cells"]]) for each in steps["rows"]] == [
+        ("train", ["SUCCEEDED", None]),
+        ("loop/train", [None, "FAILED"]),
+    ]
+
+
+def test_the_best_value_is_marked_only_where_the_direction_is_known(page: Page) -> None:
+    given = {
+        "val_accuracy": ([0.5, 0.7, 0.7], [1, 2]),
+        "validationLoss": ([0.5, 0.7, 0.6], [0]),
+        "loss": (["NaN", 0.7, 0.6], [2]),
+        "auc": (["Infinity", "high", True], []),
+        "accuracy": ([0.5, 0.5, 0.5], []),
+        # The score of a constant answer: the data are easier, not the model better.
+        "baseline_accuracy": ([0.5, 0.7], []),
+        "num_images": ([1, 2, 3], []),
+        "accuracy_loss": ([1, 2, 3], []),
+        "glossary": ([1, 2, 3], []),
+    }
+    script = """
+      const { metricsOf } = await import("/console/comparing/rows.js");
+      const runOf = (name, value) => ({ tasks: [], metrics: [{ task: "t", artifact: "m", name, value }] });
+      return Object.fromEntries(Object.entries(value).map(([name, values]) =>
+        [name, metricsOf(values.map((each) => runOf(name, each)))[0].best]));
+    """
+    values = {name: found for name, (found, _) in given.items()}
+    assert run(page, script, values) == {name: best for name, (_, best) in given.items()}
+
+
+def test_curves_are_those_of_each_run_the_longest_of_its_replicas(page: Page) -> None:
+    script = """
+      const { curvesOf } = await import("/console/comparing/rows.js");
+      const job = (...lengths) => new Map([["train", { steps: lengths.map((n) => ({ points: Array(n).fill(0) })) }]]);
+      const [{ task, series }] = curvesOf([{ jobs: job(1, 3) }, { jobs: new Map() }, { jobs: job(2) }]);
+      return [task, series.map((each) => each && each.points.length)];
+    """
+    assert run(page, script) == ["train", [3, None, 2]]
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        None,
+        7,
+        [],
+        {},
+        {"rows": 1, "annotationSpecs": {"map": 1}},
+        {"annotationSpecs": [None], "rows": [{"row": ["x"]}]},
+    ],
+)
+def test_a_matrix_or_curve_that_is_damaged_or_too_large_is_not_drawn(page: Page, damaged: Any) -> None:
+    script = """
+      const { matrixIn, rocIn } = await import("/console/runs/artifact.js");
+      return [matrixIn(value), rocIn(value), rocIn([value, value])];
+    """
+    assert run(page, script, damaged) == [None, None, None]
+
+
+def test_a_matrix_of_100_classes_and_a_curve_are_drawn(page: Page) -> None:
+    def matrix(num_classes: int) -> dict[str, Any]:
+        specs = [{"displayName": f"class {number}"} for number in range(num_classes)]
+        return {"annotationSpecs": specs, "rows": [{"row": [1.0] * num_classes} for _ in specs]}
+
+    points = [{"falsePositiveRate": x, "recall": y} for x, y in ((1, 1), (0, 0), (0.5, 1))]
+    script = """
+      const { matrixIn, rocIn } = await import("/console/runs/artifact.js");
+      return [...value.matrices.map((each) => matrixIn(each)?.rows.length), rocIn(value.points)];
+    """
+    found = run(page, script, {"matrices": [matrix(100), matrix(101)], "points": points})
+    assert found == [100, None, [[0, 0], [0.5, 1], [1, 1]]]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("NEEDLE", b"plain needle"),
+        ("needle", b"\x1b[31mred nee\x1b[0m\x1b[1mdle\x1b[0m"),
+        ("needle", b"\xff\xe2\x80needle\xc3"),
+        ("\u00dcBER", "x \u00fcber".encode()),
+        (".*", b"a.*"),
+        ("\N{REPLACEMENT CHARACTER}", b"\xff"),
+    ],
+)
+def test_lines_of_a_log_are_found_as_they_are_shown(page: Page, server: Server, text: str, line: bytes) -> None:
+    log = server.work_dir / "run-00001" / "train" / "log.txt"
+    log.parent.mkdir(exist_ok=True)
+    log.write_bytes(b"first \x1b]0;title\x07\n" + line + b"\nlast\n" + line)
+    script = """
+      const { linesWith } = await import("/console/logs/search.js");
+      const address = "/local/runs/run-00001/log/file?task=train&file=log.txt";
+      return [await linesWith(value, address), await linesWith("title", address)];
+    """
+    start = log.read_bytes().index(b"\n") + 1
+    found, hidden = run(page, script, text)
+    assert found == {"offsets": [start, start + len(line) + 6], "size": log.stat().st_size, "error": ""}
+    assert hidden["offsets"] == []
 
 
 def test_a_duration_has_two_units_at_most(page: Page) -> None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from localvertex.console.static import FOLDER
+from localvertex.show.bundle import FOLDER
 from vertex_testing.import_circles import Arrow, circles_of
 
 IMPORT = re.compile(r"""(?:\bfrom|^import|\bimport\()\s*["'](\.[^"']+)["']""")

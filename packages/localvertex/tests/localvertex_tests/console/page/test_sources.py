@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from localvertex.console.static import FOLDER
+from localvertex.show.bundle import FOLDER
 
 SOURCES = sorted(path for path in FOLDER.rglob("*.js") if path.parent.name != "vendor")
 STYLES = sorted(path for path in FOLDER.rglob("*.css") if path.parent.name not in {"ui", "vendor"})

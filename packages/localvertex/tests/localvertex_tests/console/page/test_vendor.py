@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from localvertex.console.static import FOLDER
+from localvertex.show.bundle import FOLDER
 
 VENDOR = FOLDER / "vendor"
 ALLOWED = {"MIT", "Apache-2.0"}

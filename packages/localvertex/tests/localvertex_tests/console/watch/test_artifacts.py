@@ -9,31 +9,32 @@ import pytest
 from localvertex_tests.support import run_records
 
 from localvertex.api.rest.errors import ApiError
-from localvertex.console.runs.artifacts import ArtifactOf
+from localvertex.console.runs.artifacts import file_of, find
+from localvertex.show.view.artifacts import ShownArtifact
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 
 
 @pytest.fixture
-def artifact(tmp_path: Path) -> Callable[..., ArtifactOf]:
+def artifact(tmp_path: Path) -> Callable[..., ShownArtifact]:
     """Build an output artifact of the only step of a run."""
     run_dir = tmp_path / "work" / "run"
     run_dir.mkdir(parents=True)
     (tmp_path / "work" / "api").mkdir()
     (tmp_path / "work" / "api" / "token").write_text("secret")
 
-    def new(uri: str | Path, kind: str = "system.Artifact", **fields: Any) -> ArtifactOf:
+    def new(uri: str | Path, kind: str = "system.Artifact", **fields: Any) -> ShownArtifact:
         found = {"name": "", "type": {"schemaTitle": kind}, "uri": str(uri), "metadata": fields.pop("metadata", {})}
         task = run_records.TASK | {"outputs": {"parameters": {}, "artifacts": {"out": [found]}}}
         content = run_records.run_record(run_dir.parent, "run", "2026-01-01T00:00:00.000Z", tasks=[task], **fields)
-        return ArtifactOf(run_dir, content, {"task": "train", "name": "out"})
+        return find(run_dir, content, {"task": "train", "name": "out"})
 
     return new
 
 
 @pytest.mark.parametrize("kind", ["system.HTML", "system.Markdown", "system.Artifact"])
 def test_no_artifact_shows_a_file_outside_the_runs(
-    artifact: Callable[..., ArtifactOf], tmp_path: Path, kind: str
+    artifact: Callable[..., ShownArtifact], tmp_path: Path, kind: str
 ) -> None:
     secret = tmp_path / "secret.md"
     secret.write_text("secret")
@@ -50,11 +51,11 @@ def test_no_artifact_shows_a_file_outside_the_runs(
         assert (view["files"], view["is_page"], view["markdown"]) == ([], False, None), uri
         for name in ("", "token", "../secret.md"):
             with pytest.raises(ApiError, match="is not found"):
-                found.file(name, is_download=True)
+                file_of(found, name, is_download=True)
 
 
 def test_a_folder_lists_its_files_and_none_of_another_folder(
-    artifact: Callable[..., ArtifactOf], tmp_path: Path
+    artifact: Callable[..., ShownArtifact], tmp_path: Path
 ) -> None:
     folder = tmp_path / "work" / "run" / "train" / "out"
     (folder / "inner").mkdir(parents=True)
@@ -70,15 +71,15 @@ def test_a_folder_lists_its_files_and_none_of_another_folder(
     ]
     for name in ("link", ".hidden", "../../run.json", "inner", "/etc/hostname", "inner/../../out/.hidden"):
         with pytest.raises(ApiError, match="is not found"):
-            found.file(name, is_download=True)
-    shown = found.file("inner/picture", is_download=False)
+            file_of(found, name, is_download=True)
+    shown = file_of(found, "inner/picture", is_download=False)
     assert shown.media_type == "image/png"
     with pytest.raises(ApiError, match="neither a page nor an image"):
-        found.file("text.txt", is_download=False)
+        file_of(found, "text.txt", is_download=False)
 
 
 def test_text_is_previewed_whatever_its_size_and_nothing_else_is(
-    artifact: Callable[..., ArtifactOf], tmp_path: Path
+    artifact: Callable[..., ShownArtifact], tmp_path: Path
 ) -> None:
     path = tmp_path / "work" / "run" / "table.csv"
     path.write_text("name,n\n<b>ü</b>,1\n")
@@ -97,19 +98,19 @@ def test_text_is_previewed_whatever_its_size_and_nothing_else_is(
         assert artifact(path).view()["text"] is None, content
 
 
-def test_a_page_or_an_image_of_2_gb_is_only_downloaded(artifact: Callable[..., ArtifactOf], tmp_path: Path) -> None:
+def test_a_page_or_an_image_of_2_gb_is_only_downloaded(artifact: Callable[..., ShownArtifact], tmp_path: Path) -> None:
     path = tmp_path / "work" / "run" / "large"
     for kind, content in (("system.HTML", b"<h1>"), ("system.Artifact", PNG)):
         path.write_bytes(content)
         found = artifact(path, kind)
-        assert found.file("", is_download=False).status_code == 200
+        assert file_of(found, "", is_download=False).status_code == 200
         with path.open("r+b") as file:
             file.truncate(2 << 30)
         view = found.view()
         assert (view["is_page"], view["files"][0]["is_image"]) == (False, False)
         with pytest.raises(ApiError, match="larger than 67108864 bytes; download it"):
-            found.file("", is_download=False)
-        assert found.file("", is_download=True).headers["Content-Length"] == str(2 << 30)
+            file_of(found, "", is_download=False)
+        assert file_of(found, "", is_download=True).headers["Content-Length"] == str(2 << 30)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +127,7 @@ def test_a_page_or_an_image_of_2_gb_is_only_downloaded(artifact: Callable[..., A
     ],
 )
 def test_images_are_known_by_their_content_and_svg_runs_nothing(
-    artifact: Callable[..., ArtifactOf], tmp_path: Path, content: bytes, kind: str | None
+    artifact: Callable[..., ShownArtifact], tmp_path: Path, content: bytes, kind: str | None
 ) -> None:
     path = tmp_path / "work" / "run" / "picture"
     path.write_bytes(content)
@@ -134,14 +135,14 @@ def test_images_are_known_by_their_content_and_svg_runs_nothing(
     assert found.view()["files"][0]["is_image"] == bool(kind)
     if not kind:
         with pytest.raises(ApiError, match="neither a page nor an image"):
-            found.file("", is_download=False)
+            file_of(found, "", is_download=False)
         return
-    headers = found.file("", is_download=False).headers
+    headers = file_of(found, "", is_download=False).headers
     assert headers["Content-Type"] == kind
     assert headers["Content-Security-Policy"].startswith("sandbox; default-src 'none';")
 
 
-def test_what_is_not_on_this_machine_is_explained(artifact: Callable[..., ArtifactOf], tmp_path: Path) -> None:
+def test_what_is_not_on_this_machine_is_explained(artifact: Callable[..., ShownArtifact], tmp_path: Path) -> None:
     notes = [artifact(uri).view()["note"] for uri in ("gs://bucket/x", "https://example.com/x", "", "/etc/hostname")]
     assert notes[0] == notes[1] == "It is not on this machine. The console contacts no other host."
     assert notes[2:] == ["", "It does not exist, or it is outside the work folder and the folders of buckets."]
@@ -150,7 +151,7 @@ def test_what_is_not_on_this_machine_is_explained(artifact: Callable[..., Artifa
     assert artifact(tmp_path / "work" / "run" / "here").view()["note"] == ""
 
 
-def test_all_files_of_a_large_folder_are_counted(artifact: Callable[..., ArtifactOf], tmp_path: Path) -> None:
+def test_all_files_of_a_large_folder_are_counted(artifact: Callable[..., ShownArtifact], tmp_path: Path) -> None:
     folder = tmp_path / "work" / "run" / "many"
     folder.mkdir()
     first = folder / "0"
@@ -161,37 +162,26 @@ def test_all_files_of_a_large_folder_are_counted(artifact: Callable[..., Artifac
     assert (len(view["files"]), view["num_more"]) == (200, 9_800)
 
 
-def test_a_confusion_matrix_of_100_classes_is_drawn(artifact: Callable[..., ArtifactOf]) -> None:
-    def view(num_classes: int) -> dict[str, Any]:
-        specs = [{"displayName": f"class {number}"} for number in range(num_classes)]
-        rows = [{"row": [1.0] * num_classes} for _ in specs]
-        metadata = {"confusionMatrix": {"annotationSpecs": specs, "rows": rows}}
-        return artifact("/missing", "system.ClassificationMetrics", metadata=metadata).view()
-
-    assert len(view(100)["matrix"]["rows"]) == 100
-    assert (view(101)["matrix"], "confusionMatrix" in view(101)["metadata"]) == (None, True)
-
-
 def test_a_page_gets_no_script_and_a_download_is_never_shown(
-    artifact: Callable[..., ArtifactOf], tmp_path: Path
+    artifact: Callable[..., ShownArtifact], tmp_path: Path
 ) -> None:
     page = tmp_path / "work" / "run" / "report.html"
     page.write_text("<script>alert(1)</script>")
     found = artifact(page, "system.HTML")
     assert found.view()["is_page"]
-    headers = found.file("", is_download=False).headers
+    headers = file_of(found, "", is_download=False).headers
     assert headers["Content-Type"].startswith("text/html")
     assert headers["Content-Security-Policy"].startswith("sandbox; default-src 'none';")
     assert "script" not in headers["Content-Security-Policy"]
-    headers = found.file("", is_download=True).headers
+    headers = file_of(found, "", is_download=True).headers
     assert headers["Content-Type"] == "application/octet-stream"
     assert headers["Content-Disposition"].startswith("attachment")
     # The same file as another kind of artifact is no page.
     with pytest.raises(ApiError, match="neither a page nor an image"):
-        artifact(page).file("", is_download=False)
+        file_of(artifact(page), "", is_download=False)
 
 
-def test_a_bucket_of_the_run_is_read(artifact: Callable[..., ArtifactOf], tmp_path: Path) -> None:
+def test_a_bucket_of_the_run_is_read(artifact: Callable[..., ShownArtifact], tmp_path: Path) -> None:
     (tmp_path / "buckets" / "bucket").mkdir(parents=True)
     (tmp_path / "buckets" / "bucket" / "notes.md").write_text("# Notes\n<b>bold</b>")
     found = artifact("gs://bucket/notes.md", "system.Markdown", gcs_root=str(tmp_path / "buckets"))
@@ -200,15 +190,8 @@ def test_a_bucket_of_the_run_is_read(artifact: Callable[..., ArtifactOf], tmp_pa
     assert [each["size"] for each in view["files"]] == [19]
 
 
-def test_metrics_are_drawn_as_in_the_report_and_need_no_file(artifact: Callable[..., ArtifactOf]) -> None:
-    matrix = {"annotationSpecs": [{"displayName": "cat"}], "rows": [{"row": [3.0]}]}
-    view = artifact("/missing", "system.ClassificationMetrics", metadata={"confusionMatrix": matrix, "more": 1}).view()
-    assert view["matrix"] == {"names": ["cat"], "rows": [[{"value": 3, "shade": 4}]]}
-    assert view["metadata"] == {"more": 1}
-
-
 @pytest.mark.parametrize("query", [{"index": "1"}, {"index": "-1"}, {"name": "x"}, {"task": "x"}, {"side": "x"}])
 def test_what_does_not_exist_is_refused(tmp_path: Path, query: dict[str, str]) -> None:
     content = run_records.run_record(tmp_path, "run", "2026-01-01T00:00:00.000Z")
     with pytest.raises(ApiError):
-        ArtifactOf(tmp_path / "run", content, {"task": "train", "name": "out"} | query)
+        find(tmp_path / "run", content, {"task": "train", "name": "out"} | query)

@@ -13,18 +13,16 @@ from localvertex_tests.support import run_records
 from localvertex.api.custom_jobs.custom_jobs import CustomJobs
 from localvertex.api.rest.errors import ApiError
 from localvertex.api.rest.store import Store
-from localvertex.console.comparing.comparison import Comparisons
 from localvertex.console.events.changes import RunChanges
 from localvertex.console.events.job_changes import JobChanges
-from localvertex.console.jobs.live import LiveJob
 from localvertex.console.jobs.routes import JobRoutes
 from localvertex.console.local_route import LocalCall
-from localvertex.console.runs import shape
-from localvertex.console.runs.graph import Graphs
 from localvertex.console.runs.listing import RunList
 from localvertex.console.runs.record import WatchedRuns
 from localvertex.console.runs.routes import RunRoutes
 from localvertex.runner.engine import Options
+from localvertex.show.view import shape
+from localvertex.show.view.live import LiveJob
 from localvertex.store import record, run_folder
 from localvertex.store.journal import Journal
 
@@ -82,13 +80,10 @@ def write(work_dir: Path, place: tuple[Any, ...] = (), value: Any = None, name: 
 def calls() -> Iterator[tuple[type, str, dict[str, str]]]:
     """Return the methods of the console that read a record, with the query that reaches the damaged entry."""
     step = {"task": "train"}
-    yield RunRoutes, "record", {}
+    yield RunRoutes, "run", {}
     yield RunRoutes, "log", step
     yield RunRoutes, "artifact", step | {"name": "a"}
-    yield Graphs, "of_run", {}
     yield JobRoutes, "of_run", step
-    yield Comparisons, "compare", {"runs": f"{NAME},other"}
-    yield Comparisons, "curves", {"runs": f"{NAME},other"}
 
 
 @pytest.mark.parametrize(("place", "value"), DAMAGES)
@@ -101,11 +96,11 @@ def test_a_damaged_entry_is_a_sentence_on_every_route(tmp_path: Path, place: tup
     assert (name, event["text"].count("\n")) == ("problem", 0)
     assert f"the record of {NAME} cannot be read: " in event["text"]
     assert [*JobChanges(records, run_dir, "train")()] == []
-    jobs = JobRoutes(records, CustomJobs(store, print, Options(work_dir=tmp_path)))
-    rooms = {type(each): each for each in (RunRoutes(records), Graphs(records), jobs, Comparisons(records))}
+    jobs = CustomJobs(store, print, Options(work_dir=tmp_path))
+    rooms = {type(each): each for each in (RunRoutes(records, jobs), JobRoutes(records, jobs))}
     for room, method, query in calls():
         with contextlib.suppress(ApiError):
-            found = getattr(rooms[room], method)(LocalCall(path={"id": NAME}, query=query))
+            found = getattr(rooms[room], method)(LocalCall(path={"id": NAME, "kind": "runs"}, query=query))
             assert method == "log" or "cannot be read" in found["problem"]
 
 

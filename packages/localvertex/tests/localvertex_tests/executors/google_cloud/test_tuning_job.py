@@ -9,7 +9,7 @@ from localvertex_tests.support.tuning import ACCURACY, KIND, NAME, RATE, UNITS, 
 
 from localvertex.jobs import JobStatus, stalls
 from localvertex.jobs.tuning import run as tuning_run
-from vertex_testing.html import Page
+from vertex_testing.html import report_data
 from vertex_testing.runs import Execute, FindTask
 
 PAIRS = """
@@ -68,9 +68,8 @@ def test_a_trial_has_its_own_output_directory_number_and_log(execute: Execute, w
         assert (folder / "workerpool0-0.log").read_text() == f"trial {trial}\n"
         assert json.loads((folder / "trial.json").read_text())["state"] == "SUCCEEDED"
         log = f"{NAME}/trials/{trial}/workerpool0-0.log"
-        assert f"./{log}" in [
-            each["href"] for each in Page((work_dir / "own" / "run.html").read_text()).attributes("a")
-        ]
+        events = report_data(work_dir / "own" / "run.html")["events"]
+        assert log in [f"{each['task']}/{each['file']}" for name, each in events if name == "log"]
 
 
 def test_the_last_measurement_counts_where_the_study_says_so(execute: Execute, work_dir: Path, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """After Ctrl-C and after a failure, the printed command resumes the run, as it is, in a shell."""
 
-import html
 import os
 import re
 import shlex
@@ -16,6 +15,7 @@ from localvertex.__main__ import _parser
 from localvertex.commands import run
 from localvertex.runner import repeated_options
 from localvertex.show.terminal import resume_command
+from vertex_testing.html import report_data
 from vertex_testing.runs import STEP, Compile
 from vertex_testing.terminal import Terminal
 
@@ -87,8 +87,8 @@ def test_after_a_failure(words: list[str], tmp_path: Path) -> None:
     assert last.startswith("resume: ")
     shown = [*words[:3], "show", "first", "--work-dir", WORK_DIR]
     assert subprocess.run(shown, cwd=tmp_path, capture_output=True, text=True).stdout.splitlines()[-1] == last
-    page = (tmp_path / WORK_DIR / "first" / "run.html").read_text()
-    assert last.partition(" -m ")[2] in html.unescape(page)
+    shown_in_report = report_data(tmp_path / WORK_DIR / "first" / "run.html")["resume"]
+    assert last.partition(" -m ")[2] == shown_in_report.partition(" -m ")[2]
     assert_resumed(paste(failed.stdout, tmp_path), tmp_path)
 
 

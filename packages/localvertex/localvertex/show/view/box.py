@@ -1,7 +1,6 @@
 """A box of the graph: its text, and a width that is the same in every state."""
 
 from dataclasses import dataclass
-from typing import Any
 from unicodedata import east_asian_width
 
 PADDING, HEADER, HEIGHT = 12.0, 28.0, 44.0
@@ -33,14 +32,8 @@ class Box:
     name: str = ""
     kind: str = ""
     """One of the kinds; empty for the drawing itself."""
-    state: str = ""
-    """Empty for a pipeline that has not run."""
-    label: str = ""
-    """State, number of iterations and duration as text."""
     note: str = ""
     """Further facts, independent of its state."""
-    target: str = ""
-    """Id of the page's part about this task; empty if there is none."""
     is_open: bool = False
     """Whether it is a group whose tasks are drawn."""
     x: float = 0.0
@@ -51,13 +44,6 @@ class Box:
     boxes: tuple["Box", ...] = ()
     lines: tuple[str, ...] = ()
     """The `d` of each path between the inner boxes, relative to this box."""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the box for a page that draws it itself."""
-        places = {name: round(getattr(self, name), 1) for name in ("x", "y", "width", "height")}
-        names = ("id", "title", "name", "kind", "state", "label", "note", "is_open")
-        inner = {"boxes": [each.as_json() for each in self.boxes], "lines": list(self.lines)}
-        return {name: getattr(self, name) for name in names} | places | inner
 
 
 def shorten(title: str) -> str:

@@ -1,28 +1,16 @@
-"""The graph of a pipeline, as it is or as it ran: boxes and groups with their states, for run.html and the console."""
+"""The graph of a pipeline: the places of its boxes and groups. Their states come from the record, in the page."""
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Set
+from collections.abc import Set
 from dataclasses import replace
-from typing import Any
 
-from localvertex.show.page import box as kinds, layout
-from localvertex.show.page.box import HEADER, PADDING, Box
-from localvertex.store.task import State
+from localvertex.runner.checks.refusals import circles
+from localvertex.show.view import box as kinds, layout
+from localvertex.show.view.box import HEADER, PADDING, Box
 from localvertex_base.compiled.spec import Dag, Importer, Pipeline, TaskSpec
 
 _MAX_BOXES = 600
 """With more boxes than this, inner groups are drawn closed."""
-
-_WORST_FIRST = (
-    State.FAILED,
-    State.RUNNING,
-    State.CANCELLED,
-    State.PENDING,
-    State.SUCCEEDED,
-    State.SKIPPED,
-    State.NOT_TRIGGERED,
-)
 
 _EXIT_HANDLER = re.compile(r"exit-handler-\d+")
 """How kfp's compiler names the dag of dsl.ExitHandler."""
@@ -31,35 +19,33 @@ _Path = tuple[str, ...]
 """Names of tasks from the root, without the numbers of iterations."""
 
 
-def draw(
-    pipeline: Pipeline,
-    tasks: list[dict[str, Any]] | None,
-    *,
-    shown: Set[int] = frozenset(),
-    closed: Set[str] = frozenset(),
-) -> Box | None:
-    """Return the drawing as a box around all others; None if the graph is too large.
+class NotDrawn(Exception):
+    """Why there is no drawing, in one line."""
 
-    Nothing but the pipeline and `closed` decides the positions, so the boxes of a run stay where they are.
+
+def draw(pipeline: Pipeline, closed: Set[str] = frozenset()) -> Box:
+    """Return the drawing as a box around all others.
 
     Args:
-        pipeline: Pipeline to draw; it has no circles.
-        tasks: The entries of the record; None for a pipeline that has not run, whose boxes have no states.
-        shown: Indexes of the tasks that the page shows.
+        pipeline: Pipeline to draw.
         closed: Ids of the groups to be drawn without their tasks.
+
+    Raises:
+        NotDrawn: It has no tasks, they wait for each other, or there are too many.
     """
     root = pipeline.root.dag
     if root is None or not root.tasks:
-        return None
+        raise NotDrawn("the pipeline has no tasks")
+    if found := circles(pipeline):
+        raise NotDrawn(found[0])
     depths = (50, 4, 3, 2, 1)
     depth = next((each for each in depths if _size(root, pipeline, closed, (), each) <= _MAX_BOXES), 0)
-    if not depth:
-        return None
-    state = "" if tasks is None else str(State.PENDING)
     try:
-        return _Drawer(pipeline, tasks or [], shown, closed).group(Box(state=state), root, (), depth)
+        if depth:
+            return _Drawer(pipeline, closed).group(Box(), root, (), depth)
     except layout.TooManyLines:
-        return None
+        pass
+    raise NotDrawn("the pipeline has too many tasks or dependencies for a drawing")
 
 
 def _size(dag: Dag, pipeline: Pipeline, closed: Set[str], path: _Path, depth: int) -> int:
@@ -83,19 +69,12 @@ def _dag(pipeline: Pipeline, task: TaskSpec) -> Dag | None:
 class _Drawer:
     """One call of `draw`."""
 
-    def __init__(self, pipeline: Pipeline, tasks: list[dict[str, Any]], shown: Set[int], closed: Set[str]) -> None:
+    def __init__(self, pipeline: Pipeline, closed: Set[str]) -> None:
         self._pipeline, self._closed = pipeline, closed
-        self._tasks: defaultdict[_Path, list[dict[str, Any]]] = defaultdict(list)
-        self._targets: dict[_Path, str] = {}
-        for index, (path, task) in enumerate(_paths(tasks)):
-            if task["kind"] != "iteration":
-                self._tasks[path].append(task)
-                if index in shown:
-                    self._targets.setdefault(path, f"task-{index}")
 
     def group(self, box: Box, dag: Dag, path: _Path, depth: int, *, is_in_loop: bool = False) -> Box:
         """Return the box with the boxes of a dag inside."""
-        inner = {name: self._box(task, (*path, name), depth, box.state, is_in_loop) for name, task in dag.tasks.items()}
+        inner = {name: self._box(task, (*path, name), depth, is_in_loop=is_in_loop) for name, task in dag.tasks.items()}
         needs = {name: {each for each in task.dependencies if each in inner} for name, task in dag.tasks.items()}
         drawing = layout.arrange({name: (each.width, each.height) for name, each in inner.items()}, needs)
         header = HEADER if box.kind else 0.0
@@ -110,11 +89,10 @@ class _Drawer:
             lines=tuple(_curve([(left + x, top + y) for x, y in line]) for line in drawing.lines),
         )
 
-    def _box(self, task: TaskSpec, path: _Path, depth: int, outer: str, is_in_loop: bool) -> Box:
+    def _box(self, task: TaskSpec, path: _Path, depth: int, *, is_in_loop: bool) -> Box:
         """Return the box of a task."""
         name, kind = task.display_name or task.name, self._kind(task)
         title, note = kinds.shorten(name), "also after a failure" if task.runs_after_failure else ""
-        state, label = self._state(path, outer)
         box_id = "/".join(path)
         dag = _dag(self._pipeline, task) if depth > 1 and box_id not in self._closed else None
         box = Box(
@@ -122,10 +100,7 @@ class _Drawer:
             title=title,
             name=name,
             kind=kind,
-            state=state,
-            label=label,
             note=note,
-            target=self._targets.get(path, ""),
             width=kinds.width_of(title, kind, note, is_open=dag is not None, is_in_loop=is_in_loop),
         )
         if dag is None:
@@ -143,33 +118,6 @@ class _Drawer:
         if task.condition:
             return kinds.CONDITION
         return kinds.EXIT_HANDLER if _EXIT_HANDLER.fullmatch(task.name) else kinds.GROUP
-
-    def _state(self, path: _Path, outer: str) -> tuple[str, str]:
-        """Return the state of a task and its label; a task that the run did not reach has the state of its group."""
-        if not outer:
-            return "", ""
-        found = self._tasks.get(path, [])
-        states = Counter(State(each["state"]) for each in found)
-        default = State.NOT_TRIGGERED if outer == State.NOT_TRIGGERED else State.PENDING
-        state = next((each for each in _WORST_FIRST if states[each]), default)
-        return str(state), _label(state, states, found)
-
-
-def _paths(tasks: list[dict[str, Any]]) -> Iterator[tuple[_Path, dict[str, Any]]]:
-    """Yield each task of a record, parents before children, with its path in the pipeline."""
-    known: dict[str, _Path] = {"": ()}
-    for task in tasks:
-        parent, _, name = str(task["path"]).rpartition("/")
-        path = known.get(parent, ())
-        known[task["path"]] = path if task["kind"] == "iteration" else (*path, name)
-        yield known[task["path"]], task
-
-
-def _label(state: State, states: Counter[State], tasks: list[dict[str, Any]]) -> str:
-    """Describe the state of a task, or of all its iterations in a loop."""
-    if len(tasks) > 1:
-        return f"{states[state]:,} of {len(tasks):,} {state}"
-    return f"{state} {tasks[0]['seconds']:.1f} s" if tasks and tasks[0]["start_time"] else str(state)
 
 
 def _curve(line: list[layout.Point]) -> str:

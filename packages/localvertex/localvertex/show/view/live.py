@@ -7,12 +7,12 @@ import time
 from dataclasses import asdict
 from typing import Any
 
-from localvertex.console.jobs.curves import Curve
-from localvertex.console.runs import shape
 from localvertex.jobs.goodput.event_files import EventFiles, EventLog
 from localvertex.jobs.goodput.goodput import add_up, goodput
 from localvertex.jobs.goodput.timeline import Mark, Span
 from localvertex.jobs.status import FINAL_STATES, JobState
+from localvertex.show.view import shape
+from localvertex.show.view.curves import Curve
 
 Message = tuple[str, dict[str, Any]]
 """The name of an event of the stream, and its content."""

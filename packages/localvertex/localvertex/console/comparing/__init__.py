@@ -1,1 +1,0 @@
-"""Two or more runs side by side: parameters, metrics, steps and curves."""

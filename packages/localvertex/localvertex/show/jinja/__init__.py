@@ -1,1 +1,0 @@
-"""The templates, the style and the script of the pages."""

@@ -1,0 +1,39 @@
+"""The fields of a run: its record without its tasks, and what the page shows besides."""
+
+from pathlib import Path
+from typing import Any
+
+from localvertex.show import results
+from localvertex.store import record
+from localvertex.store.steps import failure
+from localvertex.store.task import State
+from localvertex_base.compiled.spec import Pipeline
+
+
+def of_run(run_dir: Path, content: dict[str, Any], *, state: str, error: str | None) -> dict[str, Any]:
+    """Return the fields of a run.
+
+    Args:
+        run_dir: Its folder.
+        content: Its record.
+        state: Its state, which the record does not know when its process was killed.
+        error: Why it failed.
+    """
+    log, lines = failure.log_of(content, run_dir) if error else (None, [])
+    same = results.nothing_new(content) if State(content["state"]).is_final else None
+    known = {name: value for name, value in content.items() if name not in ("tasks", record.UNRESTORED)}
+    return known | {
+        "state": state,
+        "error": error,
+        "id": run_dir.name,
+        "name": run_dir.name,
+        "failure": {"lines": lines, "log": str(log.relative_to(run_dir))} if log else None,
+        "nothing_new": {"text": same.sentence, "run": same.earlier} if same else None,
+    }
+
+
+def of_file(pipeline: Pipeline) -> dict[str, Any]:
+    """Return the description and the default values of a pipeline."""
+    inputs = pipeline.root.input_parameters
+    defaults = {name: each.default for name, each in inputs.items() if each.default is not None}
+    return {"description": pipeline.description, "defaults": defaults}

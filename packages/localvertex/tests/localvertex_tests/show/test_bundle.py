@@ -1,0 +1,36 @@
+"""The scripts of the report as one: every module once, after what it imports, and nothing that ends the element."""
+
+import re
+
+from localvertex.show import bundle
+
+
+def test_each_module_comes_once_and_after_those_that_it_imports() -> None:
+    script = bundle.script()
+    names = re.findall(r"^\(\(\) => \{ const exports = modules\['([^']+)'\] = \{\};$", script, re.M)
+    assert names[-1] == "report.js"
+    assert len(names) == len(set(names)) > 20
+    seen: set[str] = set()
+    for part in re.split(r"^(?=\(\(\) => \{ const exports = modules\[)", script, flags=re.M)[1:]:
+        own, *imported = re.findall(r"modules\['([^']+)'\]", part)
+        assert set(imported) <= seen, own
+        seen.add(own)
+
+
+def test_no_statement_of_a_module_is_left_and_nothing_ends_the_element() -> None:
+    script = re.sub(r"/\*.*?\*/", "", bundle.script(), flags=re.S)
+    assert re.findall(r"^(?:import|export)\b.*", script, re.M) == []
+    assert re.findall(r"\bimport\(", script) == []
+    assert re.findall(r"</script|<script|<!--|</style", bundle.script() + bundle.style(), re.I) == []
+
+
+def test_the_licenses_of_the_packages_are_in_the_script() -> None:
+    script = bundle.script()
+    assert (bundle.FOLDER / "vendor" / "licenses.txt").read_text() in script
+    assert "Copyright" in script
+
+
+def test_the_views_of_a_server_are_not_in_a_report() -> None:
+    script = bundle.script()
+    for name in ("main.js", "routes.js", "runs/runs.js", "creating/create.js", "models/model.js"):
+        assert f"modules['{name}']" not in script
