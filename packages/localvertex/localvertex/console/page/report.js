@@ -8,7 +8,7 @@ import { html, Problem, render, useEffect, useErrorBoundary, useState } from "./
 function place() {
   const [path, search = ""] = location.hash.split("?", 2);
   const task = path.split("/")[3] ?? "";
-  return { params: { id: report.run.id, task: decodeURIComponent(task) }, query: new URLSearchParams(search) };
+  return { params: { id: report?.run.id, task: decodeURIComponent(task) }, query: new URLSearchParams(search) };
 }
 
 function Report() {

@@ -38,7 +38,7 @@ export function metricsOf(runs) {
 /** 1 if a larger value is better, -1 if a smaller one is, 0 if the name does not show it. @param {string} name */
 function direction(name) {
   const separated = name.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();
-  const words = separated.match(/[a-z0-9]+/g) ?? [];
+  const words = /** @type {string[]} */ (separated.match(/[a-z0-9]+/g) ?? []);
   if (words.includes("baseline")) return 0;
   return Number(words.some((each) => LARGER.has(each))) - Number(words.some((each) => SMALLER.has(each)));
 }

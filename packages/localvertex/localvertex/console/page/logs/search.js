@@ -79,7 +79,12 @@ export async function linesWith(text, address) {
   for (let start = 0; start < data.length; ) {
     const newline = data.indexOf(10, start);
     const end = newline < 0 ? data.length : newline;
-    if (plain(decoder.decode(data.subarray(start, end))).toLowerCase().includes(wanted)) offsets.push(start);
+    if (
+      plain(decoder.decode(data.subarray(start, end)))
+        .toLowerCase()
+        .includes(wanted)
+    )
+      offsets.push(start);
     start = end + 1;
   }
   return { offsets: offsets.slice(-MOST_MATCHES), size: data.length, error: "" };

@@ -30,4 +30,11 @@ export function eventsOf({ log, file, job }) {
 
 /** The address of a file beside the report. @param {string[]} parts */
 export const beside = (...parts) =>
-  ["."].concat(parts.join("/").split("/").map((part) => encodeURIComponent(part.toWellFormed()))).join("/");
+  ["."]
+    .concat(
+      parts
+        .join("/")
+        .split("/")
+        .map((part) => encodeURIComponent(part.toWellFormed())),
+    )
+    .join("/");

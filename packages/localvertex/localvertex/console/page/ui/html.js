@@ -18,9 +18,8 @@ const shown = (child) => {
   return typeof child === "string" ? visible(child) : child;
 };
 
-/** @type {typeof createElement} */
-const element = (/** @type {any} */ type, /** @type {any} */ props, /** @type {any[]} */ ...children) =>
-  createElement(type, props, ...children.map(shown));
+/** @param {any} type @param {any} props @param {any[]} children @returns {any} */
+const element = (type, props, ...children) => createElement(type, props, ...children.map(shown));
 
 /**
  * Markup with values in it; every value is text, never markup.
