@@ -45,7 +45,7 @@ with exact_resume.run(
 ) as run:
     loader = DataLoader(
         TensorDataset(torch.arange(len(x)), x, y),
-        batch_sampler=sampler.batches(start=run.step, stop=NUM_STEPS, worker=run),  # type: ignore[arg-type]
+        batch_sampler=sampler.batches(start=run.step, stop=NUM_STEPS, worker=run),
         num_workers=2,
         # It draws a seed at each start, which must not come from the global generator.
         generator=torch.Generator(),
