@@ -30,11 +30,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--num-faults", type=int, default=5, help="of each kind and tool (default: %(default)s)")
     options = measuring.parse(parser, num_faults=1)
+    clock = measuring.Clock()
     side = _side("keras_side", sys.executable, options)
     # The other environment is too large for a try.
     side += [] if options.smoke else _side("jax_side", _environment(), options)
     text = _table(side, options.num_faults, options.seed)
     print(text)
+    print(clock.took())
     if not options.smoke:
         (_FOLDER / f"{datetime.datetime.now(datetime.UTC).date()}.md").write_text(text)
     own = [line for line in side if line["tool"].startswith("exact_resume")]
