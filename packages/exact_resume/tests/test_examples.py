@@ -71,6 +71,31 @@ def test_an_example_ends_as_without_interruption(name: str, modules: str, faults
     assert [each["num_restarts"] for each in results] == [0, len(faults)]
 
 
+@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("module", "faults"),
+    [("xgboost", ["__next__:17:15", "__next__:40:9"]), ("jax", ["__next__:4000:15", "__next__:9001:9"])],
+)
+def test_a_program_of_the_page_on_xgboost_and_jax_ends_as_without_interruption(
+    module: str, faults: list[str], tmp_path: Path
+) -> None:
+    pytest.importorskip(module)
+    page = (EXAMPLES.parent / "docs" / "xgboost-jax.md").read_text(encoding="utf-8")
+    programs = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    (program,) = [each for each in programs if f"import {module}\n" in each]
+    (tmp_path / "program.py").write_text(program)
+    script = Path(__file__).with_name("disturbed.py")
+    words = [sys.executable, str(script), str(tmp_path / "program.py"), module, str(tmp_path), *faults]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    whole, _, _, last, _ = re.split(r"^exit .*\n", done.stdout, flags=re.M)
+    assert re.findall(r"^exit (.*)$", done.stdout, re.M) == ["0", "143", "-9", "0"]
+    assert whole == last != ""
+    stopped_in = int(faults[0].split(":")[1])
+    assert f"resumes after step {stopped_in + 1} of" in done.stderr
+
+
 class TorchRun:
     """Starts of PyTorch's example in one folder."""
 
