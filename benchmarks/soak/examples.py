@@ -1,7 +1,7 @@
 """Interrupts the examples of exact_resume: `python -m benchmarks.soak.examples --num-faults 100 --seed 1`.
 
-Each part is a run of one example; PyTorch's has two workers, and needs `make venv-torch`. It is killed or frozen at a
-time that is drawn, in its first second, or before or after a part of a save; it gets SIGTERM or a notice of preemption;
+Each part is a run of one example; PyTorch's has two workers, and needs `make venv-torch`. It is killed or frozen in a
+step that is drawn, in its first second, or before or after a part of a save; it gets SIGTERM or a notice of preemption;
 its disk is full; between two starts its newest checkpoint may be torn, or a bit of it flipped. Of two workers, one or
 both are hit; those that have not ended soon afterwards are killed, because Vertex AI restarts all. In the end the
 weights are those of an undisturbed run, each step had the same examples however often it was repeated, none is missing,
@@ -22,7 +22,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,17 +71,17 @@ def main() -> int:
     soak = Soak("examples", given)
 
     @functools.cache
-    def undisturbed(example: Path) -> tuple[_Ended, float]:
-        folder, started = soak.folder / f"undisturbed-{example.stem}", time.monotonic()
-        run = _Run(example, folder, can_fill=False)
-        return run.finish(), time.monotonic() - started
+    def undisturbed(example: Path) -> _Ended:
+        return _Run(example, soak.folder / f"undisturbed-{example.stem}", can_fill=False).finish()
 
     def interrupt(number: int) -> list[Fault]:
         example, draw = examples[number % len(examples)], random.Random(f"{given.seed}-{number}")
-        expected, seconds = undisturbed(example)
+        expected = undisturbed(example)
+        # The faults of a run fall into its whole length.
+        most_steps = max(map(len, expected.examples.values())) // (_FAULTS_PER_RUN - 1)
         run = _Run(example, folder := soak.folder / f"run-{number}", can_fill=can_fill)
         try:
-            faults = [run.disturb(draw, seconds) for _ in range(min(_FAULTS_PER_RUN, given.num_faults))]
+            faults = [run.disturb(draw, most_steps) for _ in range(min(_FAULTS_PER_RUN, given.num_faults))]
             found = run.finish()
             assert found == expected, f"{found} instead of {expected}"
             assert result_file.is_finished(str(run.directory))
@@ -99,7 +99,7 @@ class _Run:
     """A run of an example in a folder, and the disk of its checkpoints."""
 
     def __init__(self, example: Path, folder: Path, *, can_fill: bool) -> None:
-        self._example, self._folder, self._can_fill = example, folder, can_fill
+        self._example, self._folder, self._can_fill, self._num_noted_before = example, folder, can_fill, 0
         self._num_workers = 2 if "torch" in example.name else 1
         self.directory = folder / "run"
         self.directory.mkdir(parents=True)
@@ -129,24 +129,26 @@ class _Run:
         assert len(examples) == self._num_workers
         return _Ended({stdout.splitlines()[-1] for stdout, _ in texts}, examples)
 
-    def disturb(self, draw: random.Random, seconds: float) -> tuple[str, str]:
+    def disturb(self, draw: random.Random, most_steps: int) -> tuple[str, str]:
         """Start the program, disturb it, and wait until it has ended; return the kind of fault and the outcome."""
         kind = draw.choice([kind for kind in _KINDS if self._can_fill or kind != "full disk"])
-        after_seconds = draw.random() * (1 if kind == "killed in its first second" else 0.8 * seconds)
+        num_steps, seconds = draw.randrange(most_steps), draw.random()
         hit = draw.choice([[rank] for rank in range(self._num_workers)] + [list(range(self._num_workers))])
         filler = self.directory / "filler"
-        if kind == "killed in a save":
-            processes = self._start(self._kill_point(draw))
-        elif kind == "full disk":
+        variables = self._kill_point(draw) if kind == "killed in a save" else {}
+        if kind == "full disk":
             small_disks.fill(filler)
-            processes = self._start({})
-        elif kind == "notice, then killed":
-            with _metadata_server() as host:
-                processes = self._start({"GCE_METADATA_HOST": host})
-                time.sleep(after_seconds + 1)
-        else:
-            processes = self._start({})
-            time.sleep(after_seconds)
+        with _MetadataServer() as server:
+            if kind == "notice, then killed":
+                variables = {"GCE_METADATA_HOST": f"127.0.0.1:{server.server_port}"}
+            processes = self._start(variables)
+            if kind == "killed in its first second":
+                time.sleep(seconds)
+            elif kind not in ("killed in a save", "full disk"):
+                self._wait_for_steps(processes, num_steps)
+            if kind == "notice, then killed":
+                server.has_notice.set()
+                time.sleep(1 + seconds)
         if kind not in ("killed in a save", "full disk"):
             _signal(kind, [processes[rank] for rank in hit])
         codes = _wait(processes)
@@ -157,7 +159,17 @@ class _Run:
             outcome = _damage(self.directory, draw, is_torn=kind == "torn")
         return kind, outcome
 
+    def _wait_for_steps(self, processes: _Processes, num_steps: int) -> None:
+        """Wait until the first worker has done more steps since its start, or has ended."""
+        while processes[0].poll() is None and self._num_noted() <= self._num_noted_before + num_steps:
+            time.sleep(0.01)
+
+    def _num_noted(self) -> int:
+        first = sorted(self._folder.glob("seen*"))[:1]
+        return sum(path.read_bytes().count(b"\n") for path in first)
+
     def _start(self, variables: Mapping[str, str]) -> _Processes:
+        self._num_noted_before = self._num_noted()
         python = str(_TORCH) if "torch" in self._example.name else sys.executable
         started = []
         for rank in range(self._num_workers):
@@ -207,12 +219,26 @@ def _wait(processes: _Processes) -> Sequence[int]:
     return [134 if process.returncode == -signal.SIGABRT else process.returncode for process in processes]
 
 
-class _Metadata(http.server.BaseHTTPRequestHandler):
-    """Announces a preemption, as Compute Engine's metadata server does."""
+class _MetadataServer(http.server.ThreadingHTTPServer):
+    """Announces a preemption on loopback, as Compute Engine's metadata server does."""
 
+    daemon_threads, block_on_close = True, False
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Metadata)
+        self.has_notice = threading.Event()
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def server_close(self) -> None:
+        self.shutdown()
+        super().server_close()
+
+
+class _Metadata(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        """Answer the first request for the key at once, and no other."""
-        if "preempted" not in self.path or "last_etag=0" not in self.path:
+        """Answer the first request for the key once there is a notice, and no other."""
+        assert isinstance(self.server, _MetadataServer)
+        if "preempted" not in self.path or "last_etag=0" not in self.path or not self.server.has_notice.wait(600):
             time.sleep(30)
         self.send_response(200)
         for name, value in {"Metadata-Flavor": "Google", "ETag": "1", "Content-Length": "4"}.items():
@@ -224,16 +250,6 @@ class _Metadata(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *arguments: object) -> None:
         """Print nothing."""
-
-
-@contextlib.contextmanager
-def _metadata_server() -> Iterator[str]:
-    """Serve on loopback; yield the host."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Metadata) as server:
-        server.daemon_threads, server.block_on_close = True, False
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"127.0.0.1:{server.server_port}"
-        server.shutdown()
 
 
 def _damage(folder: Path, draw: random.Random, *, is_torn: bool) -> str:
