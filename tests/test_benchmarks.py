@@ -14,6 +14,7 @@ BENCHMARKS = sorted(
 )
 LONG = (
     "checkpoint",
+    "comparison",
     "compile_time",
     "gpu",
     "input",

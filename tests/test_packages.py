@@ -127,8 +127,9 @@ def locked(repository: Path, name: str) -> dict[str, str]:
 def test_every_lock_has_the_same_pillow_and_one_has_apache_beam(repository: Path) -> None:
     """Bytes of prepared images depend on Pillow. Beam limits the versions of other packages."""
     locks = {path.name: locked(repository, path.name) for path in (repository / "requirements").glob("*.txt")}
-    assert set(locks) == {"beam.txt", "cpu.txt", "cpu-image.txt", "gpu.txt"}
-    assert len({lock["pillow"] for lock in locks.values()}) == 1
+    assert set(locks) == {"beam.txt", "cpu.txt", "cpu-image.txt", "gpu.txt", "torch.txt"}
+    assert {name for name, lock in locks.items() if "pillow" not in lock} == {"torch.txt"}
+    assert len({lock["pillow"] for lock in locks.values() if "pillow" in lock}) == 1
     assert [name for name, lock in locks.items() if "apache-beam" in lock] == ["beam.txt"]
 
 

@@ -79,7 +79,9 @@ def test_a_few_faults_of_each_kind_change_nothing(repository: Path, tmp_path: Pa
     assert "processor" in done.stdout
     [table] = tmp_path.glob("*.md")
     rows = [line for line in table.read_text().splitlines() if "smoke" in line]
-    assert [row.split(" | ")[0] for row in rows] == ["| prepare", "| recipes", "| release", "| training"]
+    assert [row.split(" | ")[0] for row in rows] == [
+        f"| {proof}" for proof in ("examples", "prepare", "recipes", "release", "training")
+    ]
     assert all(row.endswith(" | 0 |") for row in rows)
     assert ", two workers | " in table.read_text()
     assert "Failures: none" in table.read_text()

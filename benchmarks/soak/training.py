@@ -10,17 +10,14 @@ import functools
 import os
 import random
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.soak import small_disks
 from benchmarks.soak.record import Fault, Soak, options
 
-_MOUNT = ("mount", "-t", "tmpfs", "-o", "size=64m", "none")
-_IN_NAMESPACE = "SOAK_CAN_MOUNT"
-"""Variable of a process that may mount small disks."""
 _RUN = (
     "--exact",
     "--epochs=30",
@@ -37,22 +34,11 @@ _CHANCE_OF_A_PROGRAM = 0.2
 
 def main() -> int:
     """Disturb runs; return 1 if one of them ended otherwise."""
-    can_mount = _enter_namespace()
+    can_mount = small_disks.enter_namespace("training")
     given = options("training", __doc__, num_faults=100, smoke_values={"num_faults": 4})
     os.environ.update(CUDA_VISIBLE_DEVICES="-1", KERAS_BACKEND="tensorflow", TF_CPP_MIN_LOG_LEVEL="3")
     soak = Soak("training", given)
     return soak.run(_Proof(soak, seed=given.seed, can_mount=can_mount).disturb)
-
-
-def _enter_namespace() -> bool:
-    """Start this program again where it may mount small disks; return whether it may."""
-    if _IN_NAMESPACE in os.environ:
-        return True
-    tried = ("unshare", "-rm", "sh", "-c", f"{' '.join(_MOUNT)} /mnt")
-    if shutil.which("unshare") is None or subprocess.run(tried, capture_output=True).returncode:
-        return False
-    words = ("unshare", "-rm", sys.executable, "-m", "benchmarks.soak.training", *sys.argv[1:])
-    os.execvpe("unshare", words, {**os.environ, _IN_NAMESPACE: "1"})
 
 
 class _Proof:
@@ -74,7 +60,7 @@ class _Proof:
         folder = self._folder / f"run-{number}"
         folder.mkdir()
         if self._can_mount:
-            subprocess.run([*_MOUNT, str(folder)], check=True)
+            small_disks.mount(folder)
         words = [*_RUN, f"--dataset={self._dataset}", f"--metric={metric}"]
         run = DisturbedRun(folder, draw, words, num_workers=num_workers, undisturbed=undisturbed, is_forked=is_forked)
         faults: list[Fault] = []
@@ -98,7 +84,7 @@ class _Proof:
 
     def _remove(self, folder: Path) -> None:
         if self._can_mount:
-            subprocess.run(["umount", str(folder)], check=True)
+            small_disks.unmount(folder)
         shutil.rmtree(folder)
         for path in self._folder.glob(f"{folder.name}-*"):
             path.unlink()

@@ -1,16 +1,24 @@
 """The examples: killed and stopped at any step, each ends with the same bits, after the same examples per step."""
 
+import os
 import re
+import signal
+import socket
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from exact_resume import Sampler
 from exact_resume.checkpoints import result_file
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 MAX_LINES = 100
+TORCH = Path(__file__).parents[3] / ".venv-torch" / "bin" / "python"
+"""The interpreter of `make venv-torch`."""
 
 
 def seen(folder: Path) -> dict[int, str]:
@@ -61,6 +69,141 @@ def test_an_example_ends_as_without_interruption(name: str, modules: str, faults
     results = [result_file.read_result(str(tmp_path / each)) or {} for each in ("whole", "disturbed")]
     assert results[0]["metrics"] == results[1]["metrics"]
     assert [each["num_restarts"] for each in results] == [0, len(faults)]
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("module", "faults"),
+    [("xgboost", ["__next__:17:15", "__next__:40:9"]), ("jax", ["__next__:4000:15", "__next__:9001:9"])],
+)
+def test_a_program_of_the_page_on_xgboost_and_jax_ends_as_without_interruption(
+    module: str, faults: list[str], tmp_path: Path
+) -> None:
+    pytest.importorskip(module)
+    page = (EXAMPLES.parent / "docs" / "xgboost-jax.md").read_text(encoding="utf-8")
+    programs = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    (program,) = [each for each in programs if f"import {module}\n" in each]
+    (tmp_path / "program.py").write_text(program)
+    script = Path(__file__).with_name("disturbed.py")
+    words = [sys.executable, str(script), str(tmp_path / "program.py"), module, str(tmp_path), *faults]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    whole, _, _, last, _ = re.split(r"^exit .*\n", done.stdout, flags=re.M)
+    assert re.findall(r"^exit (.*)$", done.stdout, re.M) == ["0", "143", "-9", "0"]
+    assert whole == last != ""
+    stopped_in = int(faults[0].split(":")[1])
+    assert f"resumes after step {stopped_in + 1} of" in done.stderr
+
+
+class TorchRun:
+    """Starts of PyTorch's example in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self._port = listener.getsockname()[1]
+        self._processes: list[subprocess.Popen[str]] = []
+
+    def start(self, count: int, *, until_step: int = 0) -> list["subprocess.Popen[str]"]:
+        """Start workers; return once the first one has done a step, if there is one to wait for."""
+        started = []
+        for rank in range(count):
+            own = {"RANK": str(rank), "WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1"}
+            own |= {"MASTER_PORT": str(self._port), "EXAMPLES_SEEN": f"{self.folder}.seen"}
+            words = [str(TORCH), str(EXAMPLES / "torch_ddp.py"), str(self.folder)]
+            pipe = subprocess.PIPE
+            started.append(subprocess.Popen(words, env=os.environ | own, stdout=pipe, stderr=pipe, text=True))
+        self._processes += started
+        while until_step and f"\n{until_step} " not in self._text(count, 0):
+            assert started[0].poll() is None, started[0].communicate()
+            time.sleep(0.01)
+        return started
+
+    def _text(self, count: int, rank: int) -> str:
+        path = self.folder.with_name(f"{self.folder.name}.seen-{count}-{rank}")
+        return path.read_text() if path.exists() else ""
+
+    def seen(self, count: int) -> dict[int, list[int]]:
+        """Return the examples that all workers together had in each step; a repeated one had the same."""
+        shards: dict[tuple[int, int], str] = {}
+        for rank in range(count):
+            for line in self._text(count, rank).splitlines():
+                step, _, examples = line.partition(" ")
+                assert shards.setdefault((int(step), rank), examples) == examples
+        steps = {step for step, _ in shards if all((step, rank) in shards for rank in range(count))}
+        return {step: [int(row) for rank in range(count) for row in shards[step, rank].split()] for step in steps}
+
+    def kill(self) -> None:
+        """Kill what is left."""
+        for process in self._processes:
+            process.kill()
+            process.communicate()
+
+
+def codes(processes: list["subprocess.Popen[str]"]) -> list[int]:
+    """Wait; return exit codes, with 134 for SIGABRT."""
+    found = [process.wait(300) for process in processes]
+    return [134 if code == -signal.SIGABRT else code for code in found]
+
+
+@pytest.fixture
+def torch_runs(tmp_path: Path) -> Iterator[list[TorchRun]]:
+    """Return two runs."""
+    if not TORCH.exists():
+        pytest.skip("needs PyTorch in an environment of its own: make venv-torch")
+    runs = [TorchRun(tmp_path / name) for name in ("whole", "disturbed")]
+    yield runs
+    for run in runs:
+        run.kill()
+
+
+ALL_STEPS = {
+    step: Sampler(num_examples=3000, global_batch_size=64, seed=0).indices(step).tolist() for step in range(600)
+}
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+def test_two_processes_of_pytorch_end_as_without_interruption(torch_runs: list[TorchRun]) -> None:
+    """A real DataLoader reads ahead in two processes of each worker; the model drops out units."""
+    whole, disturbed = torch_runs
+    started = whole.start(2)
+    expected = {process.communicate(timeout=300)[0] for process in started}
+    assert codes(started) == [0, 0]
+    killed = disturbed.start(2, until_step=130)
+    killed[1].kill()
+    assert codes(killed) == [134, -9]
+    assert "lost a peer worker (worker 1: its connection ended)" in killed[0].communicate()[1]
+    stopped = disturbed.start(2, until_step=310)
+    stopped[1].terminate()
+    assert codes(stopped) == [143, 143]
+    last = disturbed.start(2)
+    assert {process.communicate(timeout=300)[0] for process in last} == expected
+    assert len(expected) == 1
+    assert whole.seen(2) == disturbed.seen(2) == ALL_STEPS
+    result = result_file.read_result(str(disturbed.folder)) or {}
+    assert result["num_restarts"] == 2
+    assert result["metrics"] == (result_file.read_result(str(whole.folder)) or {})["metrics"]
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+def test_with_one_two_and_one_processes_of_pytorch_the_batches_are_equal(torch_runs: list[TorchRun]) -> None:
+    """The steps 130 and 310 are in mid-epoch: an epoch has 46."""
+    _, run = torch_runs
+    for count, step in ((1, 130), (2, 310)):
+        started = run.start(count, until_step=step)
+        started[0].terminate()
+        assert codes(started) == [143] * count
+    last = run.start(1)
+    assert codes(last) == [0]
+    alone, together = run.seen(1), run.seen(2)
+    assert 310 in together
+    assert 310 not in alone
+    assert alone | together == ALL_STEPS
+    assert not alone.keys() & together.keys()
+    assert (result_file.read_result(str(run.folder)) or {})["metrics"]["accuracy"] > 0.95
 
 
 def test_examples_are_short() -> None:

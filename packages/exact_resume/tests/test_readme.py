@@ -74,7 +74,9 @@ def test_another_run_in_the_folder_of_the_quick_start_is_refused(program: str, t
     assert "sampler.seed is 0 there and 1 here" in stderr.splitlines()[-1]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/checkpoints.md", "docs/keras.md", "docs/wrapper.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/checkpoints.md", "docs/keras.md", "docs/wrapper.md", "docs/xgboost-jax.md"]
+)
 def test_links_between_the_pages_resolve(page: str) -> None:
     """Within the package; the repository's own tests follow the rest."""
     targets = re.findall(r"\]\(([^)#]+)[^)]*\)", (PAGES / page).read_text(encoding="utf-8"))
