@@ -174,12 +174,6 @@ def _add_credentials(group: "argparse._ArgumentGroup") -> None:
         help="let steps and custom jobs use your Google Cloud credentials and other secrets of your environment",
     )
     _add_gcs_root(group)
-    group.add_argument(
-        "--allow-cloud-launchers",
-        action="store_true",
-        help="run Google's own operations (endpoints, BigQuery, ...), which create resources and cost money; "
-        "only with --with-credentials",
-    )
 
 
 def _add_gcs_root(command: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:

@@ -47,7 +47,6 @@ def run_options(options: argparse.Namespace) -> Options:
         "fail_fast": options.fail_fast,
         "gcs_root": options.gcs_root,
         "with_credentials": options.with_credentials,
-        "allow_cloud_launchers": options.allow_cloud_launchers,
         "containers": container_options(options),
         "custom_jobs": custom_job_options(options),
     }

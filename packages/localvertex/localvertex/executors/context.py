@@ -52,7 +52,6 @@ class Context:
     """Credentials for the processes."""
     api: ApiAccess | None = None
     """The API for the steps."""
-    allow_cloud_launchers: bool = False
     warnings: Warnings
     report: WriteLine
     """Shows the user an event within a step."""

@@ -50,7 +50,6 @@ def open_pipeline(
     path: Path,
     command_prefixes: CommandPrefixes | None = None,
     *,
-    allow_cloud_launchers: bool = False,
     containers: Choice | None = None,
     has_other_images: bool = False,
 ) -> PipelineFile:
@@ -72,7 +71,7 @@ def open_pipeline(
         if not has_other_images:
             container_images.check(file.pipeline, command_prefixes)
         file = replace(file, pipeline=container_images.apply(file.pipeline, command_prefixes))
-    reasons = refusals(file.pipeline, allow_cloud_launchers=allow_cloud_launchers, containers=containers)
+    reasons = refusals(file.pipeline, containers)
     if reasons:
         raise Refused(reasons)
     return file
@@ -179,7 +178,6 @@ def open_file(path: Path, options: Options) -> PipelineFile:
     return open_pipeline(
         path,
         options.command_prefixes,
-        allow_cloud_launchers=options.allow_cloud_launchers,
         containers=options.container_choice,
         has_other_images=options.has_other_images,
     )

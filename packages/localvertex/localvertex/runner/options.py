@@ -50,8 +50,6 @@ class Options:
     """Whether no further step starts after a failure, except exit tasks."""
     with_credentials: bool = False
     """Whether steps and replicas get the user's Google Cloud credentials and other secrets."""
-    allow_cloud_launchers: bool = False
-    """Whether Google's own operations may run, with the user's credentials."""
     gcs_root: Path | None = None
     """A folder with one folder per bucket, in place of Cloud Storage."""
     schedule_time: str = ""
@@ -70,8 +68,6 @@ class Options:
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
-        if self.allow_cloud_launchers and not self.with_credentials:
-            raise UserError("--allow-cloud-launchers needs --with-credentials: Google's operations run with them")
         if self.gcs_root is not None:
             _check_gcs_root(self.gcs_root, self.work_dir)
         if self.max_parallel < 1:

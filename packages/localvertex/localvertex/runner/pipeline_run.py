@@ -14,7 +14,7 @@ from localvertex.executors.context import Context, Warnings
 from localvertex.jobs import FaultLedger
 from localvertex.processes.processes import Processes
 from localvertex.runner import repeated_options
-from localvertex.runner.checks import cloud_launchers, container_commands
+from localvertex.runner.checks import container_commands
 from localvertex.runner.display import Display
 from localvertex.runner.options import Options
 from localvertex.runner.pipeline_inputs import buckets_of, file_values, inputs_of, notes_of, tasks_of_file
@@ -102,7 +102,6 @@ class PipelineRun:
             processes=self._processes,
             credentials=self._credentials,
             api=options.server,
-            allow_cloud_launchers=options.allow_cloud_launchers,
             warnings=Warnings(listener=self._display.on_warning, texts=list(self._earlier.get("warnings", []))),
             report=self._display.on_report,
             use_cache=options.use_cache,
@@ -132,8 +131,6 @@ class PipelineRun:
         Raises:
             RecordNotWritten: The disk is full, for example; the run was stopped and can be resumed.
         """
-        if self._context.allow_cloud_launchers:
-            self._context.warnings.add(cloud_launchers.announcement(self._file.pipeline, self._context.project))
         pipeline = self._file.pipeline
         if line := container_commands.announcement(pipeline, pipeline.reachable, self._context.containers):
             self._context.warnings.add(line)

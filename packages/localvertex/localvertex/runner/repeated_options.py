@@ -31,7 +31,6 @@ def words(options: Options) -> list[str]:
         "--allow-network": containers.allow_network,
         "--allow-host-commands": containers.allow_host_commands,
         "--with-credentials": options.with_credentials,
-        "--allow-cloud-launchers": options.allow_cloud_launchers,
     }
     values = [
         ("--max-parallel", options.max_parallel, default.max_parallel),

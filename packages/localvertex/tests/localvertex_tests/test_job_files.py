@@ -125,7 +125,6 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {},
         "runtimeConfig.parameters: deprecated; use parameterValues",
     ),
-    "older value": ({"parameters": {"times": {"intValue": "x"}}}, {}, "parameters.times: expected one value under"),
     "rerun": ({}, {"originalPipelineJobId": "7"}, "--resume RUN resumes a local run"),
     "artifact by id": (
         {"inputArtifacts": {"data": {"artifactId": "123"}}},

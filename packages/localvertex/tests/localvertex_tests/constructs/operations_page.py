@@ -25,7 +25,7 @@ GOOGLES_JOB = "a custom job whose program is only in a Google container image"
 SECTIONS = {"v1": "v1.", "preview": "preview."}
 """The public components; the page leaves out those that only Google's own pipelines use."""
 REASONS = {
-    "would run in Google Cloud": "creates, changes or reads resources in Google Cloud (`--allow-cloud-launchers`)",
+    "would run in Google Cloud": "creates, changes or reads resources in Google Cloud",
     "only in its container image": "its program is only in a Google container image (`--image`)",
     "the container has no command": "it runs the entry point of a Google container image (`--image`)",
 }

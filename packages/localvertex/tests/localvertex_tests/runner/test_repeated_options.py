@@ -32,7 +32,6 @@ def test_options_without_further_rights_are_those_of_the_run(tmp_path: Path) -> 
     "given",
     [
         {"with_credentials": True},
-        {"with_credentials": True, "allow_cloud_launchers": True},
         {"containers": ContainerOptions(allow_host_commands=True)},
         {"containers": ContainerOptions(allow_network=True)},
         {"command_prefixes": {"python:3.11": ("sh", "-c", "a b")}},
