@@ -196,13 +196,6 @@ def _add_custom_jobs(jobs: "argparse._ArgumentGroup") -> None:
         help="a fault and its time, for example 'SIGKILL workerpool1-0 at step 30', "
         "'SIGTERM workerpool0-0 at 20s grace 30s' or 'preempt all every 45s'; repeatable",
     )
-    jobs.add_argument(
-        "--restart-rule",
-        choices=["service", "lenient"],
-        default="service",
-        help="service: as on Vertex AI, an exit code of the program ends the job, a crash restarts it; "
-        "lenient: a replica restarts after every non-zero exit code (%(default)s)",
-    )
 
 
 def _add_serve(commands: "argparse._SubParsersAction[cli.Parser]") -> None:

@@ -88,7 +88,7 @@ def run(job: CustomJob, attempt: Attempt, project: str, trial: TrialRun | None =
         warn=context.warnings.add,
         report=lambda text: context.report(f"{name}: {f'trial {trial.id}: ' if trial else ''}{text}"),
         cancel=trial.cancel if trial else context.processes.stopped,
-        options=context.custom_jobs,
+        injected=context.faults,
         ledger=context.fault_ledger,
         gpus=trial.gpus if trial else None,
     )

@@ -13,7 +13,7 @@ from localvertex.containers.choice import Choice
 from localvertex.containers.mounts import contains_private
 from localvertex.containers.options import ContainerOptions
 from localvertex.executors.api_access import ApiAccess
-from localvertex.jobs import CustomJobOptions
+from localvertex.jobs import Fault
 from localvertex.store import record as run_record
 from localvertex.values.arguments import CommandPrefixes
 from localvertex_base.userinput.errors import UserError
@@ -43,7 +43,7 @@ class Options:
     grace_seconds: float = 10.0
     """Time between SIGTERM and SIGKILL when a run is stopped."""
     command_prefixes: CommandPrefixes = field(default_factory=dict)
-    """Local commands in place of container images, by image; `open_pipeline` takes them separately."""
+    """Local commands in place of container images, by image."""
     has_other_images: bool = False
     """Whether `command_prefixes` has images of other pipelines too, as on a server."""
     fail_fast: bool = False
@@ -56,8 +56,8 @@ class Options:
     """Time for which a schedule started the run, RFC 3339; empty: the run's own creation time."""
     containers: ContainerOptions = field(default_factory=ContainerOptions)
     """How container commands run."""
-    custom_jobs: CustomJobOptions = field(default_factory=CustomJobOptions)
-    """Restart rule and faults of the custom jobs."""
+    faults: tuple[Fault, ...] = ()
+    """Each custom job gets them."""
     server: ApiAccess | None = None
     """The API of the server that starts the run, which its steps can call; None: the run has an endpoint of its own."""
 

@@ -1,7 +1,7 @@
 """The endpoint for the steps of one run: of the server that started the run, or else the run's own."""
 
-from contextlib import ExitStack
-from typing import Self
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 from localvertex.api.access.step_access import StepAccess
 from localvertex.api.steps.own_endpoint import OwnEndpoint
@@ -9,49 +9,35 @@ from localvertex.containers.serving.machine import Machine
 from localvertex_base.lines import WriteLine
 
 
-class StepsEndpoint:
-    """The endpoint of a run, from `open` to `close`.
+@contextmanager
+def steps_endpoint(machine: Machine, server: StepAccess | None, warn: WriteLine) -> Iterator[None]:
+    """Let the steps of a run call; a run whose steps do not call is not affected by a failure.
 
     Args:
         machine: The processes of the run, and the work folder with the registry. The file of the endpoint becomes
-            part of the credentials that the processes get.
+            part of the credentials that the processes get, until the block ends.
         server: Access to the server that started the run, or None.
         warn: Called with each problem, as a line of text.
     """
-
-    def __init__(self, machine: Machine, server: StepAccess | None, warn: WriteLine) -> None:
-        self._machine, self._server, self._warn = machine, server, warn
-        self._held = ExitStack()
-
-    def open(self) -> None:
-        """Let steps call; a run whose steps do not call is not affected by a failure."""
-        secrets, file = self._machine.credentials.secrets, self._machine.credentials.step_file
+    with ExitStack() as held:
         try:
-            access = self._server or self._own()
-            tokens = [access.issue(secrets.use_tokens, may_change=each) for each in (True, False)]
-            for each in tokens:
-                self._held.callback(access.revoke, each)
-                secrets.learn_token(each.token)
-            self._held.callback(file.close)
-            file.write(*tokens)
+            _open(machine, server, warn, held)
         except OSError as error:
-            self._warn(f"the steps of this run cannot reach the model registry: {error}")
-            self.close()
+            warn(f"the steps of this run cannot reach the model registry: {error}")
+            held.close()
+        yield
 
-    def _own(self) -> StepAccess:
-        own = OwnEndpoint(self._machine, self._warn)
-        self._held.callback(own.close)
-        return own.access
 
-    def __enter__(self) -> Self:
-        """Open it."""
-        self.open()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close it."""
-        self.close()
-
-    def close(self) -> None:
-        """Remove the file, end the token, and close the endpoint if it is the run's own."""
-        self._held.close()
+def _open(machine: Machine, server: StepAccess | None, warn: WriteLine, held: ExitStack) -> None:
+    secrets, file = machine.credentials.secrets, machine.credentials.step_file
+    access = server
+    if access is None:
+        own = OwnEndpoint(machine, warn)
+        held.callback(own.close)
+        access = own.access
+    tokens = [access.issue(secrets.use_tokens, may_change=each) for each in (True, False)]
+    for each in tokens:
+        held.callback(access.revoke, each)
+        secrets.learn_token(each.token)
+    held.callback(file.close)
+    file.write(*tokens)

@@ -4,11 +4,11 @@ Its methods are imported only by the steps that need them.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
 from localvertex.api.access.step_access import StepAccess
-from localvertex.api.steps.endpoint import StepsEndpoint
+from localvertex.api.steps.endpoint import steps_endpoint
 from localvertex.containers.serving.machine import Machine
 from localvertex.errors import TaskFailed
 from localvertex.executors.api_access import Endpoints
@@ -27,9 +27,9 @@ class Reach:
     def __init__(self, server: StepAccess | None = None) -> None:
         self._server = server
 
-    def open_endpoint(self, machine: Machine, warn: WriteLine) -> StepsEndpoint:
+    def open_endpoint(self, machine: Machine, warn: WriteLine) -> AbstractContextManager[None]:
         """Return the endpoint that the processes of a machine reach."""
-        return StepsEndpoint(machine, self._server, warn)
+        return steps_endpoint(machine, self._server, warn)
 
     @contextmanager
     def endpoints(self, machine: Machine, log: WriteLine) -> Iterator[Endpoints]:

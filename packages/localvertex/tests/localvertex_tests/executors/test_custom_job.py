@@ -14,7 +14,6 @@ from google_cloud_pipeline_components.v1.custom_job import (
 from kfp import dsl
 from kfp.dsl import Model, Output
 
-from localvertex import jobs
 from localvertex.errors import Refused
 from localvertex.jobs.faults.faults import parse
 from localvertex.show.terminal import summary
@@ -272,9 +271,8 @@ def trainers(num_workers: int, patience: Path) -> list[dict]:
 def test_a_job_of_several_machines_survives_faults_and_the_page_shows_its_goodput(
     execute: Execute, task: FindTask, tmp_path: Path, work_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    how = jobs.CustomJobOptions(faults=(parse("SIGKILL workerpool1-1 at step 12"),))
     parameters = {"pools": trainers(2, tmp_path / "patience"), "base": f"{tmp_path}/out", "restart": True}
-    record = execute(job, parameters, custom_jobs=how, run_id="machines")
+    record = execute(job, parameters, faults=(parse("SIGKILL workerpool1-1 at step 12"),), run_id="machines")
     assert record["state"] == "SUCCEEDED", record["error"]
     assert not [text for text in record["warnings"] if "max_wait_duration" in text]
     found = task(record, "custom-training-job")["custom_job"]
