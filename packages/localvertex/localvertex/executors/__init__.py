@@ -6,8 +6,8 @@ from localvertex.executors.attempt import Attempt
 from localvertex.executors.container_command import ContainerCommandExecutor
 from localvertex.executors.custom_job import CustomJobExecutor
 from localvertex.executors.google_cloud.batch_predict import BatchPredictExecutor
-from localvertex.executors.google_cloud.endpoint_create import EndpointCreateExecutor
-from localvertex.executors.google_cloud.model_deploy import ModelDeployExecutor
+from localvertex.executors.google_cloud.endpoint_create import EndpointCreateExecutor, EndpointDeleteExecutor
+from localvertex.executors.google_cloud.model_deploy import ModelDeployExecutor, ModelUndeployExecutor
 from localvertex.executors.google_cloud.model_get import ModelGetExecutor
 from localvertex.executors.google_cloud.tuning_job import TuningJobExecutor
 from localvertex.executors.google_cloud.tuning_trials import TuningTrialsExecutor
@@ -50,7 +50,9 @@ _EXECUTORS: tuple[Executor, ...] = (
     ModelUploadExecutor(),
     ModelGetExecutor(),
     EndpointCreateExecutor(),
+    EndpointDeleteExecutor(),
     ModelDeployExecutor(),
+    ModelUndeployExecutor(),
     BatchPredictExecutor(),
     NotificationEmailExecutor(),
     PythonStepExecutor(),

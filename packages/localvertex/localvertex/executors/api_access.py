@@ -13,7 +13,7 @@ from localvertex_base.lines import WriteLine
 class EndpointCall:
     """A call of a method of endpoints."""
 
-    method: Literal["create", "get", "deploy"]
+    method: Literal["create", "get", "deploy", "undeploy", "delete"]
     project: str
     region: str
     endpoint_id: str

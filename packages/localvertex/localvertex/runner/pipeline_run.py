@@ -131,7 +131,8 @@ class PipelineRun:
         Raises:
             RecordNotWritten: The disk is full, for example; the run was stopped and can be resumed.
         """
-        if line := container_commands.announcement(self._file.pipeline, self._context.containers):
+        pipeline = self._file.pipeline
+        if line := container_commands.announcement(pipeline, pipeline.reachable, self._context.containers):
             self._context.warnings.add(line)
         for text in self._notes:
             self._context.warnings.add(text)

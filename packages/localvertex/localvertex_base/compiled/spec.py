@@ -202,15 +202,3 @@ class Pipeline:
                 names = [task.component for task in component.dag.tasks.values()] if component.dag else []
                 waiting += [self.components[name] for name in names if name in self.components]
         return tuple(found.values())
-
-    def executor_of(self, task: TaskSpec) -> Container | Importer | None:
-        """Return the executor of a task; None for a dag, and for one that the file does not have."""
-        component = self.components.get(task.component)
-        return self.executors.get(component.executor) if component else None
-
-    @cached_property
-    def steps(self) -> tuple[tuple[TaskSpec, Container | Importer, Dag], ...]:
-        """The tasks that can run and have an executor, with it and with the dag around them."""
-        dags = [component.dag for component in self.reachable if component.dag]
-        tasks = [(task, self.executor_of(task), dag) for dag in dags for task in dag.tasks.values()]
-        return tuple((task, executor, dag) for task, executor, dag in tasks if executor is not None)

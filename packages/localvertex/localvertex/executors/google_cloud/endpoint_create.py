@@ -1,4 +1,4 @@
-"""EndpointCreateOp: endpoints of the work folder."""
+"""EndpointCreateOp and EndpointDeleteOp: endpoints of the work folder."""
 
 from typing import ClassVar
 
@@ -31,4 +31,20 @@ class EndpointCreateExecutor(LauncherExecutor):
         artifact = planned | {"uri": vertex_uri(name, location), "metadata": {"resourceName": name}}
         executor_files.write_output(attempt.executor_input, {"endpoint": artifact})
         logs.add(attempt.log, f"created {name}")
+        attempt.report_exit(0)
+
+
+class EndpointDeleteExecutor(LauncherExecutor):
+    """Deletes an endpoint without deployed models (delete_endpoint/remote_runner.py of GCPC 2.22)."""
+
+    name: ClassVar[str] = "endpoint delete"
+    modules = frozenset({LAUNCHER.format("delete_endpoint")})
+
+    def execute(self, attempt: Attempt) -> None:
+        """Delete the endpoint."""
+        options = launcher_options(attempt.arguments())
+        call = call_of("delete", str(payload_of(options["payload"], attempt).get("endpoint", "")), {})
+        with local_endpoints(attempt) as endpoints:
+            write_operation(attempt, options, endpoints(call))
+        logs.add(attempt.log, f"deleted the endpoint {call.endpoint_id}")
         attempt.report_exit(0)

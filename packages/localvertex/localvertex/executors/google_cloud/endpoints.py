@@ -36,7 +36,9 @@ def local_endpoints(attempt: Attempt) -> AbstractContextManager[Endpoints]:
     return api.endpoints(attempt.context.machine, lambda text: logs.add(attempt.log, text))
 
 
-def call_of(method: Literal["create", "get", "deploy"], name: str, body: dict[str, Any]) -> EndpointCall:
+def call_of(
+    method: Literal["create", "get", "deploy", "undeploy", "delete"], name: str, body: dict[str, Any]
+) -> EndpointCall:
     """Build a call about an endpoint.
 
     Raises:

@@ -1,8 +1,9 @@
-"""ModelDeployOp: models of the local registry at endpoints of the work folder."""
+"""ModelDeployOp and ModelUndeployOp: models of the local registry at endpoints of the work folder."""
 
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.google_cloud.endpoints import LAUNCHER, call_of, local_endpoints, payload_of, write_operation
 from localvertex.executors.launcher import LauncherExecutor, launcher_options
@@ -33,3 +34,36 @@ class ModelDeployExecutor(LauncherExecutor):
         model = f"{deployed['model']}@{deployed['modelVersionId']}"
         logs.add(attempt.log, f"deployed {model} as {deployed['id']} to the endpoint {call.endpoint_id}")
         attempt.report_exit(0)
+
+
+class ModelUndeployExecutor(LauncherExecutor):
+    """Undeploys the first deployed model of a version (undeploy_model/remote_runner.py of GCPC 2.22)."""
+
+    name: ClassVar[str] = "model undeploy"
+    modules = frozenset({LAUNCHER.format("undeploy_model")})
+
+    def execute(self, attempt: Attempt) -> None:
+        """Undeploy the model."""
+        options = launcher_options(attempt.arguments())
+        payload = payload_of(options["payload"], attempt)
+        endpoint, model = str(payload.get("endpoint", "")), str(payload.get("model", ""))
+        body: dict[str, Any] = {"traffic_split": payload["traffic_split"]} if "traffic_split" in payload else {}
+        call = call_of("undeploy", endpoint, body)
+        with local_endpoints(attempt) as endpoints:
+            body["deployed_model_id"] = _deployed_id(endpoints(replace(call, method="get")), model)
+            write_operation(attempt, options, endpoints(call))
+        logs.add(attempt.log, f"undeployed {model} from the endpoint {call.endpoint_id}")
+        attempt.report_exit(0)
+
+
+def _deployed_id(endpoint: dict[str, Any], model: str) -> str:
+    """Return the id of the first deployed model with a name, of any version if the name has none.
+
+    Raises:
+        TaskFailed: The endpoint has no such model.
+    """
+    name, _, version = model.partition("@")
+    for each in endpoint.get("deployedModels", []):
+        if each["model"] == name and version in ("", each["modelVersionId"]):
+            return str(each["id"])
+    raise TaskFailed(f"Model {model} not found at endpoint {endpoint['name']}.", is_retryable=False)

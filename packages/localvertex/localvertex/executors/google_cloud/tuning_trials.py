@@ -11,15 +11,13 @@ from typing import Any, ClassVar
 
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
+from localvertex.executors.google_cloud.resources import single_resource
 from localvertex.executors.python_step import PythonStepExecutor
 from localvertex.jobs.tuning import run
 from localvertex.jobs.tuning.trial import as_client_json
 from localvertex.processes import logs
 from localvertex.store.steps import folders as step_folders
 from localvertex_base.compiled.spec import Container, Importer
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.reading import parse_json
-from localvertex_base.userinput.spelling import quote
 
 _SIGNATURE = re.compile(r"^def \w+\(\s*gcp_resources\s*:\s*str,?\s*\)", re.MULTILINE)
 
@@ -45,12 +43,12 @@ class TuningTrialsExecutor:
 
     def execute(self, attempt: Attempt) -> None:
         """Write the output parameter."""
-        uri = _single_resource(str(attempt.executor_input["inputs"]["parameterValues"].get("gcp_resources", "")))
-        folders = step_folders.with_resource(attempt.context.work_dir, uri)
+        resource = single_resource(str(attempt.executor_input["inputs"]["parameterValues"].get("gcp_resources", "")))
+        folders = step_folders.with_resource(attempt.context.work_dir, resource["resourceUri"])
         folder = next((each for each in folders if (each / run.FILE).is_file()), None)
         if folder is None:
             raise TaskFailed(
-                f"{uri} is not a tuning job that ran in {attempt.context.work_dir}",
+                f"{resource['resourceUri']} is not a tuning job that ran in {attempt.context.work_dir}",
                 is_retryable=False,
             )
         job: dict[str, Any] = json.loads((folder / run.FILE).read_text())
@@ -58,19 +56,3 @@ class TuningTrialsExecutor:
         Path(attempt.executor_input["outputs"]["parameters"][_OUTPUT]["outputFile"]).write_text(json.dumps(trials))
         logs.add(attempt.log, f"{len(trials)} trials of {job['name']}, from {folder}")
         attempt.report_exit(0)
-
-
-def _single_resource(text: str) -> str:
-    """Return the `resourceUri` of the only resource in the `gcp_resources` that steps exchange.
-
-    Raises:
-        TaskFailed: The text does not name exactly one resource.
-    """
-    try:
-        content = parse_json(text, "gcp_resources")
-    except UserError as error:
-        raise TaskFailed(str(error), is_retryable=False) from None
-    resources = content.get("resources") if isinstance(content, dict) else None
-    if not isinstance(resources, list) or len(resources) != 1 or not isinstance(resources[0], dict):
-        raise TaskFailed(f"gcp_resources {quote(text, 200)}: expected exactly one resource", is_retryable=False)
-    return str(resources[0].get("resourceUri", ""))

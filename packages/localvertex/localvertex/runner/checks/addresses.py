@@ -44,7 +44,8 @@ def refusals(
 def _in_dag(component: Component, pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     """Yield the addresses in the constants and defaults of a dag's tasks."""
     for task in component.dag.tasks.values() if component.dag else ():
-        used, executor = pipeline.components.get(task.component), pipeline.executor_of(task)
+        used = pipeline.components.get(task.component)
+        executor = pipeline.executors.get(used.executor) if used else None
         if used is None or (isinstance(executor, Importer) and executor.uri is not None):
             continue  # kfp also writes the URI of an importer as a constant of its task.
         constants = {name: source.constant for name, source in task.parameters.items()}

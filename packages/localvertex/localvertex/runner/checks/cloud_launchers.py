@@ -4,20 +4,18 @@ Which operations run locally instead is decided by the executors; the rest of go
 or changes resources in Google Cloud.
 """
 
+from collections.abc import Iterable, Iterator
+
 from localvertex.executors import runs_given_command
 from localvertex.executors.python_step import PythonStepExecutor
 from localvertex_base.compiled.launchers import is_google_image, launcher_module
-from localvertex_base.compiled.spec import Container, Pipeline
+from localvertex_base.compiled.spec import Component, Container, Pipeline
 
 
-def refusals(pipeline: Pipeline) -> list[str]:
-    """Return one reason for each step that would start a program of Google's."""
+def refusals(pipeline: Pipeline, components: Iterable[Component]) -> list[str]:
+    """Return one reason for each step of these dags that would start a program of Google's."""
     reasons = []
-    for task, container, _ in pipeline.steps:
-        # The command of other executors is replaced by a local one.
-        if not isinstance(container, Container) or not runs_given_command(container):
-            continue
-        path = task.path or task.name
+    for path, container in _steps(pipeline, components):
         if module := _module(container):
             reasons.append(
                 f"{path}: {_operation(module)} of google-cloud-pipeline-components would run in Google Cloud; remove "
@@ -30,6 +28,16 @@ def refusals(pipeline: Pipeline) -> list[str]:
                 f"the step, or give a local command with --image {image}=COMMAND"
             )
     return reasons
+
+
+def _steps(pipeline: Pipeline, components: Iterable[Component]) -> Iterator[tuple[str, Container]]:
+    """Yield the path of each task with a container whose own command would run, and that container."""
+    for dag in [each.dag for each in components if each.dag]:
+        for task in dag.tasks.values():
+            component = pipeline.components.get(task.component)
+            executor = pipeline.executors.get(component.executor) if component else None
+            if isinstance(executor, Container) and runs_given_command(executor):
+                yield task.path or task.name, executor
 
 
 def _module(container: Container) -> str:

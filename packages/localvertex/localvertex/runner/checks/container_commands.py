@@ -1,6 +1,6 @@
 """Container commands of a pipeline: whether and how they can run here, checked before anything starts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from localvertex.containers.choice import Choice
 from localvertex.containers.programs import missing
@@ -13,17 +13,17 @@ from localvertex.values.arguments import expand_arguments
 from localvertex.values.placeholders import Unresolvable
 from localvertex_base.compiled.launchers import launcher_module
 from localvertex_base.compiled.payload import mentioned_inputs
-from localvertex_base.compiled.spec import Container, Pipeline
+from localvertex_base.compiled.spec import Component, Container, Pipeline
 
 
-def refusals(pipeline: Pipeline, choice: Choice) -> list[str]:
-    """Return one reason for each container command that cannot run here.
+def refusals(pipeline: Pipeline, components: Iterable[Component], choice: Choice) -> list[str]:
+    """Return one reason for each container command of these components that cannot run here.
 
     Raises:
         UserError: The engine that the user has named cannot be used.
     """
     reasons = []
-    for component in pipeline.reachable:
+    for component in components:
         container = pipeline.executors.get(component.executor)
         if isinstance(container, Container) and _runs_own_command(container) and (text := _problem(container, choice)):
             image = container.image or "(none)"
@@ -32,14 +32,14 @@ def refusals(pipeline: Pipeline, choice: Choice) -> list[str]:
                 f"; add --engine docker, or give a local command with --image {image}=COMMAND" if is_in_image else ""
             )
             reasons.append(f"{container.path}: {text} (image {image!r}){advice}")
-    return reasons + [f"{path}: {text}" for path, text in _jobs(pipeline, choice) if text]
+    return reasons + [f"{path}: {text}" for path, text in _jobs(pipeline, components, choice) if text]
 
 
-def announcement(pipeline: Pipeline, choice: Choice) -> str:
+def announcement(pipeline: Pipeline, components: Iterable[Component], choice: Choice) -> str:
     """Return how the container commands of a pipeline run; empty when it has none."""
-    found = (pipeline.executors.get(component.executor) for component in pipeline.reachable)
+    found = (pipeline.executors.get(component.executor) for component in components)
     has_commands = any(isinstance(each, Container) and _runs_own_command(each) for each in found)
-    return choice.how.announcement if has_commands or any(True for _ in _jobs(pipeline, choice)) else ""
+    return choice.how.announcement if has_commands or any(True for _ in _jobs(pipeline, components, choice)) else ""
 
 
 def _runs_own_command(container: Container) -> bool:
@@ -68,12 +68,15 @@ def _problem(container: Container, choice: Choice) -> str:
     return ""
 
 
-def _jobs(pipeline: Pipeline, choice: Choice) -> Iterator[tuple[str, str]]:
+def _jobs(pipeline: Pipeline, components: Iterable[Component], choice: Choice) -> Iterator[tuple[str, str]]:
     """Yield the path of each container command in worker pools that the file contains, and why it cannot run."""
-    for task, executor, _ in pipeline.steps:
-        source = task.parameters.get("worker_pool_specs")
-        if source is None or not CustomJobExecutor().accepts(executor):
-            continue
-        for number, pool in enumerate(source.constant if isinstance(source.constant, list) else ()):
-            if images.is_foreign_spec(pool, choice):
-                yield f"{source.path or task.path}[{number}].container_spec", images.problem_of_spec(pool, choice)
+    for dag in [each.dag for each in components if each.dag]:
+        for task in dag.tasks.values():
+            used = pipeline.components.get(task.component)
+            executor = pipeline.executors.get(used.executor) if used else None
+            source = task.parameters.get("worker_pool_specs")
+            if executor is None or not CustomJobExecutor().accepts(executor) or source is None:
+                continue
+            for number, pool in enumerate(source.constant if isinstance(source.constant, list) else ()):
+                if images.is_foreign_spec(pool, choice):
+                    yield f"{source.path or task.path}[{number}].container_spec", images.problem_of_spec(pool, choice)

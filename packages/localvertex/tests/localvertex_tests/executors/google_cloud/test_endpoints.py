@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 from google_cloud_pipeline_components.types import artifact_types
 from google_cloud_pipeline_components.v1.batch_predict_job import ModelBatchPredictOp
-from google_cloud_pipeline_components.v1.endpoint import EndpointCreateOp, ModelDeployOp
+from google_cloud_pipeline_components.v1.endpoint import (
+    EndpointCreateOp,
+    EndpointDeleteOp,
+    ModelDeployOp,
+    ModelUndeployOp,
+)
 from google_cloud_pipeline_components.v1.model import ModelUploadOp
 from kfp import dsl
 from localvertex_tests.support import serving
@@ -40,10 +45,10 @@ def uploaded(folder: str, container: dict[str, Any]) -> Any:
 
 
 @dsl.pipeline(name="deploy")
-def deploy(folder: str) -> None:
+def deploy(folder: str, undeploys: bool = False) -> None:
     model = uploaded(folder, CONTAINER)
     endpoint = EndpointCreateOp(display_name="live", labels={"team": "v"}, location=LOCATION)
-    ModelDeployOp(
+    deployed = ModelDeployOp(
         model=model.outputs["model"],
         endpoint=endpoint.outputs["endpoint"],
         traffic_split={"0": "100"},
@@ -51,6 +56,10 @@ def deploy(folder: str) -> None:
         dedicated_resources_min_replica_count=1,
         dedicated_resources_max_replica_count=1,
     )
+    with dsl.If(undeploys == True):  # noqa: E712
+        undeployed = ModelUndeployOp(model=model.outputs["model"], endpoint=endpoint.outputs["endpoint"])
+        undeployed.after(deployed)
+        EndpointDeleteOp(endpoint=endpoint.outputs["endpoint"]).after(undeployed)
 
 
 @dsl.pipeline(name="refused")
@@ -118,6 +127,15 @@ def test_a_pipeline_deploys_a_model(execute: Execute, task: FindTask, work_dir: 
     for name in ("endpoint-create", "model-deploy"):
         resource = resource_of(record, task, name)
         assert (resource["resourceType"], "/operations/" in resource["resourceUri"]) == ("VertexLro", True)
+
+
+@pytest.mark.slow
+def test_a_pipeline_undeploys_a_model_and_deletes_the_endpoint(
+    execute: Execute, work_dir: Path, model_folder: str
+) -> None:
+    record = execute(deploy, {"folder": model_folder, "undeploys": True})
+    assert record["state"] == "SUCCEEDED", record["error"]
+    assert list((work_dir / "endpoints").iterdir()) == []
 
 
 @pytest.mark.parametrize("pipeline", [deploys_an_entry_point, predicts_with_an_entry_point])
