@@ -13,8 +13,7 @@ from accelerators.pipeline.payload import MACHINE_FIELDS, Payload, build
 from accelerators.pipeline.rules import check_images, check_launcher, check_locations, check_plain_step, check_root
 from accelerators.rules import prediction
 from accelerators.rules.rules import check_job, check_spec
-from localvertex_base.compiled.reader import SCHEMA_OF_KFP_1, read_pipeline
-from localvertex_base.userinput.errors import UserError
+from localvertex_base.compiled.reader import read_pipeline
 from localvertex_base.userinput.spelling import quote, snake
 
 _PREDICTION = {
@@ -57,7 +56,7 @@ def check_pipeline(
         Findings; an empty list when nothing is wrong.
 
     Raises:
-        UserError: kfp 1 compiled it, its dags unfold to too many tasks, or a component contains itself.
+        UserError: Its dags unfold to too many tasks, or a component contains itself.
     """
     return examine_pipeline(pipeline_spec, region=region, today=today).findings
 
@@ -65,8 +64,6 @@ def check_pipeline(
 def examine_pipeline(document: dict[str, Any], *, region: str | None, today: date | None) -> Examination:
     """Check a pipeline spec or PipelineJob, and note what was checked with defaults."""
     pipeline, config = read_pipeline(document), mapping(document.get("runtimeConfig"))
-    if pipeline.schema_version == SCHEMA_OF_KFP_1:
-        raise UserError(pipeline.problems[0])
     steps = list(Graph(pipeline=pipeline, parameters=mapping(config.get("parameterValues"))).steps())
     seen = Examination(what="compiled pipeline")
     day = today or date.today()

@@ -1,7 +1,7 @@
 """State shared by all attempts of a run."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,6 +66,8 @@ class Context:
     """Commands in place of container images, by image."""
     containers: Choice = field(default_factory=Choice)
     """How container commands run."""
+    pins: Mapping[str, str] = field(default_factory=dict)
+    """Versions that are installed in place of pinned ones, e.g. `numpy==1.21.6` by `numpy==1.21.9`."""
     given_paths: tuple[Path, ...] = ()
     """Files and folders that the user has given as inputs; container commands may read them."""
 

@@ -11,13 +11,17 @@ from typing import ClassVar
 
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
-from localvertex.processes import environments, logs, old_kfp
+from localvertex.processes import environments, logs, old_kfp, pins
+from localvertex.store import executor_files
 from localvertex_base.compiled.spec import Container, Importer
 
-_MODULE = "kfp.dsl.executor_main"
+MODULE = "kfp.dsl.executor_main"
 
-MODULES = (_MODULE, "kfp.components.executor_main")
-"""The executors of kfp 2.1 and later, and of 2.0."""
+_MODULE_1_8 = "kfp.v2.components.executor_main"
+"""The executor of kfp 1.8 with its `v2` compiler."""
+
+MODULES = (MODULE, "kfp.components.executor_main", _MODULE_1_8)
+"""The executors of kfp 2.1 and later, of 2.0 and of 1.8."""
 
 _INSTALLS = re.compile(r"python3? -m pip install|pip3? install")
 
@@ -62,6 +66,8 @@ class PythonStepExecutor:
         """Run the command in the task's folder."""
         attempt.context.warnings.add(_WARNING)
         command = [*attempt.container.command, *attempt.arguments()]
+        if any(_MODULE_1_8 in part for part in command):
+            executor_files.add_typed_values(attempt.executor_input)
         base, command = _own_environment(command, attempt)
         resolved = attempt.context.buckets.mount([attempt.resolve(part) for part in command])
         code = attempt.run(resolved, attempt.add_own(attempt.environment(bin_folder()), base))
@@ -78,13 +84,13 @@ def _own_environment(command: list[str], attempt: Attempt) -> tuple[Path | None,
     """
     if not any(_INSTALLS.search(part) for part in command[:3]):
         return None, command
-    script = _OWN_ENVIRONMENT.sub("", command[2])
-    can_split = command[:2] == ["sh", "-c"] and script.rstrip().endswith('&& "$0" "$@"')
-    is_old = not any(_MODULE in part for part in command)
+    script = pins.replaced(_OWN_ENVIRONMENT.sub("", command[2]), attempt.context.pins)
+    can_split = _can_split(command)
+    is_old = not any(MODULE in part for part in command)
     afterwards = ["python3", old_kfp.__file__] if is_old else ["true"]
     install = [*command[:2], script, *afterwards] if can_split else []
     environment = environments.build(
-        [script, "old kfp"] if is_old else [script],
+        _identity(script, command),
         install,
         private_dir=attempt.context.private_dir,
         processes=attempt.context.processes,
@@ -93,6 +99,25 @@ def _own_environment(command: list[str], attempt: Attempt) -> tuple[Path | None,
         log=attempt.log,
     )
     return environment, command[3:] if can_split else command
+
+
+def _can_split(command: Sequence[str]) -> bool:
+    """Return whether a command installs packages first, and then runs the step."""
+    return list(command[:2]) == ["sh", "-c"] and command[2].rstrip().endswith('&& "$0" "$@"')
+
+
+def _identity(script: str, command: Sequence[str]) -> list[str]:
+    """Return what identifies the environment of an install script."""
+    return [script] if any(MODULE in part for part in command) else [script, "old kfp"]
+
+
+def missing_install_script(container: Container, private_dir: Path) -> str:
+    """Return the script that installs a step's packages, if that has to be done; otherwise an empty text."""
+    command = container.command
+    if not any(_INSTALLS.search(part) for part in command[:3]) or not _can_split(command):
+        return ""
+    script = _OWN_ENVIRONMENT.sub("", command[2])
+    return "" if environments.is_complete(_identity(script, command), private_dir) else script
 
 
 def _missing_names(command: Sequence[str]) -> list[str]:

@@ -74,9 +74,7 @@ def build(
         TaskFailed: The installation failed.
         Cancelled: The run is being stopped.
     """
-    version = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
-    digest = hashlib.sha256(json.dumps([*identity, version, sys.prefix]).encode()).hexdigest()[:16]
-    folder = private_dir / "environments" / digest
+    folder = _folder_of(identity, private_dir)
     folder.parent.mkdir(parents=True, exist_ok=True)
     # One builder at a time; the lock is released with its process, however that ends.
     with folder.with_suffix(".lock").open("w") as lock:
@@ -91,8 +89,22 @@ def build(
         if code != 0:
             shutil.rmtree(folder, ignore_errors=True)
             raise TaskFailed(f"installing the packages failed with {logs.failure_text(code, log)}", exit_code=code)
-        (folder / _COMPLETE).write_text(json.dumps({"identity": identity, "python": version}, indent=1))
+        (folder / _COMPLETE).write_text(json.dumps({"identity": identity, "python": _version()}, indent=1))
     return folder
+
+
+def is_complete(identity: list[str], private_dir: Path) -> bool:
+    """Return whether an environment exists, so that nothing has to be installed."""
+    return (_folder_of(identity, private_dir) / _COMPLETE).is_file()
+
+
+def _folder_of(identity: list[str], private_dir: Path) -> Path:
+    known_by = hashlib.sha256(json.dumps([*identity, _version(), sys.prefix]).encode()).hexdigest()[:16]
+    return private_dir / "environments" / known_by
+
+
+def _version() -> str:
+    return f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
 
 
 def _activated(env: dict[str, str], folder: Path) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""Let the kfp 2.0 that a step has installed into its own environment use local paths.
+"""Let the kfp 1.8 or 2.0 that a step has installed into its own environment use local paths.
 
-Run by the environment's Python after the installation. That version knows only URIs of buckets, for which `path` is a
-mounted folder, and gives None for a local one. Later versions return the local path, as does what is added here.
+Run by the environment's Python after the installation. Those versions know only URIs of buckets, for which `path` is a
+mounted folder, and give None for a local one. Later versions return the local path, as does what is added here.
 
 Standard library only, no import of this package: the step's Python may not have it.
 """
@@ -9,7 +9,7 @@ Standard library only, no import of this package: the step's Python may not have
 import sysconfig
 from pathlib import Path
 
-_FILE = "kfp/components/types/artifact_types.py"
+_FILES = ("kfp/components/types/artifact_types.py", "kfp/v2/components/types/artifact_types.py")
 
 _ADDED = """
 
@@ -20,11 +20,12 @@ Artifact._get_path = lambda self: _path_in_bucket(self) or self.uri
 
 
 def main() -> None:
-    """Add the local paths to a version that lacks them."""
+    """Add the local paths to the versions that lack them."""
     # The folder of this environment only; the user's packages are elsewhere.
-    path = Path(sysconfig.get_path("purelib"), _FILE)
-    if path.is_file():
-        path.write_text(path.read_text() + _ADDED)
+    folder = Path(sysconfig.get_path("purelib"))
+    for path in (folder / name for name in _FILES):
+        if path.is_file():
+            path.write_text(path.read_text() + _ADDED)
 
 
 if __name__ == "__main__":

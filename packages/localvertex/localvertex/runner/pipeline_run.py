@@ -12,9 +12,10 @@ from localvertex.credentials import step_file
 from localvertex.credentials.isolation import NoCredentials, UserCredentials
 from localvertex.executors.context import Context, Warnings
 from localvertex.jobs import FaultLedger
+from localvertex.processes.pins import announcement
 from localvertex.processes.processes import Processes
 from localvertex.runner import repeated_options
-from localvertex.runner.checks import container_commands
+from localvertex.runner.checks import container_commands, pinned_versions
 from localvertex.runner.display import Display
 from localvertex.runner.options import Options
 from localvertex.runner.pipeline_inputs import buckets_of, file_values, inputs_of, notes_of, tasks_of_file
@@ -57,6 +58,9 @@ class PipelineRun:
         self.unwritten: dict[str, Any] | None = None
         """The complete record, if it could not be written at the end."""
         self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
+        private_dir = self.work_dir / record.PRIVATE
+        self._pins = pinned_versions.replacements(file.pipeline, file.pipeline.reachable, private_dir)
+        self._notes += filter(None, [announcement(self._pins)])
         if self._buckets.root is not None and output_directory:
             job = job | {"pipeline_root": output_directory}
         self._credentials = UserCredentials() if options.with_credentials else NoCredentials()
@@ -111,6 +115,7 @@ class PipelineRun:
             buckets=self._buckets,
             command_prefixes=options.command_prefixes,
             containers=options.container_choice,
+            pins=self._pins,
             given_paths=given_paths(
                 self._inputs.parameters, file_values(self._file), self._inputs.artifacts, work_dir=self.work_dir
             ),

@@ -1,5 +1,6 @@
 """The inputs of a task: their values from the surrounding dag and from the outputs of sibling tasks."""
 
+import json
 from typing import Any
 
 from localvertex.store.steps import failure
@@ -30,6 +31,9 @@ def resolve_inputs(task: Task, siblings: dict[str, Task], scope: Scope, resource
             value = siblings[source.producer].outputs.parameters.get(source.output)
         elif source.final_status_of is not None:
             value = _final_status(siblings[source.final_status_of], resource_name)
+            if _is_text(name, task.component):
+                # kfp 1.8 declares it as STRING, and reads it as JSON.
+                value = json.dumps(value)
         else:
             constants[name] = source
             continue

@@ -68,6 +68,16 @@ def prepare(
     return executor_input
 
 
+def add_typed_values(executor_input: dict[str, Any]) -> None:
+    """Add the inputs as kfp 1.8 reads them: with the type in the name of the field, all others as JSON text."""
+    kinds = {str: "stringValue", int: "intValue", float: "doubleValue"}
+    inputs = executor_input["inputs"]
+    inputs["parameters"] = {
+        name: {kinds[type(value)]: value} if type(value) in kinds else {"stringValue": json.dumps(value)}
+        for name, value in inputs["parameterValues"].items()
+    }
+
+
 def _new_artifact(declared: ArtifactSpec, uri: str, parent: str) -> Artifact:
     """Return an artifact that does not exist yet; its name is its identity, as in Vertex ML Metadata."""
     name = artifact_name(parent, uuid4().int >> 66)
@@ -129,8 +139,10 @@ def _read_output_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         return {}, {}
     try:
         content = parse_json(path.read_text(), path.name)
-        return dict(content.get("parameterValues") or {}), dict(content.get("artifacts") or {})
-    except (UserError, AttributeError, TypeError, ValueError) as error:
+        typed = {name: next(iter(value.values())) for name, value in (content.get("parameters") or {}).items()}
+        parameters, artifacts = content.get("parameterValues") or typed, content.get("artifacts") or {}
+        return dict(parameters), dict(artifacts)
+    except (UserError, AttributeError, StopIteration, TypeError, ValueError) as error:
         raise TaskFailed(f"the step wrote a broken {path.name}: {error}") from None
 
 

@@ -25,7 +25,7 @@ _FUNCTIONS = {
 _MAX_CHARACTERS = 4096
 """kfp's expressions are below 500. The library recurses without limit along chains of names and operators."""
 
-_REFERENCE = re.compile(r"inputs\.parameter_values\[(['\"])(.*?)\1\]")
+_REFERENCE = re.compile(r"inputs\.parameter(?:_value)?s\[(['\"])(.*?)\1\]")
 
 
 class ConditionError(Exception):
@@ -77,10 +77,23 @@ def holds(expression: str, parameters: dict[str, Any]) -> bool:
     Raises:
         ConditionError: It cannot be evaluated with these values, or its result is not a boolean.
     """
-    result = evaluate(expression, {"inputs": {"parameter_values": parameters}})
+    typed = {name: _to_type(value) for name, value in parameters.items()}
+    inputs = {"parameter_values": parameters, "parameters": typed}
+    result = evaluate(expression, {"inputs": inputs})
     if not isinstance(result, bool):
         raise ConditionError(f"evaluates to {result!r}; expected true or false")
     return result
+
+
+def _to_type(value: Any) -> dict[str, Any]:
+    """Return a value as conditions of kfp 1.8 read it: `.int_value`, `.double_value` or `.string_value`."""
+    is_number = isinstance(value, int | float)
+    text = value if isinstance(value, str) else json.dumps(value)
+    return {
+        "int_value": int(value) if is_number else 0,
+        "double_value": float(value) if is_number else 0.0,
+        "string_value": "" if is_number else text,
+    }
 
 
 def select(expression: str, value: Any) -> Any:

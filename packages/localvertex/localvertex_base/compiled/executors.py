@@ -4,6 +4,7 @@ from typing import Any
 
 from localvertex_base.compiled.fields import Fields
 from localvertex_base.compiled.spec import Container, Importer
+from localvertex_base.compiled.value import read_value
 from localvertex_base.userinput.parameters import restore_integers
 
 _CONTAINER = "PipelineDeploymentConfig.PipelineContainerSpec"
@@ -64,7 +65,9 @@ def _read_importer(fields: Fields) -> Importer:
     source = fields.object("artifactUri")
     uri: str | None = None
     if source.take("runtimeParameter", str, "") == "":
-        uri = source.required("constant", str)
+        # kfp 1.8 writes a Value message.
+        is_old = source.has("constantValue")
+        uri = str(read_value(source.object("constantValue"))) if is_old else source.required("constant", str)
     source.finish("ValueOrRuntimeParameter")
     title, version = read_schema(fields.object("typeSchema"))
     importer = Importer(

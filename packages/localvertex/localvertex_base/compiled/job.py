@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from localvertex_base.compiled.fields import Fields
+from localvertex_base.compiled.value import read_value
 from localvertex_base.userinput.spelling import quote
 
 _CLOUD_ONLY = ("reservedIpRanges", "pscInterfaceConfig")
@@ -50,7 +51,7 @@ def read_job(document: Mapping[str, Any], problems: list[str]) -> JobSettings:
         "pipeline_persistent_resource_id": _persistent_resource(config.object("defaultRuntime"), ignored),
     }
     job = JobSettings(
-        parameters=dict(config.take("parameterValues", dict, {})),
+        parameters=_parameters(config),
         input_artifacts=tuple(config.take("inputArtifacts", dict, {})),
         output_directory=config.take("gcsOutputDirectory", str, "").rstrip("/"),
         fail_fast=_failure_policy(config) == _FAIL_FAST,
@@ -79,3 +80,12 @@ def _persistent_resource(fields: Fields, ignored: list[str]) -> str:
     if name:
         ignored.append(f"runtimeConfig.defaultRuntime: {name} does not exist here; steps run on this machine")
     return name.rpartition("/")[2]
+
+
+def _parameters(config: Fields) -> dict[str, Any]:
+    """Return the values of `parameterValues`, or of `parameters` as kfp 1.8 writes them."""
+    older = {name: read_value(inner) for name, inner in config.objects("parameters")}
+    values = config.take("parameterValues", dict, {})
+    for name in older.keys() & values.keys():
+        config.note(f"{name!r} is in 'parameters' and in 'parameterValues'; expected it in one of them")
+    return {**older, **values}

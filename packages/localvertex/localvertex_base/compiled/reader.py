@@ -6,15 +6,17 @@ from typing import Any
 from localvertex_base.compiled.executors import read_executor, read_schema
 from localvertex_base.compiled.fields import Fields
 from localvertex_base.compiled.job import JobSettings, read_job
+from localvertex_base.compiled.older import complete
 from localvertex_base.compiled.spec import ArtifactSpec, Component, Dag, OutputSource, Pipeline
 from localvertex_base.compiled.tasks import read_task
 from localvertex_base.userinput.parameters import ParameterSpec, ParameterType, restore_integers
 from localvertex_base.userinput.reading import display
 from localvertex_base.userinput.spelling import quote
 
-SCHEMA_OF_KFP_1 = "2.0.0"
-_SCHEMA_VERSION = "2.1.0"
+_SCHEMA_VERSIONS = ("2.0.0", "2.1.0")
 _INPUTS, _OUTPUTS = "ComponentInputsSpec", "ComponentOutputsSpec"
+_OLDER_TYPES = {"INT": "NUMBER_INTEGER", "DOUBLE": "NUMBER_DOUBLE", "STRING": "STRING"}
+"""Types of parameters as kfp 1.8 writes them."""
 
 
 def read_pipeline(document: Mapping[str, Any], platforms: dict[str, Any] | None = None) -> Pipeline:
@@ -46,6 +48,7 @@ def read_pipeline(document: Mapping[str, Any], platforms: dict[str, Any] | None 
     fields.take("sdkVersion", str, "")
     info.finish("PipelineInfo")
     fields.finish("PipelineSpec")
+    complete({**pipeline.components, "": pipeline.root}, fields.problems)
     return pipeline
 
 
@@ -62,11 +65,8 @@ def _spec_fields(document: Mapping[str, Any]) -> Fields:
 
 def _schema_version(fields: Fields) -> str:
     version = fields.take("schemaVersion", str, "")
-    if version == SCHEMA_OF_KFP_1:
-        # Other problems would only follow from this one.
-        fields.problems.insert(0, f"schemaVersion is {version}, which kfp 1 wrote; compile the pipeline with kfp 2")
-    elif version != _SCHEMA_VERSION:
-        fields.problems.append(f"schemaVersion is {quote(version)}; expected {_SCHEMA_VERSION}")
+    if version not in _SCHEMA_VERSIONS:
+        fields.problems.append(f"schemaVersion is {quote(version)}; expected {' or '.join(_SCHEMA_VERSIONS)}")
     return version
 
 
@@ -111,7 +111,7 @@ def _read_parameter(fields: Fields, message: str) -> ParameterSpec:
 
 
 def _parameter_type(fields: Fields) -> ParameterType:
-    name = fields.take("parameterType", str, "")
+    name = fields.take("parameterType", str, "") or _OLDER_TYPES.get(fields.take("type", str, ""), "")
     if name not in ParameterType.__members__:
         fields.note(f"{quote(name)} is not one of {', '.join(ParameterType)}", "parameterType")
         return ParameterType.STRING

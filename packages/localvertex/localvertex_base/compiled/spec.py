@@ -35,6 +35,8 @@ class ParameterSource:
     constant: Any = None
     is_null: bool = False
     """The constant is null, which is a value; otherwise None means that there is no constant."""
+    is_old: bool = False
+    """The constant is a Value message of kfp 1.8."""
     input: str | None = None
     """Name of an input parameter of the surrounding dag."""
     producer: str | None = None

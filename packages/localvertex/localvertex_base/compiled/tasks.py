@@ -5,6 +5,7 @@ from typing import Any
 
 from localvertex_base.compiled.fields import Fields
 from localvertex_base.compiled.spec import ArtifactSource, Iterator, ParameterSource, RetryPolicy, TaskSpec
+from localvertex_base.compiled.value import read_value
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import restore_integers
 from localvertex_base.userinput.reading import parse_json
@@ -137,7 +138,8 @@ def _read_parameter_source(fields: Fields) -> ParameterSource:
         output = fields.required_object("taskOutputParameter")
         source = ParameterSource(
             producer=output.required("producerTask", str),
-            output=output.required("outputParameterKey", str),
+            # Empty: the only one, see `older`.
+            output=output.take("outputParameterKey", str, ""),
             selector=selector,
             path=fields.path,
         )
@@ -147,11 +149,16 @@ def _read_parameter_source(fields: Fields) -> ParameterSource:
 
 
 def _read_runtime_value(fields: Fields, selector: str | None) -> ParameterSource:
-    """Return a constant."""
-    is_null, constant = fields.is_null("constant"), restore_integers(fields.any("constant"))
-    path = fields.path if constant is None and not is_null else fields.at("constant")
+    """Return a constant, or in files of kfp 1.8 a `constantValue` or the name of an input, `runtimeParameter`."""
+    is_null, constant, path = fields.is_null("constant"), restore_integers(fields.any("constant")), fields.path
+    if constant is not None or is_null:
+        path = fields.at("constant")
+    if is_old := fields.has("constantValue"):
+        value = fields.object("constantValue")
+        constant, path = read_value(value), value.path
+    name = fields.take("runtimeParameter", str, "") or None
     fields.finish("ValueOrRuntimeParameter")
-    return ParameterSource(constant=constant, is_null=is_null, selector=selector, path=path)
+    return ParameterSource(constant=constant, is_null=is_null, is_old=is_old, input=name, selector=selector, path=path)
 
 
 def _read_artifact_source(fields: Fields) -> ArtifactSource:

@@ -18,6 +18,7 @@ _SANDBOXED = (
     "runner/checks/test_before_start.py::test_all_reasons_are_given_at_once",
     "runner/checks/test_before_start.py::test_the_unchanged_file_runs",
     "constructs/older/test_older_files.py::test_container_commands",
+    "constructs/older/test_older_files.py::test_container_commands_of_kfp_1_8",
     "constructs/test_constructs.py::test_a_construct_gives_its_values[concatenation]",
     "constructs/test_constructs.py::test_a_construct_gives_its_values[escaped_placeholders]",
     "constructs/test_constructs.py::test_a_construct_gives_its_values[executor_input_of_a_command]",

@@ -84,6 +84,11 @@ def test_the_values_of_the_job_are_used_and_the_users_win(
     assert content["outputs"]["parameters"] == {"Output": "zzz"}
 
 
+def test_values_as_kfp_1_8_writes_them_are_read(compiled: Compile, execute: Execute) -> None:
+    older = {"text": {"stringValue": "ab"}, "times": {"intValue": "2"}}
+    assert execute(job_file(compiled(repeats), {"parameters": older}))["outputs"]["parameters"] == {"Output": "abab"}
+
+
 @pytest.mark.parametrize("policy", ["FAST", "SLOW"])
 def test_the_failure_policy_is_followed(compiled: Compile, execute: Execute, task: FindTask, policy: str) -> None:
     record = execute(job_file(compiled(fails), {"failurePolicy": f"PIPELINE_FAILURE_POLICY_FAIL_{policy}"}))
@@ -120,10 +125,10 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "values are a list": ({"parameterValues": [1]}, {}, "parameterValues: expected an object, found a list"),
     "unknown parameter": ({"parameterValues": {"tex": "a"}}, {}, "runtimeConfig: the pipeline has no parameter 'tex'"),
     "wrong type": ({"parameterValues": {"times": "a"}}, {}, "parameter 'times' is 'a'; expected NUMBER_INTEGER"),
-    "of kfp 1": (
+    "given twice": (
         {"parameterValues": {"times": 1}, "parameters": {"times": {"intValue": "1"}}},
         {},
-        "runtimeConfig.parameters: deprecated; use parameterValues",
+        "'times' is in 'parameters' and in 'parameterValues'",
     ),
     "rerun": ({}, {"originalPipelineJobId": "7"}, "--resume RUN resumes a local run"),
     "artifact by id": (

@@ -107,8 +107,8 @@ LAUNCHER = "google_cloud_pipeline_components.container.v1.custom_job.launcher"
 SCHEMA = {"schemaTitle": "system.Dataset"}
 
 CHANGES: dict[str, tuple[str, Any, str]] = {
-    "version": ("schemaVersion", "9.0.0", "schemaVersion is '9.0.0'; expected 2.1.0"),
-    "no version": ("schemaVersion", None, "schemaVersion is ''; expected 2.1.0"),
+    "version": ("schemaVersion", "9.0.0", "schemaVersion is '9.0.0'; expected 2.0.0 or 2.1.0"),
+    "no version": ("schemaVersion", None, "schemaVersion is ''; expected 2.0.0 or 2.1.0"),
     "unknown top field": ("extra", 1, "top level: the field 'extra' is unknown"),
     "misspelt field": ("root inputDefinition", {}, "did you mean inputDefinitions?"),
     "root is a list": ("root", [], "root: expected an object, found a list"),

@@ -118,6 +118,7 @@ def test_no_kind_of_step_imports_from_the_start_folder(
 def test_no_step_with_packages_imports_from_the_start_folder(
     compiled: Compile, tmp_path: Path, start: Path, seen: Path
 ) -> None:
+    """The version that it pins does not exist, so that pip is asked for another one before the run."""
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     make_wheel(wheels, "1.2.3")

@@ -9,7 +9,7 @@ from typing import Any
 from localvertex.api.metadata.pipeline_runs import PipelineRuns
 from localvertex.api.pipeline_jobs.input_artifacts import given_artifacts
 from localvertex.api.pipeline_jobs.records import COLLECTION, job_records
-from localvertex.api.pipeline_jobs.request import check_record, file_of, new_resource
+from localvertex.api.pipeline_jobs.request import check_record, check_runtime_config, file_of, new_resource
 from localvertex.api.pipeline_jobs.retry import content_to_retry, prepare_retry
 from localvertex.api.pipeline_jobs.run_files import check_removable, remove_run
 from localvertex.api.pipeline_jobs.run_threads import RunThreads
@@ -77,6 +77,7 @@ class PipelineJobs:
         spec = body.get("pipelineSpec")
         if not spec:
             raise invalid("pipelineSpec is missing; a template is read by the SDK, which sends the pipeline itself")
+        check_runtime_config(body)
         with self._store.lock:
             job_id = job_id or self._new_id(pipeline_name(spec))
             self._check_id(location, job_id)
@@ -174,6 +175,7 @@ class PipelineJobs:
         Raises:
             ApiError: The pipeline cannot run here, or its parameters are wrong.
         """
+        check_runtime_config(body)
         with file_of(body) as path:
             options = self._options(location)
             if only_pipeline:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from localvertex.api.rest.errors import ApiError, Status
+from localvertex.api.rest.errors import ApiError, Status, invalid
 from localvertex.errors import Refused
 from localvertex.store import record, run_folder
 from localvertex_base.userinput.errors import UserError
@@ -59,6 +59,17 @@ def file_of(body: dict[str, Any]) -> Iterator[Path]:
             raise ApiError(
                 Status.INVALID_ARGUMENT, "; ".join(reasons), [{"message": each} for each in reasons]
             ) from None
+
+
+def check_runtime_config(body: dict[str, Any]) -> None:
+    """Refuse a setting that a PipelineJob file may have, but a request may not.
+
+    Raises:
+        ApiError: It has that setting.
+    """
+    config = body.get("runtimeConfig", {})
+    if config.get("parameters"):
+        raise invalid("runtimeConfig.parameters belongs to schema version 2.0.0; use parameterValues")
 
 
 def check_record(job: dict[str, Any]) -> None:

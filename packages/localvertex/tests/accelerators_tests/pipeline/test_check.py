@@ -160,9 +160,17 @@ def test_a_component_without_location(data: Path) -> None:
     assert severities(spec) == ["warning"]
 
 
-def test_a_file_of_kfp_1_is_refused(data: Path) -> None:
-    with pytest.raises(UserError, match="which kfp 1 wrote; compile the pipeline with kfp 2"):
-        check_pipeline(load(data, "literal") | {"schemaVersion": "2.0.0"}, today=TODAY)
+def test_kfp_1_8_specs_are_read(data: Path) -> None:
+    """Constants are wrapped by type, and pools are JSON text."""
+    spec = load(data, "literal")
+    pools = json.dumps(
+        spec["root"]["dag"]["tasks"]["custom-training-job"]["inputs"]["parameters"]["worker_pool_specs"][
+            "runtimeValue"
+        ]["constant"]
+    )
+    parameters = spec["root"]["dag"]["tasks"]["custom-training-job"]["inputs"]["parameters"]
+    parameters["worker_pool_specs"] = {"runtimeValue": {"constantValue": {"stringValue": pools}}}
+    assert ("accelerator-count", "error") in {(f.rule, f.severity) for f in check_pipeline(spec, today=TODAY)}
 
 
 def test_dags_that_contain_themselves_are_refused(data: Path) -> None:

@@ -83,13 +83,7 @@ def test_a_pipeline_job_is_read_as_its_spec() -> None:
         ("root dag tasks other", 3, "root.dag.tasks.other: expected an object, found 3"),
         ("components", [], "components: expected an object, found a list"),
         ("deploymentSpec executors exec-train container command", [1, "b"], "command[0]: expected a string, found 1"),
-        ("schemaVersion", "3.0.0", "schemaVersion is '3.0.0'; expected 2.1.0"),
-        ("schemaVersion", "2.0.0", "schemaVersion is 2.0.0, which kfp 1 wrote; compile the pipeline with kfp 2"),
-        (
-            "root dag tasks train inputs parameters x",
-            {"taskOutputParameter": {"producerTask": "y"}},
-            "'outputParameterKey'",
-        ),
+        ("schemaVersion", "3.0.0", "schemaVersion is '3.0.0'; expected 2.0.0 or 2.1.0"),
         ("root inputDefinitions parameters epochs parameterType", "NEW", "'NEW' is not one of NUMBER_DOUBLE"),
         ("root dag tasks train retryPolicy", {"backoffDuration": "soon"}, "'soon' is not a duration"),
         ("root dag tasks ../x", {}, "'../x' is not a usable name"),
@@ -100,6 +94,28 @@ def test_what_is_wrong_is_noted_with_its_path_and_the_rest_is_read(path: str, va
     assert any(problem in text for text in pipeline.problems), pipeline.problems
     assert pipeline.root.dag is not None
     assert pipeline.root.dag.tasks["train"].component == "comp-train"
+
+
+@pytest.mark.parametrize(
+    ("value", "constant", "name"),
+    [
+        ({"constantValue": {"intValue": "7"}}, 7, None),
+        ({"constantValue": {"stringValue": "x"}}, "x", None),
+        ({"runtimeParameter": "epochs"}, None, "epochs"),
+    ],
+)
+def test_values_of_kfp_1_8_are_read(value: dict[str, Any], constant: object, name: str | None) -> None:
+    pipeline = changed("root dag tasks train inputs parameters pools", {"runtimeValue": value})
+    assert pipeline.root.dag is not None
+    source = pipeline.root.dag.tasks["train"].parameters["pools"]
+    assert (source.constant, source.input) == (constant, name)
+    assert pipeline.problems == []
+
+
+@pytest.mark.parametrize("value", [{}, {"intValue": "x"}, {"intValue": "1", "stringValue": "1"}, {"boolValue": True}])
+def test_a_value_of_no_known_kind_is_noted(value: dict[str, Any]) -> None:
+    pipeline = changed("root dag tasks train inputs parameters pools", {"runtimeValue": {"constantValue": value}})
+    assert "constantValue: expected one value under intValue, doubleValue, stringValue" in str(pipeline.problems)
 
 
 @pytest.mark.parametrize("document", [{}, {"root": None}, {"pipelineSpec": 3}, {"root": {"dag": []}, 1: 2}])

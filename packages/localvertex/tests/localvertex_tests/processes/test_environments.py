@@ -162,7 +162,7 @@ class Artifact:
 
 EXECUTOR = """
 import argparse, json, runpy
-from kfp.components.types.artifact_types import Artifact
+from PACKAGE.types.artifact_types import Artifact
 parser = argparse.ArgumentParser()
 for name in ("component_module_path", "executor_input", "function_to_execute"):
     parser.add_argument("--" + name)
@@ -172,25 +172,36 @@ inputs, outputs = executor_input["inputs"], executor_input["outputs"]
 artifact = Artifact(outputs["artifacts"]["data"]["artifacts"][0]["uri"])
 function = runpy.run_path(given.component_module_path)[given.function_to_execute]
 with open(outputs["outputFile"], "w") as file:
-    json.dump({"parameterValues": {"Output": function(inputs["parameterValues"]["n"], artifact)}}, file)
+    json.dump(VALUES, file)
 """
 
+OLD = {
+    "kfp.components": '{"parameterValues": {"Output": function(inputs["parameterValues"]["n"], artifact)}}',
+    "kfp.v2.components": '{"parameters": {"Output": {"stringValue": '
+    'function(inputs["parameters"]["n"]["intValue"], artifact)}}}',
+}
+"""How the executors of kfp 2.0 and 1.8 read and write parameters, by their packages."""
 
-def make_old_kfp(folder: Path) -> None:
-    """Build a wheel of kfp 2.0 that has only what a step needs."""
-    info = "kfp-2.0.1.dist-info"
-    with zipfile.ZipFile(folder / "kfp-2.0.1-py3-none-any.whl", "w") as wheel:
-        for name in ("kfp", "kfp/dsl"):
+
+def make_old_kfp(folder: Path, version: str = "2.0.1") -> None:
+    """Build a wheel of an earlier kfp that has only what a step needs, with the module names of 1.8 and 2.0."""
+    info = f"kfp-{version}.dist-info"
+    with zipfile.ZipFile(folder / f"kfp-{version}-py3-none-any.whl", "w") as wheel:
+        for name in ("kfp", "kfp/dsl", "kfp/v2"):
             wheel.writestr(f"{name}/__init__.py", "Dataset, Output = str, list\n")
-        wheel.writestr("kfp/components/types/artifact_types.py", ARTIFACTS)
-        wheel.writestr("kfp/components/executor_main.py", EXECUTOR)
-        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: kfp\nVersion: 2.0.1\n")
+        for package, values in OLD.items():
+            path = package.replace(".", "/")
+            wheel.writestr(f"{path}/types/artifact_types.py", ARTIFACTS)
+            executor = EXECUTOR.replace("PACKAGE", package).replace("VALUES", values)
+            wheel.writestr(f"{path}/executor_main.py", executor)
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: kfp\nVersion: {version}\n")
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr(f"{info}/RECORD", "")
 
 
+@pytest.mark.parametrize("package", OLD)
 def test_a_step_of_an_old_kfp_runs_with_the_kfp_that_it_installs(
-    compiled: Compile, execute: Execute, task: FindTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    compiled: Compile, execute: Execute, task: FindTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
     @dsl.component(base_image="python:3.7", kfp_package_path="kfp==2.0.1")
     def write(n: int, data: dsl.Output[dsl.Dataset]) -> str:
@@ -209,7 +220,7 @@ def test_a_step_of_an_old_kfp_runs_with_the_kfp_that_it_installs(
     file = compiled(old, "old.yaml")
     text = file.read_text()
     assert "kfp.dsl.executor_main" in text
-    file.write_text(text.replace("kfp.dsl.executor_main", "kfp.components.executor_main"))
+    file.write_text(text.replace("kfp.dsl.executor_main", f"{package}.executor_main"))
     installed = importlib.metadata.version("kfp")
     record = execute(file)
     assert record["state"] == "SUCCEEDED", record["error"]
@@ -217,6 +228,40 @@ def test_a_step_of_an_old_kfp_runs_with_the_kfp_that_it_installs(
     assert step["parameters"]["Output"] == "2.0.1 3"
     assert Path(step["artifacts"]["data"][0]["uri"]).read_text() == "written"
     assert importlib.metadata.version("kfp") == installed != "2.0.1"
+
+
+@pytest.mark.slow
+def test_steps_that_pin_an_earlier_kfp_1_8_get_the_last_one_which_is_said_once(
+    compiled: Compile, execute: Execute, task: FindTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kfp 1.8.5 and 1.8.13 need PyYAML 5.4, which does not build with today's Cython; here they do not exist."""
+
+    @dsl.component(base_image="python:3.7", kfp_package_path="kfp==1.8.5")
+    def first(n: int, data: dsl.Output[dsl.Dataset]) -> str:
+        import importlib.metadata
+
+        return importlib.metadata.version("kfp")
+
+    @dsl.component(base_image="python:3.7", kfp_package_path="kfp==1.8.13")
+    def second(n: int, data: dsl.Output[dsl.Dataset]) -> str:
+        import importlib.metadata
+
+        return importlib.metadata.version("kfp")
+
+    @dsl.pipeline(name="pins")
+    def pins() -> None:
+        first(n=1)
+        second(n=2)
+
+    make_old_kfp(tmp_path, "1.8.22")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    file = compiled(pins, "pins.yaml")
+    file.write_text(file.read_text().replace("kfp.dsl.executor_main", "kfp.v2.components.executor_main"))
+    record = execute(file)
+    assert record["state"] == "SUCCEEDED", record["error"]
+    for name in ("first", "second"):
+        assert task(record, name)["outputs"]["parameters"]["Output"] == "1.8.22"
+    assert len([text for text in record["warnings"] if "kfp==1.8.22, the last release of 1.8" in text]) == 1
 
 
 def test_a_step_that_needs_a_newer_kfp_is_refused_before_the_run(

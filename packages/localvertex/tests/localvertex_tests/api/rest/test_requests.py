@@ -26,7 +26,7 @@ WRONG = {
     "a spec of another shape": (b'{"pipelineSpec": {"pipelineInfo": 3}}', "not a compiled pipeline"),
     "a null byte": (
         b'{"pipelineSpec": {"root": {}, "deploymentSpec": {}, "schemaVersion": "\\u0000"}}',
-        "expected 2.1.0",
+        "expected 2.0.0 or 2.1.0",
     ),
 }
 

@@ -13,6 +13,7 @@ HERE = Path(__file__).parent
 FOLDER = HERE / "compiled"
 FILES = sorted(FOLDER.glob("*.json"))
 SOURCES = {
+    "1.8.22": "kfp_1_8.py",
     "2.0.1": "kfp_2.py",
     "2.4.0": "kfp_2.py",
     "2.9.0": "kfp_2.py",
@@ -35,7 +36,9 @@ def environment(folder: Path, version: str) -> Path:
     python = folder / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", f"kfp=={version}"], check=True)
+        # kfp 1.8 imports pkg_resources, which setuptools 81 no longer has.
+        packages = [f"kfp=={version}", "setuptools<81"]
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
     return python
 
 

@@ -1,4 +1,4 @@
-"""Files that kfp 2.0, 2.4, 2.9 and 2.14 compiled give the values of their time."""
+"""Files that kfp 1.8, 2.0, 2.4, 2.9 and 2.14 compiled give the values of their time."""
 
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,15 @@ COMMANDS = {
     "for-loop-4/1/write-3": 'b|1|0.5|{"d": 1}|--text=b --optional ',
     "inner/read": "it's 3",
 }
+WRITE_1_8 = "it's|3|1.5|{\"a\": [1, 2.5]}|--text=it's --none"
+COMMANDS_1_8 = {
+    "write": WRITE_1_8,
+    "read": "it's",
+    "condition-more-1/write-2": f"{WRITE_1_8}|4|0.5|{{}}|--text={WRITE_1_8} --optional given",
+    "condition-never-2": NEVER,
+    "for-loop-4/0/write-3": 'a|1|0.5|{"item": "x"}|--text=a --none',
+    "for-loop-4/1/write-3": 'b|1|0.5|{"item": "x"}|--text=b --none',
+}
 DESCRIBED = "(\"it's\", 3, 0.5, True, [1, 'a'], {'k': {'deep': 1.5}})"
 STEPS = {
     "exit-handler-1/describe": DESCRIBED,
@@ -30,6 +39,7 @@ STEPS = {
     "exit-handler-1/consume": "n is 3 3",
     "status": "SUCCEEDED exit-handler-1",
 }
+STEPS_1_8 = {path.removeprefix("exit-handler-1/"): value for path, value in STEPS.items() if path != "status"}
 FLOW = {
     "condition-branches-1/condition-2": NEVER,
     "condition-branches-1/condition-4": NEVER,
@@ -69,6 +79,12 @@ def test_container_commands(minor: str, tmp_path: Path) -> None:
     assert {each["display_name"] for each in record["tasks"]} >= {"Each item"}
 
 
+def test_container_commands_of_kfp_1_8(tmp_path: Path) -> None:
+    record = check("kfp_1_8_commands", COMMANDS_1_8, tmp_path)
+    (imported,) = [each for each in record["tasks"] if each["name"] == "importer"]
+    assert imported["outputs"]["artifacts"]["artifact"][0]["uri"] == "https://host.example/data.csv"
+
+
 @pytest.mark.parametrize("minor", ["2_4", "2_9", "2_14"])
 def test_python_steps(minor: str, tmp_path: Path) -> None:
     record = check(f"kfp_{minor}_steps", STEPS, tmp_path)
@@ -85,8 +101,9 @@ def test_one_of_and_collected(minor: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.soak
-def test_python_steps_that_install_their_kfp(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "expected"), [("kfp_1_8_steps", STEPS_1_8), ("kfp_2_0_steps", STEPS)])
+def test_python_steps_that_install_their_kfp(name: str, expected: dict[str, Any], tmp_path: Path) -> None:
     if not index_is_reachable():
         pytest.skip("no index of packages can be reached")
-    record = check("kfp_2_0_steps", STEPS, tmp_path)
+    record = check(name, expected, tmp_path)
     assert {each["name"]: each["value"] for each in record["metrics"]} == {"accuracy": 0.5}

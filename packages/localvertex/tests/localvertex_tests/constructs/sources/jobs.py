@@ -84,11 +84,7 @@ def job_with_an_output_directory() -> str:
 _OLDER = {"text": {"stringValue": "a"}, "n": {"intValue": "3"}, "x": {"doubleValue": 0.5}}
 
 
-@construct(
-    refused="runtimeConfig.parameters: deprecated; use parameterValues",
-    edit=_job({"parameters": _OLDER}, displayName="older"),
-    is_vertex_only=True,
-)
+@construct(outputs={"Output": "a 3 0.5"}, edit=_job({"parameters": _OLDER}, displayName="older"), is_vertex_only=True)
 @dsl.pipeline(name="job-with-older-parameters")
 def job_with_older_parameters(text: str, n: int, x: float) -> str:
     return echo(text=f"{text} {n} {x}").output

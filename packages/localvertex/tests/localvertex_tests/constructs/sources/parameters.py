@@ -4,7 +4,7 @@ import math
 from typing import Any, NamedTuple, Optional
 
 from kfp import dsl
-from localvertex_tests.constructs.construct import NOT_RUN, construct
+from localvertex_tests.constructs.construct import construct
 
 from vertex_testing.runs import STEP
 
@@ -250,27 +250,14 @@ def smallest_double() -> float:
     return small().output
 
 
-def _deprecated(document: dict[str, Any]) -> None:
-    """Add the fields in which kfp 1 wrote types."""
-    component = document["components"]["comp-square"]
-    component["inputDefinitions"]["parameters"]["n"]["type"] = "INT"
-    component["outputDefinitions"]["parameters"]["Output"]["type"] = "INT"
+def _without_expected_type(document: dict[str, Any]) -> None:
+    """Leave the type of the component's input to the deprecated field, as kfp 1.8 writes it."""
+    definition = document["components"]["comp-square"]["inputDefinitions"]["parameters"]["n"]
+    definition["type"] = "INT"
+    del definition["parameterType"]
 
 
-@construct(refused="n.type: deprecated; compile the pipeline with kfp 2", edit=_deprecated, kfp_local=NOT_RUN)
+@construct(outputs={"Output": 9}, edit=_without_expected_type, kfp_local="want type <class 'int'>")
 @dsl.pipeline(name="deprecated-type")
 def deprecated_type() -> int:
-    return square(n=3).output
-
-
-def _constant_values(document: dict[str, Any]) -> None:
-    """Write a constant as kfp 1 did, in each of its kinds."""
-    inputs = document["root"]["dag"]["tasks"]["square"]["inputs"]["parameters"]
-    for kind, value in (("intValue", "3"), ("doubleValue", 0.5), ("stringValue", "a")):
-        inputs[kind] = {"runtimeValue": {"constantValue": {kind: value}}}
-
-
-@construct(refused="constantValue: deprecated; compile the pipeline", edit=_constant_values, kfp_local=NOT_RUN)
-@dsl.pipeline(name="constant-values")
-def constant_values() -> int:
     return square(n=3).output

@@ -1,0 +1,39 @@
+"""Versions that steps pin: replaced or refused if this Python cannot install them."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from localvertex.errors import Refused
+from localvertex.executors import find_executor
+from localvertex.executors.python_step import PythonStepExecutor, missing_install_script
+from localvertex.processes import pins
+from localvertex_base.compiled.spec import Component, Container, Pipeline
+
+
+def replacements(pipeline: Pipeline, components: Iterable[Component], private_dir: Path) -> dict[str, str]:
+    """Return the versions that replace pinned ones.
+
+    Args:
+        pipeline: The pipeline.
+        components: Those that can run.
+        private_dir: The folder of the environments; existing ones are not checked.
+
+    Raises:
+        Refused: Neither a pinned version nor another one of the same minor version can be installed.
+    """
+    known: dict[str, str] = {}
+    reasons, seen = [], set[str]()
+    for component in sorted(components, key=lambda each: each.path):
+        container = pipeline.executors.get(component.executor)
+        if not isinstance(container, Container) or not isinstance(find_executor(container), PythonStepExecutor):
+            continue
+        script = pins.replaced(missing_install_script(container, private_dir), known)
+        if not script or script in seen or not pins.unsatisfied(script):
+            continue
+        found, reason = pins.resolve(script)
+        known |= found
+        seen |= {script, pins.replaced(script, known)}
+        reasons += [f"{container.path}: {reason}"] * bool(reason)
+    if reasons:
+        raise Refused(reasons)
+    return known

@@ -1,0 +1,133 @@
+"""Pinned versions that this Python does not have: the nearest of the same minor, or refused before the start."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kfp import dsl
+from localvertex_tests.processes.test_environments import make_wheel
+
+import localvertex
+from localvertex.processes import pins
+from localvertex.runner.checks.pinned_versions import replacements
+from localvertex.runner.engine import open_pipeline
+from vertex_testing.runs import Compile, Execute, FindTask
+
+PYTHON = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a folder of wheels the only source of packages, and count the calls of pip before a run."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    for version in ("1.2.0", "1.2.3", "1.2.9", "1.3.0", "2.0.0"):
+        make_wheel(folder, version)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return folder
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Record the install scripts that are tried before a run."""
+    made: list[str] = []
+    resolve = pins.resolve
+
+    def record(script: str) -> Any:
+        made.append(script)
+        return resolve(script)
+
+    monkeypatch.setattr(pins, "resolve", record)
+    return made
+
+
+def using(*packages: str) -> Any:
+    @dsl.component(base_image="python:3.11", packages_to_install=[*packages], install_kfp_package=False)
+    def use() -> str:
+        import tinypkg
+
+        return tinypkg.VERSION
+
+    @dsl.pipeline(name="uses")
+    def uses() -> None:
+        use()
+        use()
+
+    return uses
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("index")
+def test_the_nearest_version_of_the_same_minor_is_used_and_said_once(
+    execute: Execute, task: FindTask, calls: list[str]
+) -> None:
+    record = execute(using("tinypkg==1.2.4"))
+    assert record["state"] == "SUCCEEDED", record["error"]
+    assert task(record, "use")["outputs"]["parameters"]["Output"] == "1.2.3"
+    said = [text for text in record["warnings"] if "tinypkg==1.2.4" in text]
+    assert said == [f"tinypkg==1.2.4 cannot be installed on {PYTHON}; using tinypkg==1.2.3 instead"]
+    assert len(calls) == 1
+
+
+@pytest.mark.usefixtures("index")
+def test_without_any_version_of_the_minor_the_run_is_refused(compiled: Compile, work_dir: Path) -> None:
+    with pytest.raises(localvertex.Refused) as refused:
+        localvertex.run(compiled(using("tinypkg==1.9.1")), options=localvertex.Options(work_dir=work_dir))
+    (reason,) = refused.value.reasons
+    assert reason.startswith(
+        "deploymentSpec.executors.exec-use.container: tinypkg==1.9.1 and other releases of its minor version cannot "
+        f"be installed on {PYTHON}"
+    )
+    assert not work_dir.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("index")
+def test_a_version_that_exists_is_installed_and_not_checked_again(
+    execute: Execute, task: FindTask, calls: list[str]
+) -> None:
+    for _ in range(2):
+        record = execute(using("tinypkg==1.3.0"), use_cache=False)
+        assert task(record, "use")["outputs"]["parameters"]["Output"] == "1.3.0"
+    assert len(calls) == 1
+
+
+@pytest.mark.usefixtures("index")
+def test_what_is_installed_here_and_what_has_no_pin_cost_nothing(
+    compiled: Compile, work_dir: Path, calls: list[str]
+) -> None:
+    import kfp
+
+    for package in (f"kfp=={kfp.__version__}", "tinypkg", "tinypkg>=1.2", "tinypkg==1.*"):
+        pipeline = open_pipeline(compiled(using(package))).pipeline
+        assert replacements(pipeline, pipeline.reachable, work_dir) == {}
+    assert calls == []
+
+
+def test_without_a_connection_the_run_decides(
+    compiled: Compile, work_dir: Path, monkeypatch: pytest.MonkeyPatch, calls: list[str]
+) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    pipeline = open_pipeline(compiled(using("tinypkg==1.2.4"))).pipeline
+    assert replacements(pipeline, pipeline.reachable, work_dir) == {}
+    assert len(calls) == 1
+
+
+def test_nothing_of_a_script_but_its_pip_runs_before_the_start(index: Path, tmp_path: Path) -> None:
+    """kfp's script also installs pip where there is none."""
+    marker = tmp_path / "started"
+    script = f'touch {marker}; python3 -m ensurepip; python3 -m pip install --quiet "tinypkg==1.2.4" && "$0" "$@"'
+    assert pins.resolve(script) == ({"tinypkg==1.2.4": "tinypkg==1.2.3"}, "")
+    assert not marker.exists()
+    assert importlib.util.find_spec("tinypkg") is None
+
+
+def test_only_the_pin_itself_is_replaced() -> None:
+    script = "pip install 'a==1.2' 'aa==1.2' 'a[x]==1.2' 'a==1.2.1' \"b-a==1.2\" && \"$0\" \"$@\""
+    expected = script.replace("'a==1.2'", "'a==1.2.7'").replace("a[x]==1.2", "a[x]==1.2.7")
+    assert pins.replaced(script, {"a==1.2": "a==1.2.7"}) == expected
+    assert json.dumps(pins.unsatisfied(script)) == '["a==1.2", "aa==1.2", "a[x]==1.2", "a==1.2.1", "b-a==1.2"]'
