@@ -57,7 +57,7 @@ def check_pipeline(
         Findings; an empty list when nothing is wrong.
 
     Raises:
-        UserError: kfp 1 compiled it, its dags unfold to too many tasks, or a component contains itself.
+        UserError: A compiler of kfp 1 wrote it, its dags unfold to too many tasks, or a component contains itself.
     """
     return examine_pipeline(pipeline_spec, region=region, today=today).findings
 
