@@ -60,7 +60,7 @@ def read(payload: dict[str, Any], attempt: Attempt, location: str) -> CustomJob:
         TaskFailed: It cannot run.
     """
     return read_job(
-        launcher_job(payload, attempt.container),
+        _launcher_job(payload, attempt.container),
         region=location,
         warn=attempt.context.warnings.add,
         command_prefixes=attempt.context.command_prefixes,
@@ -94,7 +94,7 @@ def run(job: CustomJob, attempt: Attempt, project: str, trial: TrialRun | None =
     )
 
 
-def launcher_job(payload: dict[str, Any], container: Container) -> dict[str, Any]:
+def _launcher_job(payload: dict[str, Any], container: Container) -> dict[str, Any]:
     """Return the job that Google's launcher sends for this payload.
 
     Raises:

@@ -27,7 +27,7 @@ from localvertex.api.metadata.nodes import (
 )
 from localvertex.api.metadata.relations import with_events
 from localvertex.api.metadata.stores import MetadataStore
-from localvertex.api.pipeline_jobs.records import COLLECTION as JOBS
+from localvertex.api.pipeline_jobs.pipeline_jobs import COLLECTION as JOBS
 from localvertex.api.pipeline_jobs.view import pipeline_job, pipeline_name
 from localvertex.api.rest.call import Location
 from localvertex.api.rest.errors import ApiError

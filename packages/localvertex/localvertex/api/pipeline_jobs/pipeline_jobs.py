@@ -4,11 +4,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from localvertex.api.metadata.pipeline_runs import PipelineRuns
 from localvertex.api.pipeline_jobs.input_artifacts import given_artifacts
-from localvertex.api.pipeline_jobs.records import COLLECTION, job_records
+from localvertex.api.pipeline_jobs.records import job_records
 from localvertex.api.pipeline_jobs.request import check_record, check_runtime_config, file_of, new_resource
 from localvertex.api.pipeline_jobs.retry import content_to_retry, prepare_retry
 from localvertex.api.pipeline_jobs.run_files import check_removable, remove_run
@@ -29,6 +28,28 @@ from localvertex.store.task import Artifact
 from localvertex.values.buckets import Buckets
 from localvertex_base.lines import WriteLine
 
+COLLECTION = "pipelineJobs"
+
+
+class RunMetadata(Protocol):
+    """How the API's metadata represents runs."""
+
+    def find_artifact(self, location: Location, artifact_id: str) -> dict[str, Any] | None:
+        """Return an artifact of the default metadata store of a location, None when it does not exist."""
+        ...
+
+    def contexts(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of `jobDetail` that come from the metadata of a stored job."""
+        ...
+
+    def add(self, job_id: str) -> None:
+        """Add the run of a job that has ended."""
+        ...
+
+    def forget(self, job_id: str) -> None:
+        """Add a run again when it ends: it is being resumed."""
+        ...
+
 
 class PipelineJobs:
     """The pipeline jobs of the API; running ones have a thread of this process each."""
@@ -38,7 +59,7 @@ class PipelineJobs:
         store: Store,
         log: WriteLine,
         options: engine.Options,
-        metadata: PipelineRuns,
+        metadata: RunMetadata,
     ) -> None:
         self._store, self.metadata = store, metadata
         self._options_of_all = with_api(options)

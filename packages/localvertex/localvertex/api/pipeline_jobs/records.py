@@ -12,8 +12,6 @@ from localvertex.api.rest.records import Resource, StoredRecords, Viewed
 from localvertex.api.rest.store import Store
 from localvertex.store import journal, record
 
-COLLECTION = "pipelineJobs"
-
 _LARGE_FIELDS = frozenset({"pipelineSpec", "runtimeConfig", "jobDetail"})
 
 _SHOWN = ("state", "seconds", "idle_seconds", "create_time", "start_time", "end_time", "pipeline_name", "error")

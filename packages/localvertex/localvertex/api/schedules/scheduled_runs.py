@@ -3,8 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
-from localvertex.api.pipeline_jobs.records import COLLECTION
+from localvertex.api.pipeline_jobs.pipeline_jobs import COLLECTION, PipelineJobs
 from localvertex.api.pipeline_jobs.view import pipeline_name
 from localvertex.api.rest.call import Location
 from localvertex.api.rest.errors import ApiError
