@@ -11,6 +11,7 @@ import json
 import os
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from kfp import compiler, dsl
@@ -21,7 +22,7 @@ from localvertex.api.metadata.metadata import Metadata
 from localvertex.api.pipeline_jobs.pipeline_jobs import COLLECTION, PipelineJobs
 from localvertex.api.pipeline_jobs.request import new_resource
 from localvertex.api.rest.call import Call, Location
-from localvertex.api.rest.index import Index
+from localvertex.api.rest.index import Index, Records, Summary
 from localvertex.api.rest.store import Store
 
 _LOCATION = Location(project="local-project", region="us-central1")
@@ -67,11 +68,18 @@ def _make_runs(folder: Path, num_runs: int) -> Path:
     return work_dir
 
 
+class _NoIndex(Index):
+    """Reads all records for each list."""
+
+    def summaries(self, records: Records) -> Iterator[tuple[str, Summary]]:
+        """Read each record."""
+        return ((each, records.summary(each)) for each in records.signatures())
+
+
 def _jobs(work_dir: Path, *, is_indexed: bool) -> PipelineJobs:
     store = Store(work_dir)
     if not is_indexed:
-        # A folder cannot be opened as an index.
-        store.index = Index(work_dir, lambda _: None)
+        store.index = _NoIndex()
     return PipelineJobs(store, lambda _: None, localvertex.Options(), Metadata(store).runs)
 
 

@@ -64,13 +64,12 @@ def train(dataset: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> Tr
         container = {"image_uri": "gcr.io/x/trainer:1", "command": ["python", "-m", "trainer.task"], "args": args}
         machine = {"machine_type": "n1-standard-4"}
         pools = [{"machine_spec": machine, "replica_count": size, "container_spec": container} for size in sizes]
-        options = jobs.CustomJobOptions(faults=tuple(map(parse, faults)))
-        return ended(folder, pools, options)
+        return ended(folder, pools, tuple(map(parse, faults)))
 
     return run
 
 
-def ended(folder: pathlib.Path, pools: list[dict[str, Any]], options: jobs.CustomJobOptions | None = None) -> Trained:
+def ended(folder: pathlib.Path, pools: list[dict[str, Any]], faults: tuple[jobs.Fault, ...] = ()) -> Trained:
     """Run a job of these worker pools to its end."""
     spec = {
         "worker_pool_specs": pools,
@@ -81,7 +80,7 @@ def ended(folder: pathlib.Path, pools: list[dict[str, Any]], options: jobs.Custo
         jobs.read_job({"job_spec": spec}, region="us-central1", warn=lambda text: None),
         workspace=jobs.Workspace(folder=folder / "job", private_dir=folder),
         processes=Processes(grace_seconds=5),
-        options=options or jobs.CustomJobOptions(),
+        injected=faults,
     )
     return Trained(folder, outcome)
 

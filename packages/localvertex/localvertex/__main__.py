@@ -174,12 +174,6 @@ def _add_credentials(group: "argparse._ArgumentGroup") -> None:
         help="let steps and custom jobs use your Google Cloud credentials and other secrets of your environment",
     )
     _add_gcs_root(group)
-    group.add_argument(
-        "--allow-cloud-launchers",
-        action="store_true",
-        help="run Google's own operations (endpoints, BigQuery, ...), which create resources and cost money; "
-        "only with --with-credentials",
-    )
 
 
 def _add_gcs_root(command: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
@@ -201,13 +195,6 @@ def _add_custom_jobs(jobs: "argparse._ArgumentGroup") -> None:
         default=[],
         help="a fault and its time, for example 'SIGKILL workerpool1-0 at step 30', "
         "'SIGTERM workerpool0-0 at 20s grace 30s' or 'preempt all every 45s'; repeatable",
-    )
-    jobs.add_argument(
-        "--restart-rule",
-        choices=["service", "lenient"],
-        default="service",
-        help="service: as on Vertex AI, an exit code of the program ends the job, a crash restarts it; "
-        "lenient: a replica restarts after every non-zero exit code (%(default)s)",
     )
 
 

@@ -4,7 +4,7 @@
 |---|---|---|
 | `end_with_parent` | a command ends with its supervisor | it outlives a supervisor that is killed |
 | `adopt_orphans`, `descendants` | a step's processes end with it | those that left its process group do not |
-| `usage` | a job without progress names its frozen replicas, after 2 minutes | it names none, after 10 minutes |
+| `is_frozen` | a job without progress names its frozen replicas, after 2 minutes | it names none, after 10 minutes |
 | `tcp_tables` | the user at the other end of a connection | unknown: only the token protects the endpoint |
 | `bind_to_loopback` | only this machine reaches a job's ports | a warning: other machines may |
 | `bubblewrap` | a sandbox for container commands | they need an engine or --allow-host-commands |
@@ -63,14 +63,11 @@ def descendants(parent: int) -> list[int]:
     return [pid for child in children for pid in (child, *descendants(child))]
 
 
-def usage(parent: int) -> tuple[bool, float] | None:
-    """Return whether a descendant is stopped, and the processor time of all in seconds; None if it is not known."""
-    found = [_text(f"/proc/{pid}/stat").rpartition(")")[2].split() for pid in descendants(parent)]
-    # From proc(5): the state, and the times of the process and of its children that have ended, in ticks.
-    known = [(fields[0] in "Tt", sum(map(int, fields[11:15]))) for fields in found if fields]
-    if not known:
-        return None
-    return any(is_stopped for is_stopped, _ in known), sum(ticks for _, ticks in known) / os.sysconf("SC_CLK_TCK")
+def is_frozen(parent: int) -> bool:
+    """Return whether a descendant is stopped; False if it is not known."""
+    # The state follows the name of the program, see proc(5).
+    found = (_text(f"/proc/{pid}/stat").rpartition(")")[2].split() for pid in descendants(parent))
+    return any(fields[0] in "Tt" for fields in found if fields)
 
 
 def tcp_tables() -> list[str]:

@@ -3,22 +3,22 @@
 import contextlib
 import os
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from unittest import mock
 
-from localvertex.api.steps.endpoint import StepsEndpoint
+from localvertex.api.steps.reach import Reach
 from localvertex.containers.choice import Choice
 from localvertex.containers.serving.machine import Machine
 from localvertex.credentials.isolation import IsolatedCredentials, NoCredentials
 from localvertex.processes.processes import Processes
 
 
-def steps_endpoint(work_dir: Path, credentials: IsolatedCredentials) -> StepsEndpoint:
+def steps_endpoint(work_dir: Path, credentials: IsolatedCredentials) -> AbstractContextManager[None]:
     """Return the endpoint of a run that has no processes of its own."""
     processes = Processes(grace_seconds=1)
     machine = Machine(work_dir=work_dir.absolute(), processes=processes, credentials=credentials, choice=Choice())
-    return StepsEndpoint(machine, None, print)
+    return Reach().open_endpoint(machine, print)
 
 
 @contextlib.contextmanager

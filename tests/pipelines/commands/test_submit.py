@@ -171,7 +171,7 @@ def test_a_dry_run_imports_no_cloud_sdk(repository: Path, compiled_training_for_
         (("-p", "bye=1"), "the pipeline has no parameter 'bye'; did you mean by?"),
         (("-p", "by"), "--parameter is 'by'; expected NAME=VALUE"),
         (("--parameter-file", "none.yaml"), "none.yaml cannot be read: no such file or directory"),
-        ((), "no value for n (NUMBER_INTEGER); add --parameter NAME=VALUE for each"),
+        ((), "no value for n (NUMBER_INTEGER); give each one, for example by --parameter NAME=VALUE"),
     ],
 )
 def test_bad_input_is_one_line(pipelines: Any, divide_file: Path, options: tuple[str, ...], message: str) -> None:

@@ -90,13 +90,37 @@ def _check_step(step: Step, seen: Examination, region: str, today: date) -> None
     if payload is None:
         message = f"the payload of step {step.name!r} is not understood; its machines were not checked"
         seen.findings.append(Finding(rule="not-checked", severity="warning", path=step.path, message=message))
-    elif trains:
-        _check_job(payload, kind, seen, region, today)
+        return
+    seen.findings += check_payload(payload, region=region, today=today)
+    _note_defaults(payload, seen)
+
+
+def check_payload(payload: Payload, *, region: str, today: date) -> list[Finding]:
+    """Check the job that a launcher will send: a training, a tuning, a deployment or a batch prediction.
+
+    Args:
+        payload: The job.
+        region: Where the pipeline is to run; empty if it is not known.
+        today: The day for end-of-support dates.
+
+    Returns:
+        Findings with their paths in the pipeline's file.
+    """
+    reading, kind, where = Reading(), payload.step.argument("--type"), payload.region or region
+    if kind in _PREDICTION:
+        return _check_prediction(payload, kind, reading, where, today)
+    if kind == "CustomJob":
+        path = "job_spec"
+        check_job(payload.job, reading, region=where, today=today, component=True)
     else:
-        _check_prediction(payload, kind, seen, region, today)
+        path = "trial_job_spec"
+        fields = reading.message(payload.job.get(path, {}), "CustomJobSpec", path)
+        check_spec(fields, reading, region=where, today=today, component=True, prefix=f"{path}.")
+    found = [_in_pipeline(finding, payload, reading) for finding in reading.findings]
+    return [*found, *_artifacts(payload), *_not_checked(payload, f"{path}.worker_pool_specs", payload.job.get(path))]
 
 
-def _check_prediction(payload: Payload, kind: str, seen: Examination, region: str, today: date) -> None:
+def _check_prediction(payload: Payload, kind: str, reading: Reading, region: str, today: date) -> list[Finding]:
     path, message = _PREDICTION[kind]
     resources: Any = payload.job
     for name in path.split("."):
@@ -104,8 +128,7 @@ def _check_prediction(payload: Payload, kind: str, seen: Examination, region: st
     machine = mapping(_read(resources, "machine_spec"))
     # Without a machine type, the service chooses the machines.
     if not machine.get("machine_type"):
-        return
-    reading = Reading()
+        return []
     # An unset number of a component is 0, and an unset name is empty.
     given = {name: value for name, value in mapping(resources).items() if value not in (0, "")}
     found = prediction.check_resources(
@@ -113,29 +136,11 @@ def _check_prediction(payload: Payload, kind: str, seen: Examination, region: st
         reading,
         kind=message,
         path=path,
-        region=payload.region or region,
+        region=region,
         today=today,
     )
-    seen.findings += [_in_pipeline(finding, payload, reading) for finding in found]
     at = {f"{path}.machine_spec.{name}": (name, machine.get(name)) for name in MACHINE_FIELDS}
-    seen.findings += _unknown(payload, at)
-    _note_defaults(payload, seen)
-
-
-def _check_job(payload: Payload, kind: str, seen: Examination, region: str, today: date) -> None:
-    reading = Reading()
-    region = payload.region or region
-    if kind == "CustomJob":
-        path = "job_spec"
-        check_job(payload.job, reading, region=region, today=today, component=True)
-    else:
-        path = "trial_job_spec"
-        fields = reading.message(payload.job.get(path, {}), "CustomJobSpec", path)
-        check_spec(fields, reading, region=region, today=today, component=True, prefix=f"{path}.")
-    seen.findings += [_in_pipeline(finding, payload, reading) for finding in reading.findings]
-    seen.findings += _artifacts(payload)
-    seen.findings += _not_checked(payload, f"{path}.worker_pool_specs", mapping(payload.job.get(path)))
-    _note_defaults(payload, seen)
+    return [*(_in_pipeline(finding, payload, reading) for finding in found), *_unknown(payload, at)]
 
 
 def _in_pipeline(finding: Finding, payload: Payload, reading: Reading) -> Finding:
@@ -162,10 +167,10 @@ def _origin(value: object) -> str:
     return value.origin if isinstance(value, RuntimeValue) else quote(value)
 
 
-def _not_checked(payload: Payload, path: str, spec: dict[str, Any]) -> Iterator[Finding]:
+def _not_checked(payload: Payload, path: str, spec: Any) -> Iterator[Finding]:
     """Find what decides about machines and is known only at run time."""
     parts: dict[str, tuple[str, Any]] = {}
-    pools = spec.get("worker_pool_specs")
+    pools = mapping(spec).get("worker_pool_specs")
     parts[path] = "the worker pools", pools
     for index, pool in enumerate(pools if isinstance(pools, list) else []):
         at = f"{path}[{index}]"

@@ -50,8 +50,13 @@ def _upwards(path: str) -> Iterator[str]:
         path = _LAST.sub("", path)
 
 
-def build(step: Step) -> Payload | None:
-    """Return the job of a step, or None if its payload is not understood."""
+def build(step: Step, *, assumes_plan: bool = True) -> Payload | None:
+    """Return the job of a step, or None if its payload is not understood.
+
+    Args:
+        step: The step.
+        assumes_plan: Whether pools from a step that is given a machine are taken to be of this machine.
+    """
     try:
         template = decode(step.argument("--payload"))
     except (ValueError, RecursionError):
@@ -62,7 +67,8 @@ def build(step: Step) -> Payload | None:
     payload.job = mapping(_fill(template, payload, ""))
     location = _fill(step.argument("--location"), payload, "location")
     payload.region = location if isinstance(location, str) else ""
-    _add_planned_pools(payload)
+    if assumes_plan:
+        _add_planned_pools(payload)
     return payload
 
 

@@ -143,6 +143,7 @@ def _serve(options: argparse.Namespace, when_started: Callable[[str], object]) -
     """Serve until stopped."""
     from localvertex.commands import run
     from localvertex.commands.server import serve
+    from localvertex.jobs.faults import faults
     from localvertex.runner.checks import container_images
     from localvertex.runner.engine import Options
 
@@ -158,7 +159,7 @@ def _serve(options: argparse.Namespace, when_started: Callable[[str], object]) -
             command_prefixes=container_images.from_options(options.image),
             has_other_images=True,
             containers=run.container_options(options),
-            custom_jobs=run.custom_job_options(options),
+            faults=tuple(map(faults.parse, options.fault)),
         ),
     )
     return 0

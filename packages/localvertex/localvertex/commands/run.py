@@ -47,9 +47,8 @@ def run_options(options: argparse.Namespace) -> Options:
         "fail_fast": options.fail_fast,
         "gcs_root": options.gcs_root,
         "with_credentials": options.with_credentials,
-        "allow_cloud_launchers": options.allow_cloud_launchers,
         "containers": container_options(options),
-        "custom_jobs": custom_job_options(options),
+        "faults": tuple(map(faults.parse, options.fault)),
     }
     if options.max_parallel is not None:
         values["max_parallel"] = options.max_parallel
@@ -60,14 +59,6 @@ def container_options(options: argparse.Namespace) -> ContainerOptions:
     """Read how container commands run."""
     return ContainerOptions(
         engine=options.engine, allow_network=options.allow_network, allow_host_commands=options.allow_host_commands
-    )
-
-
-def custom_job_options(options: argparse.Namespace) -> jobs.CustomJobOptions:
-    """Read the faults and the restart rule of custom jobs."""
-    return jobs.CustomJobOptions(
-        restart_rule=jobs.RestartRule(options.restart_rule),
-        faults=tuple(faults.parse(text) for text in options.fault),
     )
 
 
@@ -91,7 +82,7 @@ def _resume_run(options: argparse.Namespace, run_options: Options) -> dict[str, 
     found = find_readable(options.work_dir, options.resume)
     if found.content["state"] == State.SUCCEEDED:
         print(f"{found.run_dir.name} has already succeeded; nothing was run")
-        return found.content | {"unused_faults": jobs.FaultLedger(run_options.custom_jobs.faults).unused}
+        return found.content | {"unused_faults": jobs.FaultLedger(run_options.faults).unused}
     return runs.resume(options.resume, options=run_options, display=_display())
 
 

@@ -4,7 +4,6 @@ import os
 from collections.abc import Collection
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Protocol
 
 from localvertex.containers.call import ContainerCommand, Prepared
 from localvertex.containers.engine import Engine
@@ -13,38 +12,6 @@ from localvertex.containers.sandbox import Sandbox
 from localvertex_base import linux
 
 _ADVICE = "add --engine docker, --engine podman or --allow-host-commands"
-
-
-class Containers(Protocol):
-    """Runs container commands in one way."""
-
-    @property
-    def runs_images(self) -> bool:
-        """Whether commands find the files of their image."""
-        ...
-
-    @property
-    def confines(self) -> bool:
-        """Whether commands can reach only what their call names."""
-        ...
-
-    @property
-    def problem(self) -> str:
-        """Why container commands cannot run, and what to do; empty if they can."""
-        ...
-
-    @property
-    def announcement(self) -> str:
-        """How they run, in one line."""
-        ...
-
-    def shows(self, path: str | Path) -> bool:
-        """Return whether a command finds this path of this machine."""
-        ...
-
-    def prepared(self, call: ContainerCommand) -> Prepared:
-        """Return the process for a call."""
-        ...
 
 
 class Choice:
@@ -56,7 +23,7 @@ class Choice:
         """Images for which the user has given local commands."""
 
     @cached_property
-    def how(self) -> Containers:
+    def how(self) -> "Engine | Sandbox | _Host | _Missing":
         """Return how container commands run.
 
         Raises:

@@ -140,10 +140,10 @@ def _missing_module(name: str, env: Mapping[str, str]) -> str:
 def _has_module(name: str) -> bool:
     """Return whether Python finds a module, without importing its packages."""
     path: list[str] | None = None
-    for number, part in enumerate(name.split(".")):
-        full_name = ".".join(name.split(".")[: number + 1])
-        spec = _find_spec(full_name, path)
-        if spec is None or not part:
+    for part in name.split("."):
+        # The part alone: the spec of a folder without __init__.py would look for its parent among the imported modules.
+        spec = _find_spec(part, path) if part else None
+        if spec is None:
             return False
         path = list(spec.submodule_search_locations or [])
     return True

@@ -162,6 +162,7 @@ def _binds(option: str, paths: Iterable[Path]) -> list[str]:
         real = os.path.realpath(path)
         words += [option, real, real]
         top = os.path.join(os.sep, path.parts[1]) if len(path.parts) > 1 else os.sep
-        if str(path) != real and not os.path.islink(top):
+        # A link that the root shows cannot be a mount point, and leads to what is mounted already.
+        if str(path) != real and not os.path.islink(top) and not is_of_system(path.parent):
             words += [option, real, str(path)]
     return words

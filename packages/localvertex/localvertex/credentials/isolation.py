@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import ClassVar
 
-from localvertex.credentials.account import config_folder
 from localvertex.credentials.emulator import has_emulator, is_loopback
 from localvertex.credentials.secrets import Secrets, is_secret_address, looks_like_secret
 from localvertex.credentials.step_file import StepFile
@@ -83,7 +82,8 @@ class UserCredentials(IsolatedCredentials):
     @property
     def files(self) -> list[Path] | None:
         """Return the key file and the folder of gcloud, as far as they exist."""
-        key, folder = os.environ.get("GOOGLE_APPLICATION_CREDENTIALS", ""), config_folder()
+        key = os.environ.get("GOOGLE_APPLICATION_CREDENTIALS", "")
+        folder = Path(os.environ.get("CLOUDSDK_CONFIG") or Path.home() / ".config" / "gcloud")
         return [each.absolute() for each in (*([Path(key)] if key else []), folder) if each.exists()]
 
     def close(self) -> None:

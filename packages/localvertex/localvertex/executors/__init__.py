@@ -7,12 +7,10 @@ from localvertex.executors.container_command import ContainerCommandExecutor
 from localvertex.executors.custom_job import CustomJobExecutor
 from localvertex.executors.google_cloud.batch_predict import BatchPredictExecutor
 from localvertex.executors.google_cloud.endpoint_create import EndpointCreateExecutor, EndpointDeleteExecutor
-from localvertex.executors.google_cloud.model_delete import ModelDeleteExecutor
 from localvertex.executors.google_cloud.model_deploy import ModelDeployExecutor, ModelUndeployExecutor
 from localvertex.executors.google_cloud.model_get import ModelGetExecutor
 from localvertex.executors.google_cloud.tuning_job import TuningJobExecutor
 from localvertex.executors.google_cloud.tuning_trials import TuningTrialsExecutor
-from localvertex.executors.google_cloud.wait_resources import WaitResourcesExecutor
 from localvertex.executors.importer import ImporterExecutor
 from localvertex.executors.model_upload import ModelUploadExecutor
 from localvertex.executors.notification_email import NotificationEmailExecutor
@@ -51,13 +49,11 @@ _EXECUTORS: tuple[Executor, ...] = (
     TuningTrialsExecutor(),
     ModelUploadExecutor(),
     ModelGetExecutor(),
-    ModelDeleteExecutor(),
     EndpointCreateExecutor(),
     EndpointDeleteExecutor(),
     ModelDeployExecutor(),
     ModelUndeployExecutor(),
     BatchPredictExecutor(),
-    WaitResourcesExecutor(),
     NotificationEmailExecutor(),
     PythonStepExecutor(),
     ContainerCommandExecutor(),

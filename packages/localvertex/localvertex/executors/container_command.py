@@ -37,11 +37,10 @@ class ContainerCommandExecutor:
             [attempt.resolve_word(each) for each in part] for part in (attempt.command(), attempt.arguments())
         )
         # The check before the run does not know what placeholders in the command become.
-        module = launcher_of(words, arguments)
-        if module and not attempt.context.allow_cloud_launchers:
+        if module := launcher_of(words, arguments):
             raise TaskFailed(f"the command would start Google's {module}, which does not run here", is_retryable=False)
         env = attempt.add_own(attempt.environment(bin_folder()))
-        if attempt.container.replacement or module:
+        if attempt.container.replacement:
             code = attempt.run([*attempt.container.replacement, *words, *arguments], env)
         else:
             code = _run(attempt, words, arguments, env)

@@ -9,7 +9,7 @@ from localvertex.containers.choice import Choice
 from localvertex.containers.serving.machine import Machine
 from localvertex.credentials.isolation import IsolatedCredentials
 from localvertex.executors.api_access import ApiAccess
-from localvertex.jobs import CustomJobOptions, FaultLedger
+from localvertex.jobs import Fault, FaultLedger
 from localvertex.processes.processes import Processes
 from localvertex.store import record
 from localvertex.values.arguments import CommandPrefixes
@@ -52,12 +52,11 @@ class Context:
     """Credentials for the processes."""
     api: ApiAccess | None = None
     """The API for the steps."""
-    allow_cloud_launchers: bool = False
     warnings: Warnings
     report: WriteLine
     """Shows the user an event within a step."""
     use_cache: bool
-    custom_jobs: CustomJobOptions
+    faults: tuple[Fault, ...] = ()
     fault_ledger: FaultLedger = field(default_factory=FaultLedger)
     output_directory: str = ""
     """gs:// prefix of the output artifacts; empty: the folders of the run."""

@@ -60,7 +60,7 @@ def read(payload: dict[str, Any], attempt: Attempt, location: str) -> CustomJob:
         TaskFailed: It cannot run.
     """
     return read_job(
-        launcher_job(payload, attempt.container),
+        _launcher_job(payload, attempt.container),
         region=location,
         warn=attempt.context.warnings.add,
         command_prefixes=attempt.context.command_prefixes,
@@ -88,13 +88,13 @@ def run(job: CustomJob, attempt: Attempt, project: str, trial: TrialRun | None =
         warn=context.warnings.add,
         report=lambda text: context.report(f"{name}: {f'trial {trial.id}: ' if trial else ''}{text}"),
         cancel=trial.cancel if trial else context.processes.stopped,
-        options=context.custom_jobs,
+        injected=context.faults,
         ledger=context.fault_ledger,
         gpus=trial.gpus if trial else None,
     )
 
 
-def launcher_job(payload: dict[str, Any], container: Container) -> dict[str, Any]:
+def _launcher_job(payload: dict[str, Any], container: Container) -> dict[str, Any]:
     """Return the job that Google's launcher sends for this payload.
 
     Raises:

@@ -8,15 +8,12 @@ Replicas become processes with the environment that the service gives them, rest
 
 from localvertex.jobs.faults.faults import Fault
 from localvertex.jobs.faults.ledger import FaultLedger
-from localvertex.jobs.faults.options import CustomJobOptions
 from localvertex.jobs.job import CustomJob, Pool, Replica, read_job
-from localvertex.jobs.restart_rules import RestartRule
 from localvertex.jobs.run import run_job
 from localvertex.jobs.status import JobState, JobStatus, Outcome, ReplicaStatus, Workspace
 
 __all__ = [
     "CustomJob",
-    "CustomJobOptions",
     "Fault",
     "FaultLedger",
     "JobState",
@@ -25,7 +22,6 @@ __all__ = [
     "Pool",
     "Replica",
     "ReplicaStatus",
-    "RestartRule",
     "Workspace",
     "read_job",
     "run_job",

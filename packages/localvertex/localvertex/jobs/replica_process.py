@@ -12,7 +12,7 @@ from localvertex.jobs.job import Replica
 from localvertex.jobs.status import ReplicaStatus
 from localvertex.processes import logs
 from localvertex.processes.network.metadata_server import MetadataServer
-from localvertex.processes.processes import Process, Processes, Usage
+from localvertex.processes.processes import Process, Processes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,9 +105,9 @@ class ReplicaProcess:
         # A daemon thread, because the supervisor ends the process, and with it this wait.
         threading.Thread(target=wait, name=self.name, daemon=True).start()
 
-    def usage(self) -> Usage | None:
-        """Return what its process does; None if it is not known, as for a container, which the engine runs."""
-        return self._process.usage() if self._process and self.is_running and not self.clean_up else None
+    def is_frozen(self) -> bool:
+        """Return whether its process is stopped; False if unknown, as for a container, which the engine runs."""
+        return self._process is not None and self.is_running and not self.clean_up and self._process.is_frozen()
 
     def note_end(self, code: int) -> None:
         """Note that its process has ended."""

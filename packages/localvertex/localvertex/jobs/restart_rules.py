@@ -26,15 +26,6 @@ _KILLED = range(129, 128 + signal.NSIG)
 """Exit codes of programs that ended by a signal. Codes above, as of `sys.exit(-1)`, are the program's own."""
 
 
-class RestartRule(StrEnum):
-    """How an exit code that the program chose is treated."""
-
-    SERVICE = "service"
-    """As in the service's table: it is permanent, unless the table has it as transient."""
-    LENIENT = "lenient"
-    """As an error that is not in the table: the replica restarts."""
-
-
 class Verdict(StrEnum):
     """Consequence of a failure."""
 
@@ -60,7 +51,6 @@ class Restarts:
     """The restart budget of one job, and how much of it has been used."""
 
     scheduling: Scheduling
-    rule: RestartRule
     of_replicas: Counter[str] = field(default_factory=Counter)
     """In the current attempt at the job."""
     num_job_retries: int = 0
@@ -68,16 +58,15 @@ class Restarts:
 
     def after_exit(self, name: str, code: int) -> Decision:
         """Decide what a non-zero exit code of a replica leads to."""
-        is_services = self.rule is RestartRule.SERVICE
         if code in _PERMANENT:
             reason = f"exit code {code} ({_PERMANENT[code]}) is permanent"
             return _fail(reason, adds_to_exit_code=False, is_permanent=True)
-        if is_services and code not in _TRANSIENT and code not in _KILLED:
+        if code not in _TRANSIENT and code not in _KILLED:
             reason = f"exit code {code} is the program's own, which is permanent on Vertex AI"
-            return _fail(f"{reason}; --restart-rule lenient restarts it", adds_to_exit_code=False)
+            return _fail(reason, adds_to_exit_code=False)
         if self.scheduling.disable_retries:
             return _fail("disable_retries is set")
-        if is_services and code in _TRANSIENT:
+        if code in _TRANSIENT:
             return self._retry_job(f"{_MAX_JOB_RETRIES} retries of the job after {_TRANSIENT[code]} are used up")
         if self.of_replicas[name] < _MAX_REPLICA_RESTARTS:
             self.of_replicas[name] += 1

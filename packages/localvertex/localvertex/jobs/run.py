@@ -14,7 +14,6 @@ from localvertex.jobs import images
 from localvertex.jobs.environment import reserve_addresses, service_environment
 from localvertex.jobs.faults import faults
 from localvertex.jobs.faults.ledger import FaultLedger
-from localvertex.jobs.faults.options import CustomJobOptions
 from localvertex.jobs.goodput.event_files import EventFiles
 from localvertex.jobs.gpus import gpu_environments
 from localvertex.jobs.job import CustomJob
@@ -39,7 +38,7 @@ def run_job(
     warn: WriteLine = lambda _: None,
     report: WriteLine = lambda _: None,
     cancel: threading.Event | None = None,
-    options: CustomJobOptions | None = None,
+    injected: tuple[faults.Fault, ...] = (),
     ledger: FaultLedger | None = None,
     gpus: Sequence[str] | None = None,
 ) -> Outcome:
@@ -55,19 +54,19 @@ def run_job(
         warn: Called with each difference from the service.
         report: Called with each fault and restart, as a line of text.
         cancel: Cancels the job once another thread sets it.
-        options: Restart rule and faults.
+        injected: The faults that the user has given.
         ledger: Notes which faults happen.
         gpus: The GPUs of this machine for the job; None: all that are visible.
 
     Raises:
         TaskFailed: The job could not be started.
     """
-    options, ledger = options or CustomJobOptions(), ledger or FaultLedger()
+    ledger = ledger or FaultLedger()
     job = replace(job, base_output_directory=workspace.to_local_path(job.base_output_directory))
     containers = containers or Choice()
     images.check(job, containers)
-    faults.check_for(job, options.faults)
-    if not job.scheduling.is_spot and any(fault.action is faults.Action.PREEMPT for fault in options.faults):
+    faults.check_for(job, injected)
+    if not job.scheduling.is_spot and any(fault.action is faults.Action.PREEMPT for fault in injected):
         warn(faults.NOT_SPOT)
     _make_output_directory(job.base_output_directory)
     workspace.folder.mkdir(parents=True, exist_ok=True)
@@ -82,15 +81,15 @@ def run_job(
         if commands.announcement:
             warn(commands.announcement)
         replicas = _replicas_of(job, workspace, processes, commands, servers, warn, gpus)
-        ledger.plan(options.faults)
+        ledger.plan(injected)
         try:
             outcome = JobRun(
                 job,
                 replicas,
                 events=EventFiles.of_job(job.base_output_directory, [each.name for each in replicas]),
-                faults=options.faults,
+                faults=injected,
                 ledger=ledger,
-                restarts=Restarts(scheduling=job.scheduling, rule=options.restart_rule),
+                restarts=Restarts(scheduling=job.scheduling),
                 folder=workspace.folder,
                 observe=observe,
                 report=report,

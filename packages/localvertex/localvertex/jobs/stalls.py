@@ -8,16 +8,13 @@ from localvertex.jobs.goodput.event_files import EventFiles
 from localvertex.jobs.replica_process import ReplicaProcess
 from localvertex_base.userinput.spelling import join_or
 
-_SECONDS = 120.0
-"""Time without an event after which a job is stalled, if a replica is frozen or none computes."""
+_FROZEN_SECONDS = 120.0
+"""Time without an event after which a job with a frozen replica is stalled."""
 
-_BUSY_SECONDS = 600.0
-"""The same if a replica computes, or the system does not show it: an evaluation writes no event until its end."""
+_SECONDS = 600.0
+"""The same if none is frozen, or the system does not show it: an evaluation writes no event until its end."""
 
 _CHECK_SECONDS = 5.0
-
-_BUSY_SHARE = 0.1
-"""Share of one core that a computing process uses at least; one that waits for its peers uses less."""
 
 _MAX_NAMES = 3
 
@@ -30,8 +27,6 @@ class StallWatch:
         self._latest: object = None
         self._since = self._next_check = 0.0
         self._frozen_since = math.inf
-        self._seconds: dict[str, float] = {}
-        """Processor time of each replica at the last check."""
         self.sentence = ""
         """Why the job makes no progress; empty while it does."""
 
@@ -40,40 +35,30 @@ class StallWatch:
         now = time.monotonic()
         latest = [(each.num_starts, each.is_running, *self._events.of(each.name)[-1:]) for each in self._replicas]
         if latest != self._latest:
-            self._latest, self._since, self._seconds, self.sentence = latest, now, {}, ""
+            self._latest, self._since, self.sentence = latest, now, ""
         if now >= self._next_check:
             self._next_check = now + _CHECK_SECONDS
             self.sentence = self._sentence(now)
 
     def _sentence(self, now: float) -> str:
-        running = {each.name: each.usage() for each in self._replicas if each.is_running}
-        frozen = [name for name, usage in running.items() if usage and usage.is_frozen]
-        busy = [
-            name
-            for name, usage in running.items()
-            if usage and usage.processor_seconds - self._seconds.get(name, -math.inf) > _BUSY_SHARE * _CHECK_SECONDS
-        ]
-        self._seconds = {name: usage.processor_seconds for name, usage in running.items() if usage}
+        running = [each for each in self._replicas if each.is_running]
+        frozen = [each.name for each in running if each.is_frozen()]
         self._frozen_since = min(self._frozen_since, now) if frozen else math.inf
         has_trained = any(self._events.progress(each.name).step for each in self._replicas)
         # A program that logs no steps may wait for whatever it wants, so only the time for which it is frozen counts.
         seconds = now - (self._since if has_trained else max(self._since, self._frozen_since))
-        is_certain = bool(frozen) or (has_trained and not busy and all(running.values()))
         # A stall lasts until there is progress, even if a replica wakes up now and then.
-        if seconds < (_SECONDS if is_certain or self.sentence else _BUSY_SECONDS):
+        if seconds < (_FROZEN_SECONDS if frozen or self.sentence else _SECONDS):
             return ""
         ended = [each.name for each in self._replicas if not each.is_running]
-        if frozen:
-            others = [name for name in running if name not in frozen]
-            whom = "it" if len(frozen) == 1 else "them"
-            parts = [
-                _phrase(frozen, "is frozen", "are frozen"),
-                _phrase(others, f"waits for {whom}", f"wait for {whom}"),
-            ]
-        else:
-            idle = [name for name in self._seconds if name not in busy]
-            parts = [_phrase(busy, "is busy", "are busy"), _phrase(idle, "is idle", "are idle")]
-        reasons = "; ".join(filter(None, [*parts, _phrase(ended, "has ended", "have ended")]))
+        others = [each.name for each in running if each.name not in frozen] if frozen else []
+        whom = "it" if len(frozen) == 1 else "them"
+        parts = [
+            _phrase(frozen, "is frozen", "are frozen"),
+            _phrase(others, f"waits for {whom}", f"wait for {whom}"),
+            _phrase(ended, "has ended", "have ended"),
+        ]
+        reasons = "; ".join(filter(None, parts))
         return f"no step for {seconds // 60:.0f} min{f': {reasons}' if reasons else ''}"
 
 

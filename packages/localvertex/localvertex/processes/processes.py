@@ -5,7 +5,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from localvertex.errors import Cancelled, TaskFailed
@@ -20,16 +19,6 @@ _STOP = 0
 
 MAX_ARGUMENT_BYTES = 131_072
 """Linux refuses longer single arguments (MAX_ARG_STRLEN, 32 pages)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Usage:
-    """A running command at one moment."""
-
-    is_frozen: bool
-    """Whether one of its processes is stopped, as by SIGSTOP."""
-    processor_seconds: float
-    """Since its start."""
 
 
 class Process:
@@ -69,10 +58,9 @@ class Process:
         finally:
             other_end.close()
 
-    def usage(self) -> Usage | None:
-        """Return what the command and all that it started do; None if it is not known."""
-        found = linux.usage(self._process.pid)
-        return Usage(is_frozen=found[0], processor_seconds=found[1]) if found else None
+    def is_frozen(self) -> bool:
+        """Return whether the command, or a process that it started, is stopped, as by SIGSTOP; False if unknown."""
+        return linux.is_frozen(self._process.pid)
 
     def wait(self) -> int:
         """Wait for the end and return the command's exit code, 128 + signal when a signal ended it."""

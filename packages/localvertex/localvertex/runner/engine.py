@@ -15,7 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from localvertex.containers.choice import Choice
 from localvertex.errors import Refused
 from localvertex.processes.sinks import MASK
 from localvertex.runner import input_artifacts
@@ -30,7 +29,6 @@ from localvertex.store.executor_files import artifact_parent
 from localvertex.store.run_folder import check_run_id, new_run_id
 from localvertex.store.runs import find_readable
 from localvertex.store.task import Values
-from localvertex.values.arguments import CommandPrefixes
 from localvertex_base.compiled.load import PipelineFile, load
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import complete, convert_all
@@ -40,39 +38,32 @@ __all__ = [
     "PipelineRun",
     "check",
     "open_file",
-    "open_pipeline",
     "prepare",
     "prepare_resume",
 ]
 
 
-def open_pipeline(
-    path: Path,
-    command_prefixes: CommandPrefixes | None = None,
-    *,
-    allow_cloud_launchers: bool = False,
-    containers: Choice | None = None,
-    has_other_images: bool = False,
-) -> PipelineFile:
-    """Read a compiled file and check that all of it can run locally, with these commands in place of images.
+def open_file(path: Path, options: Options | None = None) -> PipelineFile:
+    """Read a compiled file and check that all of it can run locally, with the options' commands in place of images.
 
-    An image that the pipeline does not use is refused, except with `has_other_images`.
+    An image that the pipeline does not use is refused, except with `Options.has_other_images`.
 
     Raises:
         UserError: The file is not a pipeline.
         Refused: It uses features that cannot run locally; all of them are named.
     """
+    options = options or Options()
     file = load(path)
     job = file.pipeline.job
     try:
         convert_all(file.pipeline.root.input_parameters, job.parameters)
     except UserError as error:
         raise UserError(f"{path}: runtimeConfig: {error}") from None
-    if command_prefixes:
-        if not has_other_images:
-            container_images.check(file.pipeline, command_prefixes)
-        file = replace(file, pipeline=container_images.apply(file.pipeline, command_prefixes))
-    reasons = refusals(file.pipeline, allow_cloud_launchers=allow_cloud_launchers, containers=containers)
+    if options.command_prefixes:
+        if not options.has_other_images:
+            container_images.check(file.pipeline, options.command_prefixes)
+        file = replace(file, pipeline=container_images.apply(file.pipeline, options.command_prefixes))
+    reasons = refusals(file.pipeline, options.container_choice)
     if reasons:
         raise Refused(reasons)
     return file
@@ -83,7 +74,7 @@ def prepare(
     *,
     parameters: Mapping[str, Any] | None = None,
     artifacts: input_artifacts.Given | None = None,
-    options: Options | None = None,
+    options: Options,
     display: Display | None = None,
     write_page: WritePage,
 ) -> PipelineRun:
@@ -100,7 +91,6 @@ def prepare(
     Raises:
         UserError: The input is invalid; nothing was written.
     """
-    options = options or Options()
     file, inputs = check(file, parameters=parameters, artifacts=artifacts, options=options)
     work_dir = options.work_dir.absolute()
     run_id = (
@@ -122,14 +112,13 @@ def check(
     *,
     parameters: Mapping[str, Any] | None = None,
     artifacts: input_artifacts.Given | None = None,
-    options: Options | None = None,
+    options: Options,
 ) -> tuple[PipelineFile, Values]:
     """Check everything that can be checked before a run is created; return the file and its inputs.
 
     Raises:
         UserError: The input is invalid.
     """
-    options = options or Options()
     file = file if isinstance(file, PipelineFile) else open_file(Path(file), options)
     values = complete(file.pipeline.root.input_parameters, {**file.pipeline.job.parameters, **(parameters or {})})
     parent = artifact_parent(options.project, options.region)
@@ -139,7 +128,7 @@ def check(
 
 
 def prepare_resume(
-    name: str, *, options: Options | None = None, display: Display | None = None, write_page: WritePage
+    name: str, *, options: Options, display: Display | None = None, write_page: WritePage
 ) -> PipelineRun:
     """Take over an earlier run: finished steps are not run again, unfinished ones start again.
 
@@ -148,7 +137,6 @@ def prepare_resume(
     Raises:
         UserError: There is no such run, it is still running, or its record is damaged.
     """
-    options = options or Options()
     run_dir = find_readable(options.work_dir, name).run_dir
     hold = run_folder.hold_when_free(run_dir, timeout_seconds=options.grace_seconds + run_folder.MARGIN_SECONDS)
     try:
@@ -174,17 +162,6 @@ def prepare_resume(
         raise error if isinstance(error, UserError) else UserError(f"{run_dir / record.FILE}: {error}") from None
 
 
-def open_file(path: Path, options: Options) -> PipelineFile:
-    """Open a compiled file as `open_pipeline` does, for a run with these options."""
-    return open_pipeline(
-        path,
-        options.command_prefixes,
-        allow_cloud_launchers=options.allow_cloud_launchers,
-        containers=options.container_choice,
-        has_other_images=options.has_other_images,
-    )
-
-
 def _check_values(
     file: PipelineFile,
     values: Mapping[str, Any],
@@ -192,9 +169,8 @@ def _check_values(
     earlier: dict[str, Any] | None = None,
 ) -> None:
     """Refuse what cannot run with these values: addresses that the run does not reach, and custom jobs."""
-    components = file.pipeline.reachable
     buckets, has_credentials = buckets_of(options, earlier or {}), options.with_credentials
-    reasons = addresses.refusals(file.pipeline, values, components, buckets=buckets, has_credentials=has_credentials)
+    reasons = addresses.refusals(file.pipeline, values, buckets=buckets, has_credentials=has_credentials)
     region = str((earlier or {}).get("region", options.region))
     reasons += jobs.refusals(
         file.pipeline,

@@ -13,7 +13,7 @@ from localvertex.containers.choice import Choice
 from localvertex.containers.mounts import contains_private
 from localvertex.containers.options import ContainerOptions
 from localvertex.executors.api_access import ApiAccess
-from localvertex.jobs import CustomJobOptions
+from localvertex.jobs import Fault
 from localvertex.store import record as run_record
 from localvertex.values.arguments import CommandPrefixes
 from localvertex_base.userinput.errors import UserError
@@ -43,23 +43,21 @@ class Options:
     grace_seconds: float = 10.0
     """Time between SIGTERM and SIGKILL when a run is stopped."""
     command_prefixes: CommandPrefixes = field(default_factory=dict)
-    """Local commands in place of container images, by image; `open_pipeline` takes them separately."""
+    """Local commands in place of container images, by image."""
     has_other_images: bool = False
     """Whether `command_prefixes` has images of other pipelines too, as on a server."""
     fail_fast: bool = False
     """Whether no further step starts after a failure, except exit tasks."""
     with_credentials: bool = False
     """Whether steps and replicas get the user's Google Cloud credentials and other secrets."""
-    allow_cloud_launchers: bool = False
-    """Whether Google's own operations may run, with the user's credentials."""
     gcs_root: Path | None = None
     """A folder with one folder per bucket, in place of Cloud Storage."""
     schedule_time: str = ""
     """Time for which a schedule started the run, RFC 3339; empty: the run's own creation time."""
     containers: ContainerOptions = field(default_factory=ContainerOptions)
     """How container commands run."""
-    custom_jobs: CustomJobOptions = field(default_factory=CustomJobOptions)
-    """Restart rule and faults of the custom jobs."""
+    faults: tuple[Fault, ...] = ()
+    """Each custom job gets them."""
     server: ApiAccess | None = None
     """The API of the server that starts the run, which its steps can call; None: the run has an endpoint of its own."""
 
@@ -70,8 +68,6 @@ class Options:
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
-        if self.allow_cloud_launchers and not self.with_credentials:
-            raise UserError("--allow-cloud-launchers needs --with-credentials: Google's operations run with them")
         if self.gcs_root is not None:
             _check_gcs_root(self.gcs_root, self.work_dir)
         if self.max_parallel < 1:

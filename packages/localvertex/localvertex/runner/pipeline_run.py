@@ -15,7 +15,7 @@ from localvertex.jobs import FaultLedger
 from localvertex.processes.pins import announcement
 from localvertex.processes.processes import Processes
 from localvertex.runner import repeated_options
-from localvertex.runner.checks import cloud_launchers, container_commands, pinned_versions
+from localvertex.runner.checks import container_commands, pinned_versions
 from localvertex.runner.display import Display
 from localvertex.runner.options import Options
 from localvertex.runner.pipeline_inputs import buckets_of, file_values, inputs_of, notes_of, tasks_of_file
@@ -106,12 +106,11 @@ class PipelineRun:
             processes=self._processes,
             credentials=self._credentials,
             api=options.server,
-            allow_cloud_launchers=options.allow_cloud_launchers,
             warnings=Warnings(listener=self._display.on_warning, texts=list(self._earlier.get("warnings", []))),
             report=self._display.on_report,
             use_cache=options.use_cache,
-            custom_jobs=options.custom_jobs,
-            fault_ledger=FaultLedger(options.custom_jobs.faults),
+            faults=options.faults,
+            fault_ledger=FaultLedger(options.faults),
             output_directory=job["pipeline_root"] if job["pipeline_root"] != str(self.work_dir) else "",
             buckets=self._buckets,
             command_prefixes=options.command_prefixes,
@@ -137,8 +136,6 @@ class PipelineRun:
         Raises:
             RecordNotWritten: The disk is full, for example; the run was stopped and can be resumed.
         """
-        if self._context.allow_cloud_launchers:
-            self._context.warnings.add(cloud_launchers.announcement(self._file.pipeline, self._context.project))
         pipeline = self._file.pipeline
         if line := container_commands.announcement(pipeline, pipeline.reachable, self._context.containers):
             self._context.warnings.add(line)

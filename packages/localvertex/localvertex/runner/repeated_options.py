@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from localvertex.jobs import RestartRule
 from localvertex.runner.options import Options
 
 _DEFAULT = Options()
@@ -31,7 +30,6 @@ def words(options: Options) -> list[str]:
         "--allow-network": containers.allow_network,
         "--allow-host-commands": containers.allow_host_commands,
         "--with-credentials": options.with_credentials,
-        "--allow-cloud-launchers": options.allow_cloud_launchers,
     }
     values = [
         ("--max-parallel", options.max_parallel, default.max_parallel),
@@ -39,7 +37,6 @@ def words(options: Options) -> list[str]:
         ("--grace", options.grace_seconds, default.grace_seconds),
         ("--engine", containers.engine, default.containers.engine),
         ("--gcs-root", options.gcs_root and options.gcs_root.absolute(), None),
-        ("--restart-rule", options.custom_jobs.restart_rule, default.custom_jobs.restart_rule),
     ]
     found = [flag for flag, is_given in switches.items() if is_given]
     found += [f"{flag}={value}" for flag, value, usual in values if value != usual]
@@ -59,15 +56,12 @@ def merge_options(options: Options, given: Sequence[str]) -> tuple[Options, list
         ValueError: A word has no value of its type.
     """
     allowed, missing = words(options), []
-    jobs = replace(options.custom_jobs, faults=())
-    options = replace(options, custom_jobs=jobs)
+    options = replace(options, faults=())
     for word in given:
         name, _, value = word.partition("=")
         if name in _READ:
             field, kind = _READ[name]
             options = replace(options, **{field: kind(value)})
-        elif name == "--restart-rule":
-            options = replace(options, custom_jobs=replace(jobs, restart_rule=RestartRule(value)))
         elif word == "--no-cache":
             options = replace(options, use_cache=False)
         elif word == "--fail-fast":

@@ -99,7 +99,7 @@ def _cache_key(task: Task, executor: Container | Importer, context: Context) -> 
     if not (context.use_cache and task.spec.enable_cache and isinstance(executor, Container)):
         return ""
     # A cached job would not have the requested faults.
-    if context.custom_jobs.faults and has_replicas(executor):
+    if context.faults and has_replicas(executor):
         return ""
     inputs = _localise_inputs(task, executor, context)
     return step_cache.key_of(

@@ -111,7 +111,7 @@ def require_all(declared: Declared, values: Mapping[str, Any]) -> None:
     """
     missing = [f"{name} ({spec.type})" for name, spec in declared.items() if spec.is_required and name not in values]
     if missing:
-        raise UserError(f"no value for {', '.join(missing)}; add --parameter NAME=VALUE for each")
+        raise UserError(f"no value for {', '.join(missing)}; give each one, for example by --parameter NAME=VALUE")
 
 
 def complete(declared: Declared, values: Mapping[str, Any]) -> dict[str, Any]:

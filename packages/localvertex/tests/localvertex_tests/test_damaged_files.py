@@ -14,7 +14,7 @@ from localvertex_tests.support.documents import fields
 
 import localvertex
 from localvertex.errors import Refused
-from localvertex.runner.engine import open_pipeline
+from localvertex.runner.engine import open_file
 from vertex_testing.runs import STEP, Execute
 
 
@@ -73,7 +73,7 @@ def test_the_undamaged_file_runs(good: dict[str, Any], tmp_path: Path, execute: 
 def reasons_of(path: Path) -> list[str]:
     """Return the reasons for a refusal, none when the file is accepted; any other exception is a defect."""
     try:
-        open_pipeline(path)
+        open_file(path)
     except Refused as refused:
         return refused.reasons
     except localvertex.UserError as error:

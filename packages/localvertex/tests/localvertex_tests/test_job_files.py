@@ -130,7 +130,6 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {},
         "'times' is in 'parameters' and in 'parameterValues'",
     ),
-    "older value": ({"parameters": {"times": {"intValue": "x"}}}, {}, "parameters.times: expected one value under"),
     "rerun": ({}, {"originalPipelineJobId": "7"}, "--resume RUN resumes a local run"),
     "artifact by id": (
         {"inputArtifacts": {"data": {"artifactId": "123"}}},

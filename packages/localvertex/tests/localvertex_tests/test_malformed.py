@@ -13,7 +13,7 @@ from kfp import dsl
 from localvertex_tests.support.documents import fields
 
 import localvertex
-from localvertex.runner.engine import open_pipeline
+from localvertex.runner.engine import open_file
 from localvertex_base.userinput.reading import MAX_BYTES
 from vertex_testing.runs import STEP, Command
 
@@ -293,7 +293,7 @@ def test_a_damaged_spec_is_refused_or_can_run(good: dict[str, Any], tmp_path: Pa
                 container[random.choice(["zz", "../e", str(key).lower()])] = container.pop(key)
         (tmp_path / "p.json").write_text(json.dumps(document))
         try:
-            open_pipeline(tmp_path / "p.json")
+            open_file(tmp_path / "p.json")
         except localvertex.UserError:
             num_refused += 1
     assert num_refused >= MIN_REFUSED

@@ -121,7 +121,7 @@ class JobThreads:
         def warn(text: str) -> None:
             self.warn(number, text)
 
-        ledger = FaultLedger(self._options.custom_jobs.faults)
+        ledger = FaultLedger(self._options.faults)
         processes = Processes(grace_seconds=_GRACE_SECONDS, hold=hold.fileno())
         with closing(NoCredentials()) as credentials, self._endpoint(processes, credentials, warn):
             status_file = StatusFile(workspace.folder, credentials.secrets.remove)
@@ -135,7 +135,7 @@ class JobThreads:
                 warn=warn,
                 report=lambda text: self._log(f"{COLLECTION}/{number}: {text}"),
                 cancel=cancel,
-                options=self._options.custom_jobs,
+                injected=self._options.faults,
                 ledger=ledger,
             )
         for text in ledger.unused:

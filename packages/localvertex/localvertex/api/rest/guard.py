@@ -26,8 +26,8 @@ MAX_BODY_BYTES = MAX_BYTES + (1 << 20)
 _MAX_DRAINED_BYTES = 16 * MAX_BODY_BYTES
 """A refused body is read up to here, so that its sender sees the response and not a broken connection."""
 
-_UPLOADS = "/upload/storage/"
-"""Requests with a file as their body, of any type."""
+_UPLOADS, _STORAGE = "/upload/storage/", "/storage/"
+"""Requests with a file as their body, of any type; and others of Cloud Storage, of which some have no body."""
 
 _MAX_UPLOAD_BYTES = 128 << 20
 """google-cloud-storage sends parts of up to 100 MiB."""
@@ -67,7 +67,7 @@ class Guard:
         headers = Headers(scope=scope)
         is_upload = scope["path"].startswith(_UPLOADS)
         limit = _MAX_UPLOAD_BYTES if is_upload else MAX_BODY_BYTES
-        refused = _refusal(scope["method"], headers, is_upload=is_upload)
+        refused = _refusal(scope["method"], scope["path"], headers)
         refused = refused or await self._stranger(scope, headers)
         body = b""
         if refused is None or refused[1] in (self._access.refusal, _OTHER_USER):
@@ -121,7 +121,7 @@ def _is_from_console(method: str, headers: Headers) -> bool:
     return headers.get("origin") == f"http://{headers.get('host')}" and (is_json or method == "DELETE")
 
 
-def _refusal(method: str, headers: Headers, *, is_upload: bool) -> tuple[int, str] | None:
+def _refusal(method: str, path: str, headers: Headers) -> tuple[int, str] | None:
     """Return HTTP code and reason when the request is refused by its headers, else None."""
     host = headers.get("host", "")
     if host.rpartition(":")[0] not in _HOSTS and host not in _HOSTS:
@@ -130,9 +130,9 @@ def _refusal(method: str, headers: Headers, *, is_upload: bool) -> tuple[int, st
     if origin and origin != f"http://{host}":
         return 403, f"requests from the web origin {origin[:100]!r} are refused"
     content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if is_upload and (method == "PUT" or content_type not in _FORM_TYPES):
-        content_type = "application/json"
-    if method in ("POST", "PATCH", "PUT") and content_type != "application/json":
+    is_file = path.startswith(_UPLOADS) and (method == "PUT" or content_type not in _FORM_TYPES)
+    is_file = is_file or (path.startswith(_STORAGE) and not content_type)
+    if method in ("POST", "PATCH", "PUT") and content_type != "application/json" and not is_file:
         return 415, f"expected content type application/json, found {content_type[:100]!r}"
     if not (headers.get("content-length") or "0").isdecimal():
         return 400, "the content length is not a number"

@@ -17,9 +17,8 @@ from typing import IO, Any
 
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, not_found
-from localvertex.api.rest.index import FILE, UNKNOWN, Index, Signature, signature
+from localvertex.api.rest.index import UNKNOWN, Index, Signature, signature
 from localvertex.store import run_folder
-from localvertex.store.record import PRIVATE
 from localvertex_base.lines import WriteLine
 from localvertex_base.userinput import atomic_write
 from localvertex_base.userinput.errors import UserError
@@ -64,7 +63,7 @@ class Store:
         self._later: list[Callable[[], None]] = []
         self._writer: threading.Thread | None = None
         self._closing = threading.Event()
-        self.index = Index(work_dir / PRIVATE / FILE, self.report)
+        self.index = Index()
 
     def hold(self) -> IO[str]:
         """Lock the state for this process, until the file is closed, and remove what a killed server left half-written.

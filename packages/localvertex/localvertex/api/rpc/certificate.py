@@ -15,7 +15,6 @@ from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
     PrivateFormat,
-    PublicFormat,
     load_pem_private_key,
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -84,14 +83,8 @@ def _read(path: Path) -> tuple[bytes, bytes]:
         raise ValueError(f"other users can read or change it (mode {status.st_mode & 0o777:o})")
     try:
         key, certificate = load_pem_private_key(data, password=None), x509.load_pem_x509_certificate(data)
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (ValueError, TypeError, x509.ExtensionNotFound) as error:
+    except (ValueError, TypeError) as error:
         raise ValueError(f"it is damaged ({str(error).splitlines()[0][:80]})") from None
-    form = Encoding.DER, PublicFormat.SubjectPublicKeyInfo
-    if key.public_key().public_bytes(*form) != certificate.public_key().public_bytes(*form) or set(names) != set(
-        _NAMES
-    ):
-        raise ValueError("it is damaged (its key or its names differ)")
     now = datetime.now(UTC)
     if not certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc - _RENEWED:
         raise ValueError(f"it is valid until {certificate.not_valid_after_utc:%Y-%m-%d}")

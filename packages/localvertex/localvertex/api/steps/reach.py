@@ -4,11 +4,11 @@ Its methods are imported only by the steps that need them.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from localvertex.api.access.step_access import StepAccess
-from localvertex.api.steps.endpoint import StepsEndpoint
+from localvertex.api.steps.own_endpoint import OwnEndpoint
 from localvertex.containers.serving.machine import Machine
 from localvertex.errors import TaskFailed
 from localvertex.executors.api_access import Endpoints
@@ -27,9 +27,33 @@ class Reach:
     def __init__(self, server: StepAccess | None = None) -> None:
         self._server = server
 
-    def open_endpoint(self, machine: Machine, warn: WriteLine) -> StepsEndpoint:
-        """Return the endpoint that the processes of a machine reach."""
-        return StepsEndpoint(machine, self._server, warn)
+    @contextmanager
+    def open_endpoint(self, machine: Machine, warn: WriteLine) -> Iterator[None]:
+        """Let the processes of a machine call; a run whose steps do not call is not affected by a failure.
+
+        The file of the endpoint becomes part of the credentials that the processes get, until the block ends.
+        """
+        with ExitStack() as held:
+            try:
+                self._open(machine, warn, held)
+            except OSError as error:
+                warn(f"the steps of this run cannot reach the model registry: {error}")
+                held.close()
+            yield
+
+    def _open(self, machine: Machine, warn: WriteLine, held: ExitStack) -> None:
+        secrets, file = machine.credentials.secrets, machine.credentials.step_file
+        access = self._server
+        if access is None:
+            own = OwnEndpoint(machine, warn)
+            held.callback(own.close)
+            access = own.access
+        tokens = [access.issue(secrets.use_tokens, may_change=each) for each in (True, False)]
+        for each in tokens:
+            held.callback(access.revoke, each)
+            secrets.learn_token(each.token)
+        held.callback(file.close)
+        file.write(*tokens)
 
     @contextmanager
     def endpoints(self, machine: Machine, log: WriteLine) -> Iterator[Endpoints]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from localvertex.containers.serving import instances
 from localvertex.containers.serving.instances import BadLine, Line
-from localvertex.containers.serving.process import Answer, NotServing
+from localvertex.containers.serving.process import Answer, NotServing, ServingProcess
 
 BATCH_SIZE = 64
 """The service's default number of instances per request."""
@@ -30,14 +30,6 @@ RESULTS, ERRORS = "prediction.results", "prediction.errors_stats"
 
 _INVALID, _INTERNAL = 3, 13
 """Numbers of google.rpc.Code."""
-
-
-class Predictor(Protocol):
-    """Answers the requests."""
-
-    def predict(self, body: bytes, *, seconds: float) -> Answer:
-        """Send a request to the predict route."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +52,11 @@ class Counts:
 
 
 def predict(
-    job: BatchJob, model: Predictor, sources: list[Path], folder: Path, check_stopped: Callable[[], None] = lambda: None
+    job: BatchJob,
+    model: ServingProcess,
+    sources: list[Path],
+    folder: Path,
+    check_stopped: Callable[[], None] = lambda: None,
 ) -> Counts:
     """Write one file of predictions, and one of errors, for each source.
 
@@ -131,7 +127,7 @@ def _batches(lines: Iterator[Line], size: int) -> Iterator[list[Line]]:
         yield batch
 
 
-def _predict_batch(batch: list[Line], job: BatchJob, model: Predictor, output: _Output) -> None:
+def _predict_batch(batch: list[Line], job: BatchJob, model: ServingProcess, output: _Output) -> None:
     """Predict a batch; when the container refuses it, each of its instances alone."""
     answer = _answer([line.instance for line in batch], job, model)
     predictions = _predictions(answer, len(batch))
@@ -146,7 +142,7 @@ def _predict_batch(batch: list[Line], job: BatchJob, model: Predictor, output: _
         output.fail(batch[0].output, code, _reason(answer))
 
 
-def _answer(instances: list[Any], job: BatchJob, model: Predictor) -> Answer:
+def _answer(instances: list[Any], job: BatchJob, model: ServingProcess) -> Answer:
     """Send one request; again while the container is busy."""
     body = json.dumps(
         {"instances": instances} | ({} if job.parameters is None else {"parameters": job.parameters})

@@ -50,8 +50,13 @@ class Message:
         return parse_number(self._fields.get(field, 0), self.name_of(field))
 
     def int64(self, field: str) -> int:
-        """Return an integer that may be text, 0 by default."""
-        return parse_int64(self._fields.get(field, 0), self.name_of(field))
+        """Return an integer, 0 by default; `serialize_parameters` of Google's components writes it as text."""
+        value = self._fields.get(field, 0)
+        if isinstance(value, str) and value.removeprefix("-").isdecimal():
+            return int(value)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise UserError(f"{self.name_of(field)}: expected an integer, found {quote(value)}")
+        return value
 
     def enumeration(self, field: str, kind: type[Enumeration]) -> Enumeration:
         """Return a member of an enumeration; member 0 by default."""
@@ -68,19 +73,6 @@ class Message:
         if not isinstance(value, list):
             raise UserError(f"{self.name_of(field)}: expected a list, found {quote(value)}")
         return value
-
-
-def parse_int64(value: Any, path: str) -> int:
-    """Return an integer; `serialize_parameters` of Google's components writes 64-bit integers as text.
-
-    Raises:
-        UserError: It is not one.
-    """
-    if isinstance(value, str) and value.removeprefix("-").isdecimal():
-        return int(value)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise UserError(f"{path}: expected an integer, found {quote(value)}")
-    return value
 
 
 def parse_number(value: Any, path: str) -> float:

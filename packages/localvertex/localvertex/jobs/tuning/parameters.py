@@ -1,11 +1,10 @@
-"""The parameters of a study: the kind of their values, and the parameters that they activate."""
+"""The parameters of a study, and the kind of their values."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Any
 
-from localvertex.jobs.tuning.message import Message, parse_int64, parse_number
+from localvertex.jobs.tuning.message import Message, parse_number
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import join_or, quote
 
@@ -26,14 +25,6 @@ class ValueKind(StrEnum):
     DISCRETE = "discrete_value_spec"
 
 
-_CONDITIONS = {
-    "parent_int_values": ValueKind.INTEGER,
-    "parent_categorical_values": ValueKind.CATEGORICAL,
-    "parent_discrete_values": ValueKind.DISCRETE,
-}
-"""The field with the parent's values, by the parent's kind."""
-
-
 class Scale(IntEnum):
     """How values are distributed over the feasible space."""
 
@@ -46,18 +37,6 @@ class Scale(IntEnum):
     def is_logarithmic(self) -> bool:
         """Whether the feasible space must be positive."""
         return self in (Scale.UNIT_LOG_SCALE, Scale.UNIT_REVERSE_LOG_SCALE)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Conditional:
-    """A parameter that is active for some values of its parent."""
-
-    parent_values: tuple[Value, ...]
-    parameter: "Parameter"
-
-    def holds(self, value: Value) -> bool:
-        """Return whether the parameter is active when its parent has this value."""
-        return any(_is_same(value, each) for each in self.parent_values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,23 +53,6 @@ class Parameter:
     values: tuple[Value, ...] = ()
     """The values of a CATEGORICAL or a DISCRETE."""
     scale: Scale = Scale.SCALE_TYPE_UNSPECIFIED
-    conditionals: tuple[Conditional, ...] = ()
-
-    def active_parameters(self, value: Value) -> tuple["Parameter", ...]:
-        """Return the parameters that are active for this value."""
-        return tuple(each.parameter for each in self.conditionals if each.holds(value))
-
-    def allows(self, value: Value) -> bool:
-        """Return whether a value is in the feasible space."""
-        if self.kind is ValueKind.INTEGER:
-            return isinstance(value, int) and self.minimum <= value <= self.maximum
-        return any(_is_same(value, each) for each in self.values)
-
-    def walk(self) -> Iterator["Parameter"]:
-        """Yield this parameter and all that it may activate."""
-        yield self
-        for each in self.conditionals:
-            yield from each.parameter.walk()
 
 
 def read_parameter(value: Any, path: str) -> Parameter:
@@ -118,7 +80,10 @@ def read_parameter(value: Any, path: str) -> Parameter:
         raise UserError(f"{message.name_of('scale_type')} ({name}): leave it unset for a categorical parameter")
     if scale.is_logarithmic and (low := min([parameter.minimum] if is_range else map(float, parameter.values))) <= 0:
         raise UserError(f"{space_path}: {scale.name} needs values above 0, found {low:g}")
-    return _with_conditionals(parameter, message)
+    if message.items("conditional_parameter_specs"):
+        path = message.name_of("conditional_parameter_specs")
+        raise UserError(f"{path} ({name}): conditional parameters do not run locally; give all to each trial")
+    return parameter
 
 
 def _feasible_space(space: Message, kind: ValueKind) -> dict[str, Any]:
@@ -140,45 +105,12 @@ def _feasible_space(space: Message, kind: ValueKind) -> dict[str, Any]:
 
 
 def _values(values: list[Any], kind: ValueKind, path: str) -> tuple[Value, ...]:
-    if kind is not ValueKind.CATEGORICAL:
-        checked = parse_int64 if kind is ValueKind.INTEGER else parse_number
-        return tuple(checked(each, path) for each in values)
+    if kind is ValueKind.DISCRETE:
+        return tuple(parse_number(each, path) for each in values)
     for each in values:
         if not isinstance(each, str):
             raise UserError(f"{path}: expected a string, found {quote(each)}")
     return tuple(values)
-
-
-def _with_conditionals(parameter: Parameter, message: Message) -> Parameter:
-    found = []
-    for index, value in enumerate(message.items("conditional_parameter_specs")):
-        path = f"{message.name_of('conditional_parameter_specs')}[{index}]"
-        condition = Message(value, path, ("parameter_spec", *_CONDITIONS))
-        given = [name for name in _CONDITIONS if condition.has(name)]
-        if len(given) != 1 or _CONDITIONS[given[0]] is not parameter.kind:
-            expected = [name for name, kind in _CONDITIONS.items() if kind is parameter.kind]
-            wanted = f"expected {join_or(expected)}" if expected else "a DOUBLE parameter cannot have conditions"
-            raise UserError(f"{path}: {wanted}, found {join_or(given, 'and') or 'none'}")
-        parents = Message(condition.value(given[0], {}), condition.name_of(given[0]), ("values",))
-        values = _values(parents.items("values"), parameter.kind, parents.name_of("values"))
-        for each in values:
-            if not parameter.allows(each):
-                raise UserError(f"{parents.path}: {quote(each)} is not a value of {parameter.name!r}")
-        child = read_parameter(condition.value("parameter_spec", {}), condition.name_of("parameter_spec"))
-        found.append(Conditional(parent_values=values, parameter=child))
-    _check_disjoint(parameter, found)
-    return Parameter(**{**vars(parameter), "conditionals": tuple(found)})
-
-
-def _check_disjoint(parent: Parameter, conditionals: list[Conditional]) -> None:
-    """Refuse equal names of parameters that are active for the same value of their parent."""
-    for position, each in enumerate(conditionals):
-        for other in conditionals[:position]:
-            if each.parameter.name == other.parameter.name and any(map(other.holds, each.parent_values)):
-                raise UserError(
-                    f"{each.parameter.path}: {each.parameter.name!r} is defined twice for the same value of "
-                    f"{parent.name!r}"
-                )
 
 
 def _is_same(value: Value, other: Value) -> bool:

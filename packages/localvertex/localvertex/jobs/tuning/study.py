@@ -77,10 +77,9 @@ def read_study(value: Any) -> Study:
             raise UserError(f"study_spec.{name}: the list is empty")
         if repeated := next((each for each in names if names.count(each) > 1), ""):
             raise UserError(f"study_spec.{name}: {repeated!r} is repeated")
-    _check_unique(parameters)
     algorithm = message.enumeration("algorithm", Algorithm)
-    every = [each for parameter in parameters for each in parameter.walk()]
-    if algorithm is Algorithm.GRID_SEARCH and (double := next((e for e in every if e.kind is ValueKind.DOUBLE), None)):
+    double = next((each for each in parameters if each.kind is ValueKind.DOUBLE), None)
+    if algorithm is Algorithm.GRID_SEARCH and double:
         raise UserError(
             f"{double.path}: GRID_SEARCH takes no double_value_spec ({double.name}); give discrete values, or use "
             "RANDOM_SEARCH"
@@ -91,16 +90,6 @@ def read_study(value: Any) -> Study:
         algorithm=algorithm,
         selection=message.enumeration("measurement_selection_type", Selection),
     )
-
-
-def _check_unique(parameters: list[Parameter]) -> None:
-    """Refuse a name that several parameters of the study have."""
-    owners: dict[str, str] = {}
-    for top in parameters:
-        for parent in top.walk():
-            for child in {each.parameter.name for each in parent.conditionals}:
-                if child in {each.name for each in parameters} or owners.setdefault(child, parent.path) != parent.path:
-                    raise UserError(f"{parent.path}: the conditional parameter {child!r} is defined twice in the study")
 
 
 def _read_metric(value: Any, path: str) -> Metric:

@@ -15,7 +15,7 @@ SEED = 0
 """The seed of all random searches, so that a run can be repeated."""
 
 Point = dict[str, Value]
-"""The value of each active parameter, by name."""
+"""The value of each parameter, by name."""
 
 
 def suggestions(study: Study) -> Iterator[Point]:
@@ -31,31 +31,20 @@ def argument(value: Value) -> str:
 
 
 def _grid(parameters: Sequence[Parameter]) -> Iterator[Point]:
-    """Yield all points; the last parameter changes fastest, and active conditional parameters follow their parent."""
+    """Yield all points; the last parameter changes fastest."""
     if not parameters:
         yield {}
         return
-    first, rest = parameters[0], parameters[1:]
-    for value in _every_value(first):
-        for others in _grid([*first.active_parameters(value), *rest]):
+    first, *rest = parameters
+    is_range = first.kind is ValueKind.INTEGER
+    for value in range(int(first.minimum), int(first.maximum) + 1) if is_range else first.values:
+        for others in _grid(rest):
             yield {first.name: value, **others}
-
-
-def _every_value(parameter: Parameter) -> Sequence[Value]:
-    if parameter.kind is ValueKind.INTEGER:
-        return range(int(parameter.minimum), int(parameter.maximum) + 1)
-    return parameter.values
 
 
 def _random_point(parameters: Sequence[Parameter], number: int) -> Point:
     chosen = random.Random(f"{SEED}/{number}")  # noqa: S311
-    point: Point = {}
-    waiting = list(parameters)
-    while waiting:
-        parameter = waiting.pop(0)
-        value = point[parameter.name] = _random_value(parameter, chosen)
-        waiting = [*parameter.active_parameters(value), *waiting]
-    return point
+    return {each.name: _random_value(each, chosen) for each in parameters}
 
 
 def _random_value(parameter: Parameter, chosen: random.Random) -> Value:

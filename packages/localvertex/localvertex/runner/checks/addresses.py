@@ -1,7 +1,7 @@
 """gs:// addresses in a pipeline: refused if a run can neither map them to folders nor use credentials."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from localvertex.credentials.emulator import has_emulator
@@ -13,7 +13,6 @@ from localvertex_base.compiled.spec import Component, Container, Importer, Pipel
 def refusals(
     pipeline: Pipeline,
     values: Mapping[str, Any],
-    components: Sequence[Component],
     *,
     buckets: Buckets,
     has_credentials: bool,
@@ -23,13 +22,12 @@ def refusals(
     Args:
         pipeline: The pipeline.
         values: The values of its parameters.
-        components: Those that can run, root first.
         buckets: The folders of the buckets.
         has_credentials: Whether steps may read the buckets themselves.
     """
     found = [(f"parameter {name}", address) for name, value in values.items() for address in addresses(value)]
-    found += [pair for component in components for pair in _in_dag(component, pipeline)]
-    found += [pair for component in components for pair in _in_executor(component, pipeline)]
+    found += [pair for component in pipeline.reachable for pair in _in_dag(component, pipeline)]
+    found += [pair for component in pipeline.reachable for pair in _in_executor(component, pipeline)]
     if buckets.root is not None:
         reasons = [(where, _problem(address, buckets)) for where, address in found]
         return [f"{where}: {problem}" for where, problem in reasons if problem]

@@ -1,4 +1,4 @@
-"""Steps that start a program of Google's: refused before anything runs, unless the user allows them.
+"""Steps that start a program of Google's: refused before anything runs.
 
 Which operations run locally instead is decided by the executors; the rest of google-cloud-pipeline-components creates
 or changes resources in Google Cloud.
@@ -6,26 +6,21 @@ or changes resources in Google Cloud.
 
 from collections.abc import Iterable, Iterator
 
-from localvertex.credentials.account import account_name
 from localvertex.executors import runs_given_command
 from localvertex.executors.python_step import PythonStepExecutor
 from localvertex_base.compiled.launchers import is_google_image, launcher_module
 from localvertex_base.compiled.spec import Component, Container, Pipeline
 
-_ALLOW = "--with-credentials --allow-cloud-launchers"
 
-
-def refusals(pipeline: Pipeline, components: Iterable[Component], *, is_allowed: bool) -> list[str]:
+def refusals(pipeline: Pipeline, components: Iterable[Component]) -> list[str]:
     """Return one reason for each step of these dags that would start a program of Google's."""
     reasons = []
     for path, container in _steps(pipeline, components):
         if module := _module(container):
-            operation = _operation(module)
-            if not is_allowed:
-                reasons.append(
-                    f"{path}: {operation} of google-cloud-pipeline-components would run in Google Cloud with "
-                    f"your credentials; remove the step, or allow it with {_ALLOW}"
-                )
+            reasons.append(
+                f"{path}: {_operation(module)} of google-cloud-pipeline-components would run in Google Cloud; remove "
+                "the step, or run the pipeline on Vertex AI"
+            )
         elif _is_only_in_image(container):
             image = container.image
             reasons.append(
@@ -33,19 +28,6 @@ def refusals(pipeline: Pipeline, components: Iterable[Component], *, is_allowed:
                 f"the step, or give a local command with --image {image}=COMMAND"
             )
     return reasons
-
-
-def _allowed_operations(pipeline: Pipeline, components: Iterable[Component]) -> list[str]:
-    """Return each step that starts a program of Google's, with its operation."""
-    steps = ((path, _module(container)) for path, container in _steps(pipeline, components))
-    return [f"{path.rpartition('.')[2]} ({_operation(module)})" for path, module in steps if module]
-
-
-def announcement(pipeline: Pipeline, project: str) -> str:
-    """Return the first line of a run that may start Google's programs: account, project and operations."""
-    dags = [each for each in (pipeline.root, *pipeline.components.values()) if each.dag]
-    operations = ", ".join(dict.fromkeys(_allowed_operations(pipeline, dags))) or "none in this pipeline"
-    return f"Google Cloud operations run for real, as {account_name()} in project {project}: {operations}"
 
 
 def _steps(pipeline: Pipeline, components: Iterable[Component]) -> Iterator[tuple[str, Container]]:

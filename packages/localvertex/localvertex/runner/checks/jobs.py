@@ -3,19 +3,15 @@
 Values that depend on the run itself are checked when the job starts.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from typing import Any
 
-from accelerators.job.finding import Finding
-from accelerators.job.shape import Reading
 from accelerators.job.values import RuntimeValue
-from accelerators.pipeline.graph import Graph, Step
+from accelerators.pipeline.check import check_payload
+from accelerators.pipeline.graph import Graph
 from accelerators.pipeline.payload import Payload, build
-from accelerators.rules import prediction
-from accelerators.rules.rules import check_job, check_spec
-from localvertex.errors import TaskFailed
-from localvertex.executors.custom_job import CustomJobExecutor, launcher_job
+from localvertex.executors.custom_job import CustomJobExecutor
 from localvertex.executors.google_cloud.batch_predict import BatchPredictExecutor
 from localvertex.executors.google_cloud.model_deploy import ModelDeployExecutor
 from localvertex.executors.google_cloud.tuning_job import TuningJobExecutor
@@ -29,7 +25,7 @@ from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import restore_integers
 
 _POOLS = "job_spec.worker_pool_specs"
-_STUDY, _TRIAL = "study_spec", "trial_job_spec"
+_STUDY = "study_spec"
 
 
 def refusals(
@@ -50,8 +46,7 @@ def refusals(
         has_images: Whether containers run in their own images.
     """
     custom_job, tuning_job = CustomJobExecutor().accepts, TuningJobExecutor().accepts
-    deployment, batch = ModelDeployExecutor().accepts, BatchPredictExecutor().accepts
-    checked = (custom_job, tuning_job, deployment, batch)
+    checked = (custom_job, tuning_job, ModelDeployExecutor().accepts, BatchPredictExecutor().accepts)
     if not any(accepts(each) for each in pipeline.executors.values() for accepts in checked):
         return []
     given = {name: value for name, value in values.items() if value is not None}
@@ -59,46 +54,31 @@ def refusals(
     try:
         # A condition may leave out the item that would be refused.
         for step in Graph(pipeline=pipeline, parameters=given, unfolds_loops=False).steps():
+            if not any(accepts(step.container) for accepts in checked):
+                continue
+            # A step that plans the machines may plan others than those that it is given.
+            payload = build(step, assumes_plan=False)
+            if payload is None:
+                found.append(f"{step.container.path}.args: the payload of {step.name!r} is not a JSON object")
+                continue
+            findings = check_payload(payload, region=region, today=date.today())
+            errors = [each for each in findings if each.severity == "error"]
+            found += [f"{_shown(each.path)}: {each.message}{each.nearest}" for each in errors]
             if custom_job(step.container):
-                found += _of_custom_job(step, region, command_prefixes, has_images)
-            elif tuning_job(step.container) and (payload := build(step)):
-                found += _of_tuning_job(payload, region)
-            elif deployment(step.container) and (payload := build(step)):
-                found += _of_prediction(payload, "deployed_model.dedicated_resources", prediction.ONLINE, region)
-            elif batch(step.container) and (payload := build(step)):
-                found += _of_prediction(payload, "dedicated_resources", prediction.BATCH, region)
+                found += _missing_commands(payload, command_prefixes, has_images)
+            elif tuning_job(step.container):
+                found += _of_study(payload)
     except UserError as error:
         return [str(error)]
     return list(dict.fromkeys(found))
 
 
-def _of_custom_job(step: Step, region: str, command_prefixes: CommandPrefixes, has_images: bool) -> Iterator[str]:
-    payload = build(step)
-    if payload is None:
-        yield f"{step.container.path}.args: the payload of {step.name!r} is not a JSON object"
-        return
-    _forget_planned(payload)
-    try:
-        job = launcher_job(payload.job, step.container)
-    except TaskFailed as error:
-        yield f"{step.path}: {error}"
-        return
-    reading = Reading()
-    check_job(job, reading, region=payload.region or region, today=date.today())
-    yield from _errors(payload, reading.findings)
-    spec = job.get("job_spec")
+def _missing_commands(payload: Payload, command_prefixes: CommandPrefixes, has_images: bool) -> Iterator[str]:
+    spec = payload.job.get("job_spec")
     pools = spec.get("worker_pool_specs") if isinstance(spec, dict) else None
     for index, pool in enumerate(pools if isinstance(pools, list) else []):
         if _is_known(pool) and (problem := missing_command(pool, command_prefixes, has_images=has_images)):
             yield f"{_path(payload, f'{_POOLS}[{index}].container_spec')}: {problem}"
-
-
-def _forget_planned(payload: Payload) -> None:
-    """Remove the machines that a step of the pipeline is assumed to plan: it may plan others."""
-    pools = payload.origins.get(_POOLS)
-    spec = payload.job.get("job_spec")
-    if pools is not None and isinstance(pools.value, RuntimeValue) and isinstance(spec, dict):
-        spec["worker_pool_specs"] = pools.value
 
 
 def _is_known(pool: Any) -> bool:
@@ -109,30 +89,12 @@ def _is_known(pool: Any) -> bool:
     return not any(isinstance(container.get(name), RuntimeValue) for name in ("command", "image_uri"))
 
 
-def _of_tuning_job(payload: Payload, region: str) -> Iterator[str]:
+def _of_study(payload: Payload) -> Iterator[str]:
     job = {name: restore_integers(value) for name, value in without_empty(payload.job).items()}
     if not _has_runtime_value(job.get(_STUDY)):
         yield from _reason(payload, lambda: read_study(job.get(_STUDY, {})))
     if not any(isinstance(job.get(name), RuntimeValue) for name in COUNTS):
         yield from _reason(payload, lambda: read_counts(job))
-    reading = Reading()
-    fields = reading.message(job.get(_TRIAL, {}), "CustomJobSpec", _TRIAL)
-    where = payload.region or region
-    check_spec(fields, reading, region=where, today=date.today(), prefix=f"{_TRIAL}.")
-    yield from _errors(payload, reading.findings)
-
-
-def _of_prediction(payload: Payload, path: str, kind: str, region: str) -> Iterator[str]:
-    resources: Any = payload.job
-    for name in path.split("."):
-        resources = resources.get(name) if isinstance(resources, dict) else None
-    given = without_empty(resources) if isinstance(resources, dict) else {}
-    # Without a machine type, the service chooses the machines.
-    if given.get("machine_spec", {}).get("machine_type"):
-        reading, where = Reading(), payload.region or region
-        values = {name: restore_integers(value) for name, value in given.items()}
-        findings = prediction.check_resources(values, reading, kind=kind, path=path, region=where)
-        yield from _errors(payload, findings)
 
 
 def _reason(payload: Payload, read: Callable[[], object]) -> Iterator[str]:
@@ -152,12 +114,10 @@ def _has_runtime_value(value: Any) -> bool:
     return isinstance(value, RuntimeValue)
 
 
-def _errors(payload: Payload, findings: Iterable[Finding]) -> Iterator[str]:
-    for finding in findings:
-        if finding.severity == "error":
-            yield f"{_path(payload, finding.path)}: {finding.message}{finding.nearest}"
-
-
 def _path(payload: Payload, path: str) -> str:
     """Return where the user has written a part of the job."""
-    return payload.path_in_file(path).replace("runtimeConfig.parameterValues.", "parameter ", 1)
+    return _shown(payload.path_in_file(path))
+
+
+def _shown(path: str) -> str:
+    return path.replace("runtimeConfig.parameterValues.", "parameter ", 1)

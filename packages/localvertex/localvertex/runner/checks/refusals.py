@@ -20,7 +20,7 @@ _MAX_DEPTH = 50
 """Levels of nested dags, each a folder inside another. Hand-written pipelines have about five."""
 
 
-def refusals(pipeline: Pipeline, *, allow_cloud_launchers: bool = False, containers: Choice | None = None) -> list[str]:
+def refusals(pipeline: Pipeline, containers: Choice | None = None) -> list[str]:
     """Return what cannot run here, one line each; an empty list if the pipeline can run."""
     reasons = [*pipeline.unsupported, *platforms.refusals(pipeline.platforms)]
     reasons += [*_reference_refusals(pipeline), *circles(pipeline)]
@@ -32,7 +32,7 @@ def refusals(pipeline: Pipeline, *, allow_cloud_launchers: bool = False, contain
     containers = containers or Choice()
     reasons += container_commands.refusals(pipeline, pipeline.reachable, containers)
     reasons += serving_containers.refusals(pipeline, pipeline.reachable, containers)
-    reasons += cloud_launchers.refusals(pipeline, pipeline.reachable, is_allowed=allow_cloud_launchers)
+    reasons += cloud_launchers.refusals(pipeline, pipeline.reachable)
     return list(dict.fromkeys(reasons))
 
 

@@ -102,7 +102,7 @@ def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, text: str, message:
 
 def test_all_missing_ones_are_named_and_optional_ones_stay_empty() -> None:
     required = {**DECLARED, "more": ParameterSpec(type=ParameterType.STRING)}
-    with pytest.raises(UserError, match=r"no value for rate \(NUMBER_DOUBLE\), more \(STRING\); add --parameter"):
+    with pytest.raises(UserError, match=r"no value for rate \(NUMBER_DOUBLE\), more \(STRING\); give each one"):
         parameters.complete(required, {})
     values = parameters.complete(DECLARED, {"rate": 1, "count": None})
     assert (values["options"], values["count"]) == (None, 3)

@@ -16,7 +16,7 @@ from localvertex_tests.credentials.operations import compile_operation, operatio
 
 from localvertex import executors
 from localvertex.errors import Refused, UserError
-from localvertex.runner.engine import open_pipeline
+from localvertex.runner.engine import open_file
 from localvertex_base.compiled.spec import Container, Pipeline
 
 PAGE = Path(__file__).parents[3] / "docs" / "google-operations.md"
@@ -25,7 +25,7 @@ GOOGLES_JOB = "a custom job whose program is only in a Google container image"
 SECTIONS = {"v1": "v1.", "preview": "preview."}
 """The public components; the page leaves out those that only Google's own pipelines use."""
 REASONS = {
-    "would run in Google Cloud": "creates, changes or reads resources in Google Cloud (`--allow-cloud-launchers`)",
+    "would run in Google Cloud": "creates, changes or reads resources in Google Cloud",
     "only in its container image": "its program is only in a Google container image (`--image`)",
     "the container has no command": "it runs the entry point of a Google container image (`--image`)",
 }
@@ -72,7 +72,7 @@ def classified() -> list[Operation]:
 
 def _decision(path: Path) -> tuple[str, str]:
     try:
-        pipeline = open_pipeline(path).pipeline
+        pipeline = open_file(path).pipeline
     except Refused as refusal:
         return REFUSED, _reason(refusal.reasons)
     except UserError as error:

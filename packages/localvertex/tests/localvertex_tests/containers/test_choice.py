@@ -10,6 +10,7 @@ from kfp import dsl
 import localvertex
 from localvertex.containers.choice import Choice
 from localvertex.containers.options import ContainerOptions
+from localvertex.containers.sandbox import _binds
 from vertex_testing.runs import STEP, Command, Compile
 
 
@@ -118,3 +119,13 @@ def test_the_home_directory_is_never_shown_as_a_whole(monkeypatch: pytest.Monkey
     assert not sandbox.shows(tmp_path / "secret")
     assert sandbox.shows("/usr")
     assert sandbox.shows(os.__file__)
+
+
+def test_an_interpreter_behind_a_link_that_the_root_shows_is_mounted_where_it_is(tmp_path: Path) -> None:
+    """bubblewrap mounts nothing on a link, such as a linked `.venv` in a folder of the system."""
+    shown = next(each for each in Path("/usr/bin").iterdir() if each.is_symlink() and each.exists())
+    hidden = tmp_path / "linked"
+    hidden.symlink_to(sys.prefix)
+    real, prefix = os.path.realpath(shown), os.path.realpath(sys.prefix)
+    expected = ["--ro-bind", real, real, "--ro-bind", prefix, prefix, "--ro-bind", prefix, str(hidden)]
+    assert _binds("--ro-bind", [shown, hidden]) == expected

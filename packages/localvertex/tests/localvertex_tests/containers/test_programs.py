@@ -79,6 +79,14 @@ def test_no_package_is_imported_to_find_its_module(tmp_path: Path, monkeypatch: 
     assert missing(["python", "-m", "loud.other"], os.path.exists, {}) != ""
 
 
+def test_a_module_is_found_in_folders_without_init_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "plain" / "inner").mkdir(parents=True)
+    (tmp_path / "plain" / "inner" / "main.py").touch()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert missing(["python", "-m", "plain.inner.main"], os.path.exists, {}) == ""
+    assert missing(["python", "-m", "plain.inner.other"], os.path.exists, {}) != ""
+
+
 @pytest.mark.parametrize(
     "script",
     [

@@ -1,13 +1,11 @@
-"""No operation of Google's runs for real unless the user allows it."""
+"""No operation of Google's runs for real."""
 
 import importlib
-import re
 import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
-from google_cloud_pipeline_components.v1.bigquery import BigqueryQueryJobOp
 from kfp import dsl
 from localvertex_tests.credentials.operations import POOL, compile_operation
 
@@ -43,7 +41,7 @@ def test_an_operation_is_refused_before_anything_is_written(
     assert done.returncode == 2, done.stdout + done.stderr
     step = operation.pipeline_spec.root.dag.tasks
     assert any(f"root.dag.tasks.{each}: " in done.stderr for each in step)
-    assert "--with-credentials --allow-cloud-launchers" in done.stderr or "--image" in done.stderr
+    assert "run the pipeline on Vertex AI" in done.stderr or "--image" in done.stderr
     assert not (tmp_path / "runs").exists()
 
 
@@ -154,45 +152,11 @@ def test_a_launcher_in_the_data_of_a_step_is_no_command(execute: Execute, compil
     assert record["state"] == "SUCCEEDED", record["error"]
 
 
-def test_launchers_need_credentials(compiled: Compile, command: Command, tmp_path: Path) -> None:
+def test_credentials_do_not_lift_the_refusal(compiled: Compile, command: Command, tmp_path: Path) -> None:
     compiled(forms(["python3", "-m", MODULE]))
-    done = command("run", "pipeline.json", "--allow-cloud-launchers")
-    assert (done.returncode, "--allow-cloud-launchers needs --with-credentials" in done.stderr) == (2, True)
     refused = command("run", "pipeline.json", "--with-credentials")
-    assert (refused.returncode, "--allow-cloud-launchers" in refused.stderr) == (2, True)
+    assert (refused.returncode, "would run in Google Cloud" in refused.stderr) == (2, True)
     assert not (tmp_path / "runs").exists()
-
-
-@dsl.pipeline(name="allowed")
-def allowed() -> None:
-    BigqueryQueryJobOp(query="SELECT 1", location="us-central1")
-
-
-@pytest.mark.usefixtures("with_planted")
-def test_the_first_line_names_account_project_and_operations(
-    compiled: Compile, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The operations are replaced on the disk by programs that only fail, in a package of the same name."""
-    folder = tmp_path / "google_cloud_pipeline_components" / "container" / "v1" / "bigquery" / "query_job"
-    folder.mkdir(parents=True)
-    marker = tmp_path / "started"
-    (folder / "launcher.py").write_text(f"open({str(marker)!r}, 'w').close(); raise SystemExit(1)\n")
-    for each in (folder, *list(folder.parents)[:4]):
-        (each / "__init__.py").touch()
-    compiled(allowed, "allowed.json")
-    words = ["run", "allowed.json", "--with-credentials", "--allow-cloud-launchers", "--project", "my-project"]
-    done = command(*words, "--run-id", "r", PYTHONPATH=str(tmp_path))
-    assert marker.exists(), "with both options the program starts"
-    line = done.stdout.splitlines()[0]
-    assert re.fullmatch(
-        "warning: Google Cloud operations run for real, as me@example.org in project my-project: "
-        r"bigquery-query-job \(bigquery.query_job\)",
-        line,
-    )
-    assert "planted-client" not in done.stdout
-    assert "planted-refresh-token" not in done.stdout
-    resumed = command("run", "--resume", "r")
-    assert (resumed.returncode, "--allow-cloud-launchers" in resumed.stderr) == (2, True)
 
 
 @dsl.component(**STEP)

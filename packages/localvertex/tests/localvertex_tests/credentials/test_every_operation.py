@@ -23,11 +23,9 @@ LOCAL = (
     "container.v1.endpoint.deploy_model.launcher",
     "container.v1.endpoint.undeploy_model.launcher",
     "container.v1.hyperparameter_tuning_job.launcher",
-    "container.v1.model.delete_model.launcher",
     "container.v1.model.get_model.launcher",
     "container.v1.model.upload_model.launcher",
     "container.v1.vertex_notification_email.executor",
-    "container.v1.wait_gcp_resources.launcher",
 )
 """The launchers that localvertex replaces."""
 BWRAP = shutil.which("bwrap")

@@ -63,7 +63,7 @@ def run(workspace: jobs.Workspace) -> Callable[..., jobs.Outcome]:
             observe=observe,
             report=report,
             cancel=cancel,
-            options=jobs.CustomJobOptions(**options),
+            **options,
         )
 
     return run_

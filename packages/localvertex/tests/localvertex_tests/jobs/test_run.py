@@ -9,7 +9,6 @@ import psutil
 import pytest
 
 from localvertex.jobs import JobState, JobStatus, Outcome
-from localvertex.jobs.restart_rules import RestartRule
 
 # Every start adds a line to a file of the replica; `count` is the number of lines.
 COUNT = """
@@ -92,22 +91,18 @@ def test_an_exit_code_of_the_table_restarts_the_whole_job(message: Messages, run
 
 
 @pytest.mark.parametrize(
-    ("code", "scheduling", "options", "num_starts"),
+    ("code", "scheduling", "num_starts"),
     [
-        ("sys.exit(2)", {}, {}, 1),
-        ("sys.exit(1)", {}, {}, 1),
-        ("sys.exit(-1)", {}, {}, 1),
-        ("os.abort()", {}, {}, 4),
-        ("os._exit(134)", {}, {}, 4),
-        ("sys.exit(11)", {}, {"restart_rule": RestartRule.SERVICE}, 4),
-        ("os.kill(os.getpid(), 9)", {}, {}, 24),
-        ("sys.exit(143)", {}, {}, 24),
-        ("sys.exit(1)", {}, {"restart_rule": RestartRule.LENIENT}, 24),
-        ("os._exit(134)", {}, {"restart_rule": RestartRule.LENIENT}, 24),
-        ("sys.exit(2)", {}, {"restart_rule": RestartRule.LENIENT}, 1),
-        ("os._exit(134)", {"disable_retries": True}, {}, 1),
-        ("sys.exit(1)", {"disable_retries": True}, {"restart_rule": RestartRule.LENIENT}, 1),
-        ("os.kill(os.getpid(), 9)", {"disable_retries": True, "restart_job_on_worker_restart": True}, {}, 1),
+        ("sys.exit(2)", {}, 1),
+        ("sys.exit(1)", {}, 1),
+        ("sys.exit(-1)", {}, 1),
+        ("os.abort()", {}, 4),
+        ("os._exit(134)", {}, 4),
+        ("sys.exit(11)", {}, 4),
+        ("os.kill(os.getpid(), 9)", {}, 24),
+        ("sys.exit(143)", {}, 24),
+        ("os._exit(134)", {"disable_retries": True}, 1),
+        ("os.kill(os.getpid(), 9)", {"disable_retries": True, "restart_job_on_worker_restart": True}, 1),
     ],
 )
 def test_the_rule_and_the_job_decide_what_is_permanent(
@@ -116,10 +111,9 @@ def test_the_rule_and_the_job_decide_what_is_permanent(
     starts: Starts,
     code: str,
     scheduling: dict[str, Any],
-    options: dict[str, Any],
     num_starts: int,
 ) -> None:
-    outcome = run(message((COUNT + code, 1), **scheduling), **options)
+    outcome = run(message((COUNT + code, 1), **scheduling))
     assert outcome.state is JobState.FAILED
     assert starts() == {"workerpool0-0": num_starts}
 
@@ -170,9 +164,10 @@ def test_cancelling_ends_every_process_and_can_be_observed(message: Messages, ru
 
 def test_restarts_are_reported_as_they_happen(message: Messages, run: Run, log: Callable[..., str]) -> None:
     program = (
-        "import pathlib, sys; p = pathlib.Path(sys.argv[1]) / 'seen'; p.exists() or (p.touch(), sys.exit('no data'))"
+        "import os, pathlib, sys; p = pathlib.Path(sys.argv[1]) / 'seen'\n"
+        "if not p.exists(): p.touch(); print('no data', flush=True); os.kill(os.getpid(), 9)"
     )
     reported: list[str] = []
-    run(message((program, 1)), report=reported.append, restart_rule=RestartRule.LENIENT)
-    assert reported == ["workerpool0-0: exit code 1; last line of its log: no data; restart 1 of 5"]
+    run(message((program, 1)), report=reported.append)
+    assert reported == ["workerpool0-0: exit code 137 (SIGKILL); last line of its log: no data; restart 1 of 5"]
     assert "exit code 0" in log()

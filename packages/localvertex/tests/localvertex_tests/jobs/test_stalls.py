@@ -47,9 +47,9 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stalls, "time", SimpleNamespace(monotonic=lambda: 200 * time.monotonic()))
 
 
-def quick(monkeypatch: pytest.MonkeyPatch, *, seconds: float, busy_seconds: float) -> None:
+def quick(monkeypatch: pytest.MonkeyPatch, *, frozen_seconds: float, seconds: float) -> None:
     """Shorten the limits, but not the time."""
-    for name, value in (("_SECONDS", seconds), ("_BUSY_SECONDS", busy_seconds), ("_CHECK_SECONDS", 0.2)):
+    for name, value in (("_FROZEN_SECONDS", frozen_seconds), ("_SECONDS", seconds), ("_CHECK_SECONDS", 0.2)):
         monkeypatch.setattr(stalls, name, value)
 
 
@@ -79,25 +79,17 @@ def test_a_frozen_replica_is_named_once_and_so_are_those_that_wait_for_it(
 
 
 @pytest.mark.slow
-def test_a_job_whose_replicas_all_wait_is_stalled_and_one_that_computes_is_not(
+def test_a_job_without_an_event_is_stalled_after_the_longer_time(
     message: Messages, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick(monkeypatch, seconds=1.0, busy_seconds=60.0)
-    waits = TRAIN + "step(1); time.sleep(3)"
-    computes = TRAIN + "step(1); end = time.time() + 3\nwhile time.time() < end: sum(range(1000))"
+    quick(monkeypatch, frozen_seconds=0.5, seconds=1.0)
     lines: list[str] = []
-    run(message((waits, 1)), report=lines.append)
-    assert lines == ["no step for 0 min: workerpool0-0 is idle"]
-    lines.clear()
-    run(message((computes, 1)), report=lines.append)
-    assert lines == []
-    quick(monkeypatch, seconds=1.0, busy_seconds=1.0)
-    run(message((computes, 1)), report=lines.append)
-    assert lines == ["no step for 0 min: workerpool0-0 is busy"]
+    run(message((TRAIN + "step(1); time.sleep(3)", 1)), report=lines.append)
+    assert lines == ["no step for 0 min"]
 
 
 def test_a_program_that_logs_no_steps_may_wait(message: Messages, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    quick(monkeypatch, seconds=0.5, busy_seconds=0.5)
+    quick(monkeypatch, frozen_seconds=0.5, seconds=0.5)
     lines: list[str] = []
     assert run(message(("import time; time.sleep(2)", 1)), report=lines.append).state is JobState.SUCCEEDED
     assert lines == []
@@ -107,7 +99,7 @@ def test_a_program_that_logs_no_steps_may_wait(message: Messages, run: Run, monk
 def test_a_short_freeze_of_a_program_that_logs_no_steps_is_no_stall(
     message: Messages, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick(monkeypatch, seconds=1.5, busy_seconds=60.0)
+    quick(monkeypatch, frozen_seconds=1.5, seconds=60.0)
     program = (
         "import os, signal, subprocess, sys, time; time.sleep(2)\n"
         "subprocess.Popen([sys.executable, '-c', 'import os, signal, sys, time; time.sleep(0.6);"
@@ -119,41 +111,12 @@ def test_a_short_freeze_of_a_program_that_logs_no_steps_is_no_stall(
     assert lines == []
 
 
-@pytest.mark.slow
-def test_a_replica_that_wakes_up_now_and_then_is_announced_once(
-    message: Messages, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    quick(monkeypatch, seconds=1.0, busy_seconds=60.0)
-    wakes = """
-step(1)
-for _ in range(3):
-    time.sleep(1)
-    end = time.time() + 0.7
-    while time.time() < end: sum(range(1000))
-time.sleep(1)
-"""
-    lines: list[str] = []
-    run(message((TRAIN + wakes, 1)), report=lines.append)
-    assert lines == ["no step for 0 min: workerpool0-0 is idle"]
-
-
 def test_what_a_container_does_is_not_known_by_the_program_of_its_engine() -> None:
     values: dict[str, Any] = dict.fromkeys(["replica", "command", "env", "folder", "processes", "metadata", "address"])
     of_engine, own = ReplicaProcess(**values, clean_up=["docker", "rm"]), ReplicaProcess(**values)
     for each in (of_engine, own):
-        each._process, each.is_running = SimpleNamespace(usage=lambda: "idle"), True  # type: ignore[assignment]
-    assert (of_engine.usage(), own.usage()) == (None, "idle")
-
-
-@pytest.mark.slow
-def test_where_processes_cannot_be_seen_no_reason_is_given(
-    message: Messages, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LOCALVERTEX_PORTABLE", "1")
-    quick(monkeypatch, seconds=0.2, busy_seconds=1.0)
-    lines: list[str] = []
-    run(message((TRAIN + "step(1); time.sleep(3)", 1)), report=lines.append)
-    assert [line for line in lines if line.startswith("no step")] == ["no step for 0 min"]
+        each._process, each.is_running = SimpleNamespace(is_frozen=lambda: True), True  # type: ignore[assignment]
+    assert (of_engine.is_frozen(), own.is_frozen()) == (False, True)
 
 
 def test_the_status_file_of_a_job_of_the_api_has_it(tmp_path: Path) -> None:

@@ -276,7 +276,7 @@ def test_a_step_that_needs_a_newer_kfp_is_refused_before_the_run(
         move()
 
     file = compiled(moves)
-    engine.open_pipeline(file)
+    engine.open_file(file)
     # An installed kfp without the method, and without one of the classes that the component uses.
     (tmp_path / "kfp" / "dsl" / "types").mkdir(parents=True)
     for name in ("__init__.py", "dsl/__init__.py", "dsl/types/artifact_types.py"):
@@ -315,6 +315,6 @@ def test_only_the_code_of_a_step_needs_a_kfp(compiled: Compile, tmp_path: Path) 
     def needs() -> None:
         need()
 
-    engine.open_pipeline(compiled(works))
+    engine.open_file(compiled(works))
     with pytest.raises(localvertex.Refused, match=r"step uses dsl\.Nothing, which kfp"):
-        engine.open_pipeline(compiled(needs, "needs.yaml"))
+        engine.open_file(compiled(needs, "needs.yaml"))

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from localvertex.containers.options import ContainerOptions
-from localvertex.jobs import CustomJobOptions, RestartRule
 from localvertex.jobs.faults import faults
 from localvertex.runner.options import Options
 from localvertex.runner.repeated_options import merge_options, words
@@ -21,7 +20,6 @@ def test_options_without_further_rights_are_those_of_the_run(tmp_path: Path) -> 
         max_backoff_seconds=0.5,
         grace_seconds=3.0,
         gcs_root=tmp_path,
-        custom_jobs=CustomJobOptions(restart_rule=RestartRule.LENIENT),
     )
     options, missing = merge_options(Options(), words(given))
     assert missing == []
@@ -32,7 +30,6 @@ def test_options_without_further_rights_are_those_of_the_run(tmp_path: Path) -> 
     "given",
     [
         {"with_credentials": True},
-        {"with_credentials": True, "allow_cloud_launchers": True},
         {"containers": ContainerOptions(allow_host_commands=True)},
         {"containers": ContainerOptions(allow_network=True)},
         {"command_prefixes": {"python:3.11": ("sh", "-c", "a b")}},
@@ -46,8 +43,8 @@ def test_further_rights_are_named_unless_the_process_has_them(given: dict[str, A
 
 
 def test_faults_do_not_happen_again() -> None:
-    options = Options(custom_jobs=CustomJobOptions(faults=(faults.parse("SIGKILL workerpool0-0 at step 3"),)))
-    assert merge_options(options, [])[0].custom_jobs == CustomJobOptions()
+    options = Options(faults=(faults.parse("SIGKILL workerpool0-0 at step 3"),))
+    assert merge_options(options, [])[0].faults == ()
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ class Objects:
         }
 
     def remove_bucket(self, bucket: str) -> None:
-        """Remove the folder of a bucket without objects.
+        """Remove the folder of a bucket without objects; empty folders in it are none.
 
         Raises:
             ApiError: There is no such bucket, or it has objects.
@@ -197,7 +197,8 @@ class Objects:
         self.bucket(bucket)
         try:
             with self.lock:
-                self.path(bucket, "x").parent.rmdir()
+                for parent, *_ in os.walk(self.path(bucket, "x").parent, topdown=False):
+                    os.rmdir(parent)
         except OSError:
             raise ApiError(Status.ABORTED, f"the bucket gs://{bucket} is not empty; delete its objects first") from None
 

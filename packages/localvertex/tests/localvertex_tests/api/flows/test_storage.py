@@ -150,6 +150,9 @@ def test_buckets_are_created_found_listed_and_deleted(bucket: Any, endpoint: Ser
         new.delete()
     new.delete(force=True)
     assert not new.exists()
+    (endpoint.work_dir / "buckets" / "with-folders" / "a" / "b").mkdir(parents=True)
+    client.bucket("with-folders").delete()
+    assert not (endpoint.work_dir / "buckets" / "with-folders").exists()
     with pytest.raises(exceptions.NotFound):
         storage.Bucket(client, "new-bucket").reload()
     for name in ("x", "Upper", "..", "a/b", "things/folder"):

@@ -54,14 +54,9 @@ def empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
-def mix(path: Path) -> None:
-    other = certificate.load(path.parent / "other", never)
-    path.write_bytes(other.private_key + certificate.load(path.parent, never).chain)
-
-
 @pytest.mark.parametrize(
     ("harm", "reason"),
-    [(make_readable, "mode 644"), (cut, "damaged"), (empty, "damaged"), (mix, "its key or its names differ")],
+    [(make_readable, "mode 644"), (cut, "damaged"), (empty, "damaged")],
 )
 def test_what_cannot_be_used_is_replaced_and_said(harm: Callable[[Path], None], reason: str, tmp_path: Path) -> None:
     before, lines = certificate.load(tmp_path, never), list[str]()

@@ -1,24 +1,22 @@
-"""ModelGetOp and ModelDeleteOp work on the local registry, and touch nothing that the registry did not make."""
+"""ModelGetOp reads the local registry; a deletion there touches nothing that the registry did not make."""
 
-import json
 from pathlib import Path
 
 import pytest
 from google_cloud_pipeline_components.types import artifact_types
-from google_cloud_pipeline_components.v1.model import ModelDeleteOp, ModelGetOp, ModelUploadOp
+from google_cloud_pipeline_components.v1.model import ModelGetOp, ModelUploadOp
 from kfp import dsl
 
 from localvertex.store import registry
+from localvertex.store.model_versions import ModelVersions
 from vertex_testing.runs import Execute, FindTask
 
 LOCATION = "{{$.pipeline_google_cloud_location}}"
 
 
-@dsl.pipeline(name="delete")
-def delete(name: str) -> None:
-    resource = {"resourceName": name}
-    model = dsl.importer(artifact_uri="x", artifact_class=artifact_types.VertexModel, metadata=resource)
-    ModelDeleteOp(model=model.output)
+def delete(work_dir: Path) -> list[str]:
+    """Delete the model of all tests; return what stays."""
+    return ModelVersions.of(work_dir, "digits").delete()
 
 
 @dsl.pipeline(name="get")
@@ -57,7 +55,7 @@ def users_files(tmp_path: Path) -> Path:
 
 
 def test_deleting_a_model_leaves_the_files_that_were_uploaded_and_those_beside_its_versions(
-    execute: Execute, task: FindTask, work_dir: Path, users_files: Path
+    work_dir: Path, users_files: Path
 ) -> None:
     for _ in range(2):
         registered(work_dir, users_files)
@@ -68,19 +66,13 @@ def test_deleting_a_model_leaves_the_files_that_were_uploaded_and_those_beside_i
     (folder / "7" / "model").write_text("not of the registry")
     other = registry.add(work_dir, {"display_name": "other", "artifact_uri": str(users_files)})
     before = tree(users_files)
-    record = execute(delete, {"name": "projects/p/locations/us-central1/models/digits@2"})
-    assert record["state"] == "SUCCEEDED", record["error"]
+    assert delete(work_dir) == ["2", "7", "notes.txt"]
     assert tree(users_files) == before
     assert tree(folder) == {"notes.txt": "mine", "2/notes.txt": "mine too", "7/model": "not of the registry"}
     assert tree(other.folder / "model") == before
-    assert [text for text in record["warnings"] if "did not create 2, 7, notes.txt" in text]
-    resource = json.loads(task(record, "model-delete")["outputs"]["parameters"]["gcp_resources"])["resources"][0]
-    assert resource["resourceType"] == "VertexLro"
-    prefix = "https://us-central1-aiplatform.googleapis.com/v1/projects/p/locations/us-central1/models/digits/"
-    assert resource["resourceUri"].startswith(f"{prefix}operations/")
 
 
-def test_deleting_a_model_that_is_used_where_it_is_leaves_it(execute: Execute, work_dir: Path) -> None:
+def test_deleting_a_model_that_is_used_where_it_is_leaves_it(work_dir: Path) -> None:
     work_dir.mkdir()
     (work_dir / "weights").write_text("mine")
     version = registered(work_dir, work_dir.parent)
@@ -88,50 +80,33 @@ def test_deleting_a_model_that_is_used_where_it_is_leaves_it(execute: Execute, w
     # A folder of the name that copies have, which the registry did not make.
     (version.folder / "model").mkdir()
     (version.folder / "model" / "notes").write_text("mine too")
-    assert execute(delete, {"name": "projects/p/locations/l/models/digits"})["state"] == "SUCCEEDED"
+    delete(work_dir)
     assert (work_dir / "weights").read_text() == "mine"
     assert tree(version.folder) == {"model/notes": "mine too"}
 
 
 @pytest.mark.parametrize("linked", ["digits", "digits/1", "digits/1/model"])
-def test_deleting_a_model_follows_no_link(
-    execute: Execute, work_dir: Path, tmp_path: Path, users_files: Path, linked: str
-) -> None:
+def test_deleting_a_model_follows_no_link(work_dir: Path, tmp_path: Path, users_files: Path, linked: str) -> None:
     registered(work_dir, users_files)
     aside = tmp_path / "moved"
     path = work_dir / "models" / linked
     path.rename(aside)
     path.symlink_to(aside)
     before = tree(aside)
-    record = execute(delete, {"name": "projects/p/locations/l/models/digits"})
+    if linked.endswith("model"):
+        delete(work_dir)
+    else:
+        with pytest.raises(ValueError, match="reached through a link"):
+            delete(work_dir)
     assert tree(aside) == before
-    assert record["state"] == ("SUCCEEDED" if linked.endswith("model") else "FAILED")
 
 
-@pytest.mark.parametrize(
-    ("name", "error"),
-    [
-        ("projects/p/locations/l/models/other", "NOT_FOUND: the model 'other' is not in "),
-        ("projects/p/locations/l/models/../..", "Invalid model name: projects/p/locations/l/models/../.."),
-        ("digits", "Invalid model name: digits. Expect: projects/"),
-    ],
-)
-def test_what_is_not_in_the_registry_is_not_deleted(
-    execute: Execute, work_dir: Path, users_files: Path, name: str, error: str
-) -> None:
-    registered(work_dir, users_files)
-    before = tree(work_dir / "models")
-    record = execute(delete, {"name": name})
-    assert record["error"].startswith(f"model-delete: {error}")
-    assert tree(work_dir / "models") == before
-
-
-def test_a_version_with_a_damaged_entry_is_not_deleted(execute: Execute, work_dir: Path, users_files: Path) -> None:
+def test_a_version_with_a_damaged_entry_is_not_deleted(work_dir: Path, users_files: Path) -> None:
     version = registered(work_dir, users_files)
     (version.folder / "model.json").write_text("{")
     before = tree(work_dir / "models")
-    record = execute(delete, {"name": "projects/p/locations/l/models/digits"})
-    assert "model.json is damaged" in record["error"]
+    with pytest.raises(ValueError, match=r"model\.json is damaged"):
+        delete(work_dir)
     assert tree(work_dir / "models") == before
 
 

@@ -1,103 +1,16 @@
-"""What follows a job by its `gcp_resources`: waiting for it, and asking for the trials of a tuning job."""
+"""A step that asks for the trials of a tuning job by its `gcp_resources`."""
 
 import json
-import threading
 from pathlib import Path
 
 import pytest
 from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
-from google_cloud_pipeline_components.v1.wait_gcp_resources import WaitGcpResourcesOp
 from kfp import dsl
 from localvertex_tests.support.tuning import ACCURACY, UNITS, pool, tune
 
-import localvertex
-from vertex_testing.runs import STEP, Compile, Execute, FindTask
+from vertex_testing.runs import STEP, Execute, FindTask
 
 URI = "https://us-central1-aiplatform.googleapis.com/v1/projects/p/locations/us-central1"
-
-
-@dsl.pipeline(name="waits")
-def waits(pools: list) -> None:
-    job = CustomTrainingJobOp(display_name="train", worker_pool_specs=pools)
-    first = WaitGcpResourcesOp(gcp_resources=job.outputs["gcp_resources"])
-    WaitGcpResourcesOp(gcp_resources=first.outputs["gcp_resources"])
-
-
-@dsl.pipeline(name="trains")
-def trains(pools: list) -> None:
-    CustomTrainingJobOp(display_name="train", worker_pool_specs=pools)
-
-
-@dsl.pipeline(name="waits-for")
-def waits_for(resources: str) -> None:
-    WaitGcpResourcesOp(gcp_resources=resources)
-
-
-def plain_pool(code: str) -> dict:
-    container = {"image_uri": "python:3.11", "command": ["python", "-c", code]}
-    return {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1, "container_spec": container}
-
-
-def test_waiting_for_a_job_of_the_same_run_passes_its_resources_on(execute: Execute, task: FindTask) -> None:
-    record = execute(waits, {"pools": [plain_pool("print(1)")]})
-    assert record["state"] == "SUCCEEDED", record["error"]
-    made = json.loads(task(record, "custom-training-job")["outputs"]["parameters"]["gcp_resources"])
-    for name in ("wait-gcp-resources", "wait-gcp-resources-2"):
-        assert json.loads(task(record, name)["outputs"]["parameters"]["gcp_resources"]) == made
-    assert [text for text in record["warnings"] if "on Vertex AI, WaitGcpResourcesOp waits only for a Dataflow" in text]
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_waiting_for_a_job_of_another_run_ends_with_it(
-    compiled: Compile, execute: Execute, work_dir: Path, tmp_path: Path, fails: bool
-) -> None:
-    go = tmp_path / "go"
-    code = f"import pathlib, sys, time\nwhile not pathlib.Path({str(go)!r}).exists(): time.sleep(0.02)"
-    other = localvertex.prepare(
-        compiled(trains, "trains.json"),
-        parameters={"pools": [plain_pool(f"{code}\nsys.exit({2 if fails else 0})")]},
-        options=localvertex.Options(work_dir=work_dir, run_id="other", grace_seconds=5),
-    )
-    running = threading.Thread(target=other.execute)
-    running.start()
-    resources = work_dir / "other" / "custom-training-job" / "gcp_resources"
-    while not (resources.is_file() and resources.read_text().endswith("}")):
-        assert running.is_alive()
-        running.join(0.02)
-    found: list[dict] = []
-    waiting = threading.Thread(
-        target=lambda: found.append(execute(waits_for, {"resources": resources.read_text()}, run_id="waiting"))
-    )
-    waiting.start()
-    log = work_dir / "waiting" / "wait-gcp-resources" / "executor_input.json"
-    while not log.exists():
-        assert waiting.is_alive()
-        waiting.join(0.02)
-    assert not found
-    go.touch()
-    running.join()
-    waiting.join()
-    assert found[0]["state"] == ("FAILED" if fails else "SUCCEEDED"), found[0]["error"]
-
-
-@pytest.mark.parametrize(
-    ("resources", "error"),
-    [
-        ([{"resourceType": "DataflowJob", "resourceUri": f"{URI}/jobs/1"}], "was not created by a run in "),
-        ([{"resourceType": "CustomJob", "resourceUri": f"{URI}/customJobs/1"}], "was not created by a run in "),
-        ([], "expected exactly one resource"),
-    ],
-)
-def test_what_did_not_start_here_is_not_waited_for(execute: Execute, resources: list, error: str) -> None:
-    record = execute(waits_for, {"resources": json.dumps({"resources": resources})})
-    assert record["state"] == "FAILED"
-    assert error in record["error"]
-
-
-def test_waiting_for_what_is_not_json_fails_in_one_line(execute: Execute) -> None:
-    record = execute(waits_for, {"resources": "none"})
-    assert record["error"].startswith("wait-gcp-resources: gcp_resources")
-    assert "\n" not in record["error"]
 
 
 # The next functions are those of google-cloud-pipeline-components 1.0.44
@@ -184,6 +97,13 @@ def test_the_trials_of_a_job_that_did_not_run_here_are_not_asked_for(execute: Ex
     resource = {"resourceType": "HyperparameterTuningJob", "resourceUri": f"{URI}/hyperparameterTuningJobs/1"}
     record = execute(foreign, {"resources": json.dumps({"resources": [resource]})})
     assert f"{URI}/hyperparameterTuningJobs/1 is not a tuning job that ran in " in record["error"]
+
+
+@pytest.mark.parametrize("resources", ["none", '{"resources": []}'])
+def test_resources_that_name_no_job_fail_the_step_in_one_line(execute: Execute, resources: str) -> None:
+    record = execute(foreign, {"resources": resources})
+    assert record["error"].startswith("gettrialsop: gcp_resources")
+    assert "\n" not in record["error"]
 
 
 @dsl.pipeline(name="best")

@@ -93,7 +93,7 @@ def trains(run: Run, tmp_path: Path) -> Trains:
     """Train under these faults; return the outcome and the events of the primary."""
 
     def run_(made: dict[str, Any], *faults: str, **options: Any) -> tuple[Outcome, Events]:
-        outcome = run(made, faults=tuple(map(parse, faults)), **options)
+        outcome = run(made, injected=tuple(map(parse, faults)), **options)
         assert outcome.state is JobState.SUCCEEDED, outcome.error
         result = json.loads((tmp_path / "out" / "checkpoints" / "result.json").read_text())
         assert result == {"final_step": NUM_STEPS, "weights": WEIGHTS}
@@ -190,7 +190,7 @@ def test_a_maintenance_notice_reaches_the_program_before_its_machine_is_lost(
 
 def test_a_job_that_is_preempted_too_often_fails(training: Messages, run: Run) -> None:
     faults = tuple(parse(f"preempt all at step {step} grace 0s") for step in range(1, 8))
-    outcome = run(training(*range(1, 8), num_workers=0, spot=True), faults=faults)
+    outcome = run(training(*range(1, 8), num_workers=0, spot=True), injected=faults)
     assert (outcome.state, outcome.status.num_preemptions) == (JobState.FAILED, 7)
     assert "preempted 7 times" in outcome.error
 
@@ -210,5 +210,5 @@ def test_a_fault_that_cannot_happen_is_refused_before_a_process_starts(
     if base != "here":
         made["job_spec"]["base_output_directory"] = {"output_uri_prefix": base} if base else {}
     with pytest.raises(TaskFailed, match=text):
-        run(made, faults=(parse(fault),))
+        run(made, injected=(parse(fault),))
     assert not workspace.folder.exists()

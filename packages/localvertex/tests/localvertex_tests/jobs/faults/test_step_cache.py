@@ -9,7 +9,6 @@ from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
 from kfp import dsl
 from localvertex_tests.support.tuning import KIND, NAME, pool, tune
 
-from localvertex.jobs import CustomJobOptions
 from localvertex.jobs.faults.faults import parse
 from vertex_testing.runs import STEP, Command, Compile, Execute, FindTask
 
@@ -90,7 +89,7 @@ def test_the_trials_of_a_tuning_job_get_the_faults_too(
 ) -> None:
     given = {"pools": [pool(TRIALS, tmp_path)], "parameters": [KIND], "base": f"{tmp_path}/out"}
     assert execute(tune, given, run_id="first")["state"] == "SUCCEEDED"
-    again = execute(tune, given, run_id="second", custom_jobs=CustomJobOptions(faults=(parse(FAULT),)))
+    again = execute(tune, given, run_id="second", faults=(parse(FAULT),))
     assert (again["state"], again["unused_faults"]) == ("SUCCEEDED", [])
     assert task(again, NAME)["cache_hit"] is False
     logs = [path.read_text() for path in (work_dir / "second" / NAME / "trials").glob("*/log.txt")]

@@ -28,29 +28,9 @@ def points(*parameters: dict[str, Any], algorithm: str = "GRID_SEARCH", number: 
     return list(islice(suggestions(study(*parameters, algorithm=algorithm)), number))
 
 
-def with_condition(parent: dict[str, Any], kind: str, values: list, child: dict[str, Any]) -> dict[str, Any]:
-    condition = {kind: {"values": values}, "parameter_spec": child}
-    return parent | {"conditional_parameter_specs": [*parent.get("conditional_parameter_specs", []), condition]}
-
-
 def test_a_grid_contains_every_point_once_in_order() -> None:
     assert points(KIND, UNITS) == [{"kind": kind, "units": units} for kind in "ab" for units in (1, 2, 3)]
     assert points(SIZE) == [{"size": 16}, {"size": 32.0}, {"size": 0.5}]
-
-
-def test_a_conditional_parameter_is_there_for_the_values_of_its_parent_only() -> None:
-    deep = with_condition(UNITS, "parent_int_values", [2], SIZE)
-    top = with_condition(KIND, "parent_categorical_values", ["b"], deep)
-    sizes = [{"kind": "b", "units": 2, "size": size} for size in (16, 32.0, 0.5)]
-    assert points(top) == [{"kind": "a"}, {"kind": "b", "units": 1}, *sizes, {"kind": "b", "units": 3}]
-    drawn = points(top, algorithm="RANDOM_SEARCH", number=200)
-    assert {frozenset(each) for each in drawn} == {
-        frozenset({"kind"}),
-        frozenset({"kind", "units"}),
-        frozenset({"kind", "units", "size"}),
-    }
-    assert all(("units" in each) == (each["kind"] == "b") for each in drawn)
-    assert all(("size" in each) == (each.get("units") == 2) for each in drawn)
 
 
 def test_a_grid_of_a_billion_points_is_not_built() -> None:
@@ -102,10 +82,9 @@ def test_the_message_of_the_client_library_is_read() -> None:
     from google.cloud.aiplatform import hyperparameter_tuning as hpt
     from google_cloud_pipeline_components.v1 import hyperparameter_tuning_job
 
-    leaves = hpt.DiscreteParameterSpec([2, 4], scale="linear", parent_values=[2])
-    depth = hpt.IntegerParameterSpec(1, 2, "linear", {"leaves": leaves}, parent_values=["tree"])
     specs = {
-        "model": hpt.CategoricalParameterSpec(["tree", "net"], conditional_parameter_spec={"depth": depth}),
+        "model": hpt.CategoricalParameterSpec(["tree", "net"]),
+        "depth": hpt.IntegerParameterSpec(1, 2, "linear"),
         "rate": hpt.DoubleParameterSpec(min=0.1, max=1, scale="log"),
         "size": hpt.DiscreteParameterSpec([16, 32], scale="reverse_log"),
     }
@@ -116,13 +95,7 @@ def test_the_message_of_the_client_library_is_read() -> None:
         }
     )
     assert [(each.name, each.goal.name) for each in found.metrics] == [("loss", "MINIMIZE"), ("accuracy", "MAXIMIZE")]
-    assert [each.name for top in found.parameters for each in top.walk()] == [
-        "model",
-        "depth",
-        "leaves",
-        "rate",
-        "size",
-    ]
+    assert [each.name for each in found.parameters] == ["model", "depth", "rate", "size"]
 
 
 INVALID: list[tuple[dict[str, Any], str]] = [
@@ -145,16 +118,7 @@ INVALID: list[tuple[dict[str, Any], str]] = [
         {"parameter_id": "x", "integer_value_spec": {"max_value": 2}, "scale_type": 2},
         "UNIT_LOG_SCALE needs values above 0, found 0",
     ),
-    (with_condition(KIND, "parent_int_values", [1], UNITS), "expected parent_categorical_values, found parent_int"),
-    (with_condition(KIND, "parent_categorical_values", ["c"], UNITS), "'c' is not a value of 'kind'"),
-    (with_condition(UNITS, "parent_int_values", [4], KIND), "4 is not a value of 'units'"),
-    (with_condition(KIND, "parent_categorical_values", ["a"], KIND), "'kind' is defined twice in the study"),
-    (
-        with_condition(
-            with_condition(KIND, "parent_categorical_values", ["a"], UNITS), "parent_categorical_values", ["a"], UNITS
-        ),
-        "'units' is defined twice for the same value of 'kind'",
-    ),
+    (KIND | {"conditional_parameter_specs": [{}]}, "(kind): conditional parameters do not run locally"),
 ]
 
 

@@ -119,7 +119,7 @@ def test_every_option_that_is_not_a_default_is_repeated_but_what_the_run_keeps_i
     fixed = ["file.json", "-p", "a=1", "--parameter-file", "f", "--input-artifact", "a=b", "--project", "p"]
     fixed += ["--region", "r", "--run-id", "i", "--fault", FAULT]
     kept = ["--fail-fast", "--image=a:1=docker run --rm a:1", "--engine=docker", "--allow-network", "--max-backoff=1.5"]
-    kept += [f"--gcs-root={tmp_path}", "--with-credentials", "--image=b=-x '$y'", "--restart-rule=lenient"]
+    kept += [f"--gcs-root={tmp_path}", "--with-credentials", "--image=b=-x '$y'"]
     options = _parser().parse_args(["run", *fixed, *kept, "--work-dir", "somewhere"])
     again = repeated_options.words(run.run_options(options))
     content = {"run_id": "i", "work_dir": "/the work", "parameters": {"a": 1}, "resume_options": again}
