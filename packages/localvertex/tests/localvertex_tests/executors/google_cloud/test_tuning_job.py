@@ -186,7 +186,7 @@ def test_replicas_of_a_trial_restart_by_the_rules_of_custom_jobs(
 def test_a_trial_that_makes_no_progress_is_named_in_the_status_of_its_job(
     execute: Execute, task: FindTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stalls, "_SECONDS", 0.5)
+    monkeypatch.setattr(stalls, "_FROZEN_SECONDS", 0.5)
     monkeypatch.setattr(stalls, "_CHECK_SECONDS", 0.2)
     seen: list[str] = []
 
