@@ -98,7 +98,11 @@ def test_the_exported_model_starts_a_training_with_the_weights_of_its_run(
         ("variables/variables.data-00000-of-00001", "x", "Read less bytes"),
         ("variables/variables.index", "", "too short"),
         ("assets.extra/model.json", '{"class_names": ["cat"], "image_size": 16}', "its network has no name"),
-        ("assets.extra/model.json", '{"class_names": [["cat"]], "image_size": 16, "model": "m"}', "no class names"),
+        (
+            "assets.extra/model.json",
+            '{"class_names": [["cat"]], "image_size": 16, "model": "m"}',
+            "no class_names that all differ",
+        ),
     ],
 )
 def test_a_damaged_export_is_no_start_of_a_training(

@@ -13,7 +13,10 @@ _ENDED = ("Z", "X")
 
 def describe() -> dict[str, Any]:
     """Return what identifies this process: host, pid and, on Linux, boot, namespace and start time."""
-    described: dict[str, Any] = {"host": os.uname().nodename, "pid": os.getpid()}
+    # Its import takes 2 ms, which a program without a lease need not spend.
+    import socket
+
+    described: dict[str, Any] = {"host": socket.gethostname(), "pid": os.getpid()}
     if linux.is_used():
         with contextlib.suppress(OSError):
             _, started = linux.state(os.getpid())

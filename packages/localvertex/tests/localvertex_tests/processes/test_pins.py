@@ -13,7 +13,7 @@ from localvertex_tests.processes.test_environments import make_wheel
 import localvertex
 from localvertex.processes import pins
 from localvertex.runner.checks.pinned_versions import replacements
-from localvertex.runner.engine import open_pipeline
+from localvertex.runner.engine import open_file
 from vertex_testing.runs import Compile, Execute, FindTask
 
 PYTHON = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
@@ -103,7 +103,7 @@ def test_what_is_installed_here_and_what_has_no_pin_cost_nothing(
     import kfp
 
     for package in (f"kfp=={kfp.__version__}", "tinypkg", "tinypkg>=1.2", "tinypkg==1.*"):
-        pipeline = open_pipeline(compiled(using(package))).pipeline
+        pipeline = open_file(compiled(using(package))).pipeline
         assert replacements(pipeline, pipeline.reachable, work_dir) == {}
     assert calls == []
 
@@ -112,7 +112,7 @@ def test_without_a_connection_the_run_decides(
     compiled: Compile, work_dir: Path, monkeypatch: pytest.MonkeyPatch, calls: list[str]
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    pipeline = open_pipeline(compiled(using("tinypkg==1.2.4"))).pipeline
+    pipeline = open_file(compiled(using("tinypkg==1.2.4"))).pipeline
     assert replacements(pipeline, pipeline.reachable, work_dir) == {}
     assert len(calls) == 1
 
