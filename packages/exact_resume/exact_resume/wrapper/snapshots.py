@@ -2,8 +2,7 @@
 
 A committed one has the format of `exact_resume.checkpoints.checkpoints`: `step-<number>`, which counts them, with a
 sealed manifest and the command's files below `files/`. In the command's own folder, `.exact_resume/` is the wrapper's:
-its lease, what is being restored, and what starts have set aside. No other file is replaced or
-removed.
+its lease, what is being restored, and what starts have set aside. No other file is replaced or removed.
 """
 
 import contextlib
