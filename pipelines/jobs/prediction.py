@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from accelerators.job.values import is_known
-from accelerators.pipeline.graph import Step, mapping
+from accelerators.job.values import is_known, mapping
+from accelerators.pipeline.graph import Step
 from accelerators.pipeline.payload import build
 from components.values import replicas_in
 from pipelines.vertex import Location

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from accelerators.job.finding import Finding
+from accelerators.job.finding import Finding, Findings
 from accelerators.job.schema import ENUMS, MESSAGES, OUTPUT, REPEATED
 from accelerators.job.values import RuntimeValue
 from localvertex_base.userinput.spelling import camel, did_you_mean, join_or, quote, snake
@@ -22,7 +22,7 @@ _MAX_SECONDS = 315_576_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class Reading(Findings):
     """A job as the REST API and gcloud read it: in camelCase too, with "1" and 1.0; and what was found on the way."""
 
     findings: list[Finding] = field(default_factory=list)
@@ -30,10 +30,6 @@ class Reading:
     """Message -> field -> type, as in `schema`."""
     spelling: dict[str, str] = field(default_factory=dict)
     """snake_case key -> the key as the file spells it, where that differs."""
-
-    def error(self, rule: str, path: str, message: str) -> None:
-        """Note one error."""
-        self.findings.append(Finding(rule=rule, severity="error", path=path or "(top)", message=message))
 
     def as_written(self, path: str) -> str:
         """Return a path with its keys spelled as in the file."""

@@ -5,15 +5,16 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from accelerators.job.finding import Finding
+from accelerators.job.finding import Finding, Findings
 from accelerators.job.shape import Reading
-from accelerators.job.values import RuntimeValue
-from accelerators.pipeline.graph import Graph, Step, mapping
+from accelerators.job.values import RuntimeValue, mapping
+from accelerators.pipeline.graph import Graph, Step
 from accelerators.pipeline.payload import MACHINE_FIELDS, Payload, build
 from accelerators.pipeline.rules import check_images, check_launcher, check_locations, check_plain_step, check_root
 from accelerators.rules import prediction
 from accelerators.rules.rules import check_job, check_spec
 from localvertex_base.compiled.reader import read_pipeline
+from localvertex_base.compiled.spec import Container
 from localvertex_base.userinput.spelling import quote, snake
 
 _PREDICTION = {
@@ -29,7 +30,7 @@ _JUDGED = ("worker_pool_specs", "scheduling", "location", "dedicated_resources")
 
 
 @dataclass(kw_only=True)
-class Examination:
+class Examination(Findings):
     """Findings in a file, and further remarks for the user."""
 
     findings: list[Finding] = field(default_factory=list)
@@ -69,27 +70,41 @@ def examine_pipeline(document: dict[str, Any], *, region: str | None, today: dat
     day = today or date.today()
     for step in steps:
         _check_step(step, seen, region or "", day)
-    seen.findings += check_locations(steps, region or "")
-    seen.findings += check_images(steps)
-    seen.findings += check_root(pipeline.default_root, config)
+    check_locations(steps, region or "", seen)
+    check_images(steps, seen)
+    check_root(pipeline.default_root, config, seen)
     # A dag that is used twice is walked twice, and usually gives the same findings twice.
     seen.findings, seen.notes = list(dict.fromkeys(seen.findings)), list(dict.fromkeys(seen.notes))
     return seen
 
 
+def check_resources(name: str, resources: dict[str, Any], *, region: str) -> list[Finding]:
+    """Check what a step is going to ask for, before it is compiled.
+
+    Args:
+        name: Name of the step.
+        resources: Resources as in a compiled file: cpuLimit, memoryLimit in GB, accelerator with type and count.
+        region: Where the pipeline is to run.
+    """
+    container, seen = Container(image="", resources=resources), Examination()
+    step = Step(name=name, path=name, container=container, inputs={}, given=frozenset(), is_cached=False)
+    check_plain_step(step, region, date.today(), seen)
+    return seen.findings
+
+
 def _check_step(step: Step, seen: Examination, region: str, today: date) -> None:
     if not step.is_google_cloud:
-        seen.findings += check_plain_step(step, region, today)
+        check_plain_step(step, region, today, seen)
         return
     kind = step.argument("--type")
     trains = kind in ("CustomJob", *_TUNING)
-    seen.findings += check_launcher(step, trains=trains)
+    check_launcher(step, seen, trains=trains)
     if not trains and kind not in _PREDICTION:
         return
     payload = build(step)
     if payload is None:
         message = f"the payload of step {step.name!r} is not understood; its machines were not checked"
-        seen.findings.append(Finding(rule="not-checked", severity="warning", path=step.path, message=message))
+        seen.warning("not-checked", step.path, message)
         return
     seen.findings += check_payload(payload, region=region, today=today)
     _note_defaults(payload, seen)

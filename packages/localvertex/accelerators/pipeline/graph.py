@@ -231,8 +231,3 @@ def as_json(value: Any) -> Any:
         return json.loads(value) if isinstance(value, str) and value[:1] in ("[", "{") else value
     except (ValueError, RecursionError):
         return value
-
-
-def mapping(value: Any) -> dict[str, Any]:
-    """Return the value if it is a mapping, an empty one otherwise."""
-    return value if isinstance(value, dict) else {}

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from accelerators.job.values import RuntimeValue
-from accelerators.pipeline.graph import Step, Value, as_json, mapping
+from accelerators.job.values import RuntimeValue, mapping
+from accelerators.pipeline.graph import Step, Value, as_json
 from localvertex_base.compiled.payload import INPUT_PARAMETER, decode
 
 _LAST = re.compile(r"(^|\.)[^.\[]+$|\[\d+\]$")
