@@ -6,7 +6,7 @@ from typing import Any
 from accelerators.job.finding import Finding
 from accelerators.job.shape import Reading
 from accelerators.rules import prediction
-from accelerators.rules.rules import check_job, check_spec
+from accelerators.rules.rules import check_job
 
 
 def check_worker_pools(
@@ -42,9 +42,7 @@ def check_worker_pools(
     fields: dict[str, Any] = {"worker_pool_specs": worker_pool_specs, "scheduling": scheduling}
     if persistent_resource_id:
         fields["persistent_resource_id"] = persistent_resource_id
-    reading = Reading()
-    spec = reading.message(fields, "CustomJobSpec", "")
-    return check_spec(spec, reading, region=region, today=today, component=True)
+    return check_job(fields, Reading(), region=region, today=today, component=True)
 
 
 def check_custom_job(

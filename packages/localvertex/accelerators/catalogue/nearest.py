@@ -41,12 +41,6 @@ class Demand:
     scheduling_strategy: str = "STANDARD"
     today: date
 
-    def __str__(self) -> str:
-        """Return "n1-highmem-8 with 2 x NVIDIA_TESLA_V100"."""
-        if not self.accelerator_count:
-            return self.machine_type
-        return f"{self.machine_type} with {self.accelerator_count} x {self.accelerator_type}"
-
 
 def combinations(catalogue: Catalogue, demand: Demand) -> tuple[str, ...]:
     """Return up to three valid machines with accelerators as text, the nearest to the demand first."""

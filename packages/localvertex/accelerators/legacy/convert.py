@@ -160,7 +160,7 @@ class _Machines:
             message = f"{ended}; proposed: {proposed} (pass --replace-retired to apply it)"
             self.report.add("decide", f"{role} accelerator", message)
             return name, kind, count
-        message = f"{ended}: {demand} becomes {proposed} (--replace-retired); compare their prices"
+        message = f"{ended}: {name} with {count} x {kind} becomes {proposed} (--replace-retired); compare their prices"
         self.report.add("changed", f"{role} accelerator", message)
         return new
 

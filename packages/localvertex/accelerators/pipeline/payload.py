@@ -38,10 +38,6 @@ class Payload:
                 return self.origins[head].path + path[len(head) :]
         return f"{self.step.container.path}.args(--payload).{path}"
 
-    def artifacts(self) -> list[str]:
-        """Return the paths of the job at which there is an artifact."""
-        return [path for path, value in self.origins.items() if value.is_artifact]
-
 
 def _upwards(path: str) -> Iterator[str]:
     """Yield a[0].b, a[0] and a for "a[0].b"."""
