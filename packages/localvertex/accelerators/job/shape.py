@@ -12,6 +12,7 @@ from accelerators.job.values import RuntimeValue
 from localvertex_base.userinput.spelling import camel, did_you_mean, join_or, quote, snake
 
 _MISSING = object()
+_LIMITS = {"int32": 2**31, "int64": 2**63}
 # Replaces a value of the wrong type, so that rules ignore it.
 _UNREADABLE = RuntimeValue(origin="a value of the wrong type")
 _DURATION = re.compile(r"(-?\d{1,12})(?:\.\d{1,9})?s")
@@ -75,6 +76,8 @@ class Reading(Findings):
             return self.message(value, kind, path)
         if kind.startswith("enum:"):
             return self._enum(value, ENUMS[kind[5:]], path)
+        if kind in _LIMITS:
+            return self._whole(value, path, _LIMITS[kind])
         return _SCALARS[kind](self, value, path)
 
     def _list(self, value: object, kind: str, path: str) -> Any:
@@ -116,12 +119,6 @@ class Reading(Findings):
     def _bool(self, value: object, path: str) -> Any:
         return value if isinstance(value, bool) else self._wrong(value, "true or false", path)
 
-    def _int32(self, value: object, path: str) -> Any:
-        return self._whole(value, path, 2**31)
-
-    def _int64(self, value: object, path: str) -> Any:
-        return self._whole(value, path, 2**63)
-
     def _whole(self, value: object, path: str, limit: int) -> Any:
         number = int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else value
         if isinstance(number, float) and math.isfinite(number) and number.is_integer():
@@ -150,8 +147,6 @@ class Reading(Findings):
 _SCALARS: dict[str, Callable[[Reading, object, str], Any]] = {
     "string": Reading._string,
     "bool": Reading._bool,
-    "int32": Reading._int32,
-    "int64": Reading._int64,
     "duration": Reading._duration,
     "map": Reading._map,
     "any": lambda _, value, __: value,

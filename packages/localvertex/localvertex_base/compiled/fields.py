@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from localvertex_base.compiled.treatment import is_ignored, refusal
+from localvertex_base.compiled.treatment import Here, treatments
 from localvertex_base.userinput.spelling import did_you_mean, quote
 
 T = TypeVar("T")
@@ -108,11 +108,12 @@ class Fields:
     def finish(self) -> None:
         """Note the fields of this object, and of all in it, that were not taken: the refusal, or the nearest name."""
         for name, value in self._left.items():
-            if reason := refusal(self._message, name):
+            row = treatments().get((self._message, name))
+            if row is not None and row.here is Here.REFUSED:
                 # With its default value a field is absent, as in protobuf.
                 if value:
-                    self.note(reason, name)
-            elif not is_ignored(self._message, name):
+                    self.note(row.how, name)
+            elif row is None or row.here is not Here.NO_EFFECT:
                 self.note(f"the field {quote(name)} is unknown{did_you_mean(str(name), self._known)}")
         for each in self._inner:
             each.finish()
