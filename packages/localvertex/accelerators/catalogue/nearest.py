@@ -131,6 +131,12 @@ def machines(catalogue: Catalogue, name: str) -> tuple[str, ...]:
     return tuple(by_size) or closest(name, catalogue.machines, _SHOWN)
 
 
+def named(name: str, accelerators: Iterable[str]) -> tuple[str, ...]:
+    """Return the accelerators that a name such as T4, nvidia-tesla-t4 or NVIDIA_TESLA_L4 can mean."""
+    parts = {part for part in name.upper().replace("-", "_").split("_") if part} - {"NVIDIA", "TESLA"}
+    return tuple(full for full in accelerators if parts and parts <= set(full.split("_")))
+
+
 def regions(catalogue: Catalogue, accelerator_type: str, region: str) -> tuple[str, ...]:
     """Return up to three regions that offer this accelerator for training, those on the same continent first."""
     continent = region.split("-")[0]

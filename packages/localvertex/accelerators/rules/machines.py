@@ -64,18 +64,11 @@ def check_accelerator(pool: Pool) -> None:
 
 def _unknown_accelerator(pool: Pool, part: str) -> None:
     names = [name for name, entry in pool.job.catalogue.accelerators.items() if entry.for_training]
-    meant = _meant(pool.accelerator, names)
+    meant = nearest.named(pool.accelerator, names) or closest(pool.accelerator, names, 3)
     hint = f"did you mean {join_or(meant)}?" if meant else "names are in capitals, e.g. NVIDIA_TESLA_T4"
     message = f"{pool.accelerator!r} is not an accelerator type of the API; {hint}"
     near = pool.near(accelerator_type=meant[0]) if len(meant) == 1 else meant
     pool.error("accelerator-type", part, message, near)
-
-
-def _meant(name: str, names: list[str]) -> tuple[str, ...]:
-    """Return the accelerators meant by names such as T4, nvidia-tesla-t4 or NVIDIA_TESLA_L4."""
-    parts = {part for part in name.upper().replace("-", "_").split("_") if part} - {"NVIDIA", "TESLA"}
-    exact = tuple(full for full in names if parts and parts <= set(full.split("_")))
-    return exact or closest(name, names, 3)
 
 
 def _check_together(pool: Pool) -> bool:
