@@ -65,9 +65,13 @@ def examine(document: Any, name: str, *, region: str | None, today: date | None)
     what, fields, at = _kind(document, keys, name)
     reading = Reading()
     check_job(fields, reading, region=region, today=today, path=at)
-    bare_list = isinstance(document, list)
-    findings = [_as_written(finding, reading, bare_list=bare_list) for finding in reading.findings]
-    return Examination(findings=findings, what=what)
+    seen = Examination(what=what)
+    for finding in reading.findings:
+        path = reading.as_written(finding.path)
+        if isinstance(document, list):
+            path = path.removeprefix("worker_pool_specs") or "(the list)"
+        seen.findings.append(replace(finding, path=path))
+    return seen
 
 
 def _kind(document: Any, keys: set[str], name: str) -> tuple[str, Any, str]:
@@ -91,9 +95,3 @@ def _kind(document: Any, keys: set[str], name: str) -> tuple[str, Any, str]:
         shown = ", ".join(repr(key)[:30] for key in list(document)[:5])
         found = f"a mapping with {shown}" if shown else "a mapping without keys"
     raise UserError(f"{name} contains {found}; {_EXPECTED}")
-
-
-def _as_written(finding: Finding, reading: Reading, *, bare_list: bool) -> Finding:
-    """Return the finding with its path spelt as in the file."""
-    path = reading.as_written(finding.path)
-    return replace(finding, path=path.removeprefix("worker_pool_specs") or "(the list)" if bare_list else path)

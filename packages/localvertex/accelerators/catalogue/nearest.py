@@ -114,7 +114,7 @@ def _vcpus(catalogue: Catalogue, name: str) -> float:
     if machine and machine.vcpus:
         return machine.vcpus
     size = _SIZE.search(name)
-    return float(size.group(1)) if size and size.group(1).isdecimal() and len(size.group(1)) < 5 else 0.0
+    return float(size[1]) if size and len(size[1]) < 5 else 0.0
 
 
 def _memory(catalogue: Catalogue, name: str) -> float:

@@ -10,6 +10,7 @@ from accelerators.catalogue import nearest
 from accelerators.catalogue.catalogue import Catalogue, has_ended, load_catalogue
 from accelerators.check import check_custom_job
 from accelerators.job.finding import Finding
+from accelerators.job.schema import OLD_STRATEGIES
 from accelerators.legacy.command_line import Command
 from accelerators.legacy.fields import ROLES
 from accelerators.legacy.program import program_of
@@ -19,7 +20,6 @@ from localvertex_base.userinput.spelling import did_you_mean, quote
 
 _MACHINE_PLACEHOLDER = "MACHINE_TYPE"
 _TIERS = ("BASIC", "STANDARD_1", "PREMIUM_1", "BASIC_GPU", "BASIC_TPU", "CUSTOM")
-_STRATEGIES = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT"}
 _UNFILLED = re.compile(r"\$\{?\w+\}?|\$\(|`|\{\w+\}|<[A-Za-z][\w -]*>")
 """Variables and commands of a shell, a template's braces, a placeholder of a guide."""
 
@@ -230,7 +230,7 @@ def _scheduling(old: dict[str, Any], report: Report) -> dict[str, Any]:
         new["timeout"] = old["maxRunningTime"]
     if old.get("strategy"):
         name = old["strategy"].upper().replace("-", "_")
-        new["strategy"] = _STRATEGIES.get(name, name)
+        new["strategy"] = OLD_STRATEGIES.get(name, name)
         report.add("changed", "scheduling.strategy", f"{name} is called {new['strategy']} now")
     if "resilientToWorkerRestart" in old:
         # Despite its name: both references say that the whole job is restarted when a worker is.

@@ -134,7 +134,7 @@ def _step_accelerator(step: Step, region: str, today: date, path: str, seen: Fin
         return
     digits = str(int(count)) if isinstance(count, float) and count.is_integer() else str(count)
     number = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 6 else None
-    machine = {"accelerator_type": kind} | ({} if number is None else {"accelerator_count": number})
+    machine = {"accelerator_type": kind, "accelerator_count": number}
     job = Job(spec={"worker_pool_specs": [{"machine_spec": machine}]}, region=region, today=today)
     check_accelerator(job.pools[0])
     check_region(job)

@@ -40,8 +40,7 @@ def _task(pool: Pool, spec: dict[str, Any], name: str) -> None:
     for key in ("env", "package_uris"):
         many = spec.get(key)
         if isinstance(many, list) and len(many) > _MAX_LISTED:
-            message = f"found {len(many)} entries; expected at most {_MAX_LISTED}"
-            pool.error("list-length", f"{name}.{key}", message)
+            pool.error("list-length", f"{name}.{key}", f"found {len(many)} entries; expected at most {_MAX_LISTED}")
     for key in ("image_uri", "executor_image_uri"):
         if is_placeholder(spec.get(key)):
             message = f"{spec[key]!r} is a placeholder; replace it with your container image before you submit the job"

@@ -8,7 +8,8 @@ from typing import Any
 from accelerators.catalogue.catalogue import Catalogue, load_catalogue
 from accelerators.catalogue.nearest import Demand, combinations
 from accelerators.job.finding import Finding, Findings
-from accelerators.job.values import is_known, mapping
+from accelerators.job.schema import OLD_STRATEGIES
+from accelerators.job.values import mapping
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -121,5 +122,6 @@ class Job(Findings):
     def scheduling_strategy(self) -> str:
         """The strategy under its current name; STANDARD when it is missing or only known at run time."""
         name = self.scheduling.get("strategy")
-        new_names = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT", "STRATEGY_UNSPECIFIED": "STANDARD"}
-        return new_names.get(name, name) if isinstance(name, str) and is_known(name) else "STANDARD"
+        if not isinstance(name, str) or name == "STRATEGY_UNSPECIFIED":
+            return "STANDARD"
+        return OLD_STRATEGIES.get(name, name)

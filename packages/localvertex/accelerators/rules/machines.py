@@ -32,8 +32,7 @@ def check_machines(job: Job) -> None:
 def _machine_type(pool: Pool) -> None:
     name, job = pool.machine.get("machine_type"), pool.job
     if name is None:
-        message = "machine_type is missing; every pool needs one, e.g. n1-standard-4"
-        pool.error("machine-type", "machine_spec", message)
+        pool.error("machine-type", "machine_spec", "machine_type is missing; every pool needs one, e.g. n1-standard-4")
     elif is_known(name) and not pool.kind:
         message = f"{name!r} is not a machine type for {job.purpose}; choose one from `{job.table}`"
         meant, count = nearest.machines(job.catalogue, name), pool.machine.get("accelerator_count")

@@ -20,8 +20,7 @@ def check_pools(job: Job) -> None:
         message = "the first pool is empty or missing; a job needs worker_pool_specs[0] with a machine and a container"
         job.error("pool-missing", path, message)
     elif len(listed) > len(_ROLES):
-        message = f"found {len(listed)} pools; expected at most {len(_ROLES)}: {', '.join(_ROLES)}"
-        job.error("pool-count", path, message)
+        job.error("pool-count", path, f"found {len(listed)} pools; expected at most {len(_ROLES)}: {', '.join(_ROLES)}")
     _gap(job)
     for pool in job.pools:
         _replicas(pool)
@@ -55,30 +54,23 @@ def _replicas(pool: Pool) -> None:
         message = f"replica_count is {count}; pool 0 is the primary and has exactly 1, so move the others to pool 1"
         pool.error("pool-zero-replicas", "replica_count", message)
     elif count < 1:
-        message = f"replica_count is {count}; expected at least 1, or no such pool"
-        pool.error("replica-count", "replica_count", message)
+        pool.error("replica-count", "replica_count", f"replica_count is {count}; expected at least 1, or no such pool")
     elif pool.index == 3 and count > 1:
-        message = f"found {count} evaluators; TensorFlow expects at most one"
-        pool.warning("evaluator-count", "replica_count", message)
+        pool.warning("evaluator-count", "replica_count", f"found {count} evaluators; TensorFlow expects at most one")
 
 
 def _reduction_server(pool: Pool) -> None:
     if not (isinstance(pool.image, str) and _REDUCTION_SERVER in pool.image):
         return
+    workers = [other for other in pool.job.pools if other.index in (0, 1)]
+    on_gpu = [other.accelerator or not is_known(other.machine.get("accelerator_type", "")) for other in workers]
     if pool.index != _REDUCTION_POOL:
         message = f"Reduction Server image in pool {pool.index}; it belongs in pool {_REDUCTION_POOL}"
         pool.error("reduction-server", "container_spec.image_uri", message)
     elif pool.accelerator:
         message = f"Reduction Server with {pool.accelerator}; it needs no GPU, so use n1-highcpu-16 without one"
         pool.error("reduction-server", "machine_spec", message, ("n1-highcpu-16",))
-    else:
-        _num_reducers(pool)
-
-
-def _num_reducers(pool: Pool) -> None:
-    workers = [other for other in pool.job.pools if other.index in (0, 1)]
-    on_gpu = [other.accelerator or not is_known(other.machine.get("accelerator_type", "")) for other in workers]
-    if not all(on_gpu) or not any(other.index == 1 for other in workers):
+    elif not all(on_gpu) or not any(other.index == 1 for other in workers):
         message = (
             "pool 2 is a Reduction Server, which serves only GPU workers that reduce with NCCL, "
             "but pools 0 and 1 have no such workers"

@@ -61,8 +61,7 @@ def _check_replicas(pool: Pool, fields: dict[str, Any], first: str) -> None:
     least, most = fields.get(first), fields.get("max_replica_count")
     at_least = max(1, least) if isinstance(least, int) else 1
     if first == _FIRST_COUNT[ONLINE] and isinstance(least, int) and least < 1:
-        message = f"{first} is {least}; a deployed model has at least 1 replica"
-        pool.error("replica-count", first, message)
+        pool.error("replica-count", first, f"{first} is {least}; a deployed model has at least 1 replica")
     # 0 leaves the choice to the service.
     if isinstance(most, int) and most and most < at_least:
         message = f"max_replica_count is {most}, less than {first}; give at least {at_least}"

@@ -41,8 +41,7 @@ def _is_offered(pool: Pool) -> None:
     entry = job.catalogue.regions.get((accelerator, job.region))
     if entry is None or entry.training == "no":
         found = f"{f'not offered for {job.purpose}' if entry else 'not offered'} in {job.region}"
-        message = f"{accelerator} is {found}; choose another region or accelerator"
-        pool.error("accelerator-region", part, message, near)
+        pool.error("accelerator-region", part, f"{accelerator} is {found}; choose another region or accelerator", near)
     elif entry.doubtful:
         message = (
             f"{accelerator} in {job.region} is doubtful (quota page: {entry.default_quota or 'nothing'}, "

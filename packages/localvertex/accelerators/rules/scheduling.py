@@ -2,7 +2,7 @@
 
 import re
 
-from accelerators.job.schema import ENUMS
+from accelerators.job.schema import ENUMS, OLD_STRATEGIES
 from accelerators.job.shape import seconds
 from accelerators.job.values import RuntimeValue, is_known, mapping
 from accelerators.rules.job import Job, Pool
@@ -15,7 +15,6 @@ _ZONE = re.compile(r"/zones/([^/]+)/")
 """In the name of a reservation, projects/P/zones/Z/reservations/R."""
 
 _AFFINITY = "machine_spec.reservation_affinity"
-_DEPRECATED = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT"}
 _CURRENT = ("STANDARD", "SPOT", "FLEX_START")
 
 
@@ -28,13 +27,15 @@ def check_scheduling(job: Job) -> None:
         near = closest(str(name), _CURRENT)
         job.error("scheduling-strategy", f"{path}.strategy", message, near or _CURRENT)
         return
-    if name in _DEPRECATED:
-        message = f"{name} is deprecated; use {_DEPRECATED[name]}"
-        job.warning("scheduling-deprecated", f"{path}.strategy", message, (_DEPRECATED[name],))
+    if name in OLD_STRATEGIES:
+        message = f"{name} is deprecated; use {OLD_STRATEGIES[name]}"
+        job.warning("scheduling-deprecated", f"{path}.strategy", message, (OLD_STRATEGIES[name],))
     if job.scheduling_strategy == "FLEX_START":
         _flex_start(job, path)
-    elif is_known(name) or name is None:
-        _wait_is_unused(job, path)
+    # CustomTrainingJobOp always sends its default of one day, which the launcher drops: not a mistake of the user.
+    elif not (isinstance(name, RuntimeValue) or job.component) and "max_wait_duration" in job.scheduling:
+        message = f"max_wait_duration has no effect with {job.scheduling_strategy}, only with FLEX_START; remove it"
+        job.warning("max-wait-unused", f"{path}.max_wait_duration", message)
     _restarts(job, path)
     for pool in job.pools:
         _reservation(pool)
@@ -74,18 +75,8 @@ def _flex_start_accelerator(pool: Pool) -> None:
         pool.error("flex-start-accelerator", part, message, pool.near())
 
 
-def _wait_is_unused(job: Job, path: str) -> None:
-    # CustomTrainingJobOp always sends its default of one day, which the launcher drops: not a mistake of the user.
-    if job.component or "max_wait_duration" not in job.scheduling:
-        return
-    message = f"max_wait_duration has no effect with {job.scheduling_strategy}, only with FLEX_START; remove it"
-    job.warning("max-wait-unused", f"{path}.max_wait_duration", message)
-
-
 def _replicas(job: Job) -> int | None:
     """Return the number of replicas of the whole job, or None when it is not known."""
-    if not isinstance(job.spec.get("worker_pool_specs"), list):
-        return None
     counts = [pool.replica_count for pool in job.pools]
     return sum(counts) if counts and all(isinstance(count, int) for count in counts) else None
 
@@ -124,8 +115,7 @@ def _reservation(pool: Pool) -> None:
         return
     reserved = kind in ("ANY_RESERVATION", "SPECIFIC_RESERVATION")
     if reserved and job.scheduling_strategy == "FLEX_START":
-        message = f"{kind} and FLEX_START exclude each other; drop one"
-        pool.error("flex-start-reservation", _AFFINITY, message)
+        pool.error("flex-start-reservation", _AFFINITY, f"{kind} and FLEX_START exclude each other; drop one")
     if reserved and job.spec.get("persistent_resource_id"):
         message = f"{kind} and persistent_resource_id exclude each other; the persistent resource has the reservation"
         pool.error("reservation", _AFFINITY, message)

@@ -22,10 +22,9 @@ def check_tpus(job: Job) -> None:
             message = "SPOT is not available for TPU pods, only for the TPUs of one host; use STANDARD"
             job.error("tpu", f"{job.prefix}scheduling.strategy", message, ("STANDARD",))
         if is_known(pool.replica_count) and pool.replica_count != 1:
-            message = f"replica_count is {pool.replica_count}; a TPU pool needs exactly 1"
-            pool.error("tpu", "replica_count", message)
+            pool.error("tpu", "replica_count", f"replica_count is {pool.replica_count}; a TPU pool needs exactly 1")
     if with_tpus and len(job.pools) > 1:
-        other = next((pool for pool in job.pools if pool is not with_tpus[0]), with_tpus[0])
+        other = next(pool for pool in job.pools if pool is not with_tpus[0])
         message = f"found {len(job.pools)} pools; a job with TPUs has one pool with one replica, so remove the others"
         job.error("tpu", other.path, message)
     for pool in job.pools:
