@@ -13,7 +13,8 @@ _CONTAINER = "PipelineDeploymentConfig.PipelineContainerSpec"
 def read_schema(fields: Fields) -> tuple[str, str]:
     """Return title and version of an ArtifactTypeSchema."""
     title, version = fields.take("schemaTitle", str, ""), fields.take("schemaVersion", str, "")
-    if not title:
+    # A schema at an address or in the file is refused by its own field.
+    if not (title or fields.has("schemaUri") or fields.has("instanceSchema")):
         fields.note("the field 'schemaTitle' is missing or empty")
     return title, version
 
