@@ -9,7 +9,7 @@ from typing import Any
 
 import accelerators
 from accelerators.job.finding import refuse
-from accelerators.pipeline.rules import check_resources
+from accelerators.pipeline.check import check_resources
 from components.train.machines import beyond_the_build, setting
 from localvertex_base.userinput.errors import UserError
 

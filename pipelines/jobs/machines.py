@@ -6,8 +6,8 @@ from typing import Any
 
 from accelerators import load_catalogue
 from accelerators.catalogue.quota import MachineRequest, quota_metrics
-from accelerators.job.values import is_known
-from accelerators.pipeline.graph import Graph, Step, mapping
+from accelerators.job.values import is_known, mapping
+from accelerators.pipeline.graph import Graph, Step
 from accelerators.pipeline.payload import build
 from components.train.machines import Machines
 from components.values import machines_in, replicas_in

@@ -6,7 +6,7 @@ from typing import Any
 from accelerators.job.finding import Finding
 from accelerators.job.shape import Reading
 from accelerators.rules import prediction
-from accelerators.rules.rules import check_job, check_spec
+from accelerators.rules.rules import check_job
 
 
 def check_worker_pools(
@@ -33,18 +33,17 @@ def check_worker_pools(
     Returns:
         Errors and warnings in the order of the rules; an empty list when nothing is wrong.
     """
-    scheduling: dict[str, Any] = {
+    scheduling = {
         "strategy": scheduling_strategy,
         "restart_job_on_worker_restart": restart_job_on_worker_restart,
+        "timeout": None if timeout_seconds is None else f"{timeout_seconds}s",
     }
-    if timeout_seconds is not None:
-        scheduling["timeout"] = f"{timeout_seconds}s"
-    fields: dict[str, Any] = {"worker_pool_specs": worker_pool_specs, "scheduling": scheduling}
-    if persistent_resource_id:
-        fields["persistent_resource_id"] = persistent_resource_id
-    reading = Reading()
-    spec = reading.message(fields, "CustomJobSpec", "")
-    return check_spec(spec, reading, region=region, today=today, component=True)
+    fields = {
+        "worker_pool_specs": worker_pool_specs,
+        "scheduling": scheduling,
+        "persistent_resource_id": persistent_resource_id,
+    }
+    return check_job(fields, Reading(), region=region, today=today, component=True)
 
 
 def check_custom_job(

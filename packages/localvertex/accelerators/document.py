@@ -9,7 +9,7 @@ from typing import Any
 from accelerators.job.finding import Finding
 from accelerators.job.shape import Reading
 from accelerators.pipeline.check import Examination, examine_pipeline
-from accelerators.rules.rules import check_job, check_spec, is_custom_job
+from accelerators.rules.rules import check_job, is_custom_job
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import read
 from localvertex_base.userinput.spelling import quote, snake
@@ -62,29 +62,29 @@ def examine(document: Any, name: str, *, region: str | None, today: date | None)
     keys = {snake(key) for key in document if isinstance(key, str)} if isinstance(document, Mapping) else set()
     if {"root", "deployment_spec"} & keys or "pipeline_spec" in keys:
         return examine_pipeline(document, region=region, today=today)
-    what, fields, kind, prefix = _kind(document, keys, name)
+    what, fields, at = _kind(document, keys, name)
     reading = Reading()
-    if kind == "CustomJob":
-        check_job(fields, reading, region=region, today=today)
-    else:
-        spec = reading.message(fields, kind, prefix.rstrip("."))
-        check_spec(spec, reading, region=region, today=today, prefix=prefix)
-    bare_list = isinstance(document, list)
-    findings = [_as_written(finding, reading, bare_list=bare_list) for finding in reading.findings]
-    return Examination(findings=findings, what=what)
+    check_job(fields, reading, region=region, today=today, path=at)
+    seen = Examination(what=what)
+    for finding in reading.findings:
+        path = reading.as_written(finding.path)
+        if isinstance(document, list):
+            path = path.removeprefix("worker_pool_specs") or "(the list)"
+        seen.findings.append(replace(finding, path=path))
+    return seen
 
 
-def _kind(document: Any, keys: set[str], name: str) -> tuple[str, Any, str, str]:
-    """Return what the document is, its fields, the API message that they belong to, and their path."""
+def _kind(document: Any, keys: set[str], name: str) -> tuple[str, Any, str]:
+    """Return what the document is, the fields of its job, and their path."""
     if isinstance(document, list) and any(isinstance(pool, Mapping) for pool in document):
-        return "worker pools", {"worker_pool_specs": document}, "CustomJobSpec", ""
+        return "worker pools", {"worker_pool_specs": document}, ""
     if "trial_job_spec" in keys:
         key, trial = next((key, value) for key, value in document.items() if snake(str(key)) == "trial_job_spec")
-        return "hyperparameter tuning job", trial, "CustomJobSpec", f"{key}."
+        return "hyperparameter tuning job", trial, str(key)
     if is_custom_job(document):
-        return "custom job", document, "CustomJob", ""
+        return "custom job", document, ""
     if "worker_pool_specs" in keys:
-        return "custom job spec", document, "CustomJobSpec", ""
+        return "custom job spec", document, ""
     for key, message in _OTHER_FILES.items():
         if key in keys:
             raise UserError(f"{name} {message}")
@@ -95,9 +95,3 @@ def _kind(document: Any, keys: set[str], name: str) -> tuple[str, Any, str, str]
         shown = ", ".join(repr(key)[:30] for key in list(document)[:5])
         found = f"a mapping with {shown}" if shown else "a mapping without keys"
     raise UserError(f"{name} contains {found}; {_EXPECTED}")
-
-
-def _as_written(finding: Finding, reading: Reading, *, bare_list: bool) -> Finding:
-    """Return the finding with its path spelt as in the file."""
-    path = reading.as_written(finding.path)
-    return replace(finding, path=path.removeprefix("worker_pool_specs") or "(the list)" if bare_list else path)

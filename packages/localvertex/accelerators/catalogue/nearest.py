@@ -41,12 +41,6 @@ class Demand:
     scheduling_strategy: str = "STANDARD"
     today: date
 
-    def __str__(self) -> str:
-        """Return "n1-highmem-8 with 2 x NVIDIA_TESLA_V100"."""
-        if not self.accelerator_count:
-            return self.machine_type
-        return f"{self.machine_type} with {self.accelerator_count} x {self.accelerator_type}"
-
 
 def combinations(catalogue: Catalogue, demand: Demand) -> tuple[str, ...]:
     """Return up to three valid machines with accelerators as text, the nearest to the demand first."""
@@ -120,7 +114,7 @@ def _vcpus(catalogue: Catalogue, name: str) -> float:
     if machine and machine.vcpus:
         return machine.vcpus
     size = _SIZE.search(name)
-    return float(size.group(1)) if size and size.group(1).isdecimal() and len(size.group(1)) < 5 else 0.0
+    return float(size[1]) if size and len(size[1]) < 5 else 0.0
 
 
 def _memory(catalogue: Catalogue, name: str) -> float:
@@ -135,6 +129,12 @@ def machines(catalogue: Catalogue, name: str) -> tuple[str, ...]:
     relatives = [known for known in catalogue.machines if known.startswith(family) and _SIZE.search(name)]
     by_size = sorted(relatives, key=lambda known: (_machine_distance(catalogue, name, known), known))[:_SHOWN]
     return tuple(by_size) or closest(name, catalogue.machines, _SHOWN)
+
+
+def named(name: str, accelerators: Iterable[str]) -> tuple[str, ...]:
+    """Return the accelerators that a name such as T4, nvidia-tesla-t4 or NVIDIA_TESLA_L4 can mean."""
+    parts = {part for part in name.upper().replace("-", "_").split("_") if part} - {"NVIDIA", "TESLA"}
+    return tuple(full for full in accelerators if parts and parts <= set(full.split("_")))
 
 
 def regions(catalogue: Catalogue, accelerator_type: str, region: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ Spot adds that both use the preemptible quotas. GPU names without such a message
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -35,7 +36,7 @@ def quota_metrics(
 
     TPUs, and vCPUs of machines that the catalogue has no number for, are left out.
     """
-    needed: dict[str, float] = {}
+    needed = defaultdict[str, float](int)
     kind = "" if scheduling_strategy == "STANDARD" else "preemptible_"
     prefix = f"{_SERVICE}/custom_model_training_{kind}"
     for request in requests:
@@ -43,10 +44,10 @@ def quota_metrics(
         if machine and machine.vcpus:
             family = machine.name.partition("-")[0]
             metric = f"{prefix}cpus" if family in _SHARED_FAMILIES else f"{prefix}{family}_cpus"
-            needed[metric] = needed.get(metric, 0) + machine.vcpus * request.replica_count
+            needed[metric] += machine.vcpus * request.replica_count
         if request.accelerator_type.startswith("NVIDIA_"):
             metric = f"{prefix}{gpu_quota_name(request.accelerator_type)}_gpus"
-            needed[metric] = needed.get(metric, 0) + request.accelerator_count * request.replica_count
+            needed[metric] += request.accelerator_count * request.replica_count
     return needed
 
 

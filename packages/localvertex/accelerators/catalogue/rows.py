@@ -33,7 +33,7 @@ class Accelerator(NamedTuple):
         """
         flex_start = row["flex_start"].split(" ", 1)
         return cls(
-            name=_parse_name(row["accelerator_type"], "accelerator_type"),
+            name=_parse_name(row, "accelerator_type"),
             for_training=row["listed_for_vertex_training"].startswith("yes"),
             end_of_support=_day(row["end_of_support"]),
             # "yes (page says "A100" without size: medium)" counts as uncertain.
@@ -69,9 +69,9 @@ class MachineType(NamedTuple):
         if kind not in ("cpu-only", "gpu-only", "gpu-optional", "tpu-only"):
             raise ValueError(f"kind is {kind!r}; expected cpu-only, gpu-only, gpu-optional or tpu-only")
         return cls(
-            name=_parse_name(row["machine_type"], "machine_type"),
-            vcpus=_number(row["vcpus"], "vcpus"),
-            memory_gb=_number(row["memory_gb"], "memory_gb"),
+            name=_parse_name(row, "machine_type"),
+            vcpus=_number(row, "vcpus"),
+            memory_gb=_number(row, "memory_gb"),
             kind=kind,
         )
 
@@ -101,8 +101,8 @@ class RegionEntry(NamedTuple):
         if row["training"] not in ("yes", "no", "uncertain"):
             raise ValueError(f"training is {row['training']!r}; expected yes, no or uncertain")
         return cls(
-            accelerator_type=_parse_name(row["accelerator_type"], "accelerator_type"),
-            region=_parse_name(row["region"], "region"),
+            accelerator_type=_parse_name(row, "accelerator_type"),
+            region=_parse_name(row, "region"),
             training=row["training"],
             default_quota=row["default_training_quota"],
             source_date=row["source_date"],
@@ -141,7 +141,7 @@ class LegacyMachine(NamedTuple):
             ValueError: The count is not a whole number.
         """
         return cls(
-            name=_parse_name(row["name"], "name"),
+            name=_parse_name(row, "name"),
             accelerator_type=row["accelerator_type"],
             accelerator_count=int(row["accelerator_count"] or 0),
             machine_type=row["suggested_gce_machine_type"],
@@ -149,13 +149,14 @@ class LegacyMachine(NamedTuple):
         )
 
 
-def _parse_name(cell: str, column: str) -> str:
-    if not cell.strip():
-        raise ValueError(f"{column} is empty; expected a name")
-    return cell.strip()
+def _parse_name(row: Row, column: str) -> str:
+    if name := row[column].strip():
+        return name
+    raise ValueError(f"{column} is empty; expected a name")
 
 
-def _number(cell: str, column: str) -> float | None:
+def _number(row: Row, column: str) -> float | None:
+    cell = row[column]
     if not cell.strip():
         return None
     try:

@@ -1,6 +1,5 @@
 """`python -m accelerators check`: the findings for a job before it is queued."""
 
-import argparse
 import json
 import sys
 from dataclasses import asdict
@@ -36,7 +35,13 @@ def run(arguments: list[str]) -> int:
     Returns:
         0 without errors, 1 with errors, 2 if a file is unreadable.
     """
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.list_rules:
+        print("\n".join(f"{rule:<28} {meaning}" for rule, meaning in RULES.items()))
+        return cli.DONE
+    if not options.files:
+        parser.error("the following arguments are required: FILE")
     ignored = _ignored_note(options.ignore)
     known_region(load_catalogue(), options.region)
     results = [(path, _examine(path, options.region, ignored)) for path in options.files]
@@ -50,25 +55,13 @@ def run(arguments: list[str]) -> int:
 
 def _parser() -> cli.Parser:
     made = cli.Parser("python -m accelerators check", description=_DESCRIPTION, epilog=_EPILOGUE)
-    made.add_argument("files", nargs="+", metavar="FILE", help="file to check; - for standard input")
+    made.add_argument("files", nargs="*", metavar="FILE", help="file to check; - for standard input")
     made.add_argument("--region", metavar="R", help="region of the job; without it, regions are not checked")
     made.add_argument("--strict", action="store_true", help="count warnings as errors")
     made.add_argument("--ignore", action="append", default=[], metavar="RULE", help="skip this rule (repeatable)")
-    made.add_argument("--list-rules", action=_ListRules, help="print every rule and what it finds, then exit")
+    made.add_argument("--list-rules", action="store_true", help="print every rule and what it finds, then exit")
     made.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
     return made
-
-
-class _ListRules(argparse.Action):
-    """An option that prints the rules while arguments are parsed, so that no FILE is needed."""
-
-    def __init__(self, **options: object) -> None:
-        super().__init__(nargs=0, default=False, **options)  # type: ignore[arg-type]
-
-    def __call__(self, *_: object) -> None:
-        print("\n".join(f"{rule:<28} {meaning}" for rule, meaning in RULES.items()))
-        sys.stdout.flush()
-        raise SystemExit(0)
 
 
 def _ignored_note(given: list[str]) -> set[str]:

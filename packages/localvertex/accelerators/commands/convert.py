@@ -1,5 +1,6 @@
 """`python -m accelerators convert`: a job of AI Platform Training as a Vertex AI custom job."""
 
+import json
 import shlex
 import sys
 from typing import Any
@@ -105,13 +106,9 @@ def _camel(value: Any) -> Any:
 def _as_yaml(value: dict[str, Any]) -> str:
     import yaml  # only convert needs PyYAML to print
 
-    class _Plain(yaml.SafeDumper):
-        """A dumper that writes a list shared by several pools once per pool instead of as an alias."""
-
-        def ignore_aliases(self, data: object) -> bool:
-            return True
-
-    return str(yaml.dump(value, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=1000))
+    # A copy: YAML would write a list that several pools share as an alias.
+    copy = json.loads(json.dumps(value))
+    return str(yaml.safe_dump(copy, sort_keys=False, allow_unicode=True, width=1000))
 
 
 def _print_report(conversion: Conversion) -> None:

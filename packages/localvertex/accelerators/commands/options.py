@@ -1,5 +1,6 @@
 """Values that several sub-commands take."""
 
+from accelerators.catalogue import nearest
 from accelerators.catalogue.catalogue import Catalogue
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import closest, did_you_mean, join_or
@@ -31,8 +32,7 @@ def known_accelerator(catalogue: Catalogue, name: str) -> str:
     folded = name.upper().replace("-", "_")
     if folded in catalogue.accelerators:
         return folded
-    parts = set(folded.split("_"))
-    matches = [full for full in catalogue.accelerators if parts <= set(full.split("_"))]
+    matches = nearest.named(name, catalogue.accelerators)
     if len(matches) == 1:
         return matches[0]
     if matches:

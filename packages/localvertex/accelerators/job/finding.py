@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import quote
 
 Severity = Literal["error", "warning"]
 
@@ -41,6 +42,26 @@ class Finding:
     def nearest(self) -> str:
         """The nearest valid choices as the end of a sentence; empty where there are none."""
         return f" (nearest: {', '.join(self.alternatives)})" if self.alternatives else ""
+
+
+class Findings:
+    """What collects findings, in the order in which they are added."""
+
+    findings: list[Finding]
+
+    def error(self, rule: str, path: str, message: str, alternatives: tuple[str, ...] = ()) -> None:
+        """Add an error; an empty path is the whole file."""
+        self._add(rule, "error", path, message, alternatives)
+
+    def warning(self, rule: str, path: str, message: str, alternatives: tuple[str, ...] = ()) -> None:
+        """Add a warning."""
+        self._add(rule, "warning", path, message, alternatives)
+
+    def _add(self, rule: str, severity: Severity, path: str, message: str, alternatives: tuple[str, ...]) -> None:
+        # A name from the file may contain line breaks; a message is one line.
+        text = message if message.isprintable() else quote(message, 400)
+        finding = Finding(rule=rule, severity=severity, path=path or "(top)", message=text, alternatives=alternatives)
+        self.findings.append(finding)
 
 
 def refuse(findings: Iterable[Finding], *, rules: Collection[str] = ()) -> None:

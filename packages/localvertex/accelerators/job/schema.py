@@ -21,6 +21,9 @@ ENUMS: dict[str, dict[str, int]] = {
 }
 """Enum -> value names and their numbers in the API's proto (gcloud numbers some of them differently)."""
 
+OLD_STRATEGIES = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT"}
+"""Deprecated name of a scheduling strategy -> its current one."""
+
 MESSAGES: dict[str, dict[str, str]] = {
     "CustomJob": {
         "display_name": "string",

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from accelerators.job.finding import Finding
+from accelerators.job.finding import Finding, Findings
 from accelerators.job.schema import ENUMS, MESSAGES, OUTPUT, REPEATED
 from accelerators.job.values import RuntimeValue
 from localvertex_base.userinput.spelling import camel, did_you_mean, join_or, quote, snake
 
 _MISSING = object()
+_LIMITS = {"int32": 2**31, "int64": 2**63}
 # Replaces a value of the wrong type, so that rules ignore it.
 _UNREADABLE = RuntimeValue(origin="a value of the wrong type")
 _DURATION = re.compile(r"(-?\d{1,12})(?:\.\d{1,9})?s")
@@ -22,7 +23,7 @@ _MAX_SECONDS = 315_576_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class Reading(Findings):
     """A job as the REST API and gcloud read it: in camelCase too, with "1" and 1.0; and what was found on the way."""
 
     findings: list[Finding] = field(default_factory=list)
@@ -30,10 +31,6 @@ class Reading:
     """Message -> field -> type, as in `schema`."""
     spelling: dict[str, str] = field(default_factory=dict)
     """snake_case key -> the key as the file spells it, where that differs."""
-
-    def error(self, rule: str, path: str, message: str) -> None:
-        """Note one error."""
-        self.findings.append(Finding(rule=rule, severity="error", path=path or "(top)", message=message))
 
     def as_written(self, path: str) -> str:
         """Return a path with its keys spelled as in the file."""
@@ -79,6 +76,8 @@ class Reading:
             return self.message(value, kind, path)
         if kind.startswith("enum:"):
             return self._enum(value, ENUMS[kind[5:]], path)
+        if kind in _LIMITS:
+            return self._whole(value, path, _LIMITS[kind])
         return _SCALARS[kind](self, value, path)
 
     def _list(self, value: object, kind: str, path: str) -> Any:
@@ -120,12 +119,6 @@ class Reading:
     def _bool(self, value: object, path: str) -> Any:
         return value if isinstance(value, bool) else self._wrong(value, "true or false", path)
 
-    def _int32(self, value: object, path: str) -> Any:
-        return self._whole(value, path, 2**31)
-
-    def _int64(self, value: object, path: str) -> Any:
-        return self._whole(value, path, 2**63)
-
     def _whole(self, value: object, path: str, limit: int) -> Any:
         number = int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else value
         if isinstance(number, float) and math.isfinite(number) and number.is_integer():
@@ -154,8 +147,6 @@ class Reading:
 _SCALARS: dict[str, Callable[[Reading, object, str], Any]] = {
     "string": Reading._string,
     "bool": Reading._bool,
-    "int32": Reading._int32,
-    "int64": Reading._int64,
     "duration": Reading._duration,
     "map": Reading._map,
     "any": lambda _, value, __: value,

@@ -25,6 +25,11 @@ class RuntimeValue:
     """The inputs of that step by name, as far as they are known."""
 
 
+def mapping(value: object) -> dict[str, Any]:
+    """Return the value if it is a mapping, an empty one otherwise."""
+    return value if isinstance(value, dict) else {}
+
+
 def is_known(value: object) -> bool:
     """Return whether the value is set and not only known at run time."""
     return value is not None and not isinstance(value, RuntimeValue)

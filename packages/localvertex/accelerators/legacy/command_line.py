@@ -11,23 +11,30 @@ from localvertex_base.userinput.spelling import closest, quote
 _SERVICES = {"ai-platform", "ml-engine"}
 _ROLE_FLAGS = {"master": "master", "worker": "worker", "parameter-server": "parameterServer"}
 """Task type in the names of flags -> task type in the fields of a config."""
-_FIELDS = (
-    {
-        "--job-dir": "jobDir",
-        "--module-name": "pythonModule",
-        "--network": "network",
-        "--python-version": "pythonVersion",
-        "--region": "region",
-        "--runtime-version": "runtimeVersion",
-        "--scale-tier": "scaleTier",
-        "--service-account": "serviceAccount",
-        "--tpu-tf-version": "workerConfig.tpuTfVersion",
-    }
-    | {f"--{flag}-machine-type": f"{role}Type" for flag, role in _ROLE_FLAGS.items()}
-    | {f"--{flag}-count": f"{role}Count" for flag, role in _ROLE_FLAGS.items() if role != "master"}
-    | {f"--{flag}-image-uri": f"{role}Config.imageUri" for flag, role in _ROLE_FLAGS.items()}
-    | {f"--{flag}-accelerator": f"{role}Config.acceleratorConfig" for flag, role in _ROLE_FLAGS.items()}
-)
+_ROLE_FIELDS = {
+    "machine-type": "Type",
+    "count": "Count",
+    "image-uri": "Config.imageUri",
+    "accelerator": "Config.acceleratorConfig",
+}
+"""End of a flag -> end of its field, both after the task type."""
+_FIELDS = {
+    "--job-dir": "jobDir",
+    "--module-name": "pythonModule",
+    "--network": "network",
+    "--python-version": "pythonVersion",
+    "--region": "region",
+    "--runtime-version": "runtimeVersion",
+    "--scale-tier": "scaleTier",
+    "--service-account": "serviceAccount",
+    "--tpu-tf-version": "workerConfig.tpuTfVersion",
+} | {
+    f"--{flag}-{end}": f"{role}{field}"
+    for flag, role in _ROLE_FLAGS.items()
+    for end, field in _ROLE_FIELDS.items()
+    # There is one master.
+    if (role, field) != ("master", "Count")
+}
 """Flag -> path of its field below trainingInput."""
 _OTHERS = (
     "--config --kms-key --kms-keyring --kms-location --kms-project --labels --package-path --packages "

@@ -10,6 +10,7 @@ from accelerators.catalogue import nearest
 from accelerators.catalogue.catalogue import Catalogue, has_ended, load_catalogue
 from accelerators.check import check_custom_job
 from accelerators.job.finding import Finding
+from accelerators.job.schema import OLD_STRATEGIES
 from accelerators.legacy.command_line import Command
 from accelerators.legacy.fields import ROLES
 from accelerators.legacy.program import program_of
@@ -19,7 +20,6 @@ from localvertex_base.userinput.spelling import did_you_mean, quote
 
 _MACHINE_PLACEHOLDER = "MACHINE_TYPE"
 _TIERS = ("BASIC", "STANDARD_1", "PREMIUM_1", "BASIC_GPU", "BASIC_TPU", "CUSTOM")
-_STRATEGIES = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT"}
 _UNFILLED = re.compile(r"\$\{?\w+\}?|\$\(|`|\{\w+\}|<[A-Za-z][\w -]*>")
 """Variables and commands of a shell, a template's braces, a placeholder of a guide."""
 
@@ -77,29 +77,26 @@ def convert(
         region=region,
         today=today or date.today(),
     )
-    spec: dict[str, Any] = {"worker_pool_specs": _pools(training, machines, notes)}
-    if scheduling := _scheduling(training.get("scheduling", {}), notes):
-        spec["scheduling"] = scheduling
-    for name, new in (
-        ("serviceAccount", "service_account"),
-        ("network", "network"),
-        ("enableWebAccess", "enable_web_access"),
-    ):
-        if training.get(name):
-            spec[new] = training[name]
-    if folder := training.get("jobDir"):
-        spec["base_output_directory"] = {"output_uri_prefix": folder}
-        if not folder.startswith(("gs://", "$")):
-            message = f"{quote(folder)} is not in Cloud Storage; the service refuses it, so give a gs:// address"
-            notes.add("decide", "jobDir", message)
+    folder = training.get("jobDir", "")
+    spec = _given(
+        worker_pool_specs=_pools(training, machines, notes),
+        scheduling=_scheduling(training.get("scheduling", {}), notes),
+        service_account=training.get("serviceAccount"),
+        network=training.get("network"),
+        enable_web_access=training.get("enableWebAccess"),
+        base_output_directory=_given(output_uri_prefix=folder),
+    )
+    if folder and not folder.startswith(("gs://", "$")):
+        message = f"{quote(folder)} is not in Cloud Storage; the service refuses it, so give a gs:// address"
+        notes.add("decide", "jobDir", message)
     if not old.get("jobId"):
         notes.add("doubtful", "jobId", "missing; replace JOB_NAME with a name")
-    job: dict[str, Any] = {"display_name": old.get("jobId") or "JOB_NAME"}
-    if old.get("labels"):
-        job["labels"] = old["labels"]
-    if "encryptionConfig" in training:
-        job["encryption_spec"] = {"kms_key_name": training["encryptionConfig"].get("kmsKeyName", "")}
-    job["job_spec"] = spec
+    job = _given(
+        display_name=old.get("jobId") or "JOB_NAME",
+        labels=old.get("labels"),
+        encryption_spec=_given(kms_key_name=training.get("encryptionConfig", {}).get("kmsKeyName")),
+        job_spec=spec,
+    )
     if region:
         notes.add("changed", "region", f"not a field of the job; submit it to {region}")
     if unfilled := dict.fromkeys(_UNFILLED.findall(json.dumps([job, region], ensure_ascii=False))):
@@ -141,8 +138,7 @@ class _Machines:
         entry = self.catalogue.accelerators.get(kind)
         if entry is not None and has_ended(entry, self.today):
             name, kind, count = self._current(name, kind, count, role)
-        given = {"machine_type": name, "accelerator_type": kind, "accelerator_count": count}
-        return {field: value for field, value in given.items() if value}
+        return _given(machine_type=name, accelerator_type=kind, accelerator_count=count)
 
     def _current(self, name: str, kind: str, count: int, role: str) -> tuple[str, str, int]:
         """Return machine, GPU and count instead of a retired GPU, if the user wants that."""
@@ -160,9 +156,14 @@ class _Machines:
             message = f"{ended}; proposed: {proposed} (pass --replace-retired to apply it)"
             self.report.add("decide", f"{role} accelerator", message)
             return name, kind, count
-        message = f"{ended}: {demand} becomes {proposed} (--replace-retired); compare their prices"
+        message = f"{ended}: {name} with {count} x {kind} becomes {proposed} (--replace-retired); compare their prices"
         self.report.add("changed", f"{role} accelerator", message)
         return new
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    """Return the fields that have a value."""
+    return {name: value for name, value in fields.items() if value}
 
 
 def _pools(training: dict[str, Any], machines: _Machines, report: Report) -> list[dict[str, Any]]:
@@ -179,11 +180,9 @@ def _pools(training: dict[str, Any], machines: _Machines, report: Report) -> lis
             continue
         name = wanted.get(f"{role}Type") or _MACHINE_PLACEHOLDER
         machine = machines.spec(name, config.get("acceleratorConfig", {}), role)
-        pool: dict[str, Any] = {"machine_spec": machine, "replica_count": replicas}
         disk = config.get("diskConfig", {})
-        if disk:
-            given = {"boot_disk_type": disk.get("bootDiskType"), "boot_disk_size_gb": disk.get("bootDiskSizeGb")}
-            pool["disk_spec"] = {field: value for field, value in given.items() if value}
+        disk = _given(boot_disk_type=disk.get("bootDiskType"), boot_disk_size_gb=disk.get("bootDiskSizeGb"))
+        pool = _given(machine_spec=machine, replica_count=replicas, disk_spec=disk)
         pools.append(pool | program_of(wanted, config, report))
     while not pools[-1]:
         pools.pop()
@@ -231,7 +230,7 @@ def _scheduling(old: dict[str, Any], report: Report) -> dict[str, Any]:
         new["timeout"] = old["maxRunningTime"]
     if old.get("strategy"):
         name = old["strategy"].upper().replace("-", "_")
-        new["strategy"] = _STRATEGIES.get(name, name)
+        new["strategy"] = OLD_STRATEGIES.get(name, name)
         report.add("changed", "scheduling.strategy", f"{name} is called {new['strategy']} now")
     if "resilientToWorkerRestart" in old:
         # Despite its name: both references say that the whole job is restarted when a worker is.

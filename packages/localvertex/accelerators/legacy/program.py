@@ -59,6 +59,5 @@ def _package(training: dict[str, Any], report: Report) -> dict[str, Any]:
         report.add("decide", "packageUris", message)
         uris.append(_PACKAGE_PLACEHOLDER)
     if not training.get("pythonModule"):
-        message = "missing; replace PYTHON_MODULE with the module that starts your program"
-        report.add("decide", "pythonModule", message)
+        report.add("decide", "pythonModule", "missing; replace PYTHON_MODULE with the module that starts your program")
     return {"package_uris": uris, "python_module": training.get("pythonModule") or "PYTHON_MODULE"}

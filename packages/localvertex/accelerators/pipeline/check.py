@@ -1,19 +1,20 @@
 """Check a compiled pipeline: the jobs of its steps, and the rules that only pipelines have."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from accelerators.job.finding import Finding
+from accelerators.job.finding import Finding, Findings
 from accelerators.job.shape import Reading
-from accelerators.job.values import RuntimeValue
-from accelerators.pipeline.graph import Graph, Step, mapping
+from accelerators.job.values import RuntimeValue, mapping
+from accelerators.pipeline.graph import Graph, Step
 from accelerators.pipeline.payload import MACHINE_FIELDS, Payload, build
 from accelerators.pipeline.rules import check_images, check_launcher, check_locations, check_plain_step, check_root
 from accelerators.rules import prediction
-from accelerators.rules.rules import check_job, check_spec
+from accelerators.rules.rules import check_job
 from localvertex_base.compiled.reader import read_pipeline
+from localvertex_base.compiled.spec import Container
 from localvertex_base.userinput.spelling import quote, snake
 
 _PREDICTION = {
@@ -29,7 +30,7 @@ _JUDGED = ("worker_pool_specs", "scheduling", "location", "dedicated_resources")
 
 
 @dataclass(kw_only=True)
-class Examination:
+class Examination(Findings):
     """Findings in a file, and further remarks for the user."""
 
     findings: list[Finding] = field(default_factory=list)
@@ -69,27 +70,41 @@ def examine_pipeline(document: dict[str, Any], *, region: str | None, today: dat
     day = today or date.today()
     for step in steps:
         _check_step(step, seen, region or "", day)
-    seen.findings += check_locations(steps, region or "")
-    seen.findings += check_images(steps)
-    seen.findings += check_root(pipeline.default_root, config)
+    check_locations(steps, region or "", seen)
+    check_images(steps, seen)
+    check_root(pipeline.default_root, config, seen)
     # A dag that is used twice is walked twice, and usually gives the same findings twice.
     seen.findings, seen.notes = list(dict.fromkeys(seen.findings)), list(dict.fromkeys(seen.notes))
     return seen
 
 
+def check_resources(name: str, resources: dict[str, Any], *, region: str) -> list[Finding]:
+    """Check what a step is going to ask for, before it is compiled.
+
+    Args:
+        name: Name of the step.
+        resources: Resources as in a compiled file: cpuLimit, memoryLimit in GB, accelerator with type and count.
+        region: Where the pipeline is to run.
+    """
+    container, seen = Container(image="", resources=resources), Examination()
+    step = Step(name=name, path=name, container=container, inputs={}, given=frozenset(), is_cached=False)
+    check_plain_step(step, region, date.today(), seen)
+    return seen.findings
+
+
 def _check_step(step: Step, seen: Examination, region: str, today: date) -> None:
     if not step.is_google_cloud:
-        seen.findings += check_plain_step(step, region, today)
+        check_plain_step(step, region, today, seen)
         return
     kind = step.argument("--type")
     trains = kind in ("CustomJob", *_TUNING)
-    seen.findings += check_launcher(step, trains=trains)
+    check_launcher(step, seen, trains=trains)
     if not trains and kind not in _PREDICTION:
         return
     payload = build(step)
     if payload is None:
         message = f"the payload of step {step.name!r} is not understood; its machines were not checked"
-        seen.findings.append(Finding(rule="not-checked", severity="warning", path=step.path, message=message))
+        seen.warning("not-checked", step.path, message)
         return
     seen.findings += check_payload(payload, region=region, today=today)
     _note_defaults(payload, seen)
@@ -108,19 +123,20 @@ def check_payload(payload: Payload, *, region: str, today: date) -> list[Finding
     """
     reading, kind, where = Reading(), payload.step.argument("--type"), payload.region or region
     if kind in _PREDICTION:
-        return _check_prediction(payload, kind, reading, where, today)
+        return _check_prediction(payload, kind, reading, where, today).findings
     if kind == "CustomJob":
         path = "job_spec"
         check_job(payload.job, reading, region=where, today=today, component=True)
     else:
         path = "trial_job_spec"
-        fields = reading.message(payload.job.get(path, {}), "CustomJobSpec", path)
-        check_spec(fields, reading, region=where, today=today, component=True, prefix=f"{path}.")
-    found = [_in_pipeline(finding, payload, reading) for finding in reading.findings]
-    return [*found, *_artifacts(payload), *_not_checked(payload, f"{path}.worker_pool_specs", payload.job.get(path))]
+        check_job(payload.job.get(path, {}), reading, region=where, today=today, component=True, path=path)
+    seen = _in_pipeline(reading.findings, payload, reading)
+    _check_artifacts(payload, seen)
+    _check_known(payload, f"{path}.worker_pool_specs", payload.job.get(path), seen)
+    return seen.findings
 
 
-def _check_prediction(payload: Payload, kind: str, reading: Reading, region: str, today: date) -> list[Finding]:
+def _check_prediction(payload: Payload, kind: str, reading: Reading, region: str, today: date) -> Examination:
     path, message = _PREDICTION[kind]
     resources: Any = payload.job
     for name in path.split("."):
@@ -128,7 +144,7 @@ def _check_prediction(payload: Payload, kind: str, reading: Reading, region: str
     machine = mapping(_read(resources, "machine_spec"))
     # Without a machine type, the service chooses the machines.
     if not machine.get("machine_type"):
-        return []
+        return Examination()
     # An unset number of a component is 0, and an unset name is empty.
     given = {name: value for name, value in mapping(resources).items() if value not in (0, "")}
     found = prediction.check_resources(
@@ -139,54 +155,54 @@ def _check_prediction(payload: Payload, kind: str, reading: Reading, region: str
         region=region,
         today=today,
     )
-    at = {f"{path}.machine_spec.{name}": (name, machine.get(name)) for name in MACHINE_FIELDS}
-    return [*(_in_pipeline(finding, payload, reading) for finding in found), *_unknown(payload, at)]
+    seen = _in_pipeline(found, payload, reading)
+    _check_machine(payload, f"{path}.machine_spec", machine, seen)
+    return seen
 
 
-def _in_pipeline(finding: Finding, payload: Payload, reading: Reading) -> Finding:
-    in_job = "location" if finding.path == "region" else finding.path
-    return replace(finding, path=reading.as_written(payload.path_in_file(in_job)))
+def _in_pipeline(findings: Iterable[Finding], payload: Payload, reading: Reading) -> Examination:
+    """Return the findings in a job with their paths in the pipeline's file."""
+    paths = {"region": "location"}
+    return Examination(
+        findings=[
+            replace(each, path=reading.as_written(payload.path_in_file(paths.get(each.path, each.path))))
+            for each in findings
+        ]
+    )
 
 
-def _artifacts(payload: Payload) -> list[Finding]:
-    return [
-        Finding(
-            rule="artifact-in-worker-pools",
-            severity="error",
-            path=payload.path_in_file(path),
-            message=(
-                f"{_origin(payload.origins[path].value)} is an artifact; worker pools can only contain parameters: "
+def _check_artifacts(payload: Payload, seen: Findings) -> None:
+    for path, held in payload.origins.items():
+        if held.is_artifact:
+            origin = held.value.origin if isinstance(held.value, RuntimeValue) else quote(held.value)
+            message = (
+                f"{origin} is an artifact; worker pools can only contain parameters: "
                 "return its uri as text from a step, or make the step a component that takes the artifact"
-            ),
-        )
-        for path in payload.artifacts()
-    ]
+            )
+            seen.error("artifact-in-worker-pools", payload.path_in_file(path), message)
 
 
-def _origin(value: object) -> str:
-    return value.origin if isinstance(value, RuntimeValue) else quote(value)
-
-
-def _not_checked(payload: Payload, path: str, spec: Any) -> Iterator[Finding]:
+def _check_known(payload: Payload, path: str, spec: Any, seen: Findings) -> None:
     """Find what decides about machines and is known only at run time."""
-    parts: dict[str, tuple[str, Any]] = {}
     pools = mapping(spec).get("worker_pool_specs")
-    parts[path] = "the worker pools", pools
+    _note_unknown(payload, path, "the worker pools", pools, seen)
     for index, pool in enumerate(pools if isinstance(pools, list) else []):
         at = f"{path}[{index}]"
-        machine = _read(pool, "machine_spec")
-        parts |= {at: ("a worker pool", pool), f"{at}.machine_spec": ("the machine", machine)}
-        parts |= {f"{at}.machine_spec.{name}": (name, _read(machine, name)) for name in MACHINE_FIELDS}
-    yield from _unknown(payload, parts)
+        _note_unknown(payload, at, "a worker pool", pool, seen)
+        _check_machine(payload, f"{at}.machine_spec", _read(pool, "machine_spec"), seen)
 
 
-def _unknown(payload: Payload, parts: dict[str, tuple[str, Any]]) -> Iterator[Finding]:
-    """Yield a finding for each part, by path in the job, that only the running pipeline knows."""
-    for at, (what, value) in parts.items():
-        if not isinstance(value, RuntimeValue):
-            continue
+def _check_machine(payload: Payload, path: str, machine: Any, seen: Findings) -> None:
+    _note_unknown(payload, path, "the machine", machine, seen)
+    for name in MACHINE_FIELDS:
+        _note_unknown(payload, f"{path}.{name}", name, _read(machine, name), seen)
+
+
+def _note_unknown(payload: Payload, path: str, what: str, value: Any, seen: Findings) -> None:
+    """Add a finding for a part of the job that only the running pipeline knows."""
+    if isinstance(value, RuntimeValue):
         message = f"{what} of step {payload.step.name!r}: {value.origin}; it is known only at run time and not checked"
-        yield Finding(rule="not-checked", severity="warning", path=payload.path_in_file(at), message=message)
+        seen.warning("not-checked", payload.path_in_file(path), message)
 
 
 def _read(fields: Any, name: str) -> Any:

@@ -129,9 +129,14 @@ class Graph:
     def _steps_of(
         self, task: TaskSpec, component: Component, inputs: dict[str, Value], scope: _Scope
     ) -> Iterator[Step]:
-        self._count()
+        self._visited += 1
+        if self._visited > _MAX_TASKS:
+            raise UserError(f"the nested dags unfold to more than {_MAX_TASKS} tasks; no such pipeline can run")
+        name = component.name
         if component.dag is not None:
-            yield from self._nested(component, component.dag, inputs, scope)
+            if name in scope.names or len(scope.names) >= _MAX_DEPTH:
+                raise UserError(f"component {name!r} contains itself or is nested too deeply; no such pipeline can run")
+            yield from self._walk(_Scope(dag=component.dag, inputs=inputs, names=(*scope.names, name)))
         executor = self.pipeline.executors.get(component.executor)
         if isinstance(executor, Container):
             yield Step(
@@ -142,17 +147,6 @@ class Graph:
                 given=frozenset(task.parameters),
                 is_cached=task.enable_cache,
             )
-
-    def _nested(self, component: Component, dag: Dag, inputs: dict[str, Value], scope: _Scope) -> Iterator[Step]:
-        name = component.name
-        if name in scope.names or len(scope.names) >= _MAX_DEPTH:
-            raise UserError(f"component {name!r} contains itself or is nested too deeply; no such pipeline can run")
-        yield from self._walk(_Scope(dag=dag, inputs=inputs, names=(*scope.names, name)))
-
-    def _count(self) -> None:
-        self._visited += 1
-        if self._visited > _MAX_TASKS:
-            raise UserError(f"the nested dags unfold to more than {_MAX_TASKS} tasks; no such pipeline can run")
 
     def _component(self, task: TaskSpec) -> Component:
         return self.pipeline.components.get(task.component) or Component(name=task.component)
@@ -231,8 +225,3 @@ def as_json(value: Any) -> Any:
         return json.loads(value) if isinstance(value, str) and value[:1] in ("[", "{") else value
     except (ValueError, RecursionError):
         return value
-
-
-def mapping(value: Any) -> dict[str, Any]:
-    """Return the value if it is a mapping, an empty one otherwise."""
-    return value if isinstance(value, dict) else {}

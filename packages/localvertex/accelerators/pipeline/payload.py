@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from accelerators.job.values import RuntimeValue
-from accelerators.pipeline.graph import Step, Value, as_json, mapping
+from accelerators.job.values import RuntimeValue, mapping
+from accelerators.pipeline.graph import Step, Value, as_json
 from localvertex_base.compiled.payload import INPUT_PARAMETER, decode
 
 _LAST = re.compile(r"(^|\.)[^.\[]+$|\[\d+\]$")
@@ -37,10 +37,6 @@ class Payload:
             if head in self.origins:
                 return self.origins[head].path + path[len(head) :]
         return f"{self.step.container.path}.args(--payload).{path}"
-
-    def artifacts(self) -> list[str]:
-        """Return the paths of the job at which there is an artifact."""
-        return [path for path, value in self.origins.items() if value.is_artifact]
 
 
 def _upwards(path: str) -> Iterator[str]:

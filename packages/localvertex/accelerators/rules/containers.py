@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from accelerators.job.values import RuntimeValue, is_known, is_placeholder
+from accelerators.job.values import is_known, is_placeholder, mapping
 from accelerators.rules.job import Job, Pool
 from localvertex_base.userinput.spelling import closest, join_or
 
@@ -27,48 +27,40 @@ def check_containers(job: Job) -> None:
             found = "container_spec and python_package_spec are both set"
             if not given:
                 found = "neither container_spec nor python_package_spec is set"
-            job.note("container-choice", "error", pool.path, f"{found}; set exactly one of them")
+            job.error("container-choice", pool.path, f"{found}; set exactly one of them")
         for name in given:
-            spec = pool.fields[name]
-            if isinstance(spec, dict):
-                _task(job, spec, name, f"{pool.path}.{name}")
+            if isinstance(pool.fields[name], dict):
+                _task(pool, pool.fields[name], name)
 
 
-def _task(job: Job, spec: dict[str, Any], name: str, path: str) -> None:
+def _task(pool: Pool, spec: dict[str, Any], name: str) -> None:
     for key in _REQUIRED[name]:
         if not spec.get(key):
-            job.note("required-field", "error", path, f"{key} is missing; {name} requires it")
+            pool.error("required-field", name, f"{key} is missing; {name} requires it")
     for key in ("env", "package_uris"):
         many = spec.get(key)
         if isinstance(many, list) and len(many) > _MAX_LISTED:
-            message = f"found {len(many)} entries; expected at most {_MAX_LISTED}"
-            job.note("list-length", "error", f"{path}.{key}", message)
+            pool.error("list-length", f"{name}.{key}", f"found {len(many)} entries; expected at most {_MAX_LISTED}")
     for key in ("image_uri", "executor_image_uri"):
         if is_placeholder(spec.get(key)):
             message = f"{spec[key]!r} is a placeholder; replace it with your container image before you submit the job"
-            job.note("placeholder-image", "warning", f"{path}.{key}", message)
+            pool.warning("placeholder-image", f"{name}.{key}", message)
 
 
 def check_disks(job: Job) -> None:
     """Check type and size of the boot disk of every pool."""
     for pool in job.pools:
-        disk = pool.fields.get("disk_spec")
-        if not isinstance(disk, dict):
-            continue
-        path = f"{pool.path}.disk_spec"
+        disk = mapping(pool.fields.get("disk_spec"))
         kind, size_gb = disk.get("boot_disk_type"), disk.get("boot_disk_size_gb")
         if is_known(kind) and kind and kind not in _DISK_TYPES:
             message = f"{kind!r} is not a boot disk type; expected {join_or(_DISK_TYPES)}"
-            job.note("disk-type", "error", f"{path}.boot_disk_type", message, closest(str(kind), _DISK_TYPES, 3))
+            pool.error("disk-type", "disk_spec.boot_disk_type", message, closest(str(kind), _DISK_TYPES, 3))
         if isinstance(size_gb, int) and size_gb not in _DISK_SIZES_GB:
             message = f"boot_disk_size_gb is {size_gb}; expected 100 to 64000"
             nearest = f"boot_disk_size_gb {_DISK_SIZES_GB[0 if size_gb < _DISK_SIZES_GB[0] else -1]}"
-            job.note("disk-size", "error", f"{path}.boot_disk_size_gb", message, (nearest,))
-        _hyperdisk(job, pool, kind, path)
-
-
-def _hyperdisk(job: Job, pool: Pool, kind: object, path: str) -> None:
-    machine = pool.machine.get("machine_type")
-    if machine in _HYPERDISK_MACHINES and not isinstance(kind, RuntimeValue) and kind and kind != _DISK_TYPES[2]:
-        message = f"{kind} on {machine}, whose default is hyperdisk-balanced; omit disk_spec or use that type"
-        job.note("disk-hyperdisk", "warning", f"{path}.boot_disk_type", message, (_DISK_TYPES[2],))
+            pool.error("disk-size", "disk_spec.boot_disk_size_gb", message, (nearest,))
+        on_hyperdisk = pool.machine_type in _HYPERDISK_MACHINES
+        if on_hyperdisk and is_known(kind) and kind not in ("", _DISK_TYPES[2]):
+            found = f"{kind} on {pool.machine_type}, whose default is hyperdisk-balanced"
+            message = f"{found}; omit disk_spec or use that type"
+            pool.warning("disk-hyperdisk", "disk_spec.boot_disk_type", message, (_DISK_TYPES[2],))

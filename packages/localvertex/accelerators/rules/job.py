@@ -6,16 +6,18 @@ from functools import cached_property
 from typing import Any
 
 from accelerators.catalogue.catalogue import Catalogue, load_catalogue
-from accelerators.catalogue.nearest import Demand
-from accelerators.job.finding import Finding, Severity
-from accelerators.job.values import is_known
-from localvertex_base.userinput.spelling import quote
+from accelerators.catalogue.nearest import Demand, combinations
+from accelerators.job.finding import Finding, Findings
+from accelerators.job.schema import OLD_STRATEGIES
+from accelerators.job.values import mapping
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pool:
     """One worker pool."""
 
+    job: "Job"
+    """The job that it belongs to, which gets the findings."""
     index: int
     """0 primary, 1 workers, 2 parameter servers or Reduction Server, 3 evaluators."""
     path: str
@@ -25,8 +27,19 @@ class Pool:
     @cached_property
     def machine(self) -> dict[str, Any]:
         """The machine_spec; empty when it is missing."""
-        spec = self.fields.get("machine_spec")
-        return spec if isinstance(spec, dict) else {}
+        return mapping(self.fields.get("machine_spec"))
+
+    @cached_property
+    def machine_type(self) -> str:
+        """The machine_type; empty when there is none or it is only known at run time."""
+        name = self.machine.get("machine_type")
+        return name if isinstance(name, str) else ""
+
+    @cached_property
+    def kind(self) -> str:
+        """The kind of the machine in the catalogue, e.g. "gpu-only"; empty when it is not listed there."""
+        machine = self.job.catalogue.machines.get(self.machine_type)
+        return machine.kind if machine else ""
 
     @property
     def replica_count(self) -> Any:
@@ -42,12 +55,32 @@ class Pool:
     @property
     def image(self) -> Any:
         """The container image as given; None when it is missing."""
-        container = self.fields.get("container_spec")
-        return container.get("image_uri") if isinstance(container, dict) else None
+        return mapping(self.fields.get("container_spec")).get("image_uri")
+
+    def near(self, *, machine_type: str = "", accelerator_type: str = "") -> tuple[str, ...]:
+        """Return valid choices near this machine, or near it with another machine type or accelerator."""
+        count = self.machine.get("accelerator_count")
+        demand = Demand(
+            machine_type=machine_type or self.machine_type,
+            accelerator_type=accelerator_type or self.accelerator,
+            accelerator_count=count if isinstance(count, int) and count > 0 else 1,
+            region=self.job.region,
+            scheduling_strategy=self.job.scheduling_strategy,
+            today=self.job.today,
+        )
+        return combinations(self.job.catalogue, demand)
+
+    def error(self, rule: str, part: str, message: str, alternatives: tuple[str, ...] = ()) -> None:
+        """Add an error about a part of the pool, e.g. "machine_spec.machine_type"."""
+        self.job.error(rule, f"{self.path}.{part}", message, alternatives)
+
+    def warning(self, rule: str, part: str, message: str, alternatives: tuple[str, ...] = ()) -> None:
+        """Add a warning about a part of the pool."""
+        self.job.warning(rule, f"{self.path}.{part}", message, alternatives)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Job:
+class Job(Findings):
     """A CustomJobSpec with what the rules need to know about it, and their findings."""
 
     spec: dict[str, Any]
@@ -70,7 +103,7 @@ class Job:
         """The pools that are neither empty nor only known at run time."""
         listed = self.spec.get("worker_pool_specs")
         return [
-            Pool(index=index, path=f"{self.prefix}worker_pool_specs[{index}]", fields=fields)
+            Pool(job=self, index=index, path=f"{self.prefix}worker_pool_specs[{index}]", fields=fields)
             for index, fields in enumerate(listed if isinstance(listed, list) else ())
             if isinstance(fields, dict) and fields
         ]
@@ -83,29 +116,12 @@ class Job:
     @cached_property
     def scheduling(self) -> dict[str, Any]:
         """The scheduling fields; empty when they are missing."""
-        fields = self.spec.get("scheduling")
-        return fields if isinstance(fields, dict) else {}
+        return mapping(self.spec.get("scheduling"))
 
     @cached_property
     def scheduling_strategy(self) -> str:
         """The strategy under its current name; STANDARD when it is missing or only known at run time."""
         name = self.scheduling.get("strategy")
-        new_names = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT", "STRATEGY_UNSPECIFIED": "STANDARD"}
-        return new_names.get(name, name) if isinstance(name, str) and is_known(name) else "STANDARD"
-
-    def demand(self, machine_type: str, accelerator_type: str, accelerator_count: int) -> Demand:
-        """Return the requested machine, in the region of this job and with its scheduling strategy."""
-        return Demand(
-            machine_type=machine_type,
-            accelerator_type=accelerator_type,
-            accelerator_count=accelerator_count,
-            region=self.region,
-            scheduling_strategy=self.scheduling_strategy,
-            today=self.today,
-        )
-
-    def note(self, rule: str, severity: Severity, path: str, message: str, alternatives: tuple[str, ...] = ()) -> None:
-        """Add a finding."""
-        # A name from the file may contain line breaks; a message is one line.
-        text = message if message.isprintable() else quote(message, 400)
-        self.findings.append(Finding(rule=rule, severity=severity, path=path, message=text, alternatives=alternatives))
+        if not isinstance(name, str) or name == "STRATEGY_UNSPECIFIED":
+            return "STANDARD"
+        return OLD_STRATEGIES.get(name, name)

@@ -18,14 +18,13 @@ def check_pools(job: Job) -> None:
         return
     if not listed or not isinstance(listed, list) or not listed[0]:
         message = "the first pool is empty or missing; a job needs worker_pool_specs[0] with a machine and a container"
-        job.note("pool-missing", "error", path, message)
+        job.error("pool-missing", path, message)
     elif len(listed) > len(_ROLES):
-        message = f"found {len(listed)} pools; expected at most {len(_ROLES)}: {', '.join(_ROLES)}"
-        job.note("pool-count", "error", path, message)
+        job.error("pool-count", path, f"found {len(listed)} pools; expected at most {len(_ROLES)}: {', '.join(_ROLES)}")
     _gap(job)
     for pool in job.pools:
-        _replicas(job, pool)
-        _reduction_server(job, pool)
+        _replicas(pool)
+        _reduction_server(pool)
 
 
 def _gap(job: Job) -> None:
@@ -38,49 +37,42 @@ def _gap(job: Job) -> None:
             message = (
                 f"{found}, which becomes {new_role}: the component's launcher drops empty pools; do not leave gaps"
             )
-            job.note("pool-gap", "error", pool.path, message)
+            job.error("pool-gap", pool.path, message)
         else:
             message = f"{found}; a plain CustomJob accepts it, but CustomTrainingJobOp drops it and shifts the others"
-            job.note("pool-gap", "warning", pool.path, message)
+            job.warning("pool-gap", pool.path, message)
         return
 
 
-def _replicas(job: Job, pool: Pool) -> None:
+def _replicas(pool: Pool) -> None:
     count = pool.replica_count
-    path = f"{pool.path}.replica_count"
     if isinstance(count, RuntimeValue):
         return
     if count is None:
-        job.note("replica-count", "warning", pool.path, "replica_count is missing; set it, e.g. to 1")
+        pool.job.warning("replica-count", pool.path, "replica_count is missing; set it, e.g. to 1")
     elif pool.index == 0 and count != 1:
         message = f"replica_count is {count}; pool 0 is the primary and has exactly 1, so move the others to pool 1"
-        job.note("pool-zero-replicas", "error", path, message)
+        pool.error("pool-zero-replicas", "replica_count", message)
     elif count < 1:
-        message = f"replica_count is {count}; expected at least 1, or no such pool"
-        job.note("replica-count", "error", path, message)
+        pool.error("replica-count", "replica_count", f"replica_count is {count}; expected at least 1, or no such pool")
     elif pool.index == 3 and count > 1:
-        job.note("evaluator-count", "warning", path, f"found {count} evaluators; TensorFlow expects at most one")
+        pool.warning("evaluator-count", "replica_count", f"found {count} evaluators; TensorFlow expects at most one")
 
 
-def _reduction_server(job: Job, pool: Pool) -> None:
+def _reduction_server(pool: Pool) -> None:
     if not (isinstance(pool.image, str) and _REDUCTION_SERVER in pool.image):
         return
+    workers = [other for other in pool.job.pools if other.index in (0, 1)]
+    on_gpu = [other.accelerator or not is_known(other.machine.get("accelerator_type", "")) for other in workers]
     if pool.index != _REDUCTION_POOL:
         message = f"Reduction Server image in pool {pool.index}; it belongs in pool {_REDUCTION_POOL}"
-        job.note("reduction-server", "error", f"{pool.path}.container_spec.image_uri", message)
+        pool.error("reduction-server", "container_spec.image_uri", message)
     elif pool.accelerator:
         message = f"Reduction Server with {pool.accelerator}; it needs no GPU, so use n1-highcpu-16 without one"
-        job.note("reduction-server", "error", f"{pool.path}.machine_spec", message, ("n1-highcpu-16",))
-    else:
-        _num_reducers(job, pool)
-
-
-def _num_reducers(job: Job, pool: Pool) -> None:
-    workers = [other for other in job.pools if other.index in (0, 1)]
-    on_gpu = [other.accelerator or not is_known(other.machine.get("accelerator_type", "")) for other in workers]
-    if not all(on_gpu) or not any(other.index == 1 for other in workers):
+        pool.error("reduction-server", "machine_spec", message, ("n1-highcpu-16",))
+    elif not all(on_gpu) or not any(other.index == 1 for other in workers):
         message = (
             "pool 2 is a Reduction Server, which serves only GPU workers that reduce with NCCL, "
             "but pools 0 and 1 have no such workers"
         )
-        job.note("reduction-server", "warning", f"{pool.path}.container_spec.image_uri", message)
+        pool.warning("reduction-server", "container_spec.image_uri", message)

@@ -7,7 +7,7 @@ from typing import Any
 from accelerators.catalogue.catalogue import load_catalogue
 from accelerators.job.finding import Finding
 from accelerators.job.shape import Reading
-from accelerators.rules.job import Job
+from accelerators.rules.job import Job, Pool
 from accelerators.rules.machines import check_machines
 from accelerators.rules.regions import check_region
 
@@ -52,22 +52,20 @@ def check_resources(
     )
     check_machines(job)
     check_region(job)
-    _check_replicas(job, fields, _FIRST_COUNT[kind])
+    _check_replicas(job.pools[0], fields, _FIRST_COUNT[kind])
     prefix = f"{path}." if path else ""
-    found = [replace(each, path=f"{prefix}{each.path.removeprefix(_POOL)}") for each in job.findings]
-    return reading.findings + [replace(each, path=each.path.replace(f"{prefix}region", "region")) for each in found]
+    return reading.findings + [replace(each, path=each.path.replace(_POOL, prefix)) for each in job.findings]
 
 
-def _check_replicas(job: Job, fields: dict[str, Any], first: str) -> None:
-    least, most, machine = fields.get(first), fields.get("max_replica_count"), job.pools[0].machine
+def _check_replicas(pool: Pool, fields: dict[str, Any], first: str) -> None:
+    least, most = fields.get(first), fields.get("max_replica_count")
     at_least = max(1, least) if isinstance(least, int) else 1
     if first == _FIRST_COUNT[ONLINE] and isinstance(least, int) and least < 1:
-        message = f"{first} is {least}; a deployed model has at least 1 replica"
-        job.note("replica-count", "error", f"{_POOL}{first}", message)
+        pool.error("replica-count", first, f"{first} is {least}; a deployed model has at least 1 replica")
     # 0 leaves the choice to the service.
     if isinstance(most, int) and most and most < at_least:
         message = f"max_replica_count is {most}, less than {first}; give at least {at_least}"
-        job.note("replica-count", "warning", f"{_POOL}max_replica_count", message)
-    if machine.get("machine_type") == "a4x-highgpu-4g" and isinstance(least, int) and least < _MIN_OF_A_RACK:
+        pool.warning("replica-count", "max_replica_count", message)
+    if pool.machine_type == "a4x-highgpu-4g" and isinstance(least, int) and least < _MIN_OF_A_RACK:
         message = f"{first} is {least}; a4x-highgpu-4g is sold by the rack, with at least {_MIN_OF_A_RACK} replicas"
-        job.note("replica-count", "error", f"{_POOL}{first}", message)
+        pool.error("replica-count", first, message)

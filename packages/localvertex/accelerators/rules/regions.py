@@ -4,7 +4,7 @@ import re
 
 from accelerators.catalogue import nearest
 from accelerators.catalogue.catalogue import has_ended
-from accelerators.rules.job import Job
+from accelerators.rules.job import Job, Pool
 from localvertex_base.userinput.spelling import closest
 
 _ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z]")
@@ -14,7 +14,7 @@ def check_region(job: Job) -> None:
     """Check the region of the job and every accelerator in it; without a region, check only the same-zone rule."""
     if job.region and _is_training_region(job):
         for pool in job.pools:
-            _is_offered(job, pool.accelerator, f"{pool.path}.machine_spec.accelerator_type")
+            _is_offered(pool)
     _same_zone(job)
 
 
@@ -24,30 +24,30 @@ def _is_training_region(job: Job) -> bool:
         zone = _ZONE.fullmatch(region)
         near = (zone.group(1),) if zone else closest(region, job.catalogue.training_regions, 3)
         found = "is a zone" if zone else f"is not a region with {job.purpose}"
-        job.note("region", "error", "region", f"{region!r} {found}; use a region such as europe-west4", near)
+        job.error("region", "region", f"{region!r} {found}; use a region such as europe-west4", near)
         return False
     if not job.catalogue.training_regions[region]:
         message = f"{job.purpose} in {region} is doubtful: only some of Google's pages list it; try a short job first"
-        job.note("region-doubtful", "warning", "region", message)
+        job.warning("region-doubtful", "region", message)
     return True
 
 
-def _is_offered(job: Job, accelerator: str, path: str) -> None:
+def _is_offered(pool: Pool) -> None:
+    job, accelerator, part = pool.job, pool.accelerator, "machine_spec.accelerator_type"
     kind = job.catalogue.accelerators.get(accelerator)
     if kind is None or has_ended(kind, job.today):
         return  # the rules about machines have reported it, with replacements
+    near = nearest.regions(job.catalogue, accelerator, job.region)
     entry = job.catalogue.regions.get((accelerator, job.region))
     if entry is None or entry.training == "no":
         found = f"{f'not offered for {job.purpose}' if entry else 'not offered'} in {job.region}"
-        message = f"{accelerator} is {found}; choose another region or accelerator"
-        job.note("accelerator-region", "error", path, message, nearest.regions(job.catalogue, accelerator, job.region))
+        pool.error("accelerator-region", part, f"{accelerator} is {found}; choose another region or accelerator", near)
     elif entry.doubtful:
         message = (
             f"{accelerator} in {job.region} is doubtful (quota page: {entry.default_quota or 'nothing'}, "
             f"as of {entry.source_date}); check your quota first"
         )
-        alternatives = nearest.regions(job.catalogue, accelerator, job.region)
-        job.note("accelerator-region-doubtful", "warning", path, message, alternatives)
+        pool.warning("accelerator-region-doubtful", part, message, near)
 
 
 def _same_zone(job: Job) -> None:
@@ -57,4 +57,4 @@ def _same_zone(job: Job) -> None:
             f"{' and '.join(kinds)} in one job must be available in the same zone of the region, "
             "which no table shows; use one type, or ask for a zone that has them"
         )
-        job.note("same-zone", "warning", f"{job.prefix}worker_pool_specs", message)
+        job.warning("same-zone", f"{job.prefix}worker_pool_specs", message)

@@ -76,66 +76,34 @@ _IN_ORDER = (check_pools, check_machines, check_tpus, check_disks, check_contain
 
 
 def check_job(
-    job: Any,
+    given: Any,
     reading: Reading,
     *,
     region: str | None,
     today: date | None,
     component: bool = False,
+    path: str = "",
 ) -> list[Finding]:
     """Read a CustomJob or CustomJobSpec and run every rule over it.
 
     Args:
-        job: The fields as given; `is_custom_job` decides which of the two messages they are.
+        given: The fields as given; `is_custom_job` decides which of the two messages they are.
         reading: The reading; its findings come first.
         region: Region of the job; None or "" when it is not known.
         today: The day for end-of-support dates; None for the real one.
         component: Whether the launcher of a Google Cloud component creates the job.
+        path: Path in the file of a CustomJobSpec inside another message, e.g. "trial_job_spec".
 
     Returns:
         Findings from reading, followed by findings from the rules.
     """
-    whole = is_custom_job(job)
-    fields = reading.message(job, "CustomJob" if whole else "CustomJobSpec", "")
-    return check_spec(
-        fields.get("job_spec", {}) if whole else fields,
-        reading,
-        region=region,
-        today=today,
-        component=component,
-        prefix="job_spec." if whole else "",
-        names=f"{fields.get('display_name', '')} {fields.get('labels', '')}" if whole else "",
-    )
-
-
-def check_spec(
-    spec: dict[str, Any],
-    reading: Reading,
-    *,
-    region: str | None,
-    today: date | None,
-    component: bool = False,
-    prefix: str = "",
-    names: str = "",
-) -> list[Finding]:
-    """Run every rule over the fields of a CustomJobSpec that a reading returned.
-
-    Args:
-        spec: The fields in snake_case with plain values.
-        reading: The reading that returned them; its findings come first.
-        region: Region of the job; None or "" when it is not known.
-        today: The day for end-of-support dates; None for the real one.
-        component: Whether the launcher of a Google Cloud component creates the job.
-        prefix: Path of the spec in the file, e.g. "job_spec.".
-        names: Display name and labels, as a hint to what the author meant.
-
-    Returns:
-        Findings from reading, followed by findings from the rules.
-    """
+    whole = not path and is_custom_job(given)
+    fields = reading.message(given, "CustomJob" if whole else "CustomJobSpec", path)
+    path = "job_spec" if whole else path
     job = Job(
-        spec=spec,
-        prefix=prefix,
-        names=names,
+        spec=fields.get("job_spec", {}) if whole else fields,
+        prefix=f"{path}." if path else "",
+        names=f"{fields.get('display_name', '')} {fields.get('labels', '')}" if whole else "",
         component=component,
         region=region or "",
         today=today or date.today(),

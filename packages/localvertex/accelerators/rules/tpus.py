@@ -3,7 +3,7 @@
 import math
 import re
 
-from accelerators.job.values import is_known
+from accelerators.job.values import RuntimeValue, is_known
 from accelerators.rules.job import Job, Pool
 
 _SLICES = ("TPU_V2", "TPU_V3")
@@ -15,60 +15,52 @@ _CHIPS_OF_A_MACHINE = re.compile(r"-(\d+)t$")
 
 def check_tpus(job: Job) -> None:
     """Check every pool on a TPU machine, and that no other pool is beside one."""
-    with_tpus = [pool for pool in job.pools if _is_tpu(job, pool)]
+    with_tpus = [pool for pool in job.pools if pool.kind == "tpu-only"]
     for pool in with_tpus:
-        path = f"{pool.path}.machine_spec"
-        is_pod = _cloud_tpu(job, pool, path) if pool.machine["machine_type"] == "cloud-tpu" else _slice(job, pool, path)
+        is_pod = _cloud_tpu(pool) if pool.machine_type == "cloud-tpu" else _slice(pool)
         if is_pod and job.scheduling_strategy == "SPOT":
             message = "SPOT is not available for TPU pods, only for the TPUs of one host; use STANDARD"
-            job.note("tpu", "error", f"{job.prefix}scheduling.strategy", message, ("STANDARD",))
+            job.error("tpu", f"{job.prefix}scheduling.strategy", message, ("STANDARD",))
         if is_known(pool.replica_count) and pool.replica_count != 1:
-            message = f"replica_count is {pool.replica_count}; a TPU pool needs exactly 1"
-            job.note("tpu", "error", f"{pool.path}.replica_count", message)
+            pool.error("tpu", "replica_count", f"replica_count is {pool.replica_count}; a TPU pool needs exactly 1")
     if with_tpus and len(job.pools) > 1:
-        other = next((pool for pool in job.pools if pool is not with_tpus[0]), with_tpus[0])
+        other = next(pool for pool in job.pools if pool is not with_tpus[0])
         message = f"found {len(job.pools)} pools; a job with TPUs has one pool with one replica, so remove the others"
-        job.note("tpu", "error", other.path, message)
+        job.error("tpu", other.path, message)
     for pool in job.pools:
-        is_listed = pool.machine.get("machine_type") in job.catalogue.machines
-        if pool not in with_tpus and pool.machine.get("tpu_topology") and is_listed:
-            message = f"{pool.machine['machine_type']} has no TPUs; remove tpu_topology or choose a TPU machine"
-            job.note("tpu", "error", f"{pool.path}.machine_spec.tpu_topology", message)
+        if pool.kind not in ("", "tpu-only") and pool.machine.get("tpu_topology"):
+            message = f"{pool.machine_type} has no TPUs; remove tpu_topology or choose a TPU machine"
+            pool.error("tpu", "machine_spec.tpu_topology", message)
 
 
-def _is_tpu(job: Job, pool: Pool) -> bool:
-    name = pool.machine.get("machine_type")
-    return isinstance(name, str) and name in job.catalogue.machines and job.catalogue.machines[name].kind == "tpu-only"
-
-
-def _cloud_tpu(job: Job, pool: Pool, path: str) -> bool:
+def _cloud_tpu(pool: Pool) -> bool:
     """Check the accelerator of a cloud-tpu machine; return whether it is a pod."""
     accelerator, count = (pool.machine.get(key) for key in ("accelerator_type", "accelerator_count"))
-    right_type = accelerator in _SLICES or (accelerator is not None and not is_known(accelerator))
-    right_count = (count is not None and not is_known(count)) or (
+    right_type = accelerator in _SLICES or isinstance(accelerator, RuntimeValue)
+    right_count = isinstance(count, RuntimeValue) or (
         isinstance(count, int) and (count == _CHIPS_OF_A_HOST or (count > 0 and count % 32 == 0))
     )
     if not (right_type and right_count):
         message = f"cloud-tpu with {count or 0} x {accelerator}; it supports 8 (one host) or a multiple of 32 (a pod)"
-        job.note("tpu", "error", path, message, tuple(f"cloud-tpu with 8 x {name}" for name in _SLICES))
+        pool.error("tpu", "machine_spec", message, tuple(f"cloud-tpu with 8 x {name}" for name in _SLICES))
     return isinstance(count, int) and count > _CHIPS_OF_A_HOST
 
 
-def _slice(job: Job, pool: Pool, path: str) -> bool:
+def _slice(pool: Pool) -> bool:
     """Check the topology of a newer TPU machine; return whether it spans several hosts."""
-    machine, topology = pool.machine["machine_type"], pool.machine.get("tpu_topology")
+    machine, topology = pool.machine_type, pool.machine.get("tpu_topology")
     per_machine = _CHIPS_OF_A_MACHINE.search(machine)
     chips = int(per_machine[1]) if per_machine else 1
     if pool.accelerator or pool.machine.get("accelerator_count"):
         message = f"{machine} accepts neither accelerator_type nor accelerator_count; set tpu_topology, e.g. 2x2"
-        job.note("accelerator-machine", "error", path, message)
+        pool.error("accelerator-machine", "machine_spec", message)
     elif not topology:
-        job.note("tpu", "error", path, f"tpu_topology is missing; {machine} needs one, e.g. 2x2")
+        pool.error("tpu", "machine_spec", f"tpu_topology is missing; {machine} needs one, e.g. 2x2")
     if not isinstance(topology, str):
         return False
     sides = [int(side) for side in topology.split("x")] if _TOPOLOGY.fullmatch(topology) else []
     total = math.prod(sides) if sides else 0
     if not total or total % chips:
         message = f"tpu_topology is {topology!r}; expected a multiple of the {chips} chips of {machine}, e.g. 2x4"
-        job.note("tpu", "error", f"{path}.tpu_topology", message)
+        pool.error("tpu", "machine_spec.tpu_topology", message)
     return total > chips

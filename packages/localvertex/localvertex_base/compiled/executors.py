@@ -13,32 +13,28 @@ _CONTAINER = "PipelineDeploymentConfig.PipelineContainerSpec"
 def read_schema(fields: Fields) -> tuple[str, str]:
     """Return title and version of an ArtifactTypeSchema."""
     title, version = fields.take("schemaTitle", str, ""), fields.take("schemaVersion", str, "")
-    fields.finish("ArtifactTypeSchema")
-    if not title:
+    # A schema at an address or in the file is refused by its own field.
+    if not (title or fields.has("schemaUri") or fields.has("instanceSchema")):
         fields.note("the field 'schemaTitle' is missing or empty")
     return title, version
 
 
 def read_executor(fields: Fields, unsupported: list[str]) -> Container | Importer | None:
     """Return the executor of an ExecutorSpec; kinds that never run locally are added to `unsupported`."""
-    executor: Container | Importer | None = None
     if fields.has("container"):
-        executor = _read_container(fields.object("container"))
-    elif fields.has("importer"):
-        executor = _read_importer(fields.object("importer"))
-    else:
-        kinds = [kind for kind in ("resolver", "customJob") if fields.any(kind) is not None]
-        unsupported.append(f"{fields.path}: executors of the kind {kinds[0] if kinds else 'none'!r} do not run locally")
-    fields.finish("PipelineDeploymentConfig.ExecutorSpec")
-    return executor
+        return _read_container(fields.object("container", _CONTAINER))
+    if fields.has("importer"):
+        return _read_importer(fields.object("importer", "PipelineDeploymentConfig.ImporterSpec"))
+    kinds = [kind for kind in ("resolver", "customJob") if fields.any(kind) is not None]
+    unsupported.append(f"{fields.path}: executors of the kind {kinds[0] if kinds else 'none'!r} do not run locally")
+    return None
 
 
 def _read_container(fields: Fields) -> Container:
     env: dict[str, str] = {}
-    for variable in fields.list_of_objects("env"):
+    for variable in fields.list_of_objects("env", f"{_CONTAINER}.EnvVar"):
         env[variable.required("name", str)] = variable.take("value", str, "")
-        variable.finish(f"{_CONTAINER}.EnvVar")
-    container = Container(
+    return Container(
         image=fields.take("image", str, ""),
         command=fields.strings("command"),
         args=fields.strings("args"),
@@ -47,30 +43,27 @@ def _read_container(fields: Fields) -> Container:
         has_lifecycle=bool(fields.take("lifecycle", dict, {})),
         path=fields.path,
     )
-    fields.finish(_CONTAINER)
-    return container
 
 
 def _read_resources(fields: Fields) -> dict[str, Any]:
     """Return a ResourceSpec as it is; unknown fields are noted."""
     resources = fields.take("resources", dict, {})
     path = fields.at("resources")
-    Fields(resources, path, fields.problems).finish(f"{_CONTAINER}.ResourceSpec")
-    accelerator = resources.get("accelerator") or {}
-    Fields(accelerator, f"{path}.accelerator", fields.problems).finish(f"{_CONTAINER}.ResourceSpec.AcceleratorConfig")
+    message, accelerator = f"{_CONTAINER}.ResourceSpec", resources.get("accelerator") or {}
+    Fields(resources, message, fields.problems, path).finish()
+    Fields(accelerator, f"{message}.AcceleratorConfig", fields.problems, f"{path}.accelerator").finish()
     return resources
 
 
 def _read_importer(fields: Fields) -> Importer:
-    source = fields.object("artifactUri")
+    source = fields.object("artifactUri", "ValueOrRuntimeParameter")
     uri: str | None = None
     if source.take("runtimeParameter", str, "") == "":
         # kfp 1.8 writes a Value message.
         is_old = source.has("constantValue")
-        uri = str(read_value(source.object("constantValue"))) if is_old else source.required("constant", str)
-    source.finish("ValueOrRuntimeParameter")
-    title, version = read_schema(fields.object("typeSchema"))
-    importer = Importer(
+        uri = str(read_value(source.object("constantValue", "Value"))) if is_old else source.required("constant", str)
+    title, version = read_schema(fields.object("typeSchema", "ArtifactTypeSchema"))
+    return Importer(
         uri=uri,
         schema_title=title,
         schema_version=version,
@@ -78,6 +71,3 @@ def _read_importer(fields: Fields) -> Importer:
         download_to_workspace=fields.take("downloadToWorkspace", bool, False),
         path=fields.path,
     )
-    fields.take("reimport", bool, False)
-    fields.finish("PipelineDeploymentConfig.ImporterSpec")
-    return importer

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from localvertex_base.compiled.treatment import is_ignored, refusal
+from localvertex_base.compiled.treatment import Here, treatments
 from localvertex_base.userinput.spelling import did_you_mean, quote
 
 T = TypeVar("T")
@@ -23,8 +23,10 @@ class Fields:
         problems: Errors, one line each; shared by all objects of a file.
     """
 
-    def __init__(self, value: Any, path: str, problems: list[str]) -> None:
+    def __init__(self, value: Any, message: str, problems: list[str], path: str = "") -> None:
+        """Take an object of the file that is a message of the protocol; its fields are in treatment.csv."""
         self.path, self.problems = path, problems
+        self._message, self._inner = message, list[Fields]()
         self._left = dict(value) if isinstance(value, Mapping) else {}
         self._known: list[str] = []
         if not isinstance(value, Mapping):
@@ -78,40 +80,43 @@ class Fields:
                 self.note(f"expected a string, found {_show(value)}", f"{name}[{index}]")
         return tuple(value if isinstance(value, str) else "" for value in values)
 
-    def object(self, name: str) -> "Fields":
+    def object(self, name: str, message: str) -> "Fields":
         """Return a nested object, empty where it is absent."""
-        return Fields(self.take(name, dict, {}), self.at(name), self.problems)
+        return self._nested(self.take(name, dict, {}), message, name)
 
-    def objects(self, name: str) -> "list[tuple[str, Fields]]":
+    def objects(self, name: str, message: str) -> "list[tuple[str, Fields]]":
         """Return the entries of a map from names to objects."""
         entries = self.take(name, dict, {})
         for key in entries:
             if not isinstance(key, str) or not _KEY.fullmatch(key) or len(key) > _LONGEST_KEY:
                 self.note(f"{quote(key, 120)} is not a usable name; expected letters, digits, '-' and '_'", name)
-        return [(str(key), Fields(value, f"{self.at(name)}.{key}", self.problems)) for key, value in entries.items()]
+        return [(str(key), self._nested(value, message, f"{name}.{key}")) for key, value in entries.items()]
 
-    def required_object(self, name: str) -> "Fields":
+    def required_object(self, name: str, message: str) -> "Fields":
         """Return a nested object; it is a problem where it is absent."""
-        return Fields(self.required(name, dict), self.at(name), self.problems)
+        return self._nested(self.required(name, dict), message, name)
 
-    def list_of_objects(self, name: str) -> "list[Fields]":
+    def list_of_objects(self, name: str, message: str) -> "list[Fields]":
         """Return the objects of a list."""
         values = self.take(name, list, [])
-        return [Fields(value, f"{self.at(name)}[{index}]", self.problems) for index, value in enumerate(values)]
+        return [self._nested(value, message, f"{name}[{index}]") for index, value in enumerate(values)]
 
-    def finish(self, message: str) -> None:
-        """Note the fields that were not taken: why they are refused, or the nearest known one.
+    def _nested(self, value: Any, message: str, name: str) -> "Fields":
+        self._inner.append(Fields(value, message, self.problems, self.at(name)))
+        return self._inner[-1]
 
-        Args:
-            message: The message of the protocol that this object is; its fields are in treatment.csv.
-        """
+    def finish(self) -> None:
+        """Note the fields of this object, and of all in it, that were not taken: the refusal, or the nearest name."""
         for name, value in self._left.items():
-            if reason := refusal(message, name):
+            row = treatments().get((self._message, name))
+            if row is not None and row.here is Here.REFUSED:
                 # With its default value a field is absent, as in protobuf.
                 if value:
-                    self.note(reason, name)
-            elif not is_ignored(message, name):
+                    self.note(row.how, name)
+            elif row is None or row.here is not Here.NO_EFFECT:
                 self.note(f"the field {quote(name)} is unknown{did_you_mean(str(name), self._known)}")
+        for each in self._inner:
+            each.finish()
 
 
 def _show(value: Any) -> str:

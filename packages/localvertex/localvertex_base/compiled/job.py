@@ -40,15 +40,15 @@ def read_job(document: Mapping[str, Any], problems: list[str]) -> JobSettings:
         document: The decoded file, with `pipelineSpec`.
         problems: Receives what is wrong, one line each.
     """
-    fields = Fields(document, "", problems)
+    fields = Fields(document, "PipelineJob", problems)
     fields.any("pipelineSpec")
     ignored = [f"{name} has no effect here" for name in _CLOUD_ONLY if fields.any(name)]
-    encryption, config = fields.object("encryptionSpec"), fields.object("runtimeConfig")
+    config = fields.object("runtimeConfig", _RUNTIME)
     placeholders = {
         "pipeline_service_account": fields.take("serviceAccount", str, ""),
         "pipeline_network": fields.take("network", str, ""),
-        "pipeline_encryption_key_name": encryption.take("kmsKeyName", str, ""),
-        "pipeline_persistent_resource_id": _persistent_resource(config.object("defaultRuntime"), ignored),
+        "pipeline_encryption_key_name": fields.object("encryptionSpec", "EncryptionSpec").take("kmsKeyName", str, ""),
+        "pipeline_persistent_resource_id": _persistent_resource(config, ignored),
     }
     job = JobSettings(
         parameters=_parameters(config),
@@ -58,9 +58,7 @@ def read_job(document: Mapping[str, Any], problems: list[str]) -> JobSettings:
         placeholders={name: value for name, value in placeholders.items() if value},
         without_effect=tuple(ignored),
     )
-    encryption.finish("EncryptionSpec")
-    config.finish(_RUNTIME)
-    fields.finish("PipelineJob")
+    fields.finish()
     return job
 
 
@@ -71,12 +69,11 @@ def _failure_policy(config: Fields) -> str:
     return policy
 
 
-def _persistent_resource(fields: Fields, ignored: list[str]) -> str:
+def _persistent_resource(config: Fields, ignored: list[str]) -> str:
     """Return the id of the persistent resource that tasks run on by default, empty for none."""
-    detail = fields.object("persistentResourceRuntimeDetail")
+    runtime = config.object("defaultRuntime", f"{_RUNTIME}.DefaultRuntime")
+    detail = runtime.object("persistentResourceRuntimeDetail", f"{_RUNTIME}.PersistentResourceRuntimeDetail")
     name = detail.take("persistentResourceName", str, "")
-    detail.finish(f"{_RUNTIME}.PersistentResourceRuntimeDetail")
-    fields.finish(f"{_RUNTIME}.DefaultRuntime")
     if name:
         ignored.append(f"runtimeConfig.defaultRuntime: {name} does not exist here; steps run on this machine")
     return name.rpartition("/")[2]
@@ -84,7 +81,7 @@ def _persistent_resource(fields: Fields, ignored: list[str]) -> str:
 
 def _parameters(config: Fields) -> dict[str, Any]:
     """Return the values of `parameterValues`, or of `parameters` as kfp 1.8 writes them."""
-    older = {name: read_value(inner) for name, inner in config.objects("parameters")}
+    older = {name: read_value(inner) for name, inner in config.objects("parameters", "Value")}
     values = config.take("parameterValues", dict, {})
     for name in older.keys() & values.keys():
         config.note(f"{name!r} is in 'parameters' and in 'parameterValues'; expected it in one of them")

@@ -48,7 +48,14 @@ def documents_of(data: bytes, name: str) -> list[dict[str, Any]]:
     Raises:
         UserError: It is not a compiled file.
     """
-    documents = _documents(data, name, os.path.splitext(name)[1])
+    try:
+        documents = reading.parse_all(data, name, only_json_values=True)
+    except UserError:
+        if name.endswith((".json", ".yaml", ".yml")):
+            raise
+        # Another file is refused by its name, rather than by what YAML expects.
+        advice = "give the .json or .yaml file that kfp's compiler wrote"
+        raise UserError(f"{name} is not a compiled pipeline; {advice}") from None
     if not documents or len(documents) > 2:
         raise UserError(
             f"{name}: expected one pipeline spec (and at most one platform spec), found {len(documents)} documents"
@@ -70,13 +77,3 @@ def pipeline_of(documents: list[dict[str, Any]], name: str) -> Pipeline:
     if pipeline.problems:
         raise UserError(f"{name}: {pipeline.problems[0]}")
     return pipeline
-
-
-def _documents(data: bytes, name: str, suffix: str) -> list[Any]:
-    """Return the documents of the file; reject other file types by name, rather than by what YAML expects."""
-    try:
-        return reading.parse_all(data, name, only_json_values=True)
-    except UserError:
-        if suffix in (".json", ".yaml", ".yml"):
-            raise
-    raise UserError(f"{name} is not a compiled pipeline; give the .json or .yaml file that kfp's compiler wrote")

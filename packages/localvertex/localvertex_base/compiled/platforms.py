@@ -31,15 +31,19 @@ def harmless(platforms: dict[str, Any]) -> list[str]:
 
 
 def _settings(platforms: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield path, name and value of each setting."""
-    for platform, config in (platforms.get("platforms") or {}).items() if isinstance(platforms, dict) else []:
+    """Yield path, name and value of each setting.
+
+    Raises:
+        AttributeError: It is not a platform spec.
+    """
+    for platform, config in (platforms.get("platforms") or {}).items():
         path = f"platforms.{platform}"
-        deployment = config.get("deploymentSpec") if isinstance(config, dict) else None
-        for key, value in (config or {}).items() if isinstance(config, dict) else [("", config)]:
-            if key == "pipelineConfig" and isinstance(value, dict):
-                yield from ((f"{path}.{key}.{name}", name, each) for name, each in value.items())
-            elif key not in ("deploymentSpec", "platform"):
+        for key, value in (config or {}).items():
+            if key == "pipelineConfig":
+                yield from ((f"{path}.{key}.{name}", name, each) for name, each in (value or {}).items())
+            elif key == "deploymentSpec":
+                for label, executor in ((value or {}).get("executors") or {}).items():
+                    for name, each in (executor or {}).items():
+                        yield f"{path}.{key}.executors.{label}.{name}", name, each
+            elif key != "platform":
                 yield f"{path}.{key}", key, value
-        for label, executor in ((deployment or {}).get("executors") or {}).items():
-            for name, value in (executor or {}).items():
-                yield f"{path}.deploymentSpec.executors.{label}.{name}", name, value

@@ -14,7 +14,8 @@ from localvertex_base.userinput.reading import display
 from localvertex_base.userinput.spelling import quote
 
 _SCHEMA_VERSIONS = ("2.0.0", "2.1.0")
-_INPUTS, _OUTPUTS = "ComponentInputsSpec", "ComponentOutputsSpec"
+_INPUTS, _OUTPUTS, _DAG_OUTPUTS = "ComponentInputsSpec", "ComponentOutputsSpec", "DagOutputsSpec"
+_PARAMETER, _ARTIFACT = f"{_DAG_OUTPUTS}.ParameterSelectorSpec", f"{_DAG_OUTPUTS}.ArtifactSelectorSpec"
 _OLDER_TYPES = {"INT": "NUMBER_INTEGER", "DOUBLE": "NUMBER_DOUBLE", "STRING": "STRING"}
 """Types of parameters as kfp 1.8 writes them."""
 
@@ -30,24 +31,21 @@ def read_pipeline(document: Mapping[str, Any], platforms: dict[str, Any] | None 
         platforms: Its second document, for the settings of single platforms.
     """
     fields = _spec_fields(document)
-    info, unsupported = fields.object("pipelineInfo"), list[str]()
+    info, unsupported = fields.object("pipelineInfo", "PipelineInfo"), list[str]()
     pipeline = Pipeline(
         schema_version=_schema_version(fields),
         name=info.required("name", str),
         description=info.take("description", str, ""),
         default_root=fields.take("defaultPipelineRoot", str, ""),
-        components={key: _read_component(key, inner) for key, inner in fields.objects("components")},
-        root=_read_component("root", fields.required_object("root")),
-        executors=_read_executors(fields.object("deploymentSpec"), unsupported),
+        components={key: _read_component(key, inner) for key, inner in fields.objects("components", "ComponentSpec")},
+        root=_read_component("root", fields.required_object("root", "ComponentSpec")),
+        executors=_read_executors(fields, unsupported),
         job=read_job(document, fields.problems) if "pipelineSpec" in document else JobSettings(),
         platforms=platforms or {},
         unsupported=tuple(unsupported),
         problems=fields.problems,
     )
-    info.take("displayName", str, "")
-    fields.take("sdkVersion", str, "")
-    info.finish("PipelineInfo")
-    fields.finish("PipelineSpec")
+    fields.finish()
     complete({**pipeline.components, "": pipeline.root}, fields.problems)
     return pipeline
 
@@ -56,11 +54,11 @@ def _spec_fields(document: Mapping[str, Any]) -> Fields:
     problems: list[str] = []
     if "pipelineSpec" in document:
         # A PipelineJob, as the service returns it, wraps the spec.
-        document = Fields(document, "", problems).required("pipelineSpec", dict)
+        document = Fields(document, "PipelineJob", problems).required("pipelineSpec", dict)
     if "root" not in document or "deploymentSpec" not in document:
         found = ", ".join(map(display, sorted(map(str, document))[:6]))[:200] or "no fields"
         problems.append(f"this is not a compiled pipeline: expected 'root' and 'deploymentSpec', found {found}")
-    return Fields(document, "", problems)
+    return Fields(document, "PipelineSpec", problems)
 
 
 def _schema_version(fields: Fields) -> str:
@@ -71,43 +69,48 @@ def _schema_version(fields: Fields) -> str:
 
 
 def _read_executors(fields: Fields, unsupported: list[str]) -> dict[str, Any]:
-    executors = {key: read_executor(inner, unsupported) for key, inner in fields.objects("executors")}
-    fields.finish("PipelineDeploymentConfig")
+    deployment = fields.object("deploymentSpec", "PipelineDeploymentConfig")
+    listed = deployment.objects("executors", "PipelineDeploymentConfig.ExecutorSpec")
+    executors = {key: read_executor(inner, unsupported) for key, inner in listed}
     return {key: executor for key, executor in executors.items() if executor is not None}
 
 
 def _read_component(name: str, fields: Fields) -> Component:
-    inputs, outputs = fields.object("inputDefinitions"), fields.object("outputDefinitions")
-    has_dag = fields.has("dag")
-    dag = _read_dag(fields.object("dag")) if has_dag else None
+    input_parameters, input_artifacts = _read_declared(fields.object("inputDefinitions", _INPUTS), _INPUTS)
+    output_parameters, output_artifacts = _read_declared(fields.object("outputDefinitions", _OUTPUTS), _OUTPUTS)
     component = Component(
         name=name,
-        input_parameters={key: _read_parameter(inner, _INPUTS) for key, inner in inputs.objects("parameters")},
-        input_artifacts={key: _read_artifact(inner, _INPUTS) for key, inner in inputs.objects("artifacts")},
-        output_parameters={key: _read_parameter(inner, _OUTPUTS) for key, inner in outputs.objects("parameters")},
-        output_artifacts={key: _read_artifact(inner, _OUTPUTS) for key, inner in outputs.objects("artifacts")},
-        dag=dag,
+        input_parameters=input_parameters,
+        input_artifacts=input_artifacts,
+        output_parameters=output_parameters,
+        output_artifacts=output_artifacts,
+        dag=_read_dag(fields.object("dag", "DagSpec")) if fields.has("dag") else None,
         executor=fields.take("executorLabel", str, ""),
         path=fields.path,
     )
-    inputs.finish(_INPUTS)
-    outputs.finish(_OUTPUTS)
-    fields.finish("ComponentSpec")
-    if bool(component.executor) == has_dag:
+    if bool(component.executor) == (component.dag is not None):
         fields.note("expected exactly one of 'dag' and 'executorLabel'")
     return component
 
 
-def _read_parameter(fields: Fields, message: str) -> ParameterSpec:
-    parameter = ParameterSpec(
+def _read_declared(fields: Fields, message: str) -> tuple[dict[str, ParameterSpec], dict[str, ArtifactSpec]]:
+    """Return the parameters and the artifacts among the inputs or outputs of a component."""
+    parameters = fields.objects("parameters", f"{message}.ParameterSpec")
+    artifacts = fields.objects("artifacts", f"{message}.ArtifactSpec")
+    return (
+        {key: _read_parameter(inner) for key, inner in parameters},
+        {key: _read_artifact(inner) for key, inner in artifacts},
+    )
+
+
+def _read_parameter(fields: Fields) -> ParameterSpec:
+    return ParameterSpec(
         type=_parameter_type(fields),
         default=restore_integers(fields.any("defaultValue")),
         is_optional=fields.take("isOptional", bool, False),
         description=fields.take("description", str, ""),
         literals=tuple(restore_integers(fields.take("literals", list, []))),
     )
-    fields.finish(f"{message}.ParameterSpec")
-    return parameter
 
 
 def _parameter_type(fields: Fields) -> ParameterType:
@@ -118,50 +121,41 @@ def _parameter_type(fields: Fields) -> ParameterType:
     return ParameterType(name)
 
 
-def _read_artifact(fields: Fields, message: str) -> ArtifactSpec:
-    title, version = read_schema(fields.object("artifactType"))
-    artifact = ArtifactSpec(
+def _read_artifact(fields: Fields) -> ArtifactSpec:
+    title, version = read_schema(fields.object("artifactType", "ArtifactTypeSchema"))
+    return ArtifactSpec(
         schema_title=title,
         schema_version=version,
         is_list=fields.take("isArtifactList", bool, False),
         is_optional=fields.take("isOptional", bool, False),
         metadata=restore_integers(fields.take("metadata", dict, {})),
     )
-    fields.take("description", str, "")
-    fields.finish(f"{message}.ArtifactSpec")
-    return artifact
 
 
 def _read_dag(fields: Fields) -> Dag:
-    tasks = {name: read_task(name, inner) for name, inner in fields.objects("tasks")}
-    outputs = fields.object("outputs")
-    parameters = {key: _read_parameter_output(inner) for key, inner in outputs.objects("parameters")}
-    artifacts = {key: _read_artifact_output(inner) for key, inner in outputs.objects("artifacts")}
-    outputs.finish("DagOutputsSpec")
-    fields.finish("DagSpec")
-    return Dag(tasks=tasks, parameters=parameters, artifacts=artifacts)
+    outputs = fields.object("outputs", _DAG_OUTPUTS)
+    parameters = outputs.objects("parameters", f"{_DAG_OUTPUTS}.DagOutputParameterSpec")
+    artifacts = outputs.objects("artifacts", f"{_DAG_OUTPUTS}.DagOutputArtifactSpec")
+    return Dag(
+        tasks={name: read_task(name, inner) for name, inner in fields.objects("tasks", "PipelineTaskSpec")},
+        parameters={key: _read_parameter_output(inner) for key, inner in parameters},
+        artifacts={
+            key: _read_selectors(inner.list_of_objects("artifactSelectors", _ARTIFACT), "Artifact")
+            for key, inner in artifacts
+        },
+    )
 
 
 def _read_parameter_output(fields: Fields) -> tuple[OutputSource, ...]:
     """Return the sources of a DagOutputParameterSpec: one selector, or the several of a OneOf."""
     if fields.has("valueFromOneof"):
-        one_of = fields.object("valueFromOneof")
-        selectors = one_of.list_of_objects("parameterSelectors")
-        one_of.finish("DagOutputsSpec.ParameterSelectorsSpec")
-    else:
-        selectors = [fields.required_object("valueFromParameter")]
-    fields.finish("DagOutputsSpec.DagOutputParameterSpec")
-    return tuple(_read_selector(selector, "Parameter") for selector in selectors)
+        one_of = fields.object("valueFromOneof", f"{_DAG_OUTPUTS}.ParameterSelectorsSpec")
+        return _read_selectors(one_of.list_of_objects("parameterSelectors", _PARAMETER), "Parameter")
+    return _read_selectors([fields.required_object("valueFromParameter", _PARAMETER)], "Parameter")
 
 
-def _read_artifact_output(fields: Fields) -> tuple[OutputSource, ...]:
-    selectors = fields.list_of_objects("artifactSelectors")
-    fields.finish("DagOutputsSpec.DagOutputArtifactSpec")
-    return tuple(_read_selector(selector, "Artifact") for selector in selectors)
-
-
-def _read_selector(fields: Fields, kind: str) -> OutputSource:
-    producer, key = fields.required("producerSubtask", str), fields.required(f"output{kind}Key", str)
-    source = OutputSource(producer=producer, key=key)
-    fields.finish(f"DagOutputsSpec.{kind}SelectorSpec")
-    return source
+def _read_selectors(selectors: list[Fields], kind: str) -> tuple[OutputSource, ...]:
+    return tuple(
+        OutputSource(producer=each.required("producerSubtask", str), key=each.required(f"output{kind}Key", str))
+        for each in selectors
+    )

@@ -11,6 +11,7 @@ from localvertex_base.userinput.parameters import restore_integers
 from localvertex_base.userinput.reading import parse_json
 from localvertex_base.userinput.spelling import quote
 
+_TASK = "PipelineTaskSpec"
 _PARAMETER, _ARTIFACT = "TaskInputsSpec.InputParameterSpec", "TaskInputsSpec.InputArtifactSpec"
 _AFTER_FAILURE = "ALL_UPSTREAM_TASKS_COMPLETED"
 _TRIGGERS = ("", "TRIGGER_STRATEGY_UNSPECIFIED", "ALL_UPSTREAM_TASKS_SUCCEEDED", _AFTER_FAILURE)
@@ -20,18 +21,21 @@ _MAX_SECONDS = 315_576_000_000
 
 def read_task(name: str, fields: Fields) -> TaskSpec:
     """Return the task of a PipelineTaskSpec."""
-    inputs, info, caching = fields.object("inputs"), fields.object("taskInfo"), fields.object("cachingOptions")
-    reference, trigger = fields.object("componentRef"), fields.object("triggerPolicy")
-    parameters = {key: _read_parameter_source(inner) for key, inner in inputs.objects("parameters")}
-    artifacts = {key: _read_artifact_source(inner) for key, inner in inputs.objects("artifacts")}
+    inputs, caching = (
+        fields.object("inputs", "TaskInputsSpec"),
+        fields.object("cachingOptions", f"{_TASK}.CachingOptions"),
+    )
+    trigger = fields.object("triggerPolicy", f"{_TASK}.TriggerPolicy")
+    parameters = {key: _read_parameter_source(inner) for key, inner in inputs.objects("parameters", _PARAMETER)}
+    artifacts = {key: _read_artifact_source(inner) for key, inner in inputs.objects("artifacts", _ARTIFACT)}
     producers = [source.producer or source.final_status_of for source in parameters.values()]
     producers += [source.producer for source in artifacts.values()]
     trigger_rule = trigger.take("strategy", str, "")
     if trigger_rule not in _TRIGGERS:
         trigger.note(f"{quote(trigger_rule)} is unknown", "strategy")
-    task = TaskSpec(
+    return TaskSpec(
         name=name,
-        component=reference.required("name", str),
+        component=fields.object("componentRef", "ComponentRef").required("name", str),
         parameters=parameters,
         artifacts=artifacts,
         dependencies=tuple(dict.fromkeys([*fields.strings("dependentTasks"), *filter(None, producers)])),
@@ -39,18 +43,11 @@ def read_task(name: str, fields: Fields) -> TaskSpec:
         runs_after_failure=trigger_rule == _AFTER_FAILURE,
         enable_cache=caching.take("enableCache", bool, False),
         cache_key=caching.take("cacheKey", str, ""),
-        retry=_read_retry(fields.object("retryPolicy")),
+        retry=_read_retry(fields.object("retryPolicy", f"{_TASK}.RetryPolicy")),
         iterator=_read_iterator(fields),
-        display_name=info.take("name", str, "") or name,
+        display_name=fields.object("taskInfo", "PipelineTaskInfo").take("name", str, "") or name,
         path=fields.path,
     )
-    inputs.finish("TaskInputsSpec")
-    info.finish("PipelineTaskInfo")
-    caching.finish("PipelineTaskSpec.CachingOptions")
-    reference.finish("ComponentRef")
-    trigger.finish("PipelineTaskSpec.TriggerPolicy")
-    fields.finish("PipelineTaskSpec")
-    return task
 
 
 def _read_retry(fields: Fields) -> RetryPolicy:
@@ -63,7 +60,6 @@ def _read_retry(fields: Fields) -> RetryPolicy:
         backoff_factor=float(factor) if isinstance(factor, int | float) else default.backoff_factor,
         max_backoff_seconds=_duration_seconds(fields, "backoffMaxDuration", default.max_backoff_seconds),
     )
-    fields.finish("PipelineTaskSpec.RetryPolicy")
     if policy.max_retries < 0 or not 0 <= policy.backoff_factor < math.inf:
         fields.note("expected a maxRetryCount of 0 or more and a finite backoffFactor")
         return default
@@ -87,23 +83,18 @@ def _duration_seconds(fields: Fields, name: str, default: float) -> float:
 
 def _read_iterator(fields: Fields) -> Iterator | None:
     """Return the ParallelFor of a task, None for an ordinary one."""
-    policy = fields.object("iteratorPolicy")
-    limit = policy.take("parallelismLimit", int, 0)
-    policy.finish("PipelineTaskSpec.IteratorPolicy")
+    limit = fields.object("iteratorPolicy", f"{_TASK}.IteratorPolicy").take("parallelismLimit", int, 0)
     for kind in ("Parameter", "Artifact"):
         if fields.has(field := f"{kind.lower()}Iterator"):
-            iterator = fields.object(field)
-            items = iterator.object("items")
-            result = Iterator(
+            iterator = fields.object(field, f"{kind}IteratorSpec")
+            items = iterator.object("items", f"{kind}IteratorSpec.ItemsSpec")
+            return Iterator(
                 item_input=iterator.required("itemInput", str),
                 items=_read_items(items),
                 input_parameter=items.take("inputParameter", str, "") or None,
                 input_artifact=items.take("inputArtifact", str, "") or None,
                 max_parallel=limit,
             )
-            items.finish(f"{kind}IteratorSpec.ItemsSpec")
-            iterator.finish(f"{kind}IteratorSpec")
-            return result
     return None
 
 
@@ -126,26 +117,21 @@ def _read_items(fields: Fields) -> tuple[Any, ...] | None:
 def _read_parameter_source(fields: Fields) -> ParameterSource:
     selector = fields.take("parameterExpressionSelector", str, "") or None
     if fields.has("runtimeValue"):
-        source = _read_runtime_value(fields.object("runtimeValue"), selector)
-    elif fields.has("componentInputParameter"):
+        return _read_runtime_value(fields.object("runtimeValue", "ValueOrRuntimeParameter"), selector)
+    if fields.has("componentInputParameter"):
         name = fields.take("componentInputParameter", str, "")
-        source = ParameterSource(input=name, selector=selector, path=fields.path)
-    elif fields.has("taskFinalStatus"):
-        status = fields.object("taskFinalStatus")
-        source = ParameterSource(final_status_of=status.required("producerTask", str), path=fields.path)
-        status.finish(f"{_PARAMETER}.TaskFinalStatus")
-    else:
-        output = fields.required_object("taskOutputParameter")
-        source = ParameterSource(
-            producer=output.required("producerTask", str),
-            # Empty: the only one, see `older`.
-            output=output.take("outputParameterKey", str, ""),
-            selector=selector,
-            path=fields.path,
-        )
-        output.finish(f"{_PARAMETER}.TaskOutputParameterSpec")
-    fields.finish(_PARAMETER)
-    return source
+        return ParameterSource(input=name, selector=selector, path=fields.path)
+    if fields.has("taskFinalStatus"):
+        status = fields.object("taskFinalStatus", f"{_PARAMETER}.TaskFinalStatus")
+        return ParameterSource(final_status_of=status.required("producerTask", str), path=fields.path)
+    output = fields.required_object("taskOutputParameter", f"{_PARAMETER}.TaskOutputParameterSpec")
+    return ParameterSource(
+        producer=output.required("producerTask", str),
+        # Empty: the only one, see `older`.
+        output=output.take("outputParameterKey", str, ""),
+        selector=selector,
+        path=fields.path,
+    )
 
 
 def _read_runtime_value(fields: Fields, selector: str | None) -> ParameterSource:
@@ -154,20 +140,16 @@ def _read_runtime_value(fields: Fields, selector: str | None) -> ParameterSource
     if constant is not None or is_null:
         path = fields.at("constant")
     if is_old := fields.has("constantValue"):
-        value = fields.object("constantValue")
+        value = fields.object("constantValue", "Value")
         constant, path = read_value(value), value.path
     name = fields.take("runtimeParameter", str, "") or None
-    fields.finish("ValueOrRuntimeParameter")
     return ParameterSource(constant=constant, is_null=is_null, is_old=is_old, input=name, selector=selector, path=path)
 
 
 def _read_artifact_source(fields: Fields) -> ArtifactSource:
     if fields.has("componentInputArtifact"):
-        source = ArtifactSource(input=fields.take("componentInputArtifact", str, ""))
-    else:
-        output = fields.required_object("taskOutputArtifact")
-        producer, key = output.required("producerTask", str), output.required("outputArtifactKey", str)
-        source = ArtifactSource(producer=producer, output=key)
-        output.finish(f"{_ARTIFACT}.TaskOutputArtifactSpec")
-    fields.finish(_ARTIFACT)
-    return source
+        return ArtifactSource(input=fields.take("componentInputArtifact", str, ""))
+    output = fields.required_object("taskOutputArtifact", f"{_ARTIFACT}.TaskOutputArtifactSpec")
+    return ArtifactSource(
+        producer=output.required("producerTask", str), output=output.required("outputArtifactKey", str)
+    )

@@ -38,15 +38,3 @@ def treatments() -> dict[tuple[str, str], Treatment]:
     with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as file:
         rows = [Treatment(row["message"], row["field"], Here(row["here"]), row["how"]) for row in csv.DictReader(file)]
     return {(row.message, row.field): row for row in rows}
-
-
-def is_ignored(message: str, field: str) -> bool:
-    """Return whether a field makes no difference, whatever its value."""
-    row = treatments().get((message, field))
-    return row is not None and row.here is Here.NO_EFFECT
-
-
-def refusal(message: str, field: str) -> str:
-    """Return why a field is refused; empty for one that is not, or that the protocol does not have."""
-    row = treatments().get((message, field))
-    return row.how if row is not None and row.here is Here.REFUSED else ""

@@ -11,7 +11,6 @@ def read_value(fields: Fields) -> Any:
     """Return the value of a Value message, None where it has none; JSON has its 64-bit integers as text."""
     kinds = [kind for kind in _KINDS if fields.has(kind)]
     value = fields.any(kinds[0]) if len(kinds) == 1 else None
-    fields.finish("Value")
     try:
         return _KINDS[kinds[0]](value)
     except (IndexError, OverflowError, TypeError, ValueError):

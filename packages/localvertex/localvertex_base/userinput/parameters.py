@@ -167,27 +167,20 @@ def _exact(value: Any, kind: ParameterType) -> Any:
 
 
 def _number(value: Any, kind: ParameterType) -> int | float:
-    number = value
-    if isinstance(value, str):
-        try:
-            number = json.loads(value)
-        except ValueError:
-            raise ValueError(f"found {quote(value)}") from None
-    is_number = isinstance(number, int | float) and not isinstance(number, bool)
-    if not is_number or (isinstance(number, float) and not math.isfinite(number)):
-        raise ValueError(f"found {quote(value)}")
-    if kind is ParameterType.NUMBER_DOUBLE:
-        return _float(number, value)
-    if int(number) != number:
-        raise ValueError(f"found {quote(value)}")
-    return int(number)
-
-
-def _float(number: int | float, found: Any) -> float:
+    wrong = ValueError(f"found {quote(value)}")
     try:
-        return float(number)
+        number = json.loads(value) if isinstance(value, str) else value
+        if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+            raise wrong
     except OverflowError:
-        raise ValueError(f"found {quote(found)}, which is too large for a double") from None
+        raise ValueError(f"found {quote(value)}, which is too large for a double") from None
+    except ValueError:
+        raise wrong from None
+    if kind is ParameterType.NUMBER_DOUBLE:
+        return float(number)
+    if int(number) != number:
+        raise wrong
+    return int(number)
 
 
 def _declaration(name: str, declared: Declared) -> ParameterSpec:

@@ -65,10 +65,10 @@ def rules_in_the_code() -> set[str]:
 
 
 def rule_arguments(call: ast.Call) -> list[ast.expr]:
-    """Return the arguments of a call that name a rule: of Finding, Job.note, Reading.error and Reading._launcher."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    position = {"note": 0, "error": 0, "_launcher": 0}.get(name, len(call.args))
-    return [*call.args[position : position + 1], *(keyword.value for keyword in call.keywords if keyword.arg == "rule")]
+    """Return the arguments of a call that name a rule: of Finding, Findings.error and Findings.warning."""
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    first = call.args[:1] if name in ("error", "warning", "note") else []
+    return [*first, *(keyword.value for keyword in call.keywords if keyword.arg == "rule")]
 
 
 def constant(node: ast.expr) -> str:

@@ -54,9 +54,9 @@ def test_the_reader_takes_what_the_table_says_it_reads(monkeypatch: pytest.Monke
     taken: dict[str, set[str]] = {}
     done = Fields.finish
 
-    def recorded(self: Fields, message: str) -> None:
-        taken.setdefault(message, set()).update(self._known)
-        done(self, message)
+    def recorded(self: Fields) -> None:
+        taken.setdefault(self._message, set()).update(self._known)
+        done(self)
 
     monkeypatch.setattr(Fields, "finish", recorded)
     for path in [*map(compiled_file, CONSTRUCTS), *OLDER_FILES]:
