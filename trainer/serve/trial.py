@@ -33,6 +33,7 @@ _LIMIT_SECONDS = 300.0
 """From the name of the model to the last answer."""
 _POLL_SECONDS = 0.02
 _IMAGES_PER_REQUEST = 8
+_MAX_PRINTED = 2**20
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -87,8 +88,9 @@ class TrialServer:
         """Return the address of the server when it has loaded its model."""
         while time.monotonic() < self._deadline:
             has_ended = self._process.poll() is not None
-            self._stdout.seek(0)
-            if found := re.match(rb"listening on (http://[\w.]+:\d+)\nready\n", self._stdout.read()):
+            # Not by the position of the file, which the process shares: it would write there.
+            printed = os.pread(self._stdout.fileno(), _MAX_PRINTED, 0)
+            if found := re.match(rb"listening on (http://[\w.]+:\d+)\nready\n", printed):
                 return found[1].decode()
             if has_ended:
                 raise TrainingError("it ended")
@@ -110,8 +112,8 @@ class TrialServer:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(0.2)
         code = self._process.returncode
-        self._stderr.seek(0)
-        lines = [line for line in self._stderr.read().decode(errors="replace").splitlines() if line.strip()]
+        printed = os.pread(self._stderr.fileno(), _MAX_PRINTED, 0).decode(errors="replace")
+        lines = [line for line in printed.splitlines() if line.strip()]
         ended = [] if code is None else [f"exit code {code}"]
         details = "; ".join([reason, *ended, *(line.strip()[:300] for line in lines[-1:])])
         return TrainingError(f"the server fails in its trial ({details}); the model was not exported")

@@ -156,5 +156,6 @@ def test_no_name_in_a_file_becomes_markup_in_its_form(filled: Filled, browser: B
         content = filled.file.encode()
         file = {"name": f"{NAMES[1]}.json".replace("/", ""), "mimeType": "application/json", "buffer": content}
         page.set_input_files("#pipeline-file", [file])
-        page.get_by_text(NAMES[2]).first.wait_for()
+        # It is in a part that is folded, which the check opens.
+        page.get_by_text(NAMES[2]).first.wait_for(state="attached")
         assert_shown(checked(page, "form"))

@@ -82,18 +82,18 @@ def _is_answering(server: Server) -> bool:
 def test_no_client_keeps_the_server_from_ending(start_server: Callable[..., Server]) -> None:
     server = start_server()
     host = server.url.removeprefix("http://")
-    run = server.work_dir / "run"
-    run.mkdir()
-    (run / "run.json").write_text("{}")
-    _sparse(run / "large", 1 << 30)
-    (run / "text.txt").write_bytes(b"x" * (16 << 20))
+    bucket = server.work_dir / "buckets" / "data"
+    bucket.mkdir(parents=True)
+    _sparse(bucket / "large", 1 << 30)
+    (bucket / "text.txt").write_bytes(b"x" * (16 << 20))
     token = server.headers["Authorization"]
     with ExitStack() as held:
-        for name in ("large?download", "text.txt"):
+        for name in ("large", "text.txt"):
             unread = held.enter_context(socket.socket())
             unread.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             unread.connect(("127.0.0.1", port_of(server)))
-            unread.sendall(f"GET /runs/run/{name} HTTP/1.1\r\nHost: {host}\r\nAuthorization: {token}\r\n\r\n".encode())
+            request = f"GET /storage/v1/b/data/o/{name}?alt=media HTTP/1.1\r\nHost: {host}\r\nAuthorization: {token}"
+            unread.sendall(f"{request}\r\n\r\n".encode())
             assert unread.recv(12) == b"HTTP/1.1 200"
         stranger = held.enter_context(connected(port_of(server)))
         head = f"POST /local/session HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
