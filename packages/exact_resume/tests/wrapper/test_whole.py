@@ -86,7 +86,18 @@ def test_hidden_names_never_match(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "*.pt", "quiet:*.pt", "rename:", "rename:a/b", "rename:.e*", "marker:a", "marker:a/", "marker:.*/a", "header:a/b"],
+    [
+        "",
+        "*.pt",
+        "quiet:*.pt",
+        "rename:",
+        "rename:a/b",
+        "rename:.*",
+        "marker:a",
+        "marker:a/",
+        "marker:.*/a",
+        "header:a/b",
+    ],
 )
 def test_a_rule_of_another_form_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="is not a rule; expected rename:PATTERN"):
