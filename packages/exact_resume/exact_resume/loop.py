@@ -118,7 +118,10 @@ class Run:
         """Place of this worker, for `Sampler.shard`; the chief has rank 0."""
         self.step, self.num_steps = 0, steps
         """Number of steps done, and of the whole run."""
-        self._directory = os.fspath(directory).rstrip("/") or "/"
+        self._directory = os.fspath(directory).rstrip("/")
+        if not self._directory:
+            # Perhaps from a variable that is not set.
+            raise InputError("directory is empty or /; expected a folder for this run, such as checkpoints")
         self._objects, self._sampler = state, sampler
         self._identity = identities.of_run(steps, config or {}, sampler, code)
         self._every_steps, self._every_seconds, self._keep = save_every_steps, save_every_seconds, keep_checkpoints
