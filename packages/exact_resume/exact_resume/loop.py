@@ -281,7 +281,11 @@ class Run:
             )
         if self._is_finished or self.rank:
             return
-        found = {name: _finite(name, value) for name, value in (metrics or {}).items()}
+        found = dict(metrics or {})
+        for name, value in found.items():
+            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+                raise InputError(f"metric {name!r} is {quote(value)}; expected a finite number, such as float(value)")
+            found[name] = float(value)
         path = os.fspath(model)
         if path and not (storage.exists(path) or storage.names(path)):
             raise InputError(f"model {path!r} does not exist; write it before run.result")
@@ -499,9 +503,3 @@ run = Run
 def _print_notice(event: str, **fields: Any) -> None:
     if event == "notice":
         report(fields["message"])
-
-
-def _finite(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-        raise InputError(f"metric {name!r} is {quote(value)}; expected a finite number, such as float(value)")
-    return float(value)
