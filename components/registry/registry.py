@@ -145,7 +145,10 @@ class Registry(Labelled):
         model = self.find(display_name)
         if not model:
             label = "=".join(PROJECT_LABEL)
-            raise UserError(f"no registered model in {self.region} has the name {display_name!r} and the label {label}")
+            raise UserError(
+                f"no registered model in {self.region} has the name {display_name!r} and the label {label}; give the"
+                " name of one that a pipeline of this project has registered"
+            )
         try:
             found = self.get(f"{model}@{version}")
         except NotFoundError:

@@ -11,7 +11,7 @@ from typing import Any
 from accelerators import Finding
 from accelerators.job.finding import refuse
 from accelerators.pipeline.check import examine_pipeline
-from accelerators.pipeline.graph import Graph
+from accelerators.pipeline.graph import Graph, mapping
 from components.any_code import planning
 from components.release.serving_machines import check_deployment
 from components.train.machines import check as check_machines
@@ -132,7 +132,7 @@ def compiled_settings(job: Mapping[str, Any]) -> dict[str, Any]:
     pipeline = read_pipeline(job["pipelineSpec"])
     for step in Graph(pipeline=pipeline, parameters=job["runtimeConfig"]["parameterValues"]).steps():
         if step.name == "plan" and "settings" in step.inputs:
-            return dict(step.inputs["settings"].value)
+            return mapping(step.inputs["settings"].value)
     return {}
 
 

@@ -43,9 +43,9 @@ def evaluate(training: Training) -> int:
                 found = loop.log_score(score, step, best, training.sampler(), started, training.folder.log_event)
                 best = found if best.is_beaten_by(found.value, found.loss) else best
             done = step
-        if result and not newer:
-            return 0
         if not newer:
+            if result:
+                return 0
             time.sleep(_POLL_SECONDS)
     return training.stop.exit_code
 

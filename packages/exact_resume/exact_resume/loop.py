@@ -118,7 +118,10 @@ class Run:
         """Place of this worker, for `Sampler.shard`; the chief has rank 0."""
         self.step, self.num_steps = 0, steps
         """Number of steps done, and of the whole run."""
-        self._directory = os.fspath(directory).rstrip("/") or "/"
+        self._directory = os.fspath(directory).rstrip("/")
+        if not self._directory:
+            # Perhaps from a variable that is not set.
+            raise InputError("directory is empty or /; expected a folder for this run, such as checkpoints")
         self._objects, self._sampler = state, sampler
         self._identity = identities.of_run(steps, config or {}, sampler, code)
         self._every_steps, self._every_seconds, self._keep = save_every_steps, save_every_seconds, keep_checkpoints
@@ -278,7 +281,11 @@ class Run:
             )
         if self._is_finished or self.rank:
             return
-        found = {name: _finite(name, value) for name, value in (metrics or {}).items()}
+        found = dict(metrics or {})
+        for name, value in found.items():
+            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+                raise InputError(f"metric {name!r} is {quote(value)}; expected a finite number, such as float(value)")
+            found[name] = float(value)
         path = os.fspath(model)
         if path and not (storage.exists(path) or storage.names(path)):
             raise InputError(f"model {path!r} does not exist; write it before run.result")
@@ -496,9 +503,3 @@ run = Run
 def _print_notice(event: str, **fields: Any) -> None:
     if event == "notice":
         report(fields["message"])
-
-
-def _finite(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-        raise InputError(f"metric {name!r} is {quote(value)}; expected a finite number, such as float(value)")
-    return float(value)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exact_resume.errors import InputError
-from exact_resume.text import on_one_line
+from exact_resume.text import on_one_line, report
 
 _PLAIN = (bool, int, float, str, type(None))
 _WAY_ON = "use exact_resume.saved(it, save=..., load=...)"
@@ -73,11 +73,7 @@ class Stream:
                 f"the stream is at its item {self._num_taken}, the checkpoint at {num_taken}; give the whole stream,"
                 " from its first item on"
             )
-        print(
-            f"exact_resume: skipped {num_taken} items of a stream in {time.monotonic() - started:.1f} s",
-            file=sys.stderr,
-            flush=True,
-        )
+        report(f"skipped {num_taken} items of a stream in {time.monotonic() - started:.1f} s")
 
 
 class State:

@@ -347,6 +347,12 @@ def test_a_wrong_argument_is_refused_by_name(tmp_path: Path, arguments: dict[str
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("directory", ["", "/"])
+def test_an_empty_directory_does_not_fill_the_root_of_the_disk(directory: str) -> None:
+    with pytest.raises(InputError, match="directory is empty or /; expected a folder"):
+        make(directory)
+
+
 def test_a_thread_is_refused_because_it_receives_no_signals(tmp_path: Path) -> None:
     found: list[BaseException] = []
 

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 from google.protobuf import json_format
+from kfp import dsl
 
 from components.release.serving_machines import ServingMachines
 from pipelines.image_training import image_training
+from pipelines.jobs.pipeline_job import compiled_settings
 from pipelines.settings import Settings
 from pipelines.steps import StepMachines
 
@@ -127,6 +129,23 @@ def test_settings_that_do_not_go_with_the_run_are_refused(
     machines = dataclasses.replace(Settings().machines, **settings)
     line = refused(pipelines("submit", own(tmp_path, machines=machines), *PLACE, "-p", parameter, "--dry-run"))
     assert any(text in line for text in (*map(str, settings), *map(str, settings.values())))
+
+
+def test_another_pipeline_may_have_a_step_plan_whose_settings_are_known_at_run_time_only() -> None:
+    @dsl.component(base_image="python:3.11", install_kfp_package=False)
+    def find() -> dict:  # type: ignore[type-arg]
+        return {}
+
+    @dsl.component(base_image="python:3.11", install_kfp_package=False)
+    def plan(settings: dict) -> None:  # type: ignore[type-arg]
+        print(settings)
+
+    @dsl.pipeline(name="other")
+    def graph() -> None:
+        plan(settings=find().output)
+
+    spec = json_format.MessageToDict(graph.pipeline_spec)
+    assert compiled_settings({"pipelineSpec": spec, "runtimeConfig": {"parameterValues": {}}}) == {}
 
 
 def test_the_machines_of_steps_are_checked_for_the_region(pipelines: Any, tmp_path: Path) -> None:

@@ -118,6 +118,9 @@ def _load_champion(folder: str) -> _Model:
         loaded.predict(np.zeros((1, loaded.image_size, loaded.image_size, 3), np.uint8))
     # Whatever is wrong with the files, or with operations and outputs that this TensorFlow or the model does not have.
     except Exception as error:
+        if isinstance(error, OSError) and not isinstance(error, storage.MISSING):
+            # Of a bucket that is unavailable now.
+            raise
         raise NotComparable(f"the champion cannot be evaluated: {on_one_line(error, 300)}") from error
     return _Model(name="champion", image_size=loaded.image_size, class_names=loaded.class_names, predict=loaded.predict)
 

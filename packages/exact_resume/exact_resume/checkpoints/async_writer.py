@@ -21,16 +21,17 @@ _LARGEST_SHARE = 100
 """A save pauses the loop for at most 1/100 of the time between two saves."""
 
 
-def best_interval(pause_seconds: float | None, seconds_between_failures: float = SECONDS_BETWEEN_FAILURES) -> float:
+def best_interval(pause_seconds: float | None) -> float:
     """Return the seconds between two saves: sqrt(2 C M), Young's formula (doi:10.1145/361147.361115), at least 100 C.
+
+    M is `SECONDS_BETWEEN_FAILURES`.
 
     Args:
         pause_seconds: C, how long a save pauses training; None: not measured yet.
-        seconds_between_failures: M, the mean time between failures.
     """
     if pause_seconds is None:
         return _FIRST_INTERVAL_SECONDS
-    young = math.sqrt(2 * pause_seconds * seconds_between_failures)
+    young = math.sqrt(2 * pause_seconds * SECONDS_BETWEEN_FAILURES)
     return max(_SHORTEST_INTERVAL_SECONDS, _LARGEST_SHARE * pause_seconds, young)
 
 

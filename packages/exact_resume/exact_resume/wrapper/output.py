@@ -29,7 +29,7 @@ class Progress:
         """
         try:
             names = re.compile(pattern).groupindex.keys()
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             raise InputError(f"--progress={quote(pattern)} is not a regular expression: {error}") from None
         if pattern and ("step" not in names or names & _RESERVED):
             raise InputError(

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,13 @@ def run(
     replica = f"workerpool1-{rank - 1}" if rank else event_log.PRIMARY
     log_event = _observer(event_log.EventLog(directory, replica, may_write=holder.may_write))
     snapshots = Snapshots(
-        directory=directory, rule=rule, run=about, fence=lease.fence, log_event=log_event, is_first=not rank
+        directory=directory,
+        rule=rule,
+        run=about,
+        fence=lease.fence,
+        log_event=log_event,
+        progress=progress,
+        is_first=not rank,
     )
     try:
         with stop.immediate(lambda: sys.exit(stop.exit_code)):
@@ -87,12 +93,12 @@ def run(
             log_event("start", run_id=about["run_id"], pid=os.getpid(), exact=False)
             snapshots.restore()
         error_file = rule.own / "error.json"
-        code = _follow(command, snapshots, progress, stop, error_file)
+        code = _follow(command, snapshots, stop, error_file)
         translated, reason = exit_codes.translate(code, table, stop_signal=stop.signal_number, error_file=error_file)
         try:
-            snapshots.commit(progress.figures)
+            snapshots.commit()
             if not translated and not rank:
-                _write_result(snapshots, progress.figures)
+                _write_result(snapshots)
         except (OSError, NotWhole) as error:
             translated, reason = translated or 1, f"its end could not be committed: {error}"
         if reason:
@@ -105,12 +111,9 @@ def run(
                 each.release(has_checkpoint=bool(rule.names()))
 
 
-def _follow(
-    command: Sequence[str], snapshots: Snapshots, progress: Progress, stop: StopRequest, error_file: Path
-) -> int:
+def _follow(command: Sequence[str], snapshots: Snapshots, stop: StopRequest, error_file: Path) -> int:
     """Run the command, commit its checkpoints, and return its exit code."""
-    log_event = snapshots.log_event
-    next_commit = 0.0
+    log_event, progress, next_commit = snapshots.log_event, snapshots.progress, 0.0
     error_file.unlink(missing_ok=True)
     # Python would keep lines back when it writes into a pipe.
     environment = {"PYTHONUNBUFFERED": "1", **os.environ, exit_codes.ERROR_FILE: str(error_file)}
@@ -125,7 +128,7 @@ def _follow(
                 progress.log(log_event)
                 try:
                     if time.monotonic() >= next_commit:
-                        snapshots.commit(progress.figures)
+                        snapshots.commit()
                 except (OSError, NotWhole) as error:
                     next_commit = time.monotonic() + _SECONDS_AFTER_FAILURE
                     log_event("notice", message=f"a checkpoint could not be committed, the command continues: {error}")
@@ -148,12 +151,12 @@ def _listen(log_event: Observer) -> None:
             log_event("notice", message=f"the metadata server announced {notice.kind}: {notice.text}")
 
 
-def _write_result(snapshots: Snapshots, figures: Mapping[str, float]) -> None:
+def _write_result(snapshots: Snapshots) -> None:
     """Mark the run as finished, if a restart could find its last checkpoint.
 
     `best_step` counts the checkpoints, and `metrics` are the figures of the log's last line with progress.
     """
-    number = snapshots.number
+    number, figures = snapshots.number, snapshots.progress.figures
     if not number:
         snapshots.log_event(
             "notice",

@@ -13,7 +13,6 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from exact_resume.checkpoints.manifest import MANIFEST_FILE, TornCheckpoint
 from exact_resume.events.observers import Observer
 from exact_resume.files import downloads, publication, storage
 from exact_resume.files.publication import Fence
+from exact_resume.wrapper.output import Progress
 from exact_resume.wrapper.whole import NotWhole, Rule
 
 _FILES = "files"
@@ -39,6 +39,7 @@ class Snapshots:
         run: Its `run_id`, and `identity`: what decides what the command computes.
         fence: Refuses a commit after another process has replaced this one.
         log_event: Receives each save and failure.
+        progress: The command's log; it continues that of the restored checkpoint.
         is_first: Whether this machine commits.
         number: Of the newest committed checkpoint; 0: none.
     """
@@ -48,6 +49,7 @@ class Snapshots:
     run: dict[str, Any]
     fence: Fence
     log_event: Observer
+    progress: Progress
     is_first: bool
     number: int = 0
     _newest_ns: int = 0
@@ -81,8 +83,8 @@ class Snapshots:
         for name in restored:
             os.rename(staging / _FILES / name, folder / name)
         if restored:
-            self._newest_ns = time.time_ns()
-            self.log_event("restore", step=content["progress"].get("step", number))
+            self._newest_ns, self.progress.figures = time.time_ns(), content["progress"]
+            self.log_event("restore", step=self.progress.figures.get("step", number))
 
     def _stage(self, number: int, staging: Path) -> dict[str, Any]:
         """Copy a committed checkpoint, verify every byte of it, and return its manifest."""
@@ -101,18 +103,14 @@ class Snapshots:
             os.utime(staging / path, ns=(now, now))
         return content
 
-    def commit(self, figures: Mapping[str, float]) -> None:
+    def commit(self) -> None:
         """Commit the newest whole entry, if it is newer than the last one.
-
-        Args:
-            figures: `step` and others of the command's log.
 
         Raises:
             NotWhole: It changed while it was copied.
             OSError: It cannot be committed.
         """
-        newest = ""
-        newest_ns = self._newest_ns
+        newest, newest_ns, figures = "", self._newest_ns, self.progress.figures
         for name in self.rule.names():
             # The command may have removed it; many keep only their newest.
             with contextlib.suppress(NotWhole, *storage.MISSING):

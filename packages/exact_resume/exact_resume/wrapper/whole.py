@@ -21,7 +21,7 @@ from pathlib import Path
 from exact_resume.errors import InputError
 from exact_resume.text import quote
 
-_FORM = re.compile(r"(rename|header):[^/]+|marker:[^/]+/.+")
+_FORM = re.compile(r"(rename|header):[^/.][^/]*|marker:[^/.][^/]*/.+")
 _Files = dict[str, tuple[int, int, int]]
 """Of an entry, which is a file or a folder: path relative to the command's folder -> time of the last change in
 nanoseconds, inode and bytes."""
@@ -69,8 +69,8 @@ class Rule:
         return self.folder / ".exact_resume"
 
     def names(self) -> list[str]:
-        """Return the names of all entries that match."""
-        return glob.glob(self.pattern, root_dir=self.folder)
+        """Return the names of all entries that match; links never do."""
+        return [name for name in glob.glob(self.pattern, root_dir=self.folder) if not (self.folder / name).is_symlink()]
 
     def look(self, name: str) -> _Files:
         """Return the files of an entry as they are now.

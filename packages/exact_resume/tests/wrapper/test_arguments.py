@@ -19,6 +19,7 @@ RIGHT = ["--checkpoint-directory=kept", "--watch=own", "--whole=rename:*.pt"]
         ([*RIGHT, "--whole=*.pt"], "expected rename:PATTERN"),
         ([*RIGHT, "--progress=step (\\d+)"], "has the groups []; expected step"),
         ([*RIGHT, "--progress=(?P<step>"], "is not a regular expression"),
+        ([*RIGHT, "--progress=(?P<step>a{99999999999})"], "is not a regular expression"),
         ([*RIGHT, "--progress=(?P<step>.)(?P<time>.)"], "has the groups ['step', 'time']; expected step and others"),
         ([*RIGHT, "--exit-code=1"], "expected one CODE=CODE per code"),
         ([*RIGHT, "--exit-code=1=2", "--exit-code=1=3"], "expected one CODE=CODE per code"),

@@ -291,6 +291,16 @@ def test_a_machine_that_others_have_continued_starts_at_their_checkpoint(wrapped
     assert "step-5.txt was moved to" in stderr
 
 
+@pytest.mark.slow
+def test_a_command_that_is_killed_after_its_last_save_keeps_its_figures(wrapped: Wrapped) -> None:
+    """Otherwise the finished run has no metric to be compared by, and is not trained again."""
+    wrapped.hold(20)
+    code, stdout, _ = wrapped.run()
+    assert (code, stdout.splitlines()[0]) == (0, "resumed at 20")
+    result = json.loads((wrapped.folder / "kept/result.json").read_text())
+    assert (result["final_step"], result["metrics"]) == (20, {"step": 20, "loss": 0.05})
+
+
 def test_only_the_first_machine_commits(wrapped: Wrapped) -> None:
     def versions() -> dict[Path, int]:
         return {

@@ -70,6 +70,8 @@ def test_links_and_special_files_are_never_read(tmp_path: Path, made: Callable[[
     (tmp_path / "step-2").mkdir()
     (tmp_path / "step-2/link").symlink_to("/etc", target_is_directory=True)
     (tmp_path / "step-3").symlink_to("step-2", target_is_directory=True)
+    # What does not match is not set aside by a start, either.
+    assert sorted(rule.names()) == ["step-1", "step-2"]
     for name in ("step-1", "step-2", "step-3"):
         with pytest.raises(NotWhole):
             rule.look(name)
@@ -83,7 +85,19 @@ def test_hidden_names_never_match(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "*.pt", "quiet:*.pt", "rename:", "rename:a/b", "marker:a", "marker:a/", "header:a/b"]
+    "text",
+    [
+        "",
+        "*.pt",
+        "quiet:*.pt",
+        "rename:",
+        "rename:a/b",
+        "rename:.*",
+        "marker:a",
+        "marker:a/",
+        "marker:.*/a",
+        "header:a/b",
+    ],
 )
 def test_a_rule_of_another_form_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="is not a rule; expected rename:PATTERN"):

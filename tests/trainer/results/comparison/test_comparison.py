@@ -1,5 +1,6 @@
 """Two models on the same images: each as it answers requests, and neither on images that it has seen."""
 
+import errno
 import io
 import json
 import re
@@ -7,6 +8,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -200,6 +202,16 @@ def test_what_an_ancestor_of_the_challenger_has_seen_is_left_out(setting: Settin
     assert found.table.num_images == child.num_examples["test"] - len(leaked)
     with pytest.raises(NotComparable, match=f"only {found.table.num_images} test images were seen by neither model"):
         setting.compare("child", innocent, min_compared_images=found.table.num_images + 1)
+
+
+def test_a_champion_that_cannot_be_read_now_fails_the_step_so_that_it_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise a bucket that is unavailable for a moment would keep the new model from being promoted."""
+    unavailable = OSError(errno.EIO, "unavailable", "gs://bucket/champion")
+    monkeypatch.setattr(comparison.saved_model, "load", mock.Mock(side_effect=unavailable))
+    with pytest.raises(OSError, match="unavailable"):
+        comparison._load_champion("gs://bucket/champion")
 
 
 @pytest.mark.parametrize(
