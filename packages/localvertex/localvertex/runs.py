@@ -17,7 +17,6 @@ from localvertex.runner.pipeline_run import PipelineRun
 from localvertex.store.runs import find_readable
 from localvertex.store.task import State
 from localvertex_base.compiled.load import PipelineFile
-from localvertex_base.compiled.spec import Pipeline
 
 
 def run(
@@ -75,8 +74,8 @@ def resume(name: str, *, options: Options | None = None, display: Display | None
     return engine.prepare_resume(name, options=options, display=display, write_page=_write_page).execute()
 
 
-def _write_page(run_dir: Path, content: dict[str, Any], pipeline: Pipeline) -> None:
+def _write_page(*given: Any) -> None:
     # Imported late, because no check before a run needs it.
     from localvertex.show import report
 
-    report.write(run_dir, content, pipeline)
+    report.write(*given)

@@ -67,7 +67,7 @@ def opened_report(
         page.on("request", lambda each: requests.append(each.url))
         page.goto(f"{file.as_uri()}{fragment}")
         yield page
-        others = [each for each in requests if not each.startswith((file.as_uri(), "data:text/html"))]
+        others = [each for each in requests if not each.startswith((file.as_uri(), "about:srcdoc"))]
         assert not others, others
 
 

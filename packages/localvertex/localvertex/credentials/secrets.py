@@ -103,10 +103,11 @@ class Secrets:
         with self._lock:
             forms = {form for text in self._values for form in (text, json.dumps(text)[1:-1])}
         escaped = {html.escape(form) for form in forms} | {
-            html.escape(form).replace("&quot;", "&#34;") for form in forms
+            # As Jinja and as Markdown write it.
+            html.escape(form).replace(*replaced)
+            for form in forms
+            for replaced in (("&quot;", "&#34;"), ("&#x27;", "'"))
         }
-        # As the data of reports has it.
-        escaped |= {form.replace("<", "\\u003c") for form in forms}
         return sorted(forms | escaped, key=len, reverse=True)
 
 

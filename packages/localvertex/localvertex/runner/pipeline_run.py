@@ -31,8 +31,8 @@ from localvertex_base.compiled.load import PipelineFile
 from localvertex_base.compiled.spec import Pipeline
 from localvertex_base.userinput import temporary
 
-WritePage = Callable[[Path, dict[str, Any], Pipeline], object]
-"""Writes the page of a run into its folder, from the record and what was run."""
+WritePage = Callable[[Path, dict[str, Any], Pipeline, Callable[[Any], Any]], object]
+"""Writes the page of a run into its folder, from the record and what was run; the last removes secrets."""
 
 
 class PipelineRun:
@@ -162,9 +162,7 @@ class PipelineRun:
         """Write the page; the run has its result and its record without it."""
         page = self.run_dir / record.PAGE
         try:
-            self._write(self.run_dir, content, self._file.pipeline)
-            # The page also contains pages that steps wrote.
-            self._credentials.secrets.remove_from([page])
+            self._write(self.run_dir, content, self._file.pipeline, self._credentials.secrets.remove)
         except Exception as error:
             self._remove_page()
             reason = " ".join(str(error).split())

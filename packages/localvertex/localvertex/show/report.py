@@ -6,7 +6,7 @@ It needs no server: the console's scripts, which are in the page too, read what 
 import base64
 import hashlib
 import html
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -55,13 +55,14 @@ _PAGE = """\
 """
 
 
-def write(run_dir: Path, content: dict[str, Any], pipeline: Pipeline) -> Path:
+def write(run_dir: Path, content: dict[str, Any], pipeline: Pipeline, without_secrets: Callable[[Any], Any]) -> Path:
     """Write the page by one rename and return its path.
 
     Args:
         run_dir: Folder of the run.
         content: The record.
         pipeline: The pipeline, for the drawing of its graph.
+        without_secrets: Removes secrets from texts in the data; the script around it may contain the same words.
     """
     page = _PAGE.format(
         policy=_policy(),
@@ -69,7 +70,7 @@ def write(run_dir: Path, content: dict[str, Any], pipeline: Pipeline) -> Path:
         file=record.FILE,
         style=bundle.style(),
         # No text can end the element: JSON needs no "<" outside its texts.
-        data=encode(_data(run_dir, content, pipeline)).decode().replace("<", "\\u003c"),
+        data=encode(without_secrets(_data(run_dir, content, pipeline))).decode().replace("<", "\\u003c"),
         script=bundle.script(),
     )
     atomic_write.write_all({run_dir / record.PAGE: page.encode(errors="replace")})
@@ -84,7 +85,7 @@ def _policy() -> str:
     digest = base64.b64encode(hashlib.sha256(bundle.script().encode()).digest()).decode()
     return (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; font-src data:; "
-        "frame-src data:; base-uri 'none'; form-action 'none'"
+        "base-uri 'none'; form-action 'none'"
     )
 
 
@@ -115,16 +116,24 @@ def _with_artifacts(run_dir: Path, content: dict[str, Any]) -> list[dict[str, An
     buckets, left = Buckets.of_record(content), _MAX_VALUES_BYTES
     found = {}
     for task in _failed_first(content["tasks"]):
-        entry = dict(task)
-        for side in ("inputs", "outputs"):
-            artifacts = {}
-            for name, every in task[side]["artifacts"].items():
-                shown = [ShownArtifact(run_dir, buckets, name, each).embedded(left) for each in every[:_MAX_ARTIFACTS]]
-                artifacts[name] = [each | {"view": view} for each, view in zip(every, shown, strict=False)]
-            entry[side] = task[side] | {"artifacts": artifacts}
-        left -= len(encode(entry))
         without = {"inputs": _NO_VALUES, "outputs": _NO_VALUES, "custom_job": None}
-        found[task["path"]] = entry if left > 0 else task | without | {"note": f"its values are in {record.FILE}"}
+        found[task["path"]] = task | without | {"note": f"its values are in {record.FILE}"}
+        # Without room for all, the pages of the step are left out first.
+        for most_bytes in (left, 0):
+            entry = dict(task)
+            for side in ("inputs", "outputs"):
+                artifacts = {
+                    name: [
+                        each | {"view": ShownArtifact(run_dir, buckets, name, each).embedded(most_bytes)}
+                        for each in every[:_MAX_ARTIFACTS]
+                    ]
+                    for name, every in task[side]["artifacts"].items()
+                }
+                entry[side] = task[side] | {"artifacts": artifacts}
+            if (size := len(encode(entry))) <= left:
+                found[task["path"]] = entry
+                left -= size
+                break
     return [found[task["path"]] for task in content["tasks"]]
 
 

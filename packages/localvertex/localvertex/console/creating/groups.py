@@ -11,7 +11,7 @@ from typing import Any
 
 from localvertex_base.userinput.parameters import ParameterSpec, ParameterType
 
-_HEADING = re.compile(r"(?P<title>[A-Z][\w ]{0,30}): *(?P<names>;? *\w+(?: *[,;] *\w+)*)")
+_HEADING = re.compile(r"(?P<title>[A-Z][\w ]{0,30}): *(?P<names>(?:; *)?\w+(?: *[,;] *\w+)*)")
 _WORDS = {
     "Machine": "machine accelerator gpu gpus tpu replica replicas cpu cpus memory disk spot container worker workers",
     "Deployment": "endpoint deploy deployed deployment serving traffic",
@@ -49,13 +49,11 @@ def split_description(description: str, parameters: Mapping[str, ParameterSpec])
         group = by_title.setdefault(found["title"], {"title": found["title"], "names": [], "more": []})
         group["names"] += names
         group["more"] += folded
-    groups = [*by_title.values()]
-    if not groups and len(parameters) > _MAX_UNGROUPED:
-        groups = [_by_words(title, left, parameters) for title in (*_WORDS, _OTHER)]
-        left.clear()
-    if left:
-        groups.append({"title": _OTHER if groups else "", "names": [*left], "more": []})
-    return "\n".join(lines).strip(), [each for each in groups if each["names"] or each["more"]]
+    if not by_title and len(parameters) > _MAX_UNGROUPED:
+        by_title = {title: _by_words(title, left, parameters) for title in (*_WORDS, _OTHER)}
+    title = _OTHER if by_title else ""
+    by_title.setdefault(title, {"title": title, "names": [], "more": []})["names"] += left
+    return "\n".join(lines).strip(), [each for each in by_title.values() if each["names"] or each["more"]]
 
 
 def _by_words(title: str, left: dict[str, None], parameters: Mapping[str, ParameterSpec]) -> Group:
@@ -74,7 +72,7 @@ def _by_words(title: str, left: dict[str, None], parameters: Mapping[str, Parame
 
 def documented_choices(spec: ParameterSpec) -> list[str]:
     """Return the values of a text that its description lists as `a, b or c`, if the default is one of them."""
-    plain = re.sub(r" *\([^()]*\)", "", spec.description)
+    plain = re.sub(r" ?\([^()]*\)", "", spec.description)
     clause = re.split(r"[.;](?:\s|$)", plain, maxsplit=1)[0].rpartition(": ")[2]
     first, has_or, last = clause.rpartition(" or ")
     choices = [each.strip(" `'\"") for each in (*first.rstrip(", ").split(", "), last)]

@@ -15,13 +15,17 @@ from localvertex_tests.support.axe import problems_of
 from playwright.sync_api import Browser, expect
 
 import localvertex
+from localvertex.credentials.secrets import Secrets
 from localvertex.show import report
 from localvertex_base.compiled.load import load
 from vertex_testing.browser import browser as browser, needs_chromium, opened_report
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 
-REFUSED = r"Blocked script execution in 'data:text/html.*|.*violates the following Content Security Policy directive.*"
+REFUSED = (
+    r"Blocked script execution in 'about:srcdoc.*|.*violates the following Content Security Policy directive.*|"
+    r"Not allowed to load local resource: .* at about:srcdoc"
+)
 """What the browser says of scripts and images in pages that steps wrote."""
 
 
@@ -109,7 +113,7 @@ def test_the_training_of_a_job_is_in_the_report(runs: Path, browser: Browser) ->
     content = written.add("trained", job=job, metrics=[metric("accuracy", 0.25)])
     model = {"task": "train", "artifact": "model", "uri": "x", "resource_name": "projects/p/models/digits@3"}
     pipeline = load(runs / "whole" / "pipeline.json").pipeline
-    report.write(runs / "trained", content | {"models": [model]}, pipeline)
+    report.write(runs / "trained", content | {"models": [model]}, pipeline, Secrets().remove)
     with opened_report(browser, runs / "trained" / "run.html", "#/runs/trained/train") as page:
         expect(page.get_by_role("slider", name="Loss over time")).to_have_attribute(
             "aria-valuetext", re.compile("^0.5 at step 30")

@@ -1,5 +1,6 @@
 """The report of a run: the data that the console's view of a run reads, and what is left out of a large one."""
 
+import html
 import json
 import re
 from collections.abc import Callable
@@ -9,9 +10,11 @@ from typing import Any, NamedTuple
 import pytest
 from kfp import dsl
 from kfp.dsl import HTML, ClassificationMetrics, Metrics, Model, Output
+from markdown_it import MarkdownIt
 
 import localvertex
-from localvertex.show import report
+from localvertex.credentials.secrets import Secrets
+from localvertex.show import bundle, report
 from localvertex_base.compiled.load import load
 from vertex_testing.html import report_data
 from vertex_testing.runs import STEP, Compile, Execute
@@ -27,8 +30,9 @@ def check(n: int, metrics: Output[Metrics], quality: Output[ClassificationMetric
     metrics.log_metric("checked", 0.5)
     quality.log_confusion_matrix(["cat", "dog"], [[10, 2], [0, 20]])
     quality.log_roc_curve([0.0, 0.5, 1.0], [0.0, 1.0, 1.0], [1.0, 0.5, 0.0])
-    with open(page.path, "w") as file:
-        file.write(f"<style>h1 {{ color: red }}</style><h1>Checked {n}</h1>")
+    with open(page.path, "w", encoding="utf-8") as file:
+        large = f"<!--{'é' * 500_000}-->" if n == 5 else ""
+        file.write(f"<style>h1 {{ color: red }}</style>{large}<h1>Checked {n}</h1>")
     print("before the last lines", *range(20_000), sep="\n")
     if n == 7:
         raise ValueError("seven is not allowed")
@@ -112,7 +116,7 @@ def test_a_report_without_room_keeps_all_states_and_the_values_and_logs_of_faile
     content = json.loads((failed / "run.json").read_text())
     monkeypatch.setattr(report, "_MAX_VALUES_BYTES", 4_000)
     monkeypatch.setattr(report, "_MAX_LOGS_BYTES", 20_000)
-    page = report.write(failed, content, load(failed / "pipeline.json").pipeline)
+    page = report.write(failed, content, load(failed / "pipeline.json").pipeline, Secrets().remove)
     found = tasks_of(report_data(page))
     assert {path: each["state"] for path, each in found.items()} == {
         each["path"]: each["state"] for each in content["tasks"]
@@ -123,6 +127,42 @@ def test_a_report_without_room_keeps_all_states_and_the_values_and_logs_of_faile
     logs = [each for name, each in report_data(page)["events"] if name == "log"]
     assert logs[0]["task"].endswith("1/check")
     assert sum(len(each["text"]) for each in logs) < 21_000
+
+
+def test_a_page_without_room_leaves_room_for_the_values_of_other_steps(
+    failed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = json.loads((failed / "run.json").read_text())
+    monkeypatch.setattr(report, "_MAX_VALUES_BYTES", 2_000_000)
+    page = report.write(failed, content, load(failed / "pipeline.json").pipeline, Secrets().remove)
+    found = tasks_of(report_data(page))
+    assert [path for path, each in found.items() if each["note"] == "its values are in run.json"] == []
+    artifacts = [each["outputs"]["artifacts"] for path, each in found.items() if path.endswith("/check")]
+    pages = [each["page"][0]["view"]["page"] for each in artifacts if "page" in each]
+    assert pages == [None, "<style>h1 { color: red }</style><h1>Checked 9</h1>"]
+
+
+def test_secrets_are_removed_from_the_data_whatever_its_spelling_and_not_from_the_script(failed: Path) -> None:
+    secrets, secret = Secrets(), "planted 'é\"</b>"
+    secrets.learn({"A_PASSWORD": "default", "A_TOKEN": secret})
+    content = json.loads((failed / "run.json").read_text())
+    (metrics,) = [
+        each["outputs"]["artifacts"]["metrics"][0] for each in content["tasks"] if each["path"].endswith("0/check")
+    ]
+    file = Path(metrics["uri"])
+    try:
+        for text in (
+            secret,
+            json.dumps({"token": secret}),
+            html.escape(secret),
+            MarkdownIt("js-default").render(secret),
+        ):
+            file.write_text(text)
+            page = report.write(failed, content, load(failed / "pipeline.json").pipeline, secrets.remove).read_text()
+            assert "planted" not in page, text
+            assert f"<script>{bundle.script()}</script>" in page
+    finally:
+        file.unlink()
 
 
 @dsl.pipeline(name="many")
@@ -179,6 +219,6 @@ def test_a_report_without_a_drawing_has_the_reason(failed: Path) -> None:
     assert root is not None
     copies = {f"close-{number}": root.tasks["close"] for number in range(601)}
     object.__setattr__(root, "tasks", copies)
-    data = report_data(report.write(failed, content, pipeline))
+    data = report_data(report.write(failed, content, pipeline, Secrets().remove))
     assert data["graph"] is None
     assert data["problem"] == "the pipeline has too many tasks or dependencies for a drawing"

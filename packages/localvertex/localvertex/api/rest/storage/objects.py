@@ -197,8 +197,12 @@ class Objects:
         self.bucket(bucket)
         try:
             with self.lock:
-                for parent, *_ in os.walk(self.path(bucket, "x").parent, topdown=False):
-                    os.rmdir(parent)
+                folders = [*os.walk(self.path(bucket, "x").parent, topdown=False)]
+                # A refused deletion keeps the empty folders, too.
+                if any(files for *_, files in folders):
+                    raise OSError
+                for folder, *_ in folders:
+                    os.rmdir(folder)
         except OSError:
             raise ApiError(Status.ABORTED, f"the bucket gs://{bucket} is not empty; delete its objects first") from None
 

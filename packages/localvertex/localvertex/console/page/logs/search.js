@@ -7,6 +7,9 @@ const MOST_BYTES = 256_000_000;
 
 const MOST_MATCHES = 10_000;
 
+/** Between two pauses of a search, in which the page answers. */
+const PART_BYTES = 1_000_000;
+
 /**
  * @typedef {object} Matches
  * @property {number[]} offsets - Of the lines, in bytes, ascending.
@@ -36,9 +39,12 @@ export function useSearch(path, task, log, at, onMatch) {
   const read = async () => {
     const key = JSON.stringify([path, task, log.file, log.round, text]);
     asked.current = key;
-    const found = await linesWith(text, `${path}/file?${new URLSearchParams({ task, file: log.file })}`).catch(
-      (error) => ({ ...NONE, size: log.size, error: error.message }),
-    );
+    const address = `${path}/file?${new URLSearchParams({ task, file: log.file })}`;
+    const found = await linesWith(text, address, () => asked.current === key).catch((error) => ({
+      ...NONE,
+      size: log.size,
+      error: error.message,
+    }));
     if (asked.current === key) setMatches(found);
   };
   useEffect(() => {
@@ -66,17 +72,27 @@ export function useSearch(path, task, log, at, onMatch) {
 /**
  * Return the offsets of the lines of a file with a text, whatever its case; of many, the last ones.
  * @param {string} text @param {string} address
+ * @param {() => boolean} [isWanted] - Otherwise the search ends.
  * @returns {Promise<Matches>}
  */
-export async function linesWith(text, address) {
+export async function linesWith(text, address, isWanted = () => true) {
   const response = await fetch(address);
   if (!response.ok) throw new Error(`HTTP status ${response.status}`);
   const length = Number(response.headers.get("Content-Length"));
-  if (length > MOST_BYTES) throw new Error(`The log has ${bytes(length)}; download it to search it`);
+  if (length > MOST_BYTES) {
+    // Otherwise the connection stays in use, and a browser has few.
+    await response.body?.cancel();
+    throw new Error(`The log has ${bytes(length)}; download it to search it`);
+  }
   const data = new Uint8Array(await response.arrayBuffer());
   const [wanted, decoder] = [text.toLowerCase(), new TextDecoder()];
   const offsets = [];
-  for (let start = 0; start < data.length; ) {
+  for (let start = 0, next = PART_BYTES; start < data.length; ) {
+    if (start > next) {
+      next = start + PART_BYTES;
+      await new Promise((resume) => setTimeout(resume));
+      if (!isWanted()) return NONE;
+    }
     const newline = data.indexOf(10, start);
     const end = newline < 0 ? data.length : newline;
     if (

@@ -28,7 +28,9 @@ export function Artifact({ run, place, artifact, isOpen }) {
 function Content({ view, href }) {
   // A report has the text of pages; images stay in their files.
   const images = report ? [] : view.files.filter((/** @type {any} */ each) => each.is_image).slice(0, MOST_IMAGES);
-  const page = report ? view.page && `data:text/html;charset=utf-8,${encodeURIComponent(view.page)}` : href("");
+  const hasPage = view.is_page && (!report || view.page !== null);
+  // An address with a page of more than 2 MiB in it shows nothing.
+  const page = report ? { srcdoc: view.page } : { src: href("") };
   const isClassified = view.kind === "system.ClassificationMetrics";
   const matrix = isClassified && matrixIn(view.metadata.confusionMatrix);
   const roc = isClassified && rocIn(view.metadata.confidenceMetrics);
@@ -40,8 +42,8 @@ function Content({ view, href }) {
     Number.isInteger(value) || typeof value !== "number" ? value : figure(value),
   ]);
   return html`
-    ${view.is_page && page && html`<${Frame} src=${page} title=${`Page ${view.name}`} />`}
-    ${view.is_page && !page && html`<p class="muted">It is too large for this report.</p>`}
+    ${hasPage && html`<${Frame} ...${page} title=${`Page ${view.name}`} />`}
+    ${view.is_page && !hasPage && html`<p class="muted">It is too large for this report.</p>`}
     ${view.markdown && html`<div class="markdown">${markup(view.markdown)}</div>`}
     ${matrix && html`<${Matrix} matrix=${matrix} />`}
     ${roc && html`<${Roc} roc=${roc} />`}

@@ -146,8 +146,11 @@ def test_buckets_are_created_found_listed_and_deleted(bucket: Any, endpoint: Ser
     (endpoint.work_dir / "buckets" / "No Bucket").mkdir()
     assert "No Bucket" not in [each.name for each in client.list_buckets()]
     new.blob("a/b").upload_from_string("data")
+    folder = endpoint.work_dir / "buckets" / "new-bucket" / "z-empty"
+    folder.mkdir()
     with pytest.raises(exceptions.Conflict, match="is not empty"):
         new.delete()
+    assert folder.is_dir()
     new.delete(force=True)
     assert not new.exists()
     (endpoint.work_dir / "buckets" / "with-folders" / "a" / "b").mkdir(parents=True)

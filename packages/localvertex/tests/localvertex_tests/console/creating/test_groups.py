@@ -1,5 +1,6 @@
 """The groups of a form, and the values that descriptions list."""
 
+import time
 from typing import Any
 
 import pytest
@@ -25,6 +26,11 @@ def test_heading_lines_are_the_groups_and_no_part_of_the_description() -> None:
         {"title": "Machine", "names": [], "more": ["gpu"]},
         {"title": "Other", "names": ["left"], "more": []},
     ]
+
+
+def test_a_line_named_other_and_the_parameters_that_no_line_names_are_one_group() -> None:
+    _, groups = split_description("Other: b", declared("a", "b"))
+    assert groups == [{"title": "Other", "names": ["b", "a"], "more": []}]
 
 
 @pytest.mark.parametrize(
@@ -71,6 +77,14 @@ def test_many_parameters_without_lines_are_grouped_by_their_names_and_only_requi
 )
 def test_values_that_a_description_lists(description: str, choices: list[str]) -> None:
     assert documented_choices(text(description, "adam")) == choices
+
+
+@pytest.mark.parametrize("description", [" " * 100_000, "(" * 100_000, "Data:" + " " * 100_000 + "!"])
+def test_a_long_description_is_read_at_once(description: str) -> None:
+    start = time.process_time()
+    documented_choices(text(description))
+    split_description(description, declared("a"))
+    assert time.process_time() - start < 0.5
 
 
 def test_numbers_and_parameters_without_default_have_no_documented_choices() -> None:

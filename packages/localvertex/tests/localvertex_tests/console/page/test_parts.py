@@ -1,6 +1,7 @@
 """The parts of ui/ and the event stream in a real browser, drawn by the page's own modules."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -317,6 +318,45 @@ def test_lines_of_a_log_are_found_as_they_are_shown(page: Page, server: Server, 
     found, hidden = run(page, script, text)
     assert found == {"offsets": [start, start + len(line) + 6], "size": log.stat().st_size, "error": ""}
     assert hidden["offsets"] == []
+
+
+def test_a_log_that_is_too_large_to_search_holds_no_connection(page: Page, server: Server) -> None:
+    log = server.work_dir / "run-00001" / "train" / "log.txt"
+    log.parent.mkdir(exist_ok=True)
+    log.touch()
+    os.truncate(log, 300_000_000)
+    script = """
+      const { linesWith } = await import("/console/logs/search.js");
+      const address = "/local/runs/run-00001/log/file?task=train&file=log.txt";
+      const errors = [];
+      const late = new Promise((resolve) => setTimeout(() => resolve("no connection"), 5000));
+      // A browser has six connections to a server.
+      for (let each = 0; each < 7; each++)
+        errors.push(await Promise.race([late, linesWith("x", address).catch(({ message }) => message)]));
+      return errors;
+    """
+    assert run(page, script) == ["The log has 300 MB; download it to search it"] * 7
+    log.unlink()
+
+
+def test_a_search_that_is_no_longer_wanted_ends_and_the_page_answers_during_a_search(
+    page: Page, server: Server
+) -> None:
+    log = server.work_dir / "run-00001" / "train" / "log.txt"
+    log.parent.mkdir(exist_ok=True)
+    log.write_bytes(b"needle\n" * 300_000)
+    script = """
+      const { linesWith } = await import("/console/logs/search.js");
+      const address = "/local/runs/run-00001/log/file?task=train&file=log.txt";
+      let [isAnswered, isWanted] = [false, true];
+      const wait = linesWith("needle", address, () => { setTimeout(() => { isAnswered = true; }); return isWanted; });
+      const all = await wait;
+      const seen = isAnswered;
+      isWanted = false;
+      return [all.offsets.length, seen, await linesWith("needle", address, () => isWanted)];
+    """
+    assert run(page, script) == [10_000, True, {"offsets": [], "size": -1, "error": ""}]
+    log.unlink()
 
 
 def test_a_duration_has_two_units_at_most(page: Page) -> None:
