@@ -93,12 +93,13 @@ def test_a_failure_of_the_code_is_the_failure_of_the_run_however_often_it_is_tri
 
 EXAMPLES = [
     pytest.param("numpy_softmax", 250, id="numpy"),
-    pytest.param("sklearn_table", 120, id="sklearn", marks=pytest.mark.soak),
-    pytest.param("keras_fit", 70, id="keras", marks=pytest.mark.soak),
+    pytest.param("sklearn_table", 120, id="sklearn"),
+    pytest.param("keras_fit", 70, id="keras"),
 ]
 """An example of exact_resume, and the step at which its replica is killed."""
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("name", "step"), EXAMPLES)
 def test_an_example_that_is_killed_ends_with_the_weights_of_an_undisturbed_run(
     python: str, repository: pathlib.Path, compiled_training: pathlib.Path, tmp_path: pathlib.Path, name: str, step: int

@@ -97,6 +97,7 @@ def test_no_hostile_text_is_markup_or_widens_the_page_of_a_telephone(runs: Path,
             assert [each for each in links if not re.match(r"#/runs/hostile|\./[\w%.-]+/|https://", each)] == []
 
 
+@pytest.mark.soak
 def test_a_run_with_nothing_new_leads_to_the_report_of_the_earlier_one(runs: Path, browser: Browser) -> None:
     with opened_report(browser, runs / "second" / "run.html") as page:
         expect(page.get_by_text("nothing new: same as run first")).to_be_visible()
@@ -107,6 +108,7 @@ def test_a_run_with_nothing_new_leads_to_the_report_of_the_earlier_one(runs: Pat
         expect(region).to_contain_text("SHA-256")
 
 
+@pytest.mark.soak
 def test_the_training_of_a_job_is_in_the_report(runs: Path, browser: Browser) -> None:
     written = Runs(runs)
     job = written.train("trained", [2.0, 1.0, 0.5])
