@@ -7,8 +7,13 @@ import { html, Problem, render, useEffect, useErrorBoundary, useState } from "./
 /** The step and the tabs of the address; all of it is of the one run. */
 function place() {
   const [path, search = ""] = location.hash.split("?", 2);
-  const task = path.split("/")[3] ?? "";
-  return { params: { id: report?.run.id, task: decodeURIComponent(task) }, query: new URLSearchParams(search) };
+  let task = path.split("/")[3] ?? "";
+  try {
+    task = decodeURIComponent(task);
+  } catch {
+    // No step has the name of a damaged address.
+  }
+  return { params: { id: report?.run.id, task }, query: new URLSearchParams(search) };
 }
 
 function Report() {
