@@ -64,13 +64,10 @@ def opened_report(
     """Open the report of a run from the disk; it may load no other file, and nothing from a network."""
     with _watched(browser, width, expected) as page:
         requests: list[str] = []
-        # The browser refuses files to the pages of steps, which are frames of an origin of their own.
-        page.on(
-            "request", lambda each: (each.frame != page.main_frame and "file:" in each.url) or requests.append(each.url)
-        )
+        page.on("request", lambda each: requests.append(each.url))
         page.goto(f"{file.as_uri()}{fragment}")
         yield page
-        others = [each for each in requests if not each.startswith((file.as_uri(), "about:srcdoc"))]
+        others = [each for each in requests if not each.startswith((file.as_uri(), "blob:null/"))]
         assert not others, others
 
 

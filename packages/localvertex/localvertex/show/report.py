@@ -85,7 +85,7 @@ def _policy() -> str:
     digest = base64.b64encode(hashlib.sha256(bundle.script().encode()).digest()).decode()
     return (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; font-src data:; "
-        "base-uri 'none'; form-action 'none'"
+        "frame-src blob:; base-uri 'none'; form-action 'none'"
     )
 
 

@@ -22,10 +22,7 @@ from vertex_testing.browser import browser as browser, needs_chromium, opened_re
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 
-REFUSED = (
-    r"Blocked script execution in 'about:srcdoc.*|.*violates the following Content Security Policy directive.*|"
-    r"Not allowed to load local resource: .* at about:srcdoc"
-)
+REFUSED = r"Blocked script execution in 'blob:null/.*|.*violates the following Content Security Policy directive.*"
 """What the browser says of scripts and images in pages that steps wrote."""
 
 

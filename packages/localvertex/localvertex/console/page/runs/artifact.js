@@ -3,7 +3,7 @@
 import { shown } from "../logs/text.js";
 import { beside, report } from "../server/report.js";
 import { useLoad } from "../server/server.js";
-import { bytes, Frame, figure, html, Loaded, plural, useState, Values } from "../ui/ui.js";
+import { bytes, Frame, figure, html, Loaded, plural, useMemo, useState, Values } from "../ui/ui.js";
 
 const [MOST_IMAGES, MOST_CLASSES, MOST_POINTS] = [12, 100, 2000];
 
@@ -28,9 +28,14 @@ export function Artifact({ run, place, artifact, isOpen }) {
 function Content({ view, href }) {
   // A report has the text of pages; images stay in their files.
   const images = report ? [] : view.files.filter((/** @type {any} */ each) => each.is_image).slice(0, MOST_IMAGES);
-  const hasPage = view.is_page && (!report || view.page !== null);
-  // An address with a page of more than 2 MiB in it shows nothing.
-  const page = report ? { srcdoc: view.page } : { src: href("") };
+  // A page in an address of more than 2 MiB would not be shown.
+  const page = useMemo(
+    () =>
+      report
+        ? view.page && URL.createObjectURL(new Blob([view.page], { type: "text/html;charset=utf-8" }))
+        : href(""),
+    [view.page],
+  );
   const isClassified = view.kind === "system.ClassificationMetrics";
   const matrix = isClassified && matrixIn(view.metadata.confusionMatrix);
   const roc = isClassified && rocIn(view.metadata.confidenceMetrics);
@@ -42,8 +47,8 @@ function Content({ view, href }) {
     Number.isInteger(value) || typeof value !== "number" ? value : figure(value),
   ]);
   return html`
-    ${hasPage && html`<${Frame} ...${page} title=${`Page ${view.name}`} />`}
-    ${view.is_page && !hasPage && html`<p class="muted">It is too large for this report.</p>`}
+    ${view.is_page && page && html`<${Frame} src=${page} title=${`Page ${view.name}`} />`}
+    ${view.is_page && !page && html`<p class="muted">It is too large for this report.</p>`}
     ${view.markdown && html`<div class="markdown">${markup(view.markdown)}</div>`}
     ${matrix && html`<${Matrix} matrix=${matrix} />`}
     ${roc && html`<${Roc} roc=${roc} />`}

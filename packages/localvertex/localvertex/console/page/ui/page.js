@@ -67,11 +67,8 @@ export function Notice({ kind = "info", title, children }) {
   return html`<div class="notice ${kind}">${title && html`<strong>${title}</strong>`}<div>${children}</div></div>`;
 }
 
-/**
- * A page of a step, without scripts and in an origin of its own.
- * @param {{title: string, src?: string, srcdoc?: string}} props - Its address, or its text.
- */
-export const Frame = (props) => html`<iframe class="frame" ...${props} sandbox=""></iframe>`;
+/** A page of a step, without scripts and in an origin of its own. @param {{src: string, title: string}} props */
+export const Frame = ({ src, title }) => html`<iframe class="frame" src=${src} title=${title} sandbox=""></iframe>`;
 
 /**
  * A text from a file, which scrolls if it is long.
