@@ -10,8 +10,9 @@ from typing import Any
 
 from accelerators import Finding
 from accelerators.job.finding import refuse
+from accelerators.job.values import mapping
 from accelerators.pipeline.check import examine_pipeline
-from accelerators.pipeline.graph import Graph, mapping
+from accelerators.pipeline.graph import Graph
 from components.any_code import planning
 from components.release.serving_machines import check_deployment
 from components.train.machines import check as check_machines

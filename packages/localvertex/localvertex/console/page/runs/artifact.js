@@ -31,9 +31,7 @@ function Content({ view, href }) {
   // A page in an address of more than 2 MiB would not be shown.
   const page = useMemo(
     () =>
-      report
-        ? view.page && URL.createObjectURL(new Blob([view.page], { type: "text/html;charset=utf-8" }))
-        : href(""),
+      report ? view.page && URL.createObjectURL(new Blob([view.page], { type: "text/html;charset=utf-8" })) : href(""),
     [view.page],
   );
   const isClassified = view.kind === "system.ClassificationMetrics";
