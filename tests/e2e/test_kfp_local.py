@@ -43,7 +43,8 @@ def without_paths(outputs: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.slow(first=True)
-@pytest.mark.parametrize("is_long", [False, pytest.param(True, marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("is_long", [False, True])
 def test_both_give_equal_outputs_before_and_after_training(
     python: str, repository: pathlib.Path, digits_source: pathlib.Path, tmp_path: pathlib.Path, *, is_long: bool
 ) -> None:

@@ -76,6 +76,7 @@ def test_a_fresh_learner_resumes_with_equal_bits(training: Examples, sampler: Sa
     assert any(not np.array_equal(one, other) for one, other in zip(saved, copy(whole), strict=True))
 
 
+@pytest.mark.slow
 def test_a_checkpoint_has_all_state_of_nadam_with_loss_scaling_too(training: Examples, sampler: Sampler) -> None:
     recipe = {"optimizer": {"class_name": "Nadam"}}
     assert len(tiny(recipe, "float16").variables()) == len(tiny(recipe).variables())

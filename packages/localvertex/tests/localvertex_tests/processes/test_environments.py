@@ -199,6 +199,7 @@ def make_old_kfp(folder: Path, version: str = "2.0.1") -> None:
         wheel.writestr(f"{info}/RECORD", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", OLD)
 def test_a_step_of_an_old_kfp_runs_with_the_kfp_that_it_installs(
     compiled: Compile, execute: Execute, task: FindTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
