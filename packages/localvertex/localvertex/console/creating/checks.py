@@ -10,9 +10,9 @@ from localvertex.api.rest.call import Location
 from localvertex.api.rest.errors import ApiError, Status
 from localvertex.console.creating import form, request
 from localvertex.console.creating.form import MAX_TEXT
-from localvertex.console.creating.groups import split_description
 from localvertex.console.creating.source import Source, short
 from localvertex.runner.options import Options
+from localvertex.show.view.groups import split_description
 from localvertex_base.compiled import platforms
 from localvertex_base.userinput.errors import UserError
 

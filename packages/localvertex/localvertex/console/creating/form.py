@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from localvertex.console.creating.groups import documented_choices
 from localvertex.console.creating.source import Source
+from localvertex.show.view.groups import documented_choices
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import EXAMPLES, ParameterSpec, ParameterType, convert_all, from_text, hint
 from localvertex_base.userinput.reading import parse_json

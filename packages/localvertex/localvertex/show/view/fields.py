@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.show import results
+from localvertex.show.view.groups import split_description
 from localvertex.store import record
 from localvertex.store.steps import failure
 from localvertex.store.task import State
@@ -36,4 +37,5 @@ def of_file(pipeline: Pipeline) -> dict[str, Any]:
     """Return the description and the default values of a pipeline."""
     inputs = pipeline.root.input_parameters
     defaults = {name: each.default for name, each in inputs.items() if each.default is not None}
-    return {"description": pipeline.description, "defaults": defaults}
+    description, _ = split_description(pipeline.description, inputs)
+    return {"description": description, "defaults": defaults}

@@ -1,11 +1,15 @@
 """The groups of a form, and the values that descriptions list."""
 
+import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from localvertex.console.creating.groups import documented_choices, split_description
+from localvertex.show.view.fields import of_file
+from localvertex.show.view.groups import documented_choices, split_description
+from localvertex_base.compiled.load import load
 from localvertex_base.userinput.parameters import ParameterSpec, ParameterType
 
 
@@ -91,3 +95,10 @@ def test_numbers_and_parameters_without_default_have_no_documented_choices() -> 
     spec = ParameterSpec(type=ParameterType.STRING, description="Rule: a or b")
     assert documented_choices(spec) == []
     assert documented_choices(ParameterSpec(type=ParameterType.NUMBER_INTEGER, description="1 or 2", default=1)) == []
+
+
+def test_the_page_of_a_run_has_no_heading_lines(light_pipeline: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "light.json"
+    about = light_pipeline["pipelineInfo"] | {"description": "Trains.\nData: x\nIt costs money."}
+    path.write_text(json.dumps(light_pipeline | {"pipelineInfo": about}))
+    assert of_file(load(path).pipeline)["description"] == "Trains.\nIt costs money."
