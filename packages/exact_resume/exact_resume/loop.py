@@ -164,9 +164,7 @@ class Run:
             except TimedOut as error:
                 raise (Stopped if self._stop.is_set else SystemExit)(error.exit_code) from None
             undo.callback(self._team.fail)
-            # As Vertex AI counts, also where a machine has several workers.
-            replica = f"workerpool1-{self.rank - 1}" if self.rank else event_log.PRIMARY
-            self._folder.open(replica, watchdog_seconds=self._watchdog_seconds)
+            self._folder.open(event_log.replica_of_rank(self.rank), watchdog_seconds=self._watchdog_seconds)
             self._watchdog = self._folder.watchdog
             self._log_start()
             self._restore()

@@ -131,6 +131,11 @@ def replica_name(environment: Mapping[str, str], cluster: Cluster) -> str:
     return f"{pool}-{cluster.task_index - shift}"
 
 
+def replica_of_rank(rank: int) -> str:
+    """Return the name that Vertex AI's count gives a worker, also where a machine has several; the chief has rank 0."""
+    return f"workerpool1-{rank - 1}" if rank else PRIMARY
+
+
 def read(checkpoint_directory: str) -> list[dict[str, Any]]:
     """Return all events of all replicas ordered by time, without damaged lines."""
     return _read(checkpoint_directory)[0]

@@ -17,6 +17,7 @@ from exact_resume.checkpoints.lease import Followed, Lease
 from exact_resume.errors import InputError
 from exact_resume.events import log as event_log
 from exact_resume.events.observers import Observer
+from exact_resume.run_folder import JOB_ID
 from exact_resume.text import report
 from exact_resume.workers import notices, place
 from exact_resume.workers.signals import StopRequest
@@ -56,15 +57,14 @@ def run(
     """
     stop = StopRequest().install()
     rank = place.read(os.environ).rank
-    job = os.environ.get("CLOUD_ML_JOB_ID", "")
+    job = os.environ.get(JOB_ID, "")
     own = str(rule.own)
     lease = Lease(directory, job, report=report)
     own_lease = Lease(own, job, report=report)
     about = {"run_id": manifest.run_id(identity), "identity": identity}
     # Of several machines, each restores into its own folder, and the first one commits.
     holder = Followed(directory, job) if rank else lease
-    replica = f"workerpool1-{rank - 1}" if rank else event_log.PRIMARY
-    log_event = _observer(event_log.EventLog(directory, replica, may_write=holder.may_write))
+    log_event = _observer(event_log.EventLog(directory, event_log.replica_of_rank(rank), may_write=holder.may_write))
     snapshots = Snapshots(
         directory=directory,
         rule=rule,

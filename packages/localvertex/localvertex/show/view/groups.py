@@ -62,12 +62,8 @@ def _by_words(title: str, left: dict[str, None], parameters: Mapping[str, Parame
     names = [each for each in left if wanted is None or wanted & set(each.lower().split("_"))]
     for each in names:
         del left[each]
-    is_shown = [parameters[each].is_required or len(parameters) <= _MAX_UNFOLDED for each in names]
-    return {
-        "title": title,
-        "names": [each for each, shown in zip(names, is_shown, strict=True) if shown],
-        "more": [each for each, shown in zip(names, is_shown, strict=True) if not shown],
-    }
+    shown = [each for each in names if parameters[each].is_required or len(parameters) <= _MAX_UNFOLDED]
+    return {"title": title, "names": shown, "more": [each for each in names if each not in shown]}
 
 
 def documented_choices(spec: ParameterSpec) -> list[str]:
