@@ -1,0 +1,160 @@
+"""The file localvertex.toml: what a run uses in place of what it does not have on this machine.
+
+    [step.train-model]                      # the task's path in the graph, for example "group.train-model"
+    outputs = {model = "given/model", accuracy = 0.93}
+
+    [image."europe-docker.pkg.dev/p/r/train:1"]
+    path = "src"                            # the source folder of the image's code
+    python = ".venv-tf/bin/python"          # its interpreter
+    command = ["python", "-m", "training"]  # what runs before the container's arguments
+
+    [packages]
+    relax = ["tensorflow"]                  # pins that need not hold
+    python = "/usr/bin/python3.10"          # the interpreter of Python steps
+
+    [buckets]
+    root = "buckets"                        # as --gcs-root
+    create = true                           # create the folders that are missing
+
+    [buckets.files]
+    "gs://cloud-samples-data/iris.csv" = "data/iris.csv"
+
+Paths are relative to the folder of the file. Options of the command line override the file.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.reading import read_bytes
+from localvertex_base.userinput.spelling import did_you_mean, quote
+
+FILE = "localvertex.toml"
+MAX_BYTES = 2**20
+
+_TYPES = {dict: "a table", list: "a list of texts", str: "a text", bool: "true or false"}
+_TABLES: dict[str, dict[str, type]] = {
+    "step.*": {"outputs": dict},
+    "image.*": {"path": str, "python": str, "command": list},
+    "packages": {"relax": list, "python": str},
+    "buckets": {"root": str, "create": bool, "files": dict},
+}
+"""The keys of each table, `*` for a name of the pipeline, with the type of each value."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageStandIn:
+    """What runs in place of a container image; all paths are absolute."""
+
+    path: Path | None = None
+    python: Path | None = None
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Configuration:
+    """The content of a localvertex.toml, checked for its shape alone; all paths are absolute."""
+
+    file: Path | None = None
+    """None: there is none."""
+    given_outputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By the task's path, the values of its outputs by name, as written; paths are relative to `folder`."""
+    images: Mapping[str, ImageStandIn] = field(default_factory=dict)
+    relaxed: frozenset[str] = frozenset()
+    """Names of packages whose pins need not hold, as pip normalises them: lower case, with "-"."""
+    python: Path | None = None
+    """The interpreter of Python steps; None: this one."""
+    gcs_root: Path | None = None
+    create_buckets: bool = False
+    bucket_files: Mapping[str, Path] = field(default_factory=dict)
+    """Files and folders of this machine by their gs:// address."""
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder to which paths in `given_outputs` are relative."""
+        return self.file.parent if self.file else Path.cwd()
+
+
+def read(file: Path) -> Configuration:
+    """Read a configuration.
+
+    Raises:
+        UserError: The file cannot be read, is larger than `MAX_BYTES`, is not TOML, or has another shape.
+    """
+    data = read_bytes(file)
+    if len(data) > MAX_BYTES:
+        raise UserError(f"{file} has {len(data):,} bytes; expected at most {MAX_BYTES:,}")
+    try:
+        tables = tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{file} is not TOML: {error}") from None
+    try:
+        return _configuration(file.absolute(), tables)
+    except UserError as error:
+        raise UserError(f"{file}: {error}") from None
+
+
+def _configuration(file: Path, tables: dict[str, Any]) -> Configuration:
+    for name, table in tables.items():
+        _check_table(name, table)
+    packages, buckets = tables.get("packages", {}), tables.get("buckets", {})
+    files = buckets.get("files", {})
+    for address, path in files.items():
+        _check_type(f"buckets.files.{quote(address)}", path, str)
+        if not address.startswith("gs://"):
+            raise UserError(f"buckets.files: {quote(address)} is not an address; expected gs://BUCKET/OBJECT")
+
+    def absolute(path: str | None) -> Path | None:
+        return None if path is None else file.parent / Path(path).expanduser()
+
+    return Configuration(
+        file=file,
+        given_outputs={name: table.get("outputs", {}) for name, table in tables.get("step", {}).items()},
+        images={
+            name: ImageStandIn(
+                path=absolute(table.get("path")),
+                python=absolute(table.get("python")),
+                command=tuple(table.get("command", ())),
+            )
+            for name, table in tables.get("image", {}).items()
+        },
+        relaxed=frozenset(name.casefold().replace("_", "-") for name in packages.get("relax", ())),
+        python=absolute(packages.get("python")),
+        gcs_root=absolute(buckets.get("root")),
+        create_buckets=buckets.get("create", False),
+        bucket_files={address: file.parent / Path(path).expanduser() for address, path in files.items()},
+    )
+
+
+def _check_table(name: str, table: Any) -> None:
+    """Refuse an unknown table, an unknown key and a value of another type.
+
+    Raises:
+        UserError: There is one.
+    """
+    if f"{name}.*" in _TABLES:
+        _check_type(name, table, dict)
+        for key, inner in table.items():
+            _check_keys(f"{name}.{key}", inner, _TABLES[f"{name}.*"])
+    elif name in _TABLES:
+        _check_keys(name, table, _TABLES[name])
+    else:
+        known = [each.removesuffix(".*") for each in _TABLES]
+        raise UserError(f"unknown table [{name}]{did_you_mean(name, known)}; expected {', '.join(known)}")
+
+
+def _check_keys(name: str, table: Any, keys: Mapping[str, type]) -> None:
+    _check_type(name, table, dict)
+    for key, value in table.items():
+        if key not in keys:
+            raise UserError(f"[{name}]: unknown key {quote(key)}{did_you_mean(key, keys)}; expected {', '.join(keys)}")
+        _check_type(f"{name}.{key}", value, keys[key])
+
+
+def _check_type(name: str, value: Any, expected: type) -> None:
+    is_text_list = isinstance(value, list) and all(isinstance(each, str) for each in value)
+    if not (is_text_list if expected is list else type(value) is expected):
+        raise UserError(f"{name} is {quote(value)}; expected {_TYPES[expected]}")

@@ -1,0 +1,68 @@
+"""localvertex.toml: what it refuses, each in one line."""
+
+from pathlib import Path
+
+import pytest
+
+from localvertex.values.configuration import MAX_BYTES, Configuration, ImageStandIn, read
+from localvertex_base.userinput.errors import UserError
+
+WHOLE = """
+[step.train]
+outputs = {model = "given/model", accuracy = 0.93}
+[image."gcr.io/p/train:1"]
+path = "src"
+command = ["python", "-m", "training"]
+[packages]
+relax = ["TensorFlow", "scikit_learn"]
+[buckets]
+root = "buckets"
+create = true
+[buckets.files]
+"gs://public/iris.csv" = "data/iris.csv"
+"""
+
+
+def test_paths_are_relative_to_the_folder_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "localvertex.toml"
+    file.write_text(WHOLE)
+    assert read(file) == Configuration(
+        file=file,
+        given_outputs={"train": {"model": "given/model", "accuracy": 0.93}},
+        images={"gcr.io/p/train:1": ImageStandIn(path=tmp_path / "src", command=("python", "-m", "training"))},
+        relaxed=frozenset({"tensorflow", "scikit-learn"}),
+        gcs_root=tmp_path / "buckets",
+        create_buckets=True,
+        bucket_files={"gs://public/iris.csv": tmp_path / "data/iris.csv"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[steps.train]\noutputs = {}", "unknown table [steps]; did you mean step?; expected step, image, packages"),
+        ("[step.train]\noutput = {}", "[step.train]: unknown key 'output'; did you mean outputs?; expected outputs"),
+        ("[step]\ntrain = 3", "step.train is 3; expected a table"),
+        ("[packages]\nrelax = 'tensorflow'", "packages.relax is 'tensorflow'; expected a list of texts"),
+        ("[packages]\nrelax = [1]", "packages.relax is [1]; expected a list of texts"),
+        ("[buckets]\ncreate = 1", "buckets.create is 1; expected true or false"),
+        ("[buckets.files]\n'iris.csv' = 'x'", "'iris.csv' is not an address; expected gs://BUCKET/OBJECT"),
+        ("[step.train\n", "is not TOML"),
+        ("x = " + "[" * 3000, "is not TOML"),
+        ("\x00", "is not TOML"),
+    ],
+)
+def test_other_content_is_refused_in_one_line(tmp_path: Path, text: str, expected: str) -> None:
+    file = tmp_path / "localvertex.toml"
+    file.write_text(text)
+    with pytest.raises(UserError) as caught:
+        read(file)
+    assert expected in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_large_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "localvertex.toml"
+    file.write_text("#" * (MAX_BYTES + 1))
+    with pytest.raises(UserError, match="expected at most 1,048,576"):
+        read(file)
