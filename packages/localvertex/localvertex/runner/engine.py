@@ -23,7 +23,7 @@ from localvertex.runner.checks.proposal import proposed
 from localvertex.runner.checks.refusals import refusals
 from localvertex.runner.display import Display
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
-from localvertex.runner.pipeline_inputs import buckets_of
+from localvertex.runner.pipeline_inputs import buckets_of, file_values
 from localvertex.runner.pipeline_run import PipelineRun, WritePage
 from localvertex.store import record, run_folder
 from localvertex.store.executor_files import artifact_parent
@@ -69,6 +69,8 @@ def open_file(path: Path, options: Options | None = None) -> PipelineFile:
     file = replace(file, pipeline=pipeline)
     reasons = refusals(file.pipeline, options.container_choice)
     if reasons:
+        # The values of the file are known already: one proposal is better than two.
+        reasons += _address_refusals(file, file_values(file), options)
         raise Refused(reasons, proposed(file.pipeline, reasons))
     return file
 
@@ -174,8 +176,7 @@ def _check_values(
     earlier: dict[str, Any] | None = None,
 ) -> None:
     """Refuse what cannot run with these values: addresses that the run does not reach, and custom jobs."""
-    buckets, has_credentials = buckets_of(options, earlier or {}), options.with_credentials
-    reasons = addresses.refusals(file.pipeline, values, buckets=buckets, has_credentials=has_credentials)
+    reasons = _address_refusals(file, values, options, earlier)
     region = str((earlier or {}).get("region", options.region))
     reasons += jobs.refusals(
         file.pipeline,
@@ -186,6 +187,18 @@ def _check_values(
     )
     if reasons:
         raise Refused(reasons, proposed(file.pipeline, reasons))
+
+
+def _address_refusals(
+    file: PipelineFile, values: Mapping[str, Any], options: Options, earlier: dict[str, Any] | None = None
+) -> list[str]:
+    return addresses.refusals(
+        file.pipeline,
+        values,
+        buckets=buckets_of(options, earlier or {}),
+        has_credentials=options.with_credentials,
+        creates_buckets=options.configuration.create_buckets,
+    )
 
 
 def _earlier_file(run_dir: Path, content: dict[str, Any], options: Options) -> PipelineFile:

@@ -1,19 +1,13 @@
 """Outputs that the user gives in place of a step: never reported as computed, and the user's files never change."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from google_cloud_pipeline_components.v1.bigquery import BigqueryQueryJobOp
 from kfp import dsl
 
-import localvertex
-from localvertex.runner.engine import open_file
-from localvertex.runner.options import Options
 from localvertex.values import configuration
-from localvertex_base.userinput.errors import UserError
 
 Read = Callable[[str], configuration.Configuration]
 
@@ -44,7 +38,7 @@ def training() -> float:
 
 
 @dsl.pipeline
-def spoiling():
+def spoiling() -> None:
     trained = train(rows=3)
     spoil(model=trained.outputs["model"], accuracy=trained.outputs["Output"])
 
