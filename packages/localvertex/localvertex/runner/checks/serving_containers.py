@@ -34,7 +34,9 @@ def refusals(pipeline: Pipeline, components: Iterable[Component], choice: Choice
             except UserError as error:
                 text = str(error)
             if text:
-                line = f"{importer.path}.metadata.containerSpec: {text}; {task.display_name or task.name} would start it"
+                line = (
+                    f"{importer.path}.metadata.containerSpec: {text}; {task.display_name or task.name} would start it"
+                )
                 reasons.append(Refusal(line, step=task.path))
     return reasons
 
