@@ -45,10 +45,11 @@ __all__ = [
 ]
 
 
-def open_file(path: Path, options: Options | None = None) -> PipelineFile:
+def open_file(path: Path, options: Options | None = None, *, is_resumed: bool = False) -> PipelineFile:
     """Read a compiled file and check that all of it can run locally, with the options' commands in place of images.
 
-    An image that the pipeline does not use is refused, except with `Options.has_other_images`.
+    An image or a given step that the pipeline does not have is refused, except with `Options.has_other_images`; a run
+    that is resumed may have been started with it.
 
     Raises:
         UserError: The file is not a pipeline.
@@ -65,7 +66,8 @@ def open_file(path: Path, options: Options | None = None) -> PipelineFile:
         if not options.has_other_images:
             container_images.check(file.pipeline, options.command_prefixes)
         file = replace(file, pipeline=container_images.apply(file.pipeline, options.command_prefixes))
-    pipeline = given_outputs.apply(file.pipeline, options.configuration, allows_unknown=options.has_other_images)
+    allows_unknown = options.has_other_images or is_resumed
+    pipeline = given_outputs.apply(file.pipeline, options.configuration, allows_unknown=allows_unknown)
     file = replace(file, pipeline=pipeline)
     reasons = refusals(file.pipeline, options.container_choice)
     if reasons:
@@ -208,7 +210,7 @@ def _earlier_file(run_dir: Path, content: dict[str, Any], options: Options) -> P
     for where, name in (("a parameter", "parameters"), ("its configuration", "configuration")):
         if MASK in json.dumps(content.get(name)):
             raise UserError(f"{run_dir.name} was started with a secret in {where}, which is not stored; run it again")
-    file = open_file(run_folder.pipeline_copy(run_dir), options)
+    file = open_file(run_folder.pipeline_copy(run_dir), options, is_resumed=True)
     if file.sha256 != content.get("sha256"):
         raise UserError(f"{file.path} is not the file that {run_dir.name} was started with; start a new run")
     return file

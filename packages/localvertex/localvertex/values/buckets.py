@@ -107,6 +107,17 @@ class Buckets:
                 return path / rest.strip("/") if rest.strip("/") else path
         return None
 
+    def check_writable(self, uri: str) -> None:
+        """Refuse to write to a file or folder that the user gives for reading.
+
+        Raises:
+            OutsideBucket: An address or a path leads there.
+        """
+        path = Path(os.path.realpath(uri))
+        if self.given_file(uri) or any(path.is_relative_to(os.path.realpath(each)) for each in self.files.values()):
+            text = "is in [buckets.files], which is only read; expected an address outside it"
+            raise OutsideBucket(f"{uri[:200]!r} {text}", is_retryable=False)
+
     def is_given(self, value: str) -> bool:
         """Return whether the user gives files for all addresses in a value."""
         return all(self.given_file(match[0]) for match in _OBJECT.finditer(value))

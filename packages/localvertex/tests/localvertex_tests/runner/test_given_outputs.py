@@ -15,6 +15,7 @@ from localvertex.runner.engine import open_file
 from localvertex.runner.options import Options
 from localvertex.values import configuration
 from localvertex_base.userinput.errors import UserError
+from vertex_testing.server import wait_until
 
 Read = Callable[[str], configuration.Configuration]
 
@@ -196,3 +197,32 @@ def test_an_exit_handler_and_a_resumed_run_see_what_was_given(
     resumed = localvertex.resume("r", options=Options(work_dir=work_dir, configuration=other))
     assert task(resumed, "train")["outputs"]["parameters"] == {"Output": 0.93}
     assert task(resumed, "train")["state"] == "GIVEN"
+
+
+@pytest.mark.slow
+def test_the_command_and_the_api_show_what_is_given_and_propose_it(
+    compiled: Any, command: Any, read: Read, start_server: Any, tmp_path: Path
+) -> None:
+    refused, accepted = compiled(nesting, "refused.json"), compiled(training, "accepted.json")
+    read("# nothing yet\n")
+    done = command("run", refused)
+    block = done.stderr.partition("add to localvertex.toml:\n\n")[2]
+    assert (done.returncode, [*tomllib.loads(block)["step"]]) == (2, ["inner/bigquery-query-job"])
+    assert "using" in done.stdout
+    assert command("run", refused, "--config", "gone.toml").returncode == 2
+    read(TRAIN + "[step.of-another-pipeline]\noutputs = {}\n")
+    done = command("run", accepted)
+    assert (done.returncode, "the pipeline has no such task" in done.stderr) == (2, True)
+    with start_server("--config", str(tmp_path / "localvertex.toml")) as server:
+        answer = server.call("POST", "pipelineJobs", {"pipelineSpec": json.loads(refused.read_text())})
+        assert '[step."inner/bigquery-query-job"]' in answer.json()["error"]["message"]
+        answer = server.call("POST", "pipelineJobs", {"pipelineSpec": json.loads(accepted.read_text())})
+        name = answer.json()["name"].rpartition("/")[2]
+        job = wait_until(lambda: (job := server.call("GET", f"pipelineJobs/{name}").json()).get("endTime") and job)
+        assert job["state"] == "PIPELINE_STATE_SUCCEEDED"
+        (detail,) = (each for each in job["jobDetail"]["taskDetails"] if each["taskName"] == "train")
+        assert (detail["state"], detail["execution"]["displayName"]) == ("SKIPPED", "train (given)")
+        assert detail["execution"]["metadata"]["given"] is True
+    shown = command("show", "latest").stdout
+    assert "GIVEN" in shown
+    assert "with given outputs in place of 1 step" in shown
