@@ -115,6 +115,7 @@ def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
 def _add_execution(group: "argparse._ArgumentGroup") -> None:
     """Add the options of `run` that do not change what the pipeline computes."""
     _add_work_dir(group)
+    _add_config(group)
     group.add_argument("--run-id", metavar="ID", help="name of the run (default: pipeline name and time)")
     group.add_argument("--no-cache", action="store_true", help="run every step, even if its result is cached")
     group.add_argument(
@@ -184,6 +185,7 @@ def _add_gcs_root(command: "argparse.ArgumentParser | argparse._ArgumentGroup") 
         type=cli.folder,
         help="use local files DIR/BUCKET/OBJECT in place of gs://BUCKET/OBJECT",
     )
+    command.add_argument("--create-buckets", action="store_true", help="create missing folders of buckets, and DIR")
 
 
 def _add_custom_jobs(jobs: "argparse._ArgumentGroup") -> None:
@@ -222,6 +224,7 @@ def _add_console(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
 def _add_server(serve: argparse.ArgumentParser) -> None:
     """Add the options that `serve` and `console` share."""
     _add_work_dir(serve)
+    _add_config(serve)
     _add_gcs_root(serve)
     serve.add_argument(
         "--time-factor",
@@ -250,6 +253,16 @@ def _add_work_dir(command: "argparse.ArgumentParser | argparse._ArgumentGroup") 
     )
 
 
+def _add_config(command: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+    """Add the option for the file of stand-ins."""
+    command.add_argument(
+        "--config",
+        metavar="FILE",
+        type=Path,
+        help="stand-ins for what this machine lacks (default: localvertex.toml, if the current folder has one)",
+    )
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code."""
     options = _parser().parse_args(arguments)
@@ -272,6 +285,9 @@ def _command(options: argparse.Namespace) -> int:
         print(f"error: {options.file or options.resume} uses features that cannot run locally:", file=sys.stderr)
         for reason in error.reasons:
             print(f"  {reason}", file=sys.stderr)
+        # A resumed run has the stand-ins that it was started with.
+        if error.way_on and not options.resume:
+            print(error.way_on, file=sys.stderr)
         return cli.WRONG_INPUT
     return code
 

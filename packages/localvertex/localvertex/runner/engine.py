@@ -18,17 +18,19 @@ from typing import Any
 from localvertex.errors import Refused
 from localvertex.processes.sinks import MASK
 from localvertex.runner import input_artifacts
-from localvertex.runner.checks import addresses, container_images, jobs
+from localvertex.runner.checks import addresses, container_images, given_outputs, jobs
+from localvertex.runner.checks.proposal import proposed
 from localvertex.runner.checks.refusals import refusals
 from localvertex.runner.display import Display
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
-from localvertex.runner.pipeline_inputs import buckets_of
+from localvertex.runner.pipeline_inputs import buckets_of, file_values
 from localvertex.runner.pipeline_run import PipelineRun, WritePage
 from localvertex.store import record, run_folder
 from localvertex.store.executor_files import artifact_parent
 from localvertex.store.run_folder import check_run_id, new_run_id
 from localvertex.store.runs import find_readable
 from localvertex.store.task import Values
+from localvertex.values.configuration import Configuration
 from localvertex_base.compiled.load import PipelineFile, load
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import complete, convert_all
@@ -43,10 +45,11 @@ __all__ = [
 ]
 
 
-def open_file(path: Path, options: Options | None = None) -> PipelineFile:
+def open_file(path: Path, options: Options | None = None, *, is_resumed: bool = False) -> PipelineFile:
     """Read a compiled file and check that all of it can run locally, with the options' commands in place of images.
 
-    An image that the pipeline does not use is refused, except with `Options.has_other_images`.
+    An image or a given step that the pipeline does not have is refused, except with `Options.has_other_images`; a run
+    that is resumed may have been started with it.
 
     Raises:
         UserError: The file is not a pipeline.
@@ -63,9 +66,14 @@ def open_file(path: Path, options: Options | None = None) -> PipelineFile:
         if not options.has_other_images:
             container_images.check(file.pipeline, options.command_prefixes)
         file = replace(file, pipeline=container_images.apply(file.pipeline, options.command_prefixes))
+    allows_unknown = options.has_other_images or is_resumed
+    pipeline = given_outputs.apply(file.pipeline, options.configuration, allows_unknown=allows_unknown)
+    file = replace(file, pipeline=pipeline)
     reasons = refusals(file.pipeline, options.container_choice)
     if reasons:
-        raise Refused(reasons)
+        # The values of the file are known already: one proposal is better than two.
+        reasons += _address_refusals(file, file_values(file), options)
+        raise Refused(reasons, proposed(file.pipeline, reasons))
     return file
 
 
@@ -132,7 +140,7 @@ def prepare_resume(
 ) -> PipelineRun:
     """Take over an earlier run: finished steps are not run again, unfinished ones start again.
 
-    Its pipeline, parameters, project and region are those that it was started with.
+    Its pipeline, parameters, project, region and configuration are those that it was started with.
 
     Raises:
         UserError: There is no such run, it is still running, or its record is damaged.
@@ -142,6 +150,7 @@ def prepare_resume(
     try:
         # Read again: another process may have written to it before the lock was taken.
         content = record.read(run_dir)
+        options = replace(options, configuration=Configuration.of_json(content.get("configuration", {})))
         file = _earlier_file(run_dir, content, options)
         _check_values(file, content["parameters"], options, content)
         return PipelineRun(
@@ -157,7 +166,7 @@ def prepare_resume(
     except OSError as error:
         hold.close()
         raise run_folder.not_begun(run_dir, error) from None
-    except (UserError, ValueError, KeyError) as error:
+    except (UserError, ValueError, LookupError, TypeError, AttributeError) as error:
         hold.close()
         raise error if isinstance(error, UserError) else UserError(f"{run_dir / record.FILE}: {error}") from None
 
@@ -169,8 +178,7 @@ def _check_values(
     earlier: dict[str, Any] | None = None,
 ) -> None:
     """Refuse what cannot run with these values: addresses that the run does not reach, and custom jobs."""
-    buckets, has_credentials = buckets_of(options, earlier or {}), options.with_credentials
-    reasons = addresses.refusals(file.pipeline, values, buckets=buckets, has_credentials=has_credentials)
+    reasons = _address_refusals(file, values, options, earlier)
     region = str((earlier or {}).get("region", options.region))
     reasons += jobs.refusals(
         file.pipeline,
@@ -180,16 +188,29 @@ def _check_values(
         has_images=bool(options.container_choice.options.engine),
     )
     if reasons:
-        raise Refused(reasons)
+        raise Refused(reasons, proposed(file.pipeline, reasons))
+
+
+def _address_refusals(
+    file: PipelineFile, values: Mapping[str, Any], options: Options, earlier: dict[str, Any] | None = None
+) -> list[str]:
+    return addresses.refusals(
+        file.pipeline,
+        values,
+        buckets=buckets_of(options, earlier or {}),
+        has_credentials=options.with_credentials,
+        creates_buckets=options.configuration.create_buckets,
+    )
 
 
 def _earlier_file(run_dir: Path, content: dict[str, Any], options: Options) -> PipelineFile:
     """Open the compiled file that an earlier run was started with; refuse a run that was moved or changed."""
     if content["work_dir"] != str(options.work_dir.resolve()):
         raise UserError(f"{run_dir.name} was run in {content['work_dir']}, where its artifacts are; resume it there")
-    if MASK in json.dumps(content["parameters"]):
-        raise UserError(f"{run_dir.name} was started with a secret in a parameter, which is not stored; run it again")
-    file = open_file(run_folder.pipeline_copy(run_dir), options)
+    for where, name in (("a parameter", "parameters"), ("its configuration", "configuration")):
+        if MASK in json.dumps(content.get(name)):
+            raise UserError(f"{run_dir.name} was started with a secret in {where}, which is not stored; run it again")
+    file = open_file(run_folder.pipeline_copy(run_dir), options, is_resumed=True)
     if file.sha256 != content.get("sha256"):
         raise UserError(f"{file.path} is not the file that {run_dir.name} was started with; start a new run")
     return file

@@ -16,6 +16,7 @@ from localvertex.executors.api_access import ApiAccess
 from localvertex.jobs import Fault
 from localvertex.store import record as run_record
 from localvertex.values.arguments import CommandPrefixes
+from localvertex.values.configuration import Configuration
 from localvertex_base.userinput.errors import UserError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
@@ -45,7 +46,9 @@ class Options:
     command_prefixes: CommandPrefixes = field(default_factory=dict)
     """Local commands in place of container images, by image."""
     has_other_images: bool = False
-    """Whether `command_prefixes` has images of other pipelines too, as on a server."""
+    """Whether `command_prefixes` and `configuration` have names of other pipelines too, as on a server."""
+    configuration: Configuration = field(default_factory=Configuration)
+    """What stands in for what this machine does not have; its bucket root counts unless `gcs_root` is given."""
     fail_fast: bool = False
     """Whether no further step starts after a failure, except exit tasks."""
     with_credentials: bool = False
@@ -68,8 +71,10 @@ class Options:
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
+        if self.gcs_root is None:
+            object.__setattr__(self, "gcs_root", self.configuration.gcs_root)
         if self.gcs_root is not None:
-            _check_gcs_root(self.gcs_root, self.work_dir)
+            _check_gcs_root(self.gcs_root, self.work_dir, may_create=self.configuration.create_buckets)
         if self.max_parallel < 1:
             raise UserError(f"--max-parallel {self.max_parallel}: expected at least 1")
         for name, seconds in (("--max-backoff", self.max_backoff_seconds), ("--grace", self.grace_seconds)):
@@ -80,14 +85,15 @@ class Options:
                 raise UserError(f"{name} {text!r}: expected letters, digits, '-', '.', ':' and '_'")
 
 
-def _check_gcs_root(root: Path, work_dir: Path) -> None:
+def _check_gcs_root(root: Path, work_dir: Path, *, may_create: bool) -> None:
     """Refuse a folder of buckets that is missing, or whose buckets would be files of the user or of runs.
 
     Raises:
         UserError: It cannot be used.
     """
-    if not root.is_dir():
-        raise UserError(f"--gcs-root {root}: expected an existing folder, which has one folder per bucket")
+    if not (root.is_dir() or (may_create and not root.exists())):
+        text = "expected an existing folder, which has one folder per bucket; to create it, add --create-buckets"
+        raise UserError(f"--gcs-root {root}: {text}")
     if content := contains_private(root.absolute(), work_dir.absolute()):
         raise UserError(f"--gcs-root {root}: this folder contains {content}; give a folder that has only buckets")
 

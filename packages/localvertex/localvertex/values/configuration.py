@@ -22,9 +22,11 @@
 Paths are relative to the folder of the file. Options of the command line override the file.
 """
 
+import json
+import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +78,55 @@ class Configuration:
     def folder(self) -> Path:
         """Return the folder to which paths in `given_outputs` are relative."""
         return self.file.parent if self.file else Path.cwd()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for the record of a run."""
+        values = asdict(self) | {"file": self.file or self.folder / FILE, "relaxed": sorted(self.relaxed)}
+        # Paths become texts, and so do dates, which TOML has.
+        content: dict[str, Any] = json.loads(json.dumps(values, default=str))
+        return {} if self == Configuration() else content
+
+    @classmethod
+    def of_json(cls, content: dict[str, Any]) -> "Configuration":
+        """Return what `as_json` returned.
+
+        Raises:
+            LookupError, TypeError, AttributeError: The record is damaged.
+        """
+        if not content:
+            return cls()
+        images = {
+            name: ImageStandIn(path=_path(each["path"]), python=_path(each["python"]), command=tuple(each["command"]))
+            for name, each in content["images"].items()
+        }
+        paths = {name: _path(content[name]) for name in ("file", "python", "gcs_root")}
+        files = {address: Path(path) for address, path in content["bucket_files"].items()}
+        changed = {"images": images, "relaxed": frozenset(content["relaxed"]), "bucket_files": files}
+        return cls(**content | paths | changed)
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(text)
+
+
+def key(name: str) -> str:
+    """Return a name as a key of TOML."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else quoted(name)
+
+
+def quoted(text: str) -> str:
+    """Return a text as TOML, whose escapes are those of JSON but for DEL."""
+    return json.dumps(text).replace("\x7f", "\\u007f")
+
+
+def find(given: Path | None) -> Configuration:
+    """Read the given file, or that of the current folder if there is one.
+
+    Raises:
+        UserError: As `read`.
+    """
+    file = given or Path(FILE)
+    return read(file) if given or file.exists() else Configuration()
 
 
 def read(file: Path) -> Configuration:
