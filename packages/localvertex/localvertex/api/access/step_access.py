@@ -8,12 +8,34 @@ from collections.abc import Callable
 
 from localvertex_base.userinput.step_endpoint import StepEndpoint
 
+_PARENT = "/v1/projects/[^/]+/locations/[^/]+"
+
+
+def _pattern(*collections: str) -> re.Pattern[str]:
+    return re.compile(rf"{_PARENT}/(?:{'|'.join(collections)})(?:[/:].*)?", re.S)
+
+
 COLLECTIONS = ("models", "endpoints")
-"""Paths that steps may call, with everything below them. A job with this token could leave the sandbox of its step."""
+"""Paths that all steps may call, with everything below them."""
 
-_PATHS = re.compile(rf"/v1/projects/[^/]+/locations/[^/]+/(?:{'|'.join(COLLECTIONS)})(?:[/:].*)?", re.S)
+_PATHS = _pattern(*COLLECTIONS)
 
-_PREDICTIONS = re.compile(r"/v1/projects/[^/]+/locations/[^/]+/endpoints/[^/]+:predict")
+_RECORDS = _pattern("metadataStores", "tensorboards")
+"""Experiments, which a command in the sandbox may not see: they have the parameters of all runs."""
+
+_JOBS = _pattern("pipelineJobs", "customJobs")
+"""Only read: a job with a token of its own could leave the sandbox of its step, and outlive the run."""
+
+_STORAGE = re.compile(r"/(?:storage|(?:upload|download)/storage)/v1/b(?:[/?].*)?", re.S)
+"""Buckets that are folders of the user, as whom steps outside the sandbox run anyway."""
+
+_PREDICTIONS = re.compile(rf"{_PARENT}/endpoints/[^/]+:predict")
+
+REFUSAL = (
+    "{call} is not available to steps: they may change models, endpoints and experiments, and read jobs; make a job a "
+    "step of the pipeline, or give the step's outputs as [step.NAME] outputs in localvertex.toml"
+)
+"""The answer to other calls with a token of a run; `call` is the method."""
 
 _NUM_BYTES = 32
 """Of random data in a token."""
@@ -58,6 +80,13 @@ class StepAccess:
             found = [run for each, run in self._runs.items() if hmac.compare_digest(each.encode(), token)]
         for on_use, _ in found:
             on_use()
-        is_reading = method in ("GET", "HEAD") or _PREDICTIONS.fullmatch(path) is not None
-        is_allowed = any(may_change or is_reading for _, may_change in found)
-        return is_allowed and _PATHS.fullmatch(path) is not None
+        is_reading = method in ("GET", "HEAD")
+        if any(may_change for _, may_change in found):
+            others = (_RECORDS, _STORAGE, *((_JOBS,) if is_reading else ()))
+            return any(each.fullmatch(path) for each in (_PATHS, *others))
+        return bool(found) and bool(_PREDICTIONS.fullmatch(path) or (is_reading and _PATHS.fullmatch(path)))
+
+    def knows(self, token: bytes) -> bool:
+        """Return whether this is the token of a run, whatever it allows."""
+        with self._lock:
+            return any(hmac.compare_digest(each.encode(), token) for each in self._runs)
