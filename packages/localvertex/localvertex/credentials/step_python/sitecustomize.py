@@ -111,7 +111,7 @@ def _change_auth(module: ModuleType) -> None:
     def default(*_: Any, **__: Any) -> tuple[Any, str]:
         return LocalCredentials(), _project()
 
-    vars(module)["default"] = default
+    vars(default)["__wrapped__"], vars(module)["default"] = vars(module)["default"], default
 
 
 def _change_requests(module: ModuleType) -> None:
@@ -170,7 +170,7 @@ def _change_grpc(module: ModuleType) -> None:
     """Refuse the calls of channels to Google; also for `grpc.aio`."""
     import grpc
 
-    class Refused(grpc.RpcError):
+    class Refused(grpc.RpcError):  # type: ignore[misc]
         def code(self) -> Any:
             return grpc.StatusCode.UNIMPLEMENTED
 
