@@ -9,25 +9,18 @@ from collections.abc import Callable
 from localvertex_base.userinput.step_endpoint import StepEndpoint
 
 _PARENT = "/v1/projects/[^/]+/locations/[^/]+"
+_BELOW = "(?:[/:].*)?"
 
-
-def _pattern(*collections: str) -> re.Pattern[str]:
-    return re.compile(rf"{_PARENT}/(?:{'|'.join(collections)})(?:[/:].*)?", re.S)
-
-
-COLLECTIONS = ("models", "endpoints")
+_REGISTRY = re.compile(rf"{_PARENT}/(?:models|endpoints){_BELOW}", re.S)
 """Paths that all steps may call, with everything below them."""
 
-_PATHS = _pattern(*COLLECTIONS)
+_RECORDS = re.compile(
+    rf"{_PARENT}/(?:metadataStores|tensorboards){_BELOW}|/(?:(?:upload|download)/)?storage/v1/b(?:/.*)?", re.S
+)
+"""Experiments and buckets. A command in the sandbox may not see those of other runs."""
 
-_RECORDS = _pattern("metadataStores", "tensorboards")
-"""Experiments, which a command in the sandbox may not see: they have the parameters of all runs."""
-
-_JOBS = _pattern("pipelineJobs", "customJobs")
+_JOBS = re.compile(rf"{_PARENT}/(?:pipelineJobs|customJobs){_BELOW}", re.S)
 """Only read: a job with a token of its own could leave the sandbox of its step, and outlive the run."""
-
-_STORAGE = re.compile(r"/(?:storage|(?:upload|download)/storage)/v1/b(?:[/?].*)?", re.S)
-"""Buckets that are folders of the user, as whom steps outside the sandbox run anyway."""
 
 _PREDICTIONS = re.compile(rf"{_PARENT}/endpoints/[^/]+:predict")
 
@@ -81,10 +74,10 @@ class StepAccess:
         for on_use, _ in found:
             on_use()
         is_reading = method in ("GET", "HEAD")
+        allowed = [_PREDICTIONS, *([_REGISTRY] if is_reading else [])]
         if any(may_change for _, may_change in found):
-            others = (_RECORDS, _STORAGE, *((_JOBS,) if is_reading else ()))
-            return any(each.fullmatch(path) for each in (_PATHS, *others))
-        return bool(found) and bool(_PREDICTIONS.fullmatch(path) or (is_reading and _PATHS.fullmatch(path)))
+            allowed = [_REGISTRY, _RECORDS, *([_JOBS] if is_reading else [])]
+        return bool(found) and any(each.fullmatch(path) for each in allowed)
 
     def knows(self, token: bytes) -> bool:
         """Return whether this is the token of a run, whatever it allows."""

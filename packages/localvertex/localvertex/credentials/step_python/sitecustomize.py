@@ -5,8 +5,8 @@ Nothing happens until a step imports one of the modules in `_CHANGES`. Then, in 
 1. `google.auth.default` returns credentials with a placeholder in place of a token, and a project id.
 2. Calls of Vertex AI go to the endpoint of the run, by REST: that of a run has no gRPC. The token of the run is added
    when a request is sent, so that no code of the step has it. With `--gcs-root`, calls of Cloud Storage go there, too.
-3. Calls of all other services get the answer 501, or an exception where Google's libraries have no answer, without a
-   look-up of a name. Only a plain download of a public object is still possible (decision 27).
+3. Calls of all other services raise `MethodNotImplemented` (501) of google-api-core, without a look-up of a name. Only
+   a plain download of a public object is still possible (decision 27).
 
 Standard library only, no import of this package, nothing newer than Python 3.8: a step may have its own interpreter.
 """
@@ -19,7 +19,6 @@ import sys
 
 TYPE_CHECKING = False  # typing's own would be imported in every step
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
     from types import ModuleType
     from typing import Any
 
@@ -43,14 +42,20 @@ class NotEmulated(RuntimeError):
     """A call of a service of Google that stays on this machine; no OSError, which libraries repeat or hide."""
 
 
-def text(host: str, call: str) -> str:
-    """Return the one line that refuses a call."""
+def _refuse(host: str, call: str) -> Any:
+    """Raise what no library of Google repeats, with one line."""
     advice = "give the step's outputs as [step.NAME] outputs in localvertex.toml"
     if _is_vertex(host):
         advice = f"use the synchronous clients of google-cloud-aiplatform, {advice}"
     elif host.endswith(_STORAGE):
         advice = f"give a folder per bucket with --gcs-root DIR, {advice}"
-    return f"{call} was not sent: localvertex does not emulate it for {host}; {advice}, or run it --with-credentials"
+    kind: Any = NotEmulated
+    try:
+        from google.api_core.exceptions import MethodNotImplemented as kind
+    except ImportError:
+        pass
+    text = f"{call} was not sent: localvertex does not emulate it for {host}"
+    raise kind(f"{text}; {advice}, or run it --with-credentials")
 
 
 def _is_google(host: str) -> bool:
@@ -62,13 +67,13 @@ def _is_vertex(host: str) -> bool:
     return host == _VERTEX or host.endswith(f"-{_VERTEX}") or is_regional
 
 
-def _is_public(method: str, host: str, path: str, query: str, has_token: bool) -> bool:
+def _is_public(method: str, url: Any, has_token: bool) -> bool:
     """Return whether a request only reads an object that everybody can read, for example a dataset of Keras."""
-    is_object = host.endswith(_STORAGE) and not path.startswith(_API_PATHS) and not query
+    is_object = (url.hostname or "").endswith(_STORAGE) and not url.path.startswith(_API_PATHS) and not url.query
     return is_object and not has_token and method in ("GET", "HEAD")
 
 
-def _endpoint() -> tuple[str, str]:
+def _endpoint() -> Any:
     """Return address and token of the run's endpoint; empty if there is none."""
     import json
 
@@ -80,64 +85,87 @@ def _endpoint() -> tuple[str, str]:
         return "", ""
 
 
-def _project() -> str:
-    names = ("GOOGLE_CLOUD_PROJECT", "CLOUD_ML_PROJECT_ID")
-    return next(filter(None, map(os.environ.get, names)), "local-project")
-
-
-def _download(send: Callable[[], Any]) -> Any:
+def _download(send: Any, *args: Any, **options: Any) -> Any:
     """Send a request that may leave the machine."""
     thread = _thread.get_ident()
     _downloads.add(thread)
     try:
-        return send()
+        return send(*args, **options)
     finally:
         _downloads.discard(thread)
 
 
-def _change_auth(module: ModuleType) -> None:
-    from google.auth import credentials
+def _host(host: Any, *_: Any, **__: Any) -> Any:
+    return "", f"//{host.decode() if isinstance(host, bytes) else host}", True
 
-    class LocalCredentials(credentials.Credentials):
-        """Credentials that mean something on this machine only."""
 
-        def __init__(self) -> None:
-            super().__init__()  # type: ignore[no-untyped-call]
-            self.token = PLACEHOLDER
+def _request(_: Any, method: str, url: Any, *__: Any, **___: Any) -> Any:
+    return method, str(url), True
 
-        def refresh(self, request: Any) -> None:
-            """Do nothing."""
 
-    def default(*_: Any, **__: Any) -> tuple[Any, str]:
-        return LocalCredentials(), _project()
+_CHECKED: dict[str, dict[str, Any]] = {
+    "aiohttp.client": {"ClientSession._request": _request},
+    "http.client": {"HTTPConnection.set_tunnel": lambda _, *args, **__: _host(*args)},
+    "httplib2": {"Http.request": lambda _, uri, method="GET", *__, **___: (method, uri, True)},
+    "httpx._models": {"Request.__init__": _request},
+    "socket": dict.fromkeys(("getaddrinfo", "gethostbyname", "gethostbyname_ex"), _host),
+    "urllib.request": {
+        "AbstractHTTPHandler.do_open": lambda _, __, request, **___: (
+            request.get_method(),
+            request.full_url,
+            request.has_header("Authorization"),
+        )
+    },
+}
+"""Functions that refuse addresses of Google, by module: method, address, and whether there is a token or may be one.
 
-    vars(default)["__wrapped__"], vars(module)["default"] = vars(module)["default"], default
+The name of a host is looked up by `socket`, or by a proxy; the others are here for the name of the method.
+"""
+
+
+def _change_checked(module: ModuleType) -> None:
+    for name, look in _CHECKED[module.__name__].items():
+        owner, _, attribute = name.rpartition(".")
+        _check(getattr(module, owner, module), attribute, look)
+
+
+def _check(owner: Any, name: str, look: Any) -> None:
+    original = getattr(owner, name)
+
+    def checked(*args: Any, **options: Any) -> Any:
+        from urllib.parse import urlsplit
+
+        method, address, has_token = look(*args, **options)
+        url = urlsplit(address)
+        if _is_public(method, url, has_token):
+            return _download(original, *args, **options)
+        if _is_google(url.hostname or "") and _thread.get_ident() not in _downloads:
+            _refuse(url.hostname or "", f"{method} {url.path}" if method else "a connection")
+        return original(*args, **options)
+
+    setattr(owner, name, checked)
 
 
 def _change_requests(module: ModuleType) -> None:
-    """Send, answer or pass on each request of the library on which Google's are built."""
+    """Send, refuse or pass on each request of the library on which Google's are built."""
     from urllib.parse import urlsplit
 
     send = module.HTTPAdapter.send
-    placeholder = f"Bearer {PLACEHOLDER}"
 
     def local_send(self: Any, request: Any, *args: Any, **options: Any) -> Any:
-        parts = urlsplit(request.url)
-        host, path = parts.hostname or "", parts.path
-        is_google, given = _is_google(host), request.headers.get("Authorization")
-        if is_google and _is_public(request.method, host, path, parts.query, bool(given)):
-            return _download(lambda: send(self, request, *args, **options))
-        address, token = _endpoint()
-        has_buckets = bool(os.environ.get("LOCALVERTEX_GCS_ROOT"))
-        is_local = _is_vertex(host) or (host == _STORAGE and path.startswith(_API_PATHS) and has_buckets)
-        is_own = f"{parts.scheme}://{parts.netloc}" == address and given in (None, placeholder)
-        if is_google and not (address and is_local):
-            return _refused(request, text(host, f"{request.method} {path}"))
-        if is_google or is_own:
+        url, given = urlsplit(request.url), request.headers.get("Authorization")
+        host, (address, token) = url.hostname or "", _endpoint()
+        if _is_public(request.method, url, bool(given)):
+            return _download(send, self, request, *args, **options)
+        has_buckets = "LOCALVERTEX_GCS_ROOT" in os.environ and url.path.startswith(_API_PATHS)
+        is_local = address and (_is_vertex(host) or (host == _STORAGE and has_buckets))
+        if _is_google(host) and not is_local:
+            _refuse(host, f"{request.method} {url.path}")
+        is_own = request.url.startswith(f"{address}/") and given in (None, f"Bearer {PLACEHOLDER}")
+        if is_local or is_own:
             request = request.copy()
-            request.url = address + path + (f"?{parts.query}" if parts.query else "")
+            request.url = address + url._replace(scheme="", netloc="").geturl()
             request.headers["Authorization"] = f"Bearer {token}"
-            request.headers.pop("Host", None)
             # A proxy would get the token.
             options["proxies"] = {}
         return send(self, request, *args, **options)
@@ -145,77 +173,28 @@ def _change_requests(module: ModuleType) -> None:
     module.HTTPAdapter.send = local_send
 
 
-def _refused(request: Any, message: str) -> Any:
-    """Return an answer that no library of Google repeats, in the form of its errors."""
-    import json
-    from datetime import timedelta
-
-    from requests.models import Response
-
-    found: Any = Response()
-    found.status_code, found.reason, found.elapsed = 501, "Not Implemented", timedelta(0)
-    found.url, found.request, found.encoding = request.url, request, "utf-8"
-    found.headers["Content-Type"] = "application/json"
-    error = {
-        "code": 501,
-        "status": "UNIMPLEMENTED",
-        "message": message,
-        "errors": [{"message": message, "reason": "notImplemented"}],
-    }
-    vars(found).update(_content=json.dumps({"error": error}).encode(), _content_consumed=True)
-    return found
-
-
 def _change_grpc(module: ModuleType) -> None:
     """Refuse the calls of channels to Google; also for `grpc.aio`."""
-    import grpc
+    from types import SimpleNamespace
 
-    class Refused(grpc.RpcError):  # type: ignore[misc]
-        def code(self) -> Any:
-            return grpc.StatusCode.UNIMPLEMENTED
+    kinds = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")
 
-        def details(self) -> str:
-            return str(self)
-
-        def trailing_metadata(self) -> Iterable[Any]:
-            return ()
-
-        initial_metadata = trailing_metadata
-
-        def result(self, timeout: float | None = None) -> Any:
-            raise self
-
-    class Call:
-        def __init__(self, message: str) -> None:
-            self._message = message
-
-        def __call__(self, *_: Any, **__: Any) -> Any:
-            raise Refused(self._message)
-
-        with_call = future = __call__
-
-    class Channel:
-        def __init__(self, host: str) -> None:
-            self._host = host
-            for kind in ("unary_unary", "unary_stream", "stream_unary", "stream_stream"):
-                setattr(self, f"_{kind}_interceptors", [])
-                setattr(self, kind, self._call)
-
-        def _call(self, method: str, *_: Any, **__: Any) -> Call:
-            return Call(text(self._host, method.strip("/")))
-
-        def _nothing(self, *_: Any, **__: Any) -> None:
-            pass
-
-        close = subscribe = unsubscribe = __exit__ = _nothing
-
-        def __enter__(self) -> Any:
-            return self
-
-    def instead(opened: Callable[..., Any]) -> Callable[..., Any]:
+    def instead(opened: Any) -> Any:
         def channel(target: str, *args: Any, **options: Any) -> Any:
-            host = str(target).rpartition("/")[2].partition(":")[0]
-            return Channel(host) if _is_google(host) else opened(target, *args, **options)
+            host = target.rpartition("/")[2].partition(":")[0]
+            if not _is_google(host):
+                return opened(target, *args, **options)
+
+            def method(name: str = "", *_: Any, **__: Any) -> Any:
+                def call(*_: Any, **__: Any) -> Any:
+                    _refuse(host, name.strip("/"))
+
+                vars(call).update(with_call=call, future=call)
+                return call
+
+            # `grpc.aio` has lists of interceptors, to which Google's libraries add.
+            lists: dict[str, Any] = {f"_{kind}_interceptors": [] for kind in kinds}
+            return SimpleNamespace(**dict.fromkeys((*kinds, "close", "subscribe", "unsubscribe"), method), **lists)
 
         return channel
 
@@ -226,81 +205,38 @@ def _change_grpc(module: ModuleType) -> None:
 def _change_client(module: ModuleType) -> None:
     """Let a generated client of Vertex AI use REST in place of gRPC, except for an address that is not Google's."""
 
-    def instead(grpc_transport: Any, rest_transport: Any) -> Callable[..., Any]:
-        def transport(*args: Any, **options: Any) -> Any:
-            host = str(options.get("host") or _VERTEX).partition(":")[0]
-            return (rest_transport if _is_vertex(host) else grpc_transport)(*args, **options)
-
-        return transport
-
     for each in list(vars(module).values()):
-        known = vars(each).get("_transport_registry") if isinstance(each, type) else None
-        if known and "grpc" in known and "rest" in known:
-            known["grpc"] = instead(known["grpc"], known["rest"])
+        known = vars(each).get("_transport_registry", {}) if isinstance(each, type) else {}
+        if "rest" in known:
+
+            def transport(*args: Any, _grpc: Any = known["grpc"], _rest: Any = known["rest"], **options: Any) -> Any:
+                host = (options.get("host") or _VERTEX).partition(":")[0]
+                return (_rest if _is_vertex(host) else _grpc)(*args, **options)
+
+            known["grpc"] = transport
+
+
+def _change_auth(module: ModuleType) -> None:
+    from google.auth import credentials
+
+    class LocalCredentials(credentials.Credentials):
+        """Credentials that mean something on this machine only."""
+
+        def refresh(self, request: Any) -> None:
+            """Do nothing."""
+
+    def default(*_: Any, **__: Any) -> Any:
+        found: Any = LocalCredentials()  # type: ignore[no-untyped-call]
+        found.token = PLACEHOLDER
+        named = os.environ.get("CLOUD_ML_PROJECT_ID", "local-project")
+        return found, os.environ.get("GOOGLE_CLOUD_PROJECT") or named
+
+    vars(default)["__wrapped__"], vars(module)["default"] = vars(module)["default"], default
 
 
 def _change_projects(module: ModuleType) -> None:
     """Answer what the SDK would ask the Resource Manager when it looks for a bucket."""
-    vars(module).update(get_project_number=lambda *_, **__: PROJECT_NUMBER, get_project_id=lambda *_, **__: _project())
-
-
-def _change_urllib(module: ModuleType) -> None:
-    opened = module.AbstractHTTPHandler.do_open
-
-    def do_open(self: Any, http_class: Any, request: Any, **options: Any) -> Any:
-        parts = module.urlsplit(request.full_url)
-        host = parts.hostname or ""
-        has_token, method = request.has_header("Authorization"), request.get_method()
-        if not _is_google(host):
-            return opened(self, http_class, request, **options)
-        if _is_public(method, host, parts.path, parts.query, has_token):
-            return _download(lambda: opened(self, http_class, request, **options))
-        raise NotEmulated(text(host, f"{method} {parts.path}"))
-
-    module.AbstractHTTPHandler.do_open = do_open
-
-
-def _change_httpx(module: ModuleType) -> None:
-    """Refuse requests of google-genai, also through a proxy."""
-    for kind, name in (("HTTPTransport", "handle_request"), ("AsyncHTTPTransport", "handle_async_request")):
-        sent = getattr(getattr(module, kind), name)
-
-        def handle(self: Any, request: Any, _sent: Any = sent) -> Any:
-            if _is_google(request.url.host):
-                raise NotEmulated(text(request.url.host, f"{request.method} {request.url.path}"))
-            return _sent(self, request)
-
-        setattr(getattr(module, kind), name, handle)
-
-
-def _check(host: Any) -> None:
-    """Refuse to look a name up, whatever the library."""
-    name = host.decode("ascii", "replace") if isinstance(host, bytes | bytearray) else str(host)
-    if _is_google(name) and _thread.get_ident() not in _downloads:
-        raise NotEmulated(text(name, "a connection"))
-
-
-def _change_socket(module: ModuleType) -> None:
-    def instead(look_up: Callable[..., Any]) -> Callable[..., Any]:
-        def checked(host: Any, *args: Any, **options: Any) -> Any:
-            _check(host)
-            return look_up(host, *args, **options)
-
-        return checked
-
-    for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex"):
-        setattr(module, name, instead(getattr(module, name)))
-
-
-def _change_http(module: ModuleType) -> None:
-    """Refuse to ask a proxy."""
-    tunnel = module.HTTPConnection.set_tunnel
-
-    def set_tunnel(self: Any, host: str, *args: Any, **options: Any) -> None:
-        _check(host)
-        tunnel(self, host, *args, **options)
-
-    module.HTTPConnection.set_tunnel = set_tunnel
+    vars(module)["get_project_number"] = lambda *_, **__: PROJECT_NUMBER
 
 
 _CHANGES = {
@@ -308,11 +244,8 @@ _CHANGES = {
     "google.cloud.aiplatform.utils.resource_manager_utils": _change_projects,
     "grpc": _change_grpc,
     "grpc.aio": _change_grpc,
-    "http.client": _change_http,
-    "httpx._transports.default": _change_httpx,
     "requests.adapters": _change_requests,
-    "socket": _change_socket,
-    "urllib.request": _change_urllib,
+    **dict.fromkeys(_CHECKED, _change_checked),
 }
 """What happens to a module after its import, by name; and `_change_client` to the generated clients."""
 
@@ -323,19 +256,16 @@ class _Finder:
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         is_client = name.startswith("google.cloud.aiplatform_v1") and name.endswith(".client")
         change = _change_client if is_client else _CHANGES.get(name)
-        if change is None:
-            return None
-        others = [each for each in sys.meta_path if each is not self]
+        others = [each for each in sys.meta_path if change and each is not self]
         spec: Any = next(filter(None, (each.find_spec(name, path, target) for each in others)), None)
-        if spec is None or spec.loader is None:
-            return spec
-        run = spec.loader.exec_module
+        if change and spec and spec.loader:
+            run = spec.loader.exec_module
 
-        def exec_module(module: ModuleType) -> None:
-            run(module)
-            change(module)
+            def exec_module(module: ModuleType) -> None:
+                run(module)
+                change(module)
 
-        spec.loader.exec_module = exec_module
+            spec.loader.exec_module = exec_module
         return spec
 
 
@@ -344,10 +274,9 @@ def _run_next() -> None:
     import _frozen_importlib
     import _frozen_importlib_external
 
-    own = os.path.dirname(os.path.realpath(__file__))
-    folders = [each for each in sys.path if os.path.realpath(each) != own]
+    folders = [each for each in sys.path if each != os.path.dirname(__file__)]
     spec = _frozen_importlib_external.PathFinder.find_spec("sitecustomize", folders)
-    if spec is not None and spec.loader is not None:
+    if spec and spec.loader:
         spec.loader.exec_module(_frozen_importlib.module_from_spec(spec))
 
 

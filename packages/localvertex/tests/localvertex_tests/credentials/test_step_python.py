@@ -86,7 +86,7 @@ def test_no_library_looks_a_name_of_google_up() -> None:
     for variables in ({}, proxy):
         lines = step(program, **variables).splitlines()
         assert len(lines) == 8, lines
-        assert {each.partition(" ")[0] for each in lines} == {"NotEmulated"}, lines
+        assert {each.partition(" ")[0] for each in lines} == {"MethodNotImplemented"}, lines
         assert "GET /storage/v1/b/b/o/x was not sent: localvertex does not emulate it for storage.g" in lines[5]
         assert all("localvertex.toml" in each for each in lines)
 
@@ -99,7 +99,7 @@ def test_a_public_object_can_be_downloaded_and_nothing_else() -> None:
     # The proxy on a closed port stands for the network.
     lines = step(program, https_proxy="http://127.0.0.1:9").splitlines()
     assert lines[0].startswith("socket.getaddrinfo 127.0.0.1")
-    assert "NotEmulated" not in "\n".join(lines)
+    assert "not sent" not in "\n".join(lines)
 
 
 def test_requests_go_to_the_endpoint_with_the_token_of_the_run(tmp_path: Path) -> None:
@@ -133,12 +133,17 @@ def test_requests_go_to_the_endpoint_with_the_token_of_the_run(tmp_path: Path) -
 
 def test_without_an_endpoint_nothing_is_sent() -> None:
     program = WATCHED + (
-        "import requests\n"
-        "answer = requests.get('https://us-central1-aiplatform.googleapis.com/v1/x')\n"
-        "print(answer.status_code, answer.json()['error']['message'])\n"
+        "import requests\nattempt(lambda: requests.get('https://us-central1-aiplatform.googleapis.com/v1/x'))\n"
     )
     (line,) = step(program).splitlines()
-    assert line.startswith("501 GET /v1/x was not sent: localvertex does not emulate it for us-central1-aiplatform")
+    refused = "501 GET /v1/x was not sent: localvertex does not emulate it for us-central1-aiplatform.googleapis.com"
+    assert line.startswith(f"MethodNotImplemented {refused}")
+
+
+def test_a_refusal_needs_no_library_of_google() -> None:
+    program = "import sys; sys.modules['google.api_core'] = None\n" + WATCHED + "import socket\n"
+    (line,) = step(program + "attempt(lambda: socket.getaddrinfo('pubsub.googleapis.com', 443))").splitlines()
+    assert line.startswith("NotEmulated a connection was not sent")
 
 
 def test_it_imports_nothing_and_runs_the_start_up_file_of_the_user(tmp_path: Path) -> None:

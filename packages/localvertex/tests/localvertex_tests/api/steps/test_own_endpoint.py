@@ -147,7 +147,7 @@ def test_a_confined_token_shows_no_jobs_experiments_or_buckets() -> None:
     ):
         assert access.allows(full.token.encode(), "GET", path), path
         assert not access.allows(confined.token.encode(), "GET", path), path
-    for path in ("/storage/v1/browse", "/", "/console/", "/local/events", f"/v1/{PARENT}/datasets"):
+    for path in ("/storage/v1/browse", "/upload/x", "/", "/console/", "/local/events", f"/v1/{PARENT}/datasets"):
         assert not access.allows(full.token.encode(), "GET", path), path
 
 
