@@ -107,7 +107,7 @@ class Guard:
             if not self._access.is_step(headers.get("authorization")):
                 return 403, self._access.refusal
             known = await to_thread.run_sync(known_methods.find, method, path)
-            return 403, step_access.REFUSAL.format(call=known.name if known else f"{method} {path[:300]}")
+            return 403, step_access.REFUSAL.format(call=known.name if known else path[:300])
         is_own = await to_thread.run_sync(sockets.is_from_own_user, scope.get("client"), scope.get("server"))
         return None if is_own else (403, _OTHER_USER)
 

@@ -43,19 +43,15 @@ class _Service:
         self._held = ExitStack()
         store = Store(machine.work_dir, log)
         self._held.callback(store.close)
-        self._step_api = StepApi(store, Deployments(machine))
-        self._held.callback(self._step_api.close)
-        self._store, self._metadata = store, Metadata(store)
+        step_api = StepApi(store, Deployments(machine))
+        self._held.callback(step_api.close)
+        self.collections: dict[str, Methods] = {
+            **step_api.collections,
+            **Metadata(store).collections,
+            "tensorboards": tensorboards.methods(store),
+        }
         root, uploads = machine.buckets.root, Path(self._held.enter_context(temporary_folder()))
         self.routes: list[Route] = Storage(root, uploads).routes if root else []
-
-    @property
-    def collections(self) -> dict[str, Methods]:
-        return {
-            **self._step_api.collections,
-            **self._metadata.collections,
-            "tensorboards": tensorboards.methods(self._store),
-        }
 
     def open(self) -> None:
         """Do nothing: a server of the same work folder may run, which cleans up."""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _GOOGLES = (".googleapis.com", ".vertexai.goog")
 _VERTEX, _STORAGE = "aiplatform.googleapis.com", "storage.googleapis.com"
 
+_HEADER = "Authorization"
+
 _API_PATHS = ("/storage/", "/download/", "/upload/", "/batch/", "/resumable/")
 """Of Cloud Storage's API; other paths are BUCKET/OBJECT."""
 
@@ -45,16 +47,14 @@ class NotEmulated(RuntimeError):
 def _refuse(host: str, call: str) -> Any:
     """Raise what no library of Google repeats, with one line."""
     advice = "give the step's outputs as [step.NAME] outputs in localvertex.toml"
-    if _is_vertex(host):
-        advice = f"use the synchronous clients of google-cloud-aiplatform, {advice}"
-    elif host.endswith(_STORAGE):
+    if host.endswith(_STORAGE):
         advice = f"give a folder per bucket with --gcs-root DIR, {advice}"
     kind: Any = NotEmulated
     try:
         from google.api_core.exceptions import MethodNotImplemented as kind
     except ImportError:
         pass
-    text = f"{call} was not sent: localvertex does not emulate it for {host}"
+    text = f"{call} was not sent: localvertex does not answer it for {host}"
     raise kind(f"{text}; {advice}, or run it --with-credentials")
 
 
@@ -63,8 +63,8 @@ def _is_google(host: str) -> bool:
 
 
 def _is_vertex(host: str) -> bool:
-    is_regional = host.startswith("aiplatform.") and host.endswith(".rep.googleapis.com")
-    return host == _VERTEX or host.endswith(f"-{_VERTEX}") or is_regional
+    """Return whether this is `aiplatform.` of any region, or of several: `aiplatform.us.rep.googleapis.com`."""
+    return "aiplatform." in host and _is_google(host)
 
 
 def _is_public(method: str, url: Any, has_token: bool) -> bool:
@@ -85,18 +85,8 @@ def _endpoint() -> Any:
         return "", ""
 
 
-def _download(send: Any, *args: Any, **options: Any) -> Any:
-    """Send a request that may leave the machine."""
-    thread = _thread.get_ident()
-    _downloads.add(thread)
-    try:
-        return send(*args, **options)
-    finally:
-        _downloads.discard(thread)
-
-
 def _host(host: Any, *_: Any, **__: Any) -> Any:
-    return "", f"//{host.decode() if isinstance(host, bytes) else host}", True
+    return "", f"//{os.fsdecode(host or '')}", True
 
 
 def _request(_: Any, method: str, url: Any, *__: Any, **___: Any) -> Any:
@@ -113,7 +103,7 @@ _CHECKED: dict[str, dict[str, Any]] = {
         "AbstractHTTPHandler.do_open": lambda _, __, request, **___: (
             request.get_method(),
             request.full_url,
-            request.has_header("Authorization"),
+            request.has_header(_HEADER),
         )
     },
 }
@@ -137,11 +127,16 @@ def _check(owner: Any, name: str, look: Any) -> None:
 
         method, address, has_token = look(*args, **options)
         url = urlsplit(address)
-        if _is_public(method, url, has_token):
-            return _download(original, *args, **options)
-        if _is_google(url.hostname or "") and _thread.get_ident() not in _downloads:
-            _refuse(url.hostname or "", f"{method} {url.path}" if method else "a connection")
-        return original(*args, **options)
+        host, thread = url.hostname or "", _thread.get_ident()
+        if not _is_google(host) or thread in _downloads:
+            return original(*args, **options)
+        if not _is_public(method, url, has_token):
+            _refuse(host, f"{method} {url.path}" if method else "a connection")
+        _downloads.add(thread)
+        try:
+            return original(*args, **options)
+        finally:
+            _downloads.discard(thread)
 
     setattr(owner, name, checked)
 
@@ -150,22 +145,19 @@ def _change_requests(module: ModuleType) -> None:
     """Send, refuse or pass on each request of the library on which Google's are built."""
     from urllib.parse import urlsplit
 
+    _check(module.HTTPAdapter, "send", lambda _, sent, *__, **___: (sent.method, sent.url, _HEADER in sent.headers))
     send = module.HTTPAdapter.send
 
     def local_send(self: Any, request: Any, *args: Any, **options: Any) -> Any:
-        url, given = urlsplit(request.url), request.headers.get("Authorization")
-        host, (address, token) = url.hostname or "", _endpoint()
-        if _is_public(request.method, url, bool(given)):
-            return _download(send, self, request, *args, **options)
-        has_buckets = "LOCALVERTEX_GCS_ROOT" in os.environ and url.path.startswith(_API_PATHS)
-        is_local = address and (_is_vertex(host) or (host == _STORAGE and has_buckets))
-        if _is_google(host) and not is_local:
-            _refuse(host, f"{request.method} {url.path}")
+        url, given = urlsplit(request.url), request.headers.get(_HEADER)
+        address, token = _endpoint()
+        is_object = url.hostname == _STORAGE and url.path.startswith(_API_PATHS)
+        is_local = (is_object and "LOCALVERTEX_GCS_ROOT" in os.environ) or _is_vertex(url.hostname or "")
         is_own = request.url.startswith(f"{address}/") and given in (None, f"Bearer {PLACEHOLDER}")
-        if is_local or is_own:
+        if address and (is_local or is_own):
             request = request.copy()
-            request.url = address + url._replace(scheme="", netloc="").geturl()
-            request.headers["Authorization"] = f"Bearer {token}"
+            request.url = address + request.url.partition(url.netloc)[2]
+            request.headers[_HEADER] = f"Bearer {token}"
             # A proxy would get the token.
             options["proxies"] = {}
         return send(self, request, *args, **options)
@@ -194,7 +186,7 @@ def _change_grpc(module: ModuleType) -> None:
 
             # `grpc.aio` has lists of interceptors, to which Google's libraries add.
             lists: dict[str, Any] = {f"_{kind}_interceptors": [] for kind in kinds}
-            return SimpleNamespace(**dict.fromkeys((*kinds, "close", "subscribe", "unsubscribe"), method), **lists)
+            return SimpleNamespace(**dict.fromkeys((*kinds, "close"), method), **lists)
 
         return channel
 
@@ -204,13 +196,12 @@ def _change_grpc(module: ModuleType) -> None:
 
 def _change_client(module: ModuleType) -> None:
     """Let a generated client of Vertex AI use REST in place of gRPC, except for an address that is not Google's."""
-
     for each in list(vars(module).values()):
         known = vars(each).get("_transport_registry", {}) if isinstance(each, type) else {}
         if "rest" in known:
 
             def transport(*args: Any, _grpc: Any = known["grpc"], _rest: Any = known["rest"], **options: Any) -> Any:
-                host = (options.get("host") or _VERTEX).partition(":")[0]
+                host = options.get("host", _VERTEX).partition(":")[0]
                 return (_rest if _is_vertex(host) else _grpc)(*args, **options)
 
             known["grpc"] = transport
@@ -228,8 +219,8 @@ def _change_auth(module: ModuleType) -> None:
     def default(*_: Any, **__: Any) -> Any:
         found: Any = LocalCredentials()  # type: ignore[no-untyped-call]
         found.token = PLACEHOLDER
-        named = os.environ.get("CLOUD_ML_PROJECT_ID", "local-project")
-        return found, os.environ.get("GOOGLE_CLOUD_PROJECT") or named
+        named = os.environ.get("GOOGLE_CLOUD_PROJECT")
+        return found, named or os.environ.get("CLOUD_ML_PROJECT_ID", "local-project")
 
     vars(default)["__wrapped__"], vars(module)["default"] = vars(module)["default"], default
 
@@ -253,11 +244,11 @@ _CHANGES = {
 class _Finder:
     """Finds the modules that are changed after their import."""
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+    def find_spec(self, name: str, *where: Any) -> Any:
         is_client = name.startswith("google.cloud.aiplatform_v1") and name.endswith(".client")
         change = _change_client if is_client else _CHANGES.get(name)
         others = [each for each in sys.meta_path if change and each is not self]
-        spec: Any = next(filter(None, (each.find_spec(name, path, target) for each in others)), None)
+        spec: Any = next(filter(None, (each.find_spec(name, *where) for each in others)), None)
         if change and spec and spec.loader:
             run = spec.loader.exec_module
 

@@ -87,7 +87,7 @@ def test_no_library_looks_a_name_of_google_up() -> None:
         lines = step(program, **variables).splitlines()
         assert len(lines) == 8, lines
         assert {each.partition(" ")[0] for each in lines} == {"MethodNotImplemented"}, lines
-        assert "GET /storage/v1/b/b/o/x was not sent: localvertex does not emulate it for storage.g" in lines[5]
+        assert "GET /storage/v1/b/b/o/x was not sent: localvertex does not answer it for storage.g" in lines[5]
         assert all("localvertex.toml" in each for each in lines)
 
 
@@ -136,7 +136,7 @@ def test_without_an_endpoint_nothing_is_sent() -> None:
         "import requests\nattempt(lambda: requests.get('https://us-central1-aiplatform.googleapis.com/v1/x'))\n"
     )
     (line,) = step(program).splitlines()
-    refused = "501 GET /v1/x was not sent: localvertex does not emulate it for us-central1-aiplatform.googleapis.com"
+    refused = "501 GET /v1/x was not sent: localvertex does not answer it for us-central1-aiplatform.googleapis.com"
     assert line.startswith(f"MethodNotImplemented {refused}")
 
 
