@@ -8,7 +8,7 @@ Nothing happens until a step imports one of the modules in `_CHANGES`. Then, in 
 3. Calls of all other services raise `MethodNotImplemented` (501) of google-api-core, without a look-up of a name. Only
    a plain download of a public object is still possible (decision 27).
 
-Standard library only, no import of this package, nothing newer than Python 3.8: a step may have its own interpreter.
+Standard library only, no import of this package, nothing newer than Python 3.7: a step may have its own interpreter.
 """
 
 from __future__ import annotations  # noqa: TID251 - older interpreters run this file, too
