@@ -18,7 +18,7 @@ from typing import Any
 from localvertex.errors import Refused
 from localvertex.processes.sinks import MASK
 from localvertex.runner import input_artifacts
-from localvertex.runner.checks import addresses, container_images, jobs
+from localvertex.runner.checks import addresses, base_images, container_images, jobs
 from localvertex.runner.checks.refusals import refusals
 from localvertex.runner.display import Display
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
@@ -64,7 +64,12 @@ def open_file(path: Path, options: Options | None = None) -> PipelineFile:
         if not options.has_other_images:
             container_images.check(file.pipeline, options.command_prefixes)
         file = replace(file, pipeline=container_images.apply(file.pipeline, options.command_prefixes))
-    reasons = refusals(file.pipeline, options.container_choice)
+    choice = options.container_choice
+    if not options.has_other_images:
+        container_images.check_stand_ins(file.pipeline, choice)
+    pipeline, reasons = container_images.apply_stand_ins(file.pipeline, choice)
+    file = replace(file, pipeline=pipeline)
+    reasons += refusals(file.pipeline, choice) + base_images.refusals(file.pipeline, file.pipeline.reachable, choice)
     if reasons:
         raise Refused(reasons)
     return file
@@ -180,6 +185,7 @@ def _check_values(
         region=region,
         command_prefixes=options.command_prefixes,
         has_images=bool(options.container_choice.options.engine),
+        stand_ins=options.container_choice.stand_ins,
     )
     if reasons:
         raise Refused(reasons)
