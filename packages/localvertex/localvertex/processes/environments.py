@@ -91,7 +91,9 @@ def build(
         create(folder, python=python, with_pip=bool(install) and not python.has("pip"))
         code = 0
         if install:
-            code = processes.run(install, cwd=cwd, env=_activated(env, folder), log=log)
+            # Byte code of all modules is most of what an installation costs; the first import writes what it needs.
+            lazy = {} if "PYTHONDONTWRITEBYTECODE" in env else {"PIP_COMPILE": "0"}
+            code = processes.run(install, cwd=cwd, env=_activated(env, folder) | lazy, log=log)
         if code != 0:
             shutil.rmtree(folder, ignore_errors=True)
             reason = logs.conflict(log) or logs.failure_text(code, log)
