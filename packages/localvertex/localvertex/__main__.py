@@ -185,6 +185,7 @@ def _add_gcs_root(command: "argparse.ArgumentParser | argparse._ArgumentGroup") 
         type=cli.folder,
         help="use local files DIR/BUCKET/OBJECT in place of gs://BUCKET/OBJECT",
     )
+    command.add_argument("--create-buckets", action="store_true", help="create missing folders of buckets, and DIR")
 
 
 def _add_custom_jobs(jobs: "argparse._ArgumentGroup") -> None:
@@ -284,6 +285,9 @@ def _command(options: argparse.Namespace) -> int:
         print(f"error: {options.file or options.resume} uses features that cannot run locally:", file=sys.stderr)
         for reason in error.reasons:
             print(f"  {reason}", file=sys.stderr)
+        # A resumed run has the stand-ins that it was started with.
+        if error.way_on and not options.resume:
+            print(error.way_on, file=sys.stderr)
         return cli.WRONG_INPUT
     return code
 

@@ -3,12 +3,43 @@
 from localvertex_base.userinput.errors import UserError
 
 
-class Refused(UserError):
-    """The pipeline uses features that cannot run locally; `reasons` names each of them with its path in the file."""
+class Refusal(str):
+    """Why a part of a pipeline cannot run here, one line that starts with its path, and what would let it run.
 
-    def __init__(self, reasons: list[str]) -> None:
+    Attributes:
+        stand_in: What the user can give: "step" for its outputs, "image" for the source of an image, "install" for a
+            package of it, "package" for another version, "file" for an address, "create" for the folder of a bucket,
+            "root" for that of all buckets.
+        name: The path in the file of the task or the label of its executor, the image, the image and its package, the
+            package, or the address.
+    """
+
+    stand_in: str
+    name: str
+
+    def __new__(cls, text: str, stand_in: str = "", name: str = "") -> "Refusal":
+        """Create it from its line."""
+        self = super().__new__(cls, text)
+        self.stand_in, self.name = stand_in, name
+        return self
+
+
+class Refused(UserError):
+    """The pipeline uses features that cannot run locally.
+
+    Attributes:
+        reasons: Each of them with its path in the file, one line each.
+        proposal: Lines for localvertex.toml that resolve what can be resolved; empty for none.
+    """
+
+    def __init__(self, reasons: list[str], proposal: str = "") -> None:
         super().__init__("; ".join(reasons))
-        self.reasons = reasons
+        self.reasons, self.proposal = reasons, proposal
+
+    @property
+    def way_on(self) -> str:
+        """The proposal with its heading; empty without one."""
+        return f"add to localvertex.toml:\n\n{self.proposal}" if self.proposal else ""
 
 
 class TaskFailed(Exception):

@@ -242,9 +242,14 @@ def is_plain(image: str) -> bool:
     return not image or image.startswith(_PLAIN_IMAGES)
 
 
+def package_of(module: str) -> str:
+    """Return the name under which pip installs a module."""
+    return _DISTRIBUTIONS.get(module, module)
+
+
 def advice(image: str, module: str) -> str:
     """Return what a user does for a step that lacks a package of its base image."""
-    package = _DISTRIBUTIONS.get(module, module)
+    package = package_of(module)
     return (
         f"{package} is in its base image {image!r}, but not installed here; add to localvertex.toml under "
         f'[image."{image}"]: packages = ["{package}"], or python = "VENV/bin/python" with an environment that has it'

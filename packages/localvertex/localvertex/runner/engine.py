@@ -18,11 +18,12 @@ from typing import Any
 from localvertex.errors import Refused
 from localvertex.processes.sinks import MASK
 from localvertex.runner import input_artifacts
-from localvertex.runner.checks import addresses, base_images, container_images, jobs
+from localvertex.runner.checks import addresses, base_images, container_images, given_outputs, jobs
+from localvertex.runner.checks.proposal import proposed
 from localvertex.runner.checks.refusals import refusals
 from localvertex.runner.display import Display
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
-from localvertex.runner.pipeline_inputs import buckets_of
+from localvertex.runner.pipeline_inputs import buckets_of, file_values
 from localvertex.runner.pipeline_run import PipelineRun, WritePage
 from localvertex.store import record, run_folder
 from localvertex.store.executor_files import artifact_parent
@@ -44,10 +45,11 @@ __all__ = [
 ]
 
 
-def open_file(path: Path, options: Options | None = None) -> PipelineFile:
+def open_file(path: Path, options: Options | None = None, *, is_resumed: bool = False) -> PipelineFile:
     """Read a compiled file and check that all of it can run locally, with the options' commands in place of images.
 
-    An image that the pipeline does not use is refused, except with `Options.has_other_images`.
+    An image or a given step that the pipeline does not have is refused, except with `Options.has_other_images`; a run
+    that is resumed may have been started with it.
 
     Raises:
         UserError: The file is not a pipeline.
@@ -64,14 +66,18 @@ def open_file(path: Path, options: Options | None = None) -> PipelineFile:
         if not options.has_other_images:
             container_images.check(file.pipeline, options.command_prefixes)
         file = replace(file, pipeline=container_images.apply(file.pipeline, options.command_prefixes))
+    allows_unknown = options.has_other_images or is_resumed
+    pipeline = given_outputs.apply(file.pipeline, options.configuration, allows_unknown=allows_unknown)
     choice = options.container_choice
-    if not options.has_other_images:
-        container_images.check_stand_ins(file.pipeline, choice)
-    pipeline, reasons = container_images.apply_stand_ins(file.pipeline, choice)
+    if not allows_unknown:
+        container_images.check_stand_ins(pipeline, choice)
+    pipeline, reasons = container_images.apply_stand_ins(pipeline, choice)
     file = replace(file, pipeline=pipeline)
     reasons += refusals(file.pipeline, choice) + base_images.refusals(file.pipeline, file.pipeline.reachable, choice)
     if reasons:
-        raise Refused(reasons)
+        # The values of the file are known already: one proposal is better than two.
+        reasons += _address_refusals(file, file_values(file), options)
+        raise Refused(reasons, proposed(file.pipeline, reasons))
     return file
 
 
@@ -148,7 +154,7 @@ def prepare_resume(
     try:
         # Read again: another process may have written to it before the lock was taken.
         content = record.read(run_dir)
-        options = replace(options, configuration=Configuration.of_json(content.get("configuration")))
+        options = replace(options, configuration=Configuration.of_json(content.get("configuration", {})))
         file = _earlier_file(run_dir, content, options)
         _check_values(file, content["parameters"], options, content)
         return PipelineRun(
@@ -164,7 +170,7 @@ def prepare_resume(
     except OSError as error:
         hold.close()
         raise run_folder.not_begun(run_dir, error) from None
-    except (UserError, ValueError, KeyError) as error:
+    except (UserError, ValueError, LookupError, TypeError, AttributeError) as error:
         hold.close()
         raise error if isinstance(error, UserError) else UserError(f"{run_dir / record.FILE}: {error}") from None
 
@@ -176,8 +182,7 @@ def _check_values(
     earlier: dict[str, Any] | None = None,
 ) -> None:
     """Refuse what cannot run with these values: addresses that the run does not reach, and custom jobs."""
-    buckets, has_credentials = buckets_of(options, earlier or {}), options.with_credentials
-    reasons = addresses.refusals(file.pipeline, values, buckets=buckets, has_credentials=has_credentials)
+    reasons = _address_refusals(file, values, options, earlier)
     region = str((earlier or {}).get("region", options.region))
     reasons += jobs.refusals(
         file.pipeline,
@@ -188,7 +193,19 @@ def _check_values(
         stand_ins=options.container_choice.stand_ins,
     )
     if reasons:
-        raise Refused(reasons)
+        raise Refused(reasons, proposed(file.pipeline, reasons))
+
+
+def _address_refusals(
+    file: PipelineFile, values: Mapping[str, Any], options: Options, earlier: dict[str, Any] | None = None
+) -> list[str]:
+    return addresses.refusals(
+        file.pipeline,
+        values,
+        buckets=buckets_of(options, earlier or {}),
+        has_credentials=options.with_credentials,
+        creates_buckets=options.configuration.create_buckets,
+    )
 
 
 def _earlier_file(run_dir: Path, content: dict[str, Any], options: Options) -> PipelineFile:
@@ -198,7 +215,7 @@ def _earlier_file(run_dir: Path, content: dict[str, Any], options: Options) -> P
     for where, name in (("a parameter", "parameters"), ("its configuration", "configuration")):
         if MASK in json.dumps(content.get(name)):
             raise UserError(f"{run_dir.name} was started with a secret in {where}, which is not stored; run it again")
-    file = open_file(run_folder.pipeline_copy(run_dir), options)
+    file = open_file(run_folder.pipeline_copy(run_dir), options, is_resumed=True)
     if file.sha256 != content.get("sha256"):
         raise UserError(f"{file.path} is not the file that {run_dir.name} was started with; start a new run")
     return file

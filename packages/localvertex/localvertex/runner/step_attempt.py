@@ -43,10 +43,17 @@ class AttemptProgress:
 Observe = Callable[[AttemptProgress], None]
 
 
-def run_attempt(task: Task, executor: Container | Importer, context: Context, observe: Observe) -> AttemptOutcome:
-    """Run a step, or take its outputs from the cache. Never raises: every failure becomes the outcome."""
+def run_attempt(
+    task: Task, executor: Container | Importer | None, context: Context, observe: Observe
+) -> AttemptOutcome:
+    """Run a step, or take its outputs from the cache. Never raises: every failure becomes the outcome.
+
+    Without an executor, the user gives the outputs; they are never in the cache.
+    """
     exit_codes: list[int] = []
     try:
+        if executor is None:
+            return AttemptOutcome(task=task, state=State.GIVEN, outputs=_give(task, context))
         _learn_secrets(task, executor, context)
         key = _cache_key(task, executor, context)
         if key and (cached := _find_cached(task, key, context)) is not None:
@@ -71,6 +78,24 @@ def run_attempt(task: Task, executor: Container | Importer, context: Context, ob
     return AttemptOutcome(
         task=task, state=State.FAILED, outputs=Values(), error=failure, exit_code=code, is_retryable=is_retryable
     )
+
+
+def _give(task: Task, context: Context) -> Values:
+    """Return the outputs that the user gives, with copies of the files: a later step may change its inputs.
+
+    Raises:
+        TaskFailed: A file cannot be copied.
+    """
+    executor_input = executor_files.prepare(
+        task.component,
+        task.inputs,
+        task.folder,
+        executor_files.artifact_parent(context.project, context.region),
+        outputs_at=str(task.folder),
+        buckets=context.buckets,
+    )
+    Path(executor_input["outputs"]["outputFile"]).write_text(json.dumps(task.component.given))
+    return executor_files.read_outputs(task.component, executor_input, context.warnings.add, context.buckets)
 
 
 def _find_cached(task: Task, key: str, context: Context) -> Values | None:

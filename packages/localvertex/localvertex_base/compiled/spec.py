@@ -129,7 +129,7 @@ class Dag:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Component:
-    """A signature with an implementation: a dag, or the label of an executor."""
+    """A signature with an implementation: a dag, the label of an executor, or outputs that the user gives."""
 
     name: str
     input_parameters: dict[str, ParameterSpec] = field(default_factory=dict)
@@ -138,6 +138,8 @@ class Component:
     output_artifacts: dict[str, ArtifactSpec] = field(default_factory=dict)
     dag: Dag | None = None
     executor: str = ""
+    given: dict[str, Any] | None = None
+    """The executor output that the user gives; None: it runs."""
     path: str = ""
     """Path in the file, e.g. "components.comp-train"."""
 

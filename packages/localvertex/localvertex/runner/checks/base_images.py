@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from localvertex.containers.choice import Choice
-from localvertex.containers.stand_ins import StandIn, advice, is_plain
+from localvertex.containers.stand_ins import StandIn, advice, is_plain, package_of
+from localvertex.errors import Refusal
 from localvertex.executors.python_step import PythonStepExecutor, installs_packages
 from localvertex.processes.interpreters import OWN
 from localvertex_base.compiled.spec import Component, Container, Pipeline
@@ -20,24 +21,25 @@ _MAY_FIND_MORE = re.compile(r"\bpip\b|\bsys\.path\b|\bsite\b|PYTHONPATH")
 
 def refusals(pipeline: Pipeline, components: Iterable[Component], choice: Choice) -> list[str]:
     """Return one reason for each Python step that cannot import what it needs."""
-    reasons = []
+    reasons: list[str] = []
     for component in components:
         container = pipeline.executors.get(component.executor)
         if isinstance(container, Container) and not container.replacement and PythonStepExecutor().accepts(container):
             stand_in = choice.stand_ins.of(container.image, container.command)
-            reasons += [f"{container.path}: {reason}" for reason in _problems(container, stand_in)]
+            reasons += _problems(container, stand_in)
     return reasons
 
 
 def _problems(container: Container, stand_in: StandIn) -> Iterator[str]:
     python, installs = stand_in.python, installs_packages(container.command) or bool(stand_in.packages)
     if python is not OWN and not python.has("kfp") and not installs:
-        yield f"{python.path} has no kfp, which the step needs; run: {python.path} -m pip install kfp"
+        yield f"{container.path}: {python.path} has no kfp, which the step needs; run: {python.path} -m pip install kfp"
     if installs or is_plain(container.image) or _MAY_FIND_MORE.search(container.command[-1]):
         return
     for module in _imported(container.command[-1]):
         if not (module in sys.stdlib_module_names or stand_in.finds(module)):
-            yield advice(container.image, module)
+            text = f"{container.path}: {advice(container.image, module)}"
+            yield Refusal(text, "install", f"{container.image} {package_of(module)}")
 
 
 def _imported(source: str) -> set[str]:

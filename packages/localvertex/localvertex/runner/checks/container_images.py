@@ -4,6 +4,7 @@ import shlex
 from dataclasses import replace
 
 from localvertex.containers.choice import Choice
+from localvertex.errors import Refusal
 from localvertex.executors import find_executor
 from localvertex.executors.container_command import ContainerCommandExecutor
 from localvertex.executors.custom_job import CustomJobExecutor
@@ -60,7 +61,7 @@ def apply(pipeline: Pipeline, command_prefixes: CommandPrefixes) -> Pipeline:
 
 def apply_stand_ins(pipeline: Pipeline, choice: Choice) -> tuple[Pipeline, list[str]]:
     """Return the pipeline with the stand-ins of localvertex.toml in place of images, and why others cannot be used."""
-    executors, reasons = dict(pipeline.executors), []
+    executors, reasons = dict(pipeline.executors), list[str]()
     for name, each in executors.items():
         if not isinstance(each, Container) or each.replacement:
             continue
@@ -70,7 +71,7 @@ def apply_stand_ins(pipeline: Pipeline, choice: Choice) -> tuple[Pipeline, list[
             try:
                 words = stand_in.words(each.command, each.args)
             except UserError as error:
-                reasons.append(f"{each.path}: {error}")
+                reasons.append(Refusal(f"{each.path}: {error}", "image", each.image))
         each = replace(each, code=stand_in.digest())
         executors[name] = replace(each, replacement=words[:1], command=(), args=words[1:]) if words else each
     return replace(pipeline, executors=executors), reasons

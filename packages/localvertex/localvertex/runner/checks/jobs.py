@@ -12,6 +12,7 @@ from accelerators.pipeline.check import check_payload
 from accelerators.pipeline.graph import Graph
 from accelerators.pipeline.payload import Payload, build
 from localvertex.containers.stand_ins import StandIns
+from localvertex.errors import Refusal
 from localvertex.executors.custom_job import CustomJobExecutor
 from localvertex.executors.google_cloud.batch_predict import BatchPredictExecutor
 from localvertex.executors.google_cloud.model_deploy import ModelDeployExecutor
@@ -85,7 +86,8 @@ def _missing_commands(
         if _is_known(pool) and (
             problem := missing_command(pool, command_prefixes, has_images=has_images, stand_ins=stand_ins)
         ):
-            yield f"{_path(payload, f'{_POOLS}[{index}].container_spec')}: {problem}"
+            path, image = _path(payload, f"{_POOLS}[{index}].container_spec"), pool["container_spec"].get("image_uri")
+            yield Refusal(f"{path}: {problem}", "image", image or "")
 
 
 def _is_known(pool: Any) -> bool:

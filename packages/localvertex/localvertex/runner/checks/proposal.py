@@ -1,0 +1,54 @@
+"""The way on after a refusal: lines of localvertex.toml that let the pipeline run, with examples to replace."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from localvertex.errors import Refusal
+from localvertex.runner.checks.given_outputs import NamedTask, named_tasks
+from localvertex.values.configuration import key, quoted
+from localvertex_base.compiled.spec import Pipeline
+
+_IMAGE = """\
+[image.{image}]
+path = "path/to/source"
+# python = ".venv/bin/python"
+# command = ["python", "-m", "program"]"""
+
+
+def proposed(pipeline: Pipeline, reasons: Iterable[str]) -> str:
+    """Return the lines to add to localvertex.toml, or an empty text if no line would help.
+
+    A step that cannot run gets given outputs, an image its source, and a bucket a folder.
+
+    Args:
+        pipeline: The pipeline.
+        reasons: Why it is refused; those that are a `Refusal` have a way on.
+    """
+    found: dict[str, dict[str, None]] = defaultdict(dict)
+    for each in reasons:
+        if isinstance(each, Refusal) and each.name:
+            found[each.stand_in][each.name] = None
+    steps = found["step"].keys()
+    blocks = [_given(task) for task in named_tasks(pipeline) if steps & {task.spec.path, task.component.executor}]
+    blocks += [_IMAGE.format(image=key(image)) for image in found["image"]]
+    for image, names in _by_image(found["install"]).items():
+        blocks.append(f"[image.{key(image)}]\npackages = [{', '.join(map(quoted, names))}]")
+    if packages := found["package"]:
+        blocks.append(f"[packages]\nrelax = [{', '.join(map(quoted, packages))}]")
+    if found["root"] or found["create"]:
+        blocks.append("[buckets]\n" + 'root = "buckets"\n' * bool(found["root"]) + "create = true")
+    if files := found["file"]:
+        blocks.append("\n".join(["[buckets.files]", *(f'{quoted(address)} = "path/to/file"' for address in files)]))
+    return "\n\n".join(blocks)
+
+
+def _by_image(names: Iterable[str]) -> dict[str, list[str]]:
+    images = defaultdict(list)
+    for image, _, package in (name.rpartition(" ") for name in names):
+        images[image].append(package)
+    return images
+
+
+def _given(task: NamedTask) -> str:
+    outputs = ", ".join(f"{key(name)} = {value}" for name, value in task.required.items())
+    return f"[step.{key(task.path)}]\noutputs = {{{outputs}}}"
