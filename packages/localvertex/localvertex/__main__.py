@@ -115,6 +115,7 @@ def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
 def _add_execution(group: "argparse._ArgumentGroup") -> None:
     """Add the options of `run` that do not change what the pipeline computes."""
     _add_work_dir(group)
+    _add_config(group)
     group.add_argument("--run-id", metavar="ID", help="name of the run (default: pipeline name and time)")
     group.add_argument("--no-cache", action="store_true", help="run every step, even if its result is cached")
     group.add_argument(
@@ -222,6 +223,7 @@ def _add_console(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
 def _add_server(serve: argparse.ArgumentParser) -> None:
     """Add the options that `serve` and `console` share."""
     _add_work_dir(serve)
+    _add_config(serve)
     _add_gcs_root(serve)
     serve.add_argument(
         "--time-factor",
@@ -247,6 +249,16 @@ def _add_work_dir(command: "argparse.ArgumentParser | argparse._ArgumentGroup") 
         type=cli.folder,
         default=Path("runs"),
         help="folder for runs, also the pipeline root (./%(default)s)",
+    )
+
+
+def _add_config(command: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+    """Add the option for the file of stand-ins."""
+    command.add_argument(
+        "--config",
+        metavar="FILE",
+        type=Path,
+        help="stand-ins for what this machine lacks (default: localvertex.toml, if the current folder has one)",
     )
 
 

@@ -158,6 +158,7 @@ def _serve(options: argparse.Namespace, when_started: Callable[[str], object]) -
             gcs_root=options.gcs_root,
             command_prefixes=container_images.from_options(options.image),
             has_other_images=True,
+            configuration=run.find_configuration(options),
             containers=run.container_options(options),
             faults=tuple(map(faults.parse, options.fault)),
         ),

@@ -17,6 +17,8 @@ from localvertex.show.terminal import resume_command, summary
 from localvertex.show.terminal.lines import Lines
 from localvertex.store.runs import find_readable
 from localvertex.store.task import State
+from localvertex.values import configuration
+from localvertex.values.configuration import Configuration
 from localvertex_base.userinput import parameters
 from localvertex_base.userinput.errors import UserError
 
@@ -46,6 +48,7 @@ def run_options(options: argparse.Namespace) -> Options:
         "command_prefixes": container_images.from_options(options.image),
         "fail_fast": options.fail_fast,
         "gcs_root": options.gcs_root,
+        "configuration": Configuration() if options.resume else find_configuration(options),
         "with_credentials": options.with_credentials,
         "containers": container_options(options),
         "faults": tuple(map(faults.parse, options.fault)),
@@ -53,6 +56,14 @@ def run_options(options: argparse.Namespace) -> Options:
     if options.max_parallel is not None:
         values["max_parallel"] = options.max_parallel
     return Options(**values)
+
+
+def find_configuration(options: argparse.Namespace) -> Configuration:
+    """Read `--config`, or localvertex.toml of the current folder, and print that it is used."""
+    found = configuration.find(options.config)
+    if found.file is not None:
+        print(f"using {found.file}", flush=True)
+    return found
 
 
 def container_options(options: argparse.Namespace) -> ContainerOptions:
@@ -76,7 +87,7 @@ def _start_run(options: argparse.Namespace, run_options: Options) -> dict[str, A
 def _resume_run(options: argparse.Namespace, run_options: Options) -> dict[str, Any]:
     """Resume an earlier run and return the record; what it computes was fixed when it was started."""
     fixed = {"FILE": options.file, "--parameter": options.parameter, "--parameter-file": options.parameter_file}
-    fixed |= {"--input-artifact": options.input_artifact, "--run-id": options.run_id}
+    fixed |= {"--input-artifact": options.input_artifact, "--run-id": options.run_id, "--config": options.config}
     if given := [name for name, value in fixed.items() if value]:
         raise UserError(f"--resume uses the values that the run was started with; leave out {' and '.join(given)}")
     found = find_readable(options.work_dir, options.resume)

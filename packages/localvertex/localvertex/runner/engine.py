@@ -29,6 +29,7 @@ from localvertex.store.executor_files import artifact_parent
 from localvertex.store.run_folder import check_run_id, new_run_id
 from localvertex.store.runs import find_readable
 from localvertex.store.task import Values
+from localvertex.values.configuration import Configuration
 from localvertex_base.compiled.load import PipelineFile, load
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import complete, convert_all
@@ -132,7 +133,7 @@ def prepare_resume(
 ) -> PipelineRun:
     """Take over an earlier run: finished steps are not run again, unfinished ones start again.
 
-    Its pipeline, parameters, project and region are those that it was started with.
+    Its pipeline, parameters, project, region and configuration are those that it was started with.
 
     Raises:
         UserError: There is no such run, it is still running, or its record is damaged.
@@ -142,6 +143,7 @@ def prepare_resume(
     try:
         # Read again: another process may have written to it before the lock was taken.
         content = record.read(run_dir)
+        options = replace(options, configuration=Configuration.of_json(content.get("configuration")))
         file = _earlier_file(run_dir, content, options)
         _check_values(file, content["parameters"], options, content)
         return PipelineRun(
@@ -187,8 +189,9 @@ def _earlier_file(run_dir: Path, content: dict[str, Any], options: Options) -> P
     """Open the compiled file that an earlier run was started with; refuse a run that was moved or changed."""
     if content["work_dir"] != str(options.work_dir.resolve()):
         raise UserError(f"{run_dir.name} was run in {content['work_dir']}, where its artifacts are; resume it there")
-    if MASK in json.dumps(content["parameters"]):
-        raise UserError(f"{run_dir.name} was started with a secret in a parameter, which is not stored; run it again")
+    for where, name in (("a parameter", "parameters"), ("its configuration", "configuration")):
+        if MASK in json.dumps(content.get(name)):
+            raise UserError(f"{run_dir.name} was started with a secret in {where}, which is not stored; run it again")
     file = open_file(run_folder.pipeline_copy(run_dir), options)
     if file.sha256 != content.get("sha256"):
         raise UserError(f"{file.path} is not the file that {run_dir.name} was started with; start a new run")

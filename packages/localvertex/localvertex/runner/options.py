@@ -16,6 +16,7 @@ from localvertex.executors.api_access import ApiAccess
 from localvertex.jobs import Fault
 from localvertex.store import record as run_record
 from localvertex.values.arguments import CommandPrefixes
+from localvertex.values.configuration import Configuration
 from localvertex_base.userinput.errors import UserError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
@@ -45,7 +46,9 @@ class Options:
     command_prefixes: CommandPrefixes = field(default_factory=dict)
     """Local commands in place of container images, by image."""
     has_other_images: bool = False
-    """Whether `command_prefixes` has images of other pipelines too, as on a server."""
+    """Whether `command_prefixes` and `configuration` have names of other pipelines too, as on a server."""
+    configuration: Configuration = field(default_factory=Configuration)
+    """What stands in for what this machine does not have; its bucket root counts unless `gcs_root` is given."""
     fail_fast: bool = False
     """Whether no further step starts after a failure, except exit tasks."""
     with_credentials: bool = False
@@ -68,6 +71,8 @@ class Options:
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
+        if self.gcs_root is None:
+            object.__setattr__(self, "gcs_root", self.configuration.gcs_root)
         if self.gcs_root is not None:
             _check_gcs_root(self.gcs_root, self.work_dir)
         if self.max_parallel < 1:

@@ -86,6 +86,7 @@ class PipelineRun:
             on_settled=lambda: self._record.settled(),
             finished=finished,
         )
+        self._configuration = options.configuration.as_json()
         self._resume_options = repeated_options.words(options)
         self._resume_times = [*self._earlier.get("resume_times", []), *([record.now()] if earlier else [])]
         secrets = self._credentials.secrets
@@ -224,6 +225,7 @@ class PipelineRun:
             "gcs_root": str(self._buckets.root) if self._buckets.root else None,
             "resume_times": self._resume_times,
             "resume_options": self._resume_options,
+            "configuration": self._configuration,
             "parameters": self._inputs.parameters,
             "input_artifacts": self._inputs.artifacts,
             "stopped_by_signal": self._signals[0] if self._signals else None,

@@ -22,6 +22,7 @@
 Paths are relative to the folder of the file. Options of the command line override the file.
 """
 
+import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -76,6 +77,58 @@ class Configuration:
     def folder(self) -> Path:
         """Return the folder to which paths in `given_outputs` are relative."""
         return self.file.parent if self.file else Path.cwd()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the tables with absolute paths, and where their file is, for the record of a run; {} for none."""
+        if self == Configuration():
+            return {}
+        images = {
+            name: {"path": _text(each.path), "python": _text(each.python), "command": list(each.command)}
+            for name, each in self.images.items()
+        }
+        tables = {
+            "step": {name: {"outputs": outputs} for name, outputs in self.given_outputs.items()},
+            "image": {name: _without_none(each) for name, each in images.items()},
+            "packages": _without_none({"relax": sorted(self.relaxed), "python": _text(self.python)}),
+            "buckets": _without_none({"root": _text(self.gcs_root), "create": self.create_buckets})
+            | {"files": {address: str(path) for address, path in self.bucket_files.items()}},
+        }
+        # TOML also has dates.
+        content: dict[str, Any] = json.loads(
+            json.dumps({"file": str(self.file or self.folder / FILE), "tables": tables}, default=str)
+        )
+        return content
+
+    @classmethod
+    def of_json(cls, content: Any) -> "Configuration":
+        """Return the configuration that a record contains.
+
+        Raises:
+            UserError: The record is damaged.
+        """
+        if not content:
+            return cls()
+        if not isinstance(content, dict) or {*map(type, content.values())} != {str, dict}:
+            raise UserError("configuration: expected its file and its tables")
+        return _configuration(Path(content["file"]), content["tables"])
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def _without_none(table: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if value is not None}
+
+
+def find(given: Path | None) -> Configuration:
+    """Read the given file, or that of the current folder if there is one.
+
+    Raises:
+        UserError: As `read`.
+    """
+    file = given or Path(FILE)
+    return read(file) if given or file.exists() else Configuration()
 
 
 def read(file: Path) -> Configuration:

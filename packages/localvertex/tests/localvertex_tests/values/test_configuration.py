@@ -1,10 +1,11 @@
 """localvertex.toml: what it refuses, each in one line."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from localvertex.values.configuration import MAX_BYTES, Configuration, ImageStandIn, read
+from localvertex.values.configuration import MAX_BYTES, Configuration, ImageStandIn, find, read
 from localvertex_base.userinput.errors import UserError
 
 WHOLE = """
@@ -66,3 +67,22 @@ def test_a_large_file_is_refused(tmp_path: Path) -> None:
     file.write_text("#" * (MAX_BYTES + 1))
     with pytest.raises(UserError, match="expected at most 1,048,576"):
         read(file)
+
+
+def test_a_record_keeps_all_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "other.toml"
+    file.write_text(WHOLE)
+    found = read(file)
+    assert Configuration.of_json(json.loads(json.dumps(found.as_json()))) == found
+    assert Configuration.of_json(Configuration().as_json()) == Configuration()
+    with pytest.raises(UserError, match="configuration"):
+        Configuration.of_json(["damaged"])
+
+
+def test_the_file_of_the_current_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert find(None) == Configuration()
+    (tmp_path / "localvertex.toml").write_text("# nothing yet\n")
+    assert find(None).file == tmp_path / "localvertex.toml"
+    with pytest.raises(UserError, match=r"other\.toml"):
+        find(Path("other.toml"))
