@@ -41,7 +41,7 @@ class FinishedRun:
     error: str
     """Why it failed, one line; empty when it succeeded."""
     outputs: Mapping[str, Mapping[str, Any]]
-    """By step, the values of its output parameters and the paths of its output artifacts; a list has a list of paths."""
+    """By step, the values of its output parameters and the paths of its artifacts; a list has a list of paths."""
     pipeline_outputs: Mapping[str, Any]
     """The outputs of the pipeline itself, in the same form."""
     metrics: Mapping[str, Mapping[str, Any]]
@@ -103,7 +103,6 @@ def problem(record: Mapping[str, Any], *, expects_failure: bool) -> str:
 
 def _values(outputs: Mapping[str, Any], buckets: Buckets) -> dict[str, Any]:
     """Return the values of the parameters and the paths of the artifacts of a record's `outputs`."""
-
     found: dict[str, Any] = dict(outputs["parameters"])
     for name, group in outputs["artifacts"].items():
         paths = [Path(buckets.path_of(each["uri"])) for each in group]

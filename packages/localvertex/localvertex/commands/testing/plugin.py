@@ -22,7 +22,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +59,9 @@ class Vertex:
 
 
 @pytest.fixture
-def vertex(tmp_path: Path) -> Iterator[Vertex]:
+def vertex(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Vertex]:
     """Start a local endpoint on a free port and point google-cloud-aiplatform at it; both end with the test."""
     try:
         with warnings.catch_warnings():
@@ -67,25 +69,28 @@ def vertex(tmp_path: Path) -> Iterator[Vertex]:
             warnings.simplefilter("ignore")
             from localvertex import client
             from localvertex.runner.options import Options
+            from localvertex.values.configuration import FILE
     except ImportError as error:
         raise _not_installed("vertex", error, "serve") from None
-    work_dir, buckets = _folders(tmp_path)
+    work_dir, buckets = _folders(tmp_path, tmp_path_factory)
     how = Options(work_dir=work_dir)
-    with _server(work_dir, buckets) as address, _own_settings_of_sdk(), pytest.MonkeyPatch.context() as patch:
+    config = request.config.rootpath / FILE
+    words = ["--config", str(config)] if config.exists() else []
+    with _server(work_dir, buckets, words) as address, _own_settings_of_sdk(), pytest.MonkeyPatch.context() as patch:
         patch.setenv("STORAGE_EMULATOR_HOST", address)
         for name, module in list(sys.modules.items()):
             if name.startswith("google.cloud.aiplatform.") and hasattr(module, "_JOB_WAIT_TIME"):
                 patch.setattr(module, "_JOB_WAIT_TIME", _SDK_POLL_SECONDS)
         client.init(work_dir, project=how.project, location=how.region, api_transport="rest")
-        yield Vertex(
-            project=how.project, location=how.region, work_dir=work_dir, buckets=buckets, address=address
-        )
+        yield Vertex(project=how.project, location=how.region, work_dir=work_dir, buckets=buckets, address=address)
 
 
 @pytest.fixture
-def run_pipeline(tmp_path: Path, request: pytest.FixtureRequest) -> "Callable[..., FinishedRun]":
+def run_pipeline(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> "Callable[..., FinishedRun]":
     """Run pipelines on this machine, in the work folder of the test."""
-    work_dir, buckets = _folders(tmp_path)
+    work_dir, buckets = _folders(tmp_path, tmp_path_factory)
     root, numbers = request.config.rootpath, itertools.count(1)
 
     def run(
@@ -96,6 +101,7 @@ def run_pipeline(tmp_path: Path, request: pytest.FixtureRequest) -> "Callable[..
         faults: Sequence[str] = (),
         artifacts: Mapping[str, Any] | None = None,
         expect_failure: bool = False,
+        config: str | os.PathLike[str] | None = None,
         **options: Any,
     ) -> "FinishedRun":
         """Run a pipeline to its end and return what it did.
@@ -103,10 +109,12 @@ def run_pipeline(tmp_path: Path, request: pytest.FixtureRequest) -> "Callable[..
         Args:
             file: A compiled file, relative to pytest's root folder, or a pipeline function of kfp.
             parameters: Values of the pipeline's parameters by name.
-            given: By step, the outputs with which it counts as done, as `[step.NAME] outputs` in localvertex.toml.
+            given: By step, the outputs that replace its execution, as `[step.NAME] outputs` in localvertex.toml; paths
+                are relative to pytest's root folder.
             faults: Faults as for `localvertex run --fault`, such as "SIGKILL workerpool0-0 at 5s".
             artifacts: Files and folders by the name of an input artifact of the pipeline.
             expect_failure: Whether the run has to fail.
+            config: A localvertex.toml; None for the one in pytest's root folder, if there is one.
             **options: Other fields of `localvertex.Options`, such as `use_cache`.
 
         Raises:
@@ -122,9 +130,15 @@ def run_pipeline(tmp_path: Path, request: pytest.FixtureRequest) -> "Callable[..
         except ImportError as error:
             raise _not_installed("run_pipeline", error, "run") from None
         path = root / file if isinstance(file, str | os.PathLike) else _compiled(file, tmp_path)
+        found = _configuration(root, config, given or {})
         # The SDK names its jobs by pipeline and second; a run of the same test must not take such a name.
-        own = {"work_dir": work_dir, "gcs_root": buckets, "run_id": f"run-{next(numbers)}", "max_backoff_seconds": 1.0}
-        how = localvertex.Options(faults=tuple(map(parse, faults)), **(own | options))
+        own: dict[str, Any] = {
+            "work_dir": work_dir,
+            "gcs_root": buckets,
+            "run_id": f"run-{next(numbers)}",
+            "max_backoff_seconds": 1.0,
+        }
+        how = localvertex.Options(configuration=found, faults=tuple(map(parse, faults)), **(own | options))
         record = localvertex.run(path, parameters=parameters, artifacts=artifacts, options=how, display=Lines(print))
         if record["stopped_by_signal"]:
             signal.raise_signal(record["stopped_by_signal"])
@@ -135,12 +149,31 @@ def run_pipeline(tmp_path: Path, request: pytest.FixtureRequest) -> "Callable[..
     return run
 
 
-def _folders(tmp_path: Path) -> tuple[Path, Path]:
-    """Return the work folder and the buckets of a test; both fixtures of a test have the same."""
-    found = tmp_path / "vertex" / "runs", tmp_path / "vertex" / "buckets"
-    for each in found:
-        each.mkdir(parents=True, exist_ok=True)
-    return found
+def _folders(tmp_path: Path, factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Return the work folder and the buckets of a test; both fixtures of a test have the same.
+
+    All tests of a session share the environments of steps that install packages: they are built once and never change.
+    """
+    work_dir, buckets = tmp_path / "vertex" / "runs", tmp_path / "vertex" / "buckets"
+    environments, shared = work_dir / ".localvertex" / "environments", factory.getbasetemp() / "environments"
+    if not work_dir.exists():
+        for each in (environments.parent, buckets, shared):
+            each.mkdir(parents=True, exist_ok=True)
+        environments.symlink_to(shared, target_is_directory=True)
+    return work_dir, buckets
+
+
+def _configuration(root: Path, config: Any, given: Mapping[str, Mapping[str, Any]]) -> Any:
+    """Return the configuration of a run: that of a file, with the outputs that the test gives, and with any bucket."""
+    from localvertex.values import configuration
+
+    file = root / (config or configuration.FILE)
+    found = configuration.read(file) if config or file.exists() else configuration.Configuration(file=file)
+    texts = {
+        step: {name: str(value) if isinstance(value, os.PathLike) else value for name, value in outputs.items()}
+        for step, outputs in given.items()
+    }
+    return replace(found, given_outputs={**found.given_outputs, **texts}, create_buckets=True)
 
 
 def _compiled(pipeline: Any, tmp_path: Path) -> Path:
@@ -156,12 +189,12 @@ def _compiled(pipeline: Any, tmp_path: Path) -> Path:
 
 
 @contextmanager
-def _server(work_dir: Path, buckets: Path) -> Iterator[str]:
+def _server(work_dir: Path, buckets: Path, words: list[str]) -> Iterator[str]:
     """Serve a work folder in a process and return the address; the process has ended after the block."""
     from localvertex.api.access import token_file
 
     log = work_dir.with_name("serve.log")
-    options = ["--port", "0", "--work-dir", str(work_dir), "--gcs-root", str(buckets)]
+    options = ["--port", "0", "--work-dir", str(work_dir), "--gcs-root", str(buckets), *words]
     with log.open("w") as output:
         process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, "serve", *options],
@@ -196,17 +229,17 @@ def _own_settings_of_sdk() -> Iterator[None]:
     settings = [initializer.global_config, vars(metadata)["_experiment_tracker"]]
     before = [dict(vars(each)) for each in settings]
 
-    def replace(each: Any, values: Mapping[str, Any]) -> None:
+    def fill(each: Any, values: Mapping[str, Any]) -> None:
         vars(each).clear()
         vars(each).update(values)
 
     for each in settings:
-        replace(each, vars(type(each)()))
+        fill(each, vars(type(each)()))
     try:
         yield
     finally:
         for each, values in zip(settings, before, strict=True):
-            replace(each, values)
+            fill(each, values)
 
 
 def _not_installed(name: str, error: ImportError, extra: str) -> pytest.UsageError:
