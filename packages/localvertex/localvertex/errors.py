@@ -3,12 +3,48 @@
 from localvertex_base.userinput.errors import UserError
 
 
-class Refused(UserError):
-    """The pipeline uses features that cannot run locally; `reasons` names each of them with its path in the file."""
+class Refusal(str):
+    """Why a part of a pipeline cannot run here, one line that starts with its path, and what would let it run.
 
-    def __init__(self, reasons: list[str]) -> None:
+    Attributes:
+        step: The path in the file of the task, or the label of the executor, whose outputs can be given.
+        image: The container image whose source can be given.
+        package: The package whose pin can be relaxed.
+        bucket: "create" if a folder for a bucket can be created, "root" if the folder of all buckets is missing, too.
+        file: The gs:// address for which a file can be given.
+    """
+
+    step: str
+    image: str
+    package: str
+    bucket: str
+    file: str
+
+    def __new__(
+        cls, text: str, *, step: str = "", image: str = "", package: str = "", bucket: str = "", file: str = ""
+    ) -> "Refusal":
+        """Create it from its line."""
+        self = super().__new__(cls, text)
+        self.step, self.image, self.package, self.bucket, self.file = step, image, package, bucket, file
+        return self
+
+
+class Refused(UserError):
+    """The pipeline uses features that cannot run locally.
+
+    Attributes:
+        reasons: Each of them with its path in the file, one line each.
+        proposal: Lines for localvertex.toml that resolve what can be resolved; empty for none.
+    """
+
+    def __init__(self, reasons: list[str], proposal: str = "") -> None:
         super().__init__("; ".join(reasons))
-        self.reasons = reasons
+        self.reasons, self.proposal = reasons, proposal
+
+    @property
+    def way_on(self) -> str:
+        """The proposal with its heading; empty without one."""
+        return f"add to localvertex.toml:\n\n{self.proposal}" if self.proposal else ""
 
 
 class TaskFailed(Exception):

@@ -18,7 +18,8 @@ from typing import Any
 from localvertex.errors import Refused
 from localvertex.processes.sinks import MASK
 from localvertex.runner import input_artifacts
-from localvertex.runner.checks import addresses, container_images, jobs
+from localvertex.runner.checks import addresses, container_images, given_outputs, jobs
+from localvertex.runner.checks.proposal import proposed
 from localvertex.runner.checks.refusals import refusals
 from localvertex.runner.display import Display
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
@@ -64,9 +65,11 @@ def open_file(path: Path, options: Options | None = None) -> PipelineFile:
         if not options.has_other_images:
             container_images.check(file.pipeline, options.command_prefixes)
         file = replace(file, pipeline=container_images.apply(file.pipeline, options.command_prefixes))
+    pipeline = given_outputs.apply(file.pipeline, options.configuration, allows_unknown=options.has_other_images)
+    file = replace(file, pipeline=pipeline)
     reasons = refusals(file.pipeline, options.container_choice)
     if reasons:
-        raise Refused(reasons)
+        raise Refused(reasons, proposed(file.pipeline, reasons))
     return file
 
 
@@ -182,7 +185,7 @@ def _check_values(
         has_images=bool(options.container_choice.options.engine),
     )
     if reasons:
-        raise Refused(reasons)
+        raise Refused(reasons, proposed(file.pipeline, reasons))
 
 
 def _earlier_file(run_dir: Path, content: dict[str, Any], options: Options) -> PipelineFile:

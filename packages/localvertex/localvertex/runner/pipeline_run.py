@@ -15,7 +15,7 @@ from localvertex.jobs import FaultLedger
 from localvertex.processes.pins import announcement
 from localvertex.processes.processes import Processes
 from localvertex.runner import repeated_options
-from localvertex.runner.checks import container_commands, pinned_versions
+from localvertex.runner.checks import container_commands, given_outputs, pinned_versions
 from localvertex.runner.display import Display
 from localvertex.runner.options import Options
 from localvertex.runner.pipeline_inputs import buckets_of, file_values, inputs_of, notes_of, tasks_of_file
@@ -61,6 +61,9 @@ class PipelineRun:
         private_dir = self.work_dir / record.PRIVATE
         self._pins = pinned_versions.replacements(file.pipeline, file.pipeline.reachable, private_dir)
         self._notes += filter(None, [announcement(self._pins)])
+        if given := given_outputs.given_paths(file.pipeline):
+            names = f"{', '.join(given[:10])}{f' and {len(given) - 10} more' * (len(given) > 10)}"
+            self._notes.append(f"given, not run: {names} (outputs from {options.configuration.file or 'the options'})")
         if self._buckets.root is not None and output_directory:
             job = job | {"pipeline_root": output_directory}
         self._credentials = UserCredentials() if options.with_credentials else NoCredentials()

@@ -203,12 +203,12 @@ class Scheduler:
     def launch(self) -> None:
         """Start the prepared attempts, each in a thread."""
         for task in self._starting:
-            executor = self._pipeline.executors[task.component.executor]
+            executor = None if task.component.given else self._pipeline.executors[task.component.executor]
             # Daemon threads: each ends with its process, and processes are ended by their supervisors.
             threading.Thread(target=self.run_attempt, args=(task, executor), name=task.label, daemon=True).start()
         self._starting.clear()
 
-    def run_attempt(self, task: Task, executor: Container | Importer) -> None:
+    def run_attempt(self, task: Task, executor: Container | Importer | None) -> None:
         """Run one attempt at a step; called in its own thread."""
         self._events.put(run_attempt(task, executor, self._context, self._events.put))
 

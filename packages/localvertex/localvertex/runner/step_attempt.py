@@ -9,7 +9,7 @@ from typing import Any
 
 from localvertex.credentials.secrets import is_masked
 from localvertex.errors import Cancelled, TaskFailed
-from localvertex.executors import find_executor, has_replicas
+from localvertex.executors import find_executor, given_step, has_replicas
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.context import Context
 from localvertex.store import executor_files
@@ -43,10 +43,17 @@ class AttemptProgress:
 Observe = Callable[[AttemptProgress], None]
 
 
-def run_attempt(task: Task, executor: Container | Importer, context: Context, observe: Observe) -> AttemptOutcome:
-    """Run a step, or take its outputs from the cache. Never raises: every failure becomes the outcome."""
+def run_attempt(
+    task: Task, executor: Container | Importer | None, context: Context, observe: Observe
+) -> AttemptOutcome:
+    """Run a step, or take its outputs from the cache. Never raises: every failure becomes the outcome.
+
+    Without an executor, the user gives the outputs; they are never in the cache.
+    """
     exit_codes: list[int] = []
     try:
+        if executor is None:
+            return AttemptOutcome(task=task, state=State.GIVEN, outputs=given_step.produce(task, context))
         _learn_secrets(task, executor, context)
         key = _cache_key(task, executor, context)
         if key and (cached := _find_cached(task, key, context)) is not None:

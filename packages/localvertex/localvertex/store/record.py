@@ -136,11 +136,14 @@ def of_tasks(tasks: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _artifacts_of_type(tasks: list[dict[str, Any]], *titles: str) -> list[tuple[str, str, dict[str, Any]]]:
-    """Return the output artifacts of steps with these schema titles, as task path, output name and artifact."""
+    """Return the output artifacts of steps with these schema titles, as task path, output name and artifact.
+
+    The results of a run do not include what the user has given.
+    """
     return [
         (task["path"], name, artifact)
         for task in tasks
-        if task["kind"] == "step"
+        if task["kind"] == "step" and task["state"] != State.GIVEN
         for name, artifacts in task["outputs"]["artifacts"].items()
         for artifact in artifacts
         if artifact["type"].get("schemaTitle") in titles

@@ -27,6 +27,8 @@ class State(StrEnum):
     FAILED = "FAILED"
     SKIPPED = "SKIPPED"
     """Not run; its outputs come from the cache."""
+    GIVEN = "GIVEN"
+    """Not run; the user gives its outputs. Vertex has no such state, see api/pipeline_jobs/view.py."""
     NOT_TRIGGERED = "NOT_TRIGGERED"
     """Not run; its condition is false, or an upstream task has no outputs."""
 
@@ -38,7 +40,12 @@ class State(StrEnum):
     @property
     def has_outputs(self) -> bool:
         """Return whether downstream tasks can use the outputs."""
-        return self in (State.SUCCEEDED, State.SKIPPED)
+        return self in (State.SUCCEEDED, State.SKIPPED, State.GIVEN)
+
+
+def title_of(path: tuple[str, ...], name: str) -> str:
+    """Return the path of a task for display, whose own name is shown as `name`."""
+    return "/".join([*(each for each in path[:-1] if not _GENERATED_GROUP.fullmatch(each)), name])
 
 
 @dataclass(kw_only=True)
@@ -102,8 +109,7 @@ class Task:
     @property
     def title(self) -> str:
         """Return the path for display: display names, without the groups that kfp names."""
-        own = [name for name in self.path[:-1] if not _GENERATED_GROUP.fullmatch(name)]
-        return "/".join([*own, self.spec.display_name if self.iteration is None else self.name])
+        return title_of(self.path, self.spec.display_name if self.iteration is None else self.name)
 
     @property
     def placeholders(self) -> dict[str, str]:

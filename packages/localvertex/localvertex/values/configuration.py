@@ -23,6 +23,7 @@ Paths are relative to the folder of the file. Options of the command line overri
 """
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -111,6 +112,16 @@ class Configuration:
         if not isinstance(content, dict) or {*map(type, content.values())} != {str, dict}:
             raise UserError("configuration: expected its file and its tables")
         return _configuration(Path(content["file"]), content["tables"])
+
+
+def key(name: str) -> str:
+    """Return a name as a key of TOML."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else quoted(name)
+
+
+def quoted(text: str) -> str:
+    """Return a text as TOML, whose escapes are those of JSON but for DEL."""
+    return json.dumps(text).replace("\x7f", "\\u007f")
 
 
 def _text(path: Path | None) -> str | None:

@@ -128,8 +128,26 @@ class Dag:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class GivenArtifact:
+    """What the user gives in place of an output artifact: a file or folder of this machine, or an address."""
+
+    path: str = ""
+    """Absolute; empty for none."""
+    uri: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GivenOutputs:
+    """What the user gives in place of running a task."""
+
+    parameters: dict[str, Any]
+    artifacts: dict[str, tuple[GivenArtifact, ...]]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Component:
-    """A signature with an implementation: a dag, or the label of an executor."""
+    """A signature with an implementation: a dag, the label of an executor, or outputs that the user gives."""
 
     name: str
     input_parameters: dict[str, ParameterSpec] = field(default_factory=dict)
@@ -138,6 +156,7 @@ class Component:
     output_artifacts: dict[str, ArtifactSpec] = field(default_factory=dict)
     dag: Dag | None = None
     executor: str = ""
+    given: GivenOutputs | None = None
     path: str = ""
     """Path in the file, e.g. "components.comp-train"."""
 

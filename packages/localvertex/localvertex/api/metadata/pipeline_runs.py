@@ -28,7 +28,7 @@ from localvertex.api.metadata.nodes import (
 from localvertex.api.metadata.relations import with_events
 from localvertex.api.metadata.stores import MetadataStore
 from localvertex.api.pipeline_jobs.pipeline_jobs import COLLECTION as JOBS
-from localvertex.api.pipeline_jobs.view import pipeline_job, pipeline_name
+from localvertex.api.pipeline_jobs.view import GIVEN, pipeline_job, pipeline_name
 from localvertex.api.rest.call import Location
 from localvertex.api.rest.errors import ApiError
 from localvertex.api.rest.store import ID, UNUSABLE, Damaged, Store
@@ -146,12 +146,18 @@ class PipelineRuns:
             named = {side: _artifacts(place, task, f"{side.lower()}s") for side in ("INPUT", "OUTPUT")}
             artifacts = named["INPUT"] | artifacts | named["OUTPUT"]
             events[task["taskId"]] = [{"artifact": name, "type": side} for side in named for name in named[side]]
-        metrics = [name for name, each in artifacts.items() if each["schemaTitle"] in _METRICS]
+        given = {
+            name
+            for task in details
+            if task["execution"]["metadata"].get(GIVEN)
+            for name in _artifacts(place, task, "outputs")
+        }
+        metrics = [name for name, each in artifacts.items() if each["schemaTitle"] in _METRICS and name not in given]
         # The SDK's get_pipeline_df reads the metrics from the outputs of the whole run.
         events[details[0]["taskId"]] += [{"artifact": name, "type": "OUTPUT"} for name in metrics]
-        for name, given in artifacts.items():
+        for name, fields in artifacts.items():
             if self._nodes.read(place, ARTIFACT, _id(name)) is None:
-                self._nodes.write(place, ARTIFACT, new_node(place, ARTIFACT, _id(name), given))
+                self._nodes.write(place, ARTIFACT, new_node(place, ARTIFACT, _id(name), fields))
         executions = [self._execution(place, each, events[each["taskId"]]) for each in details if _state(each)]
         pipeline, run = self._contexts(place, job)
         self._write(place, CONTEXT, pipeline)

@@ -56,6 +56,8 @@ def file_of(body: dict[str, Any]) -> Iterator[Path]:
         except UserError as error:
             reasons = error.reasons if isinstance(error, Refused) else [str(error)]
             reasons = [each.replace(f"{path}: ", "") for each in reasons]
+            if isinstance(error, Refused) and error.way_on:
+                reasons.append(error.way_on)
             raise ApiError(
                 Status.INVALID_ARGUMENT, "; ".join(reasons), [{"message": each} for each in reasons]
             ) from None

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.api.rest.errors import ApiError, Status, not_found
-from localvertex.errors import Refused
 from localvertex.runner import engine, repeated_options
 from localvertex.runner.pipeline_run import PipelineRun
 from localvertex.show import report
@@ -57,7 +56,7 @@ def prepare_retry(content: dict[str, Any], options: engine.Options) -> PipelineR
     except run_folder.NotBegun as error:
         raise error.reason from None
     except UserError as error:
-        raise _refuse("; ".join(error.reasons) if isinstance(error, Refused) else str(error)) from None
+        raise _refuse(str(error)) from None
     except (TypeError, ValueError, AttributeError) as error:
         raise _refuse(f"the record of {run_id} is damaged: {type(error).__name__}: {error}") from None
 

@@ -16,6 +16,9 @@ FILTER_FIELDS = {"pipelineName", "pipelineJobUserId"}
 CANCELLED_MARK = "run.cancelled"
 """An empty file in the folder of a run that a client cancelled: it needs no room on a full disk."""
 
+GIVEN = "given"
+"""Metadata of an execution whose outputs the user has given."""
+
 _DEFAULT_ACCOUNT = "{project}-compute@developer.gserviceaccount.com"
 """The default service account; the service has the project's number in it, which does not exist here."""
 
@@ -109,11 +112,12 @@ def _task_detail(task: dict[str, Any], ids: dict[str, int], parent: str) -> dict
     inputs, outputs = task["inputs"], task["outputs"]
     metadata = {f"input:{name}": value for name, value in inputs.get("parameters", {}).items()}
     metadata |= {f"output:{name}": value for name, value in outputs.get("parameters", {}).items()}
-    number = str(ids[task["path"]])
+    number, is_given = str(ids[task["path"]]), task["state"] == State.GIVEN
     detail = {
         "taskId": number,
         "taskName": task["name"],
-        "state": task["state"],
+        # Vertex has no such state; a skipped step was not run either.
+        "state": str(State.SKIPPED) if is_given else task["state"],
         "createTime": task["start_time"],
         "startTime": task["start_time"],
         "endTime": task["end_time"],
@@ -121,9 +125,10 @@ def _task_detail(task: dict[str, Any], ids: dict[str, int], parent: str) -> dict
         "outputs": artifacts(outputs.get("artifacts", {})),
         "execution": {
             "name": f"{parent}/metadataStores/default/executions/{number}",
-            "displayName": task["title"],
+            "displayName": f"{task['title']} (given)" if is_given else task["title"],
             "schemaTitle": _SCHEMAS.get(task.get("kind"), "system.DagExecution"),
-            "metadata": {name: value for name, value in metadata.items() if value is not None},
+            "metadata": {name: value for name, value in metadata.items() if value is not None}
+            | ({GIVEN: True} if is_given else {}),
         },
     }
     if task["path"]:

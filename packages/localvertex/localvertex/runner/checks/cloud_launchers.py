@@ -6,27 +6,30 @@ or changes resources in Google Cloud.
 
 from collections.abc import Iterable, Iterator
 
+from localvertex.errors import Refusal
 from localvertex.executors import runs_given_command
 from localvertex.executors.python_step import PythonStepExecutor
 from localvertex_base.compiled.launchers import is_google_image, launcher_module
 from localvertex_base.compiled.spec import Component, Container, Pipeline
 
 
-def refusals(pipeline: Pipeline, components: Iterable[Component]) -> list[str]:
+def refusals(pipeline: Pipeline, components: Iterable[Component]) -> list[Refusal]:
     """Return one reason for each step of these dags that would start a program of Google's."""
     reasons = []
     for path, container in _steps(pipeline, components):
         if module := _module(container):
-            reasons.append(
-                f"{path}: {_operation(module)} of google-cloud-pipeline-components would run in Google Cloud; remove "
-                "the step, or run the pipeline on Vertex AI"
+            text = (
+                f"{path}: {_operation(module)} of google-cloud-pipeline-components would run in Google Cloud; give its "
+                "outputs, remove the step, or run the pipeline on Vertex AI"
             )
+            reasons.append(Refusal(text, step=path))
         elif _is_only_in_image(container):
             image = container.image
-            reasons.append(
-                f"{path}: the program of this Google Cloud operation is only in its container image {image!r}; remove "
-                f"the step, or give a local command with --image {image}=COMMAND"
+            text = (
+                f"{path}: the program of this Google Cloud operation is only in its container image {image!r}; give "
+                f"its outputs, remove the step, or give a local command with --image {image}=COMMAND"
             )
+            reasons.append(Refusal(text, step=path))
     return reasons
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from localvertex.containers.choice import Choice
 from localvertex.containers.programs import missing
+from localvertex.errors import Refusal
 from localvertex.executors import find_executor
 from localvertex.executors.container_command import ContainerCommandExecutor
 from localvertex.executors.custom_job import CustomJobExecutor
@@ -16,23 +17,28 @@ from localvertex_base.compiled.payload import mentioned_inputs
 from localvertex_base.compiled.spec import Component, Container, Pipeline
 
 
-def refusals(pipeline: Pipeline, components: Iterable[Component], choice: Choice) -> list[str]:
+def refusals(pipeline: Pipeline, components: Iterable[Component], choice: Choice) -> list[Refusal]:
     """Return one reason for each container command of these components that cannot run here.
 
     Raises:
         UserError: The engine that the user has named cannot be used.
     """
-    reasons = []
+    reasons: list[Refusal] = []
     for component in components:
         container = pipeline.executors.get(component.executor)
         if isinstance(container, Container) and _runs_own_command(container) and (text := _problem(container, choice)):
             image = container.image or "(none)"
-            is_in_image = container.image and text != choice.how.problem
+            is_in_image = bool(container.image) and text != choice.how.problem
             advice = (
                 f"; add --engine docker, or give a local command with --image {image}=COMMAND" if is_in_image else ""
             )
-            reasons.append(f"{container.path}: {text} (image {image!r}){advice}")
-    return reasons + [f"{path}: {text}" for path, text in _jobs(pipeline, components, choice) if text]
+            line = f"{container.path}: {text} (image {image!r}){advice}"
+            # Without a sandbox, no source would help.
+            is_resolved = {"image": container.image} if is_in_image else {"step": component.executor}
+            reasons.append(Refusal(line, **is_resolved))
+    return reasons + [
+        Refusal(f"{path}: {text}", image=image) for path, text, image in _jobs(pipeline, components, choice) if text
+    ]
 
 
 def announcement(pipeline: Pipeline, components: Iterable[Component], choice: Choice) -> str:
@@ -68,8 +74,9 @@ def _problem(container: Container, choice: Choice) -> str:
     return ""
 
 
-def _jobs(pipeline: Pipeline, components: Iterable[Component], choice: Choice) -> Iterator[tuple[str, str]]:
-    """Yield the path of each container command in worker pools that the file contains, and why it cannot run."""
+def _jobs(pipeline: Pipeline, components: Iterable[Component], choice: Choice
+) -> Iterator[tuple[str, str, str]]:
+    """Yield path, problem and image of each container command in worker pools that the file contains."""
     for dag in [each.dag for each in components if each.dag]:
         for task in dag.tasks.values():
             used = pipeline.components.get(task.component)
@@ -79,4 +86,6 @@ def _jobs(pipeline: Pipeline, components: Iterable[Component], choice: Choice) -
                 continue
             for number, pool in enumerate(source.constant if isinstance(source.constant, list) else ()):
                 if images.is_foreign_spec(pool, choice):
-                    yield f"{source.path or task.path}[{number}].container_spec", images.problem_of_spec(pool, choice)
+                    path = f"{source.path or task.path}[{number}].container_spec"
+                    image = str((pool.get("container_spec") or {}).get("image_uri", ""))
+                    yield path, images.problem_of_spec(pool, choice), image

@@ -5,6 +5,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from localvertex.containers.choice import Choice
+from localvertex.errors import Refusal
 from localvertex.executors import find_executor
 from localvertex.runner.checks import cloud_launchers, container_commands, serving_containers, signatures
 from localvertex.values import arguments, conditions
@@ -14,6 +15,7 @@ from localvertex_base.compiled.spec import Component, Container, Dag, Pipeline, 
 from localvertex_base.userinput.parameters import ParameterType
 from localvertex_base.userinput.spelling import quote
 
+_EXECUTORS = "deploymentSpec.executors."
 _MAX_TASKS = 10_000
 
 _MAX_DEPTH = 50
@@ -22,18 +24,25 @@ _MAX_DEPTH = 50
 
 def refusals(pipeline: Pipeline, containers: Choice | None = None) -> list[str]:
     """Return what cannot run here, one line each; an empty list if the pipeline can run."""
-    reasons = [*pipeline.unsupported, *platforms.refusals(pipeline.platforms)]
+    unsupported = [Refusal(each, step=_label(each)) for each in pipeline.unsupported]
+    reasons = [*unsupported, *platforms.refusals(pipeline.platforms)]
     reasons += [*_reference_refusals(pipeline), *circles(pipeline)]
     for component in pipeline.reachable:
         if component.dag is not None:
             reasons += _dag_refusals(component, component.dag, pipeline)
         else:
-            reasons += _step_refusals(component, pipeline)
+            reasons += [Refusal(each, step=component.executor) for each in _step_refusals(component, pipeline)]
     containers = containers or Choice()
     reasons += container_commands.refusals(pipeline, pipeline.reachable, containers)
     reasons += serving_containers.refusals(pipeline, pipeline.reachable, containers)
     reasons += cloud_launchers.refusals(pipeline, pipeline.reachable)
     return list(dict.fromkeys(reasons))
+
+
+def _label(reason: str) -> str:
+    """Return the label of the executor that a reason is about; empty for none."""
+    path = reason.partition(": ")[0]
+    return path.removeprefix(_EXECUTORS) if path.startswith(_EXECUTORS) else ""
 
 
 def _reference_refusals(pipeline: Pipeline) -> list[str]:
@@ -181,6 +190,8 @@ def _loop_refusals(task: TaskSpec, component: Component | None) -> list[str]:
 def _step_refusals(component: Component, pipeline: Pipeline) -> list[str]:
     """Refuse steps that no executor can run."""
     executor = pipeline.executors.get(component.executor)
+    if component.given is not None:
+        return []
     if executor is None:
         if any(text.startswith(f"deploymentSpec.executors.{component.executor}:") for text in pipeline.unsupported):
             return []

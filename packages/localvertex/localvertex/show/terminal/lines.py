@@ -41,6 +41,8 @@ def describe(task: Task) -> str:
     """Describe a task's state: seconds, and why it did not run. The summary has the error of a failed step."""
     if task.state is State.SKIPPED:
         return "SKIPPED, outputs taken from the cache"
+    if task.state is State.GIVEN:
+        return "GIVEN, not run"
     if task.is_restored:
         return f"{task.state} before, not run again"
     note = f" ({task.note})" if task.note else ""

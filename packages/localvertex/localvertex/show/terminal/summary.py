@@ -18,6 +18,7 @@ from localvertex.store.task import State
 _COLOURS = {
     State.SUCCEEDED: "green",
     State.SKIPPED: "cyan",
+    State.GIVEN: "magenta",
     State.FAILED: "bold red",
     State.CANCELLED: "yellow",
     State.RUNNING: "blue",
@@ -103,6 +104,8 @@ def _end_sentence(content: dict[str, Any]) -> str:
         text += f" after {content['seconds']:.1f} s"
     if num_resumes:
         text += f" in all, resumed {'once' if num_resumes == 1 else f'{num_resumes} times'}"
+    if num_given := sum(task["state"] == State.GIVEN for task in content["tasks"]):
+        text += f", with given outputs in place of {num_given} step{'s' * (num_given > 1)}"
     stopped_by = content.get("stopped_by_signal")
     return text + (f", stopped by {_STOPPED_BY.get(stopped_by, f'signal {stopped_by}')}" if stopped_by else "")
 
@@ -141,6 +144,8 @@ def _note(task: dict[str, Any], content: dict[str, Any]) -> str:
         return "when the run was killed"
     if task.get("restored"):
         return "before the run was resumed"
+    if task["state"] == State.GIVEN:
+        return "not run"
     return "cached" if task["cache_hit"] else task["note"] or ""
 
 

@@ -12,10 +12,10 @@ _NOTE = "finished before the run was resumed"
 
 
 class FinishedSteps:
-    """The steps that a record shows as SUCCEEDED or SKIPPED, by path; none for a new run."""
+    """The steps that a record shows as SUCCEEDED, SKIPPED or GIVEN, by path; none for a new run."""
 
     def __init__(self, content: dict[str, Any], run_dir: Path) -> None:
-        done = (State.SUCCEEDED, State.SKIPPED)
+        done = (State.SUCCEEDED, State.SKIPPED, State.GIVEN)
         tasks = [each for each in content.get("tasks", []) if each["kind"] == "step" and each["state"] in done]
         self._entries = {each["path"]: each for each in [*content.get(record.UNRESTORED, []), *tasks]}
         self._run_dir = run_dir

@@ -19,7 +19,7 @@ import { count, duration, label } from "../ui/ui.js";
 /** The number of an item by the id of its loop; all items of the other loops. @typedef {Map<string, string>} Chosen */
 
 /** What a box with several entries shows. */
-const WORST_FIRST = ["FAILED", "RUNNING", "CANCELLED", "PENDING", "SUCCEEDED", "SKIPPED", "NOT_TRIGGERED"];
+const WORST_FIRST = ["FAILED", "RUNNING", "CANCELLED", "PENDING", "SUCCEEDED", "SKIPPED", "GIVEN", "NOT_TRIGGERED"];
 
 /** @type {BoxState} */
 const NO_STATE = { state: "", text: "", path: "", since: null };
@@ -85,7 +85,7 @@ export function statesOf(graph, places, chosen) {
  */
 function stateOf(found, outer) {
   const [[worst, number] = ["", 0]] = countsOf(found);
-  const state = worst || (outer === "NOT_TRIGGERED" ? outer : "PENDING");
+  const state = worst || (["GIVEN", "NOT_TRIGGERED"].includes(outer) ? outer : "PENDING");
   const entry = found.find((each) => each.entry.state === state)?.entry;
   const path = entry?.path ?? "";
   if (found.length > 1) {

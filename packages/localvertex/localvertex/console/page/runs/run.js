@@ -84,6 +84,7 @@ export default function Run({ params, query }) {
 /** @param {any} entry */
 function withoutLog(entry) {
   if (entry.cache_hit) return "No log: the outputs came from the cache.";
+  if (entry.state === "GIVEN") return "No log: the outputs are given.";
   return entry.end_time ? "This step wrote no log." : "No log yet.";
 }
 

@@ -9,6 +9,7 @@ const STATES = {
   COMPLETED: ["Completed", "good", "M4.5 8.3 7 10.8l4.5-5.3"],
   ACTIVE: ["Active", "good", "M6.3 5v6l5-3-5-3Z"],
   SKIPPED: ["Cached", "good", "M4 5l4 3-4 3M8.5 5l4 3-4 3"],
+  GIVEN: ["Given", "idle", "M8 4v5M5.8 7 8 9.4 10.2 7M5 11.5h6"],
   RUNNING: ["Running", "busy", ""],
   CANCELLING: ["Stopping", "busy", ""],
   FAILED: ["Failed", "bad", "M5.4 5.4l5.2 5.2M10.6 5.4l-5.2 5.2"],

@@ -1,0 +1,216 @@
+"""Outputs that the user gives in place of a step, `[step.NAME] outputs` of localvertex.toml: found and checked.
+
+A given task has no implementation any more, only its signature, so that no other check looks at it.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from localvertex.store.executor_files import RESOURCES
+from localvertex.store.task import title_of
+from localvertex.values.configuration import Configuration, key
+from localvertex_base.compiled.spec import ArtifactSpec, Component, GivenArtifact, GivenOutputs, Pipeline, TaskSpec
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.parameters import ParameterSpec, ParameterType, convert
+from localvertex_base.userinput.spelling import did_you_mean, quote
+
+_MAX_TASKS, _MAX_DEPTH = 10_000, 50
+"""A pipeline with more is refused."""
+
+_EXAMPLES = {
+    ParameterType.NUMBER_INTEGER: "1",
+    ParameterType.NUMBER_DOUBLE: "0.5",
+    ParameterType.BOOLEAN: "true",
+    ParameterType.LIST: "[]",
+    ParameterType.STRUCT: "{}",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedTask:
+    """A task of the graph; all iterations of a loop are one."""
+
+    path: str
+    """Names from the root down, e.g. "for-loop-1/train"."""
+    title: str
+    spec: TaskSpec
+    component: Component
+
+    @property
+    def outputs(self) -> dict[str, ParameterSpec | ArtifactSpec]:
+        """The declared outputs."""
+        return {**self.component.output_parameters, **self.component.output_artifacts}
+
+    @property
+    def required(self) -> dict[str, ParameterSpec | ArtifactSpec]:
+        """The outputs without which the task cannot be given; launchers need not write the resources they declare."""
+        return {name: each for name, each in self.outputs.items() if not each.is_optional and name != RESOURCES}
+
+
+def named_tasks(pipeline: Pipeline) -> Iterator[NamedTask]:
+    """Yield the tasks of a pipeline, parents first; in one that is refused for its size, only the first ones."""
+
+    def of_dag(component: Component, names: tuple[str, ...]) -> Iterator[NamedTask]:
+        for spec in component.dag.tasks.values() if component.dag and len(names) < _MAX_DEPTH else ():
+            used, inner = pipeline.components.get(spec.component), (*names, spec.name)
+            if used is not None:
+                title = title_of(inner, spec.display_name)
+                yield NamedTask(path="/".join(inner), title=title, spec=spec, component=used)
+                yield from of_dag(used, inner)
+
+    return islice(of_dag(pipeline.root, ()), _MAX_TASKS)
+
+
+def example(declared: ParameterSpec | ArtifactSpec) -> str:
+    """Return a value of an output's type as TOML."""
+    if isinstance(declared, ParameterSpec):
+        return _EXAMPLES.get(declared.type, '"text"')
+    return '["path/to/file"]' if declared.is_list else '"path/to/file"'
+
+
+def apply(pipeline: Pipeline, configuration: Configuration, *, allows_unknown: bool) -> Pipeline:
+    """Return the pipeline with the given outputs in place of the implementations of their tasks.
+
+    Args:
+        pipeline: The pipeline.
+        configuration: Has the given outputs.
+        allows_unknown: Whether it may have names of other pipelines.
+
+    Raises:
+        UserError: A task or an output does not exist, an output is missing, or a value is of another type.
+    """
+    every = {each.path: each for each in named_tasks(pipeline)} if configuration.given_outputs else {}
+    found: dict[str, GivenOutputs] = {}
+    problems = []
+    for name, outputs in configuration.given_outputs.items():
+        try:
+            task = _find(name, every)
+            if task is None and allows_unknown:
+                continue
+            if task is None:
+                names = [each.title for each in every.values()]
+                known = ", ".join(names[:20]) or "none"
+                raise UserError(f"the pipeline has no such task{did_you_mean(name, [*every, *names])}; it has {known}")
+            if task.path in found:
+                raise UserError(f"the outputs of {task.path} are given twice")
+            found[task.path] = _check(task, outputs, configuration.folder)
+        except UserError as error:
+            problems.append(f"[step.{key(name)}]: {error}")
+    if problems:
+        raise UserError("; ".join(problems))
+    return _replace(pipeline, found) if found else pipeline
+
+
+def given_paths(pipeline: Pipeline) -> list[str]:
+    """Return the paths of the tasks whose outputs are given."""
+    return [each.path for each in named_tasks(pipeline) if each.component.given is not None]
+
+
+def _find(name: str, every: Mapping[str, NamedTask]) -> NamedTask | None:
+    if name in every:
+        return every[name]
+    alike = [each for each in every.values() if name in (each.title, each.spec.name, each.spec.display_name)]
+    if len(alike) > 1:
+        raise UserError(f"several tasks have this name; expected one of {', '.join(each.path for each in alike)}")
+    return alike[0] if alike else None
+
+
+def _check(task: NamedTask, outputs: Mapping[str, Any], folder: Path) -> GivenOutputs:
+    """Return the outputs of a task with absolute paths.
+
+    Raises:
+        UserError: They are not what it declares.
+    """
+    if task.spec.iterator is not None:
+        raise UserError("a loop cannot be given; give the outputs of the steps in it")
+    for name in outputs:
+        if name not in task.outputs:
+            known = ", ".join(task.outputs) or "none"
+            raise UserError(f"it has no output {quote(name)}{did_you_mean(name, task.outputs)}; its outputs: {known}")
+    if missing := {name: each for name, each in task.required.items() if name not in outputs}:
+        lines = ", ".join(f"{key(name)} = {example(each)}" for name, each in missing.items())
+        raise UserError(f"outputs lack {', '.join(missing)}; add {lines}")
+    parameters: dict[str, Any] = {}
+    artifacts: dict[str, tuple[GivenArtifact, ...]] = {}
+    for name, value in outputs.items():
+        declared = task.outputs[name]
+        try:
+            json.dumps(value, allow_nan=False)
+            if isinstance(declared, ParameterSpec):
+                parameters[name] = convert(value, declared.type)
+            else:
+                several = value if declared.is_list and isinstance(value, list) else [value]
+                artifacts[name] = tuple(_artifact(each, folder) for each in several)
+        except (TypeError, ValueError) as error:
+            expected = declared.type if isinstance(declared, ParameterSpec) else declared.schema_title
+            raise UserError(
+                f"output {name}: expected {expected}, {error}; for example {key(name)} = {example(declared)}"
+            ) from None
+    return GivenOutputs(parameters=parameters, artifacts=artifacts)
+
+
+def _artifact(value: Any, folder: Path) -> GivenArtifact:
+    """Return an artifact that is given as a path, an address or a table.
+
+    Raises:
+        ValueError: It is something else, or there is no such file.
+    """
+    table = {"uri" if "://" in value else "path": value} if isinstance(value, str) else value
+    if not isinstance(table, dict) or not table or table.keys() - {"path", "uri", "metadata"}:
+        raise ValueError(f"found {quote(value)}, which is neither a path nor {{path = ..., uri = ..., metadata = ...}}")
+    path, uri, metadata = table.get("path", ""), table.get("uri", ""), table.get("metadata", {})
+    if not (isinstance(path, str) and isinstance(uri, str) and isinstance(metadata, dict)) or (path and uri):
+        raise ValueError(f"found {quote(value)}; give a path or a uri as a text, and metadata as a table")
+    if not path:
+        return GivenArtifact(uri=uri, metadata=metadata)
+    file = folder / Path(path).expanduser()
+    if not (file.is_file() or file.is_dir()):
+        raise ValueError(f"there is no file or folder {str(file)!r}")
+    return GivenArtifact(path=str(file.absolute()), metadata=metadata)
+
+
+def _replace(pipeline: Pipeline, found: Mapping[str, GivenOutputs]) -> Pipeline:
+    """Replace the components of these tasks, and of the dags that contain them, only at their place in the graph."""
+    components = dict(pipeline.components)
+
+    def rebuilt(component: Component, prefix: str) -> Component:
+        if component.dag is None:
+            return component
+        tasks = dict(component.dag.tasks)
+        for name, spec in component.dag.tasks.items():
+            used, path = pipeline.components.get(spec.component), f"{prefix}{name}"
+            if used is None:
+                continue
+            if path in found:
+                new = replace(used, name=f"{used.name} given for {path}", dag=None, executor="", given=found[path])
+            elif any(each.startswith(f"{path}/") for each in found):
+                new = replace(rebuilt(used, f"{path}/"), name=f"{used.name} in {path}")
+            else:
+                continue
+            components[new.name], tasks[name] = new, replace(spec, component=new.name)
+        return replace(component, dag=replace(component.dag, tasks=tasks))
+
+    new = replace(pipeline, root=rebuilt(pipeline.root, ""), components=components)
+    labels = {each.executor for each in pipeline.reachable} - {each.executor for each in new.reachable}
+    gone = tuple(f"deploymentSpec.executors.{label}:" for label in labels)
+    return replace(
+        new,
+        unsupported=tuple(each for each in pipeline.unsupported if not each.startswith(gone)),
+        platforms=_without(pipeline.platforms, labels),
+    )
+
+
+def _without(settings: Any, labels: set[str]) -> Any:
+    """Return the settings of platforms without those of these executors."""
+    if not isinstance(settings, dict):
+        return settings
+    return {
+        name: {label: each for label, each in value.items() if label not in labels}
+        if name == "executors" and isinstance(value, dict)
+        else _without(value, labels)
+        for name, value in settings.items()
+    }
