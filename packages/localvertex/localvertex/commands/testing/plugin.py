@@ -14,6 +14,7 @@ environment: whatever is more than pytest itself is imported by the first test t
 """
 
 import itertools
+import json
 import os
 import signal
 import subprocess
@@ -31,15 +32,6 @@ import pytest
 if TYPE_CHECKING:
     from localvertex.commands.testing.finished_run import FinishedRun
 
-_PROGRAM = """\
-from localvertex_base import linux
-linux.end_with_parent()
-from localvertex.__main__ import main
-raise SystemExit(main())"""
-"""The server, which the kernel also ends if pytest is killed."""
-
-_POLL_SECONDS = 0.01
-_STOP_SECONDS = 20.0
 _SDK_POLL_SECONDS = 0.1
 """In place of the 5 s for which the SDK waits before it asks for the state of a job again."""
 
@@ -60,7 +52,10 @@ class Vertex:
 
 @pytest.fixture
 def vertex(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+    _localvertex_host: "_Host",
 ) -> Iterator[Vertex]:
     """Start a local endpoint on a free port and point google-cloud-aiplatform at it; both end with the test."""
     try:
@@ -75,8 +70,12 @@ def vertex(
     work_dir, buckets = _folders(tmp_path, tmp_path_factory)
     how = Options(work_dir=work_dir)
     config = request.config.rootpath / FILE
-    words = ["--config", str(config)] if config.exists() else []
-    with _server(work_dir, buckets, words) as address, _own_settings_of_sdk(), pytest.MonkeyPatch.context() as patch:
+    words = ["--gcs-root", str(buckets), *(["--config", str(config)] if config.exists() else [])]
+    with (
+        _server(_localvertex_host, work_dir, words) as address,
+        _own_settings_of_sdk(),
+        pytest.MonkeyPatch.context() as patch,
+    ):
         patch.setenv("STORAGE_EMULATOR_HOST", address)
         for name, module in list(sys.modules.items()):
             if name.startswith("google.cloud.aiplatform.") and hasattr(module, "_JOB_WAIT_TIME"):
@@ -188,35 +187,55 @@ def _compiled(pipeline: Any, tmp_path: Path) -> Path:
     return path
 
 
+class _Host:
+    """The process that starts the servers of this session; itself started by the first."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+
+    def ask(self, folder: Path, request: Mapping[str, Any]) -> int:
+        """Return its answer to a request; it starts in `folder`, where it finds no module of the user."""
+        if self._process is None:
+            words = [sys.executable, "-m", "localvertex.commands.testing.host"]
+            pipe = subprocess.PIPE
+            # In a session of its own: Ctrl-C must reach pytest alone, which then ends the servers.
+            self._process = subprocess.Popen(
+                words, cwd=folder, stdin=pipe, stdout=pipe, text=True, start_new_session=True
+            )
+        print(json.dumps(request), file=self._process.stdin, flush=True)
+        return int(self._process.stdout.readline()) if self._process.stdout else 0
+
+    def close(self) -> None:
+        """End it, and wait for its end."""
+        if self._process is not None:
+            self._process.communicate()
+
+
+@pytest.fixture(scope="session")
+def _localvertex_host() -> Iterator[_Host]:
+    host = _Host()
+    yield host
+    host.close()
+
+
 @contextmanager
-def _server(work_dir: Path, buckets: Path, words: list[str]) -> Iterator[str]:
+def _server(host: _Host, work_dir: Path, options: list[str]) -> Iterator[str]:
     """Serve a work folder in a process and return the address; the process has ended after the block."""
     from localvertex.api.access import token_file
+    from localvertex.commands.testing.host import LOG, POLL_SECONDS, RUNNING
 
-    log = work_dir.with_name("serve.log")
-    options = ["--port", "0", "--work-dir", str(work_dir), "--gcs-root", str(buckets), *words]
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, "serve", *options],
-            # It must find no module of the repository under test in place of one of its own.
-            cwd=work_dir.parent,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
+    folder = work_dir.parent
+    words = ["serve", "--port", "0", "--work-dir", str(work_dir), *options]
+    server = host.ask(folder, {"start": words, "environment": dict(os.environ), "folder": str(folder)})
     try:
         while not (address := token_file.address(work_dir)):
-            if process.poll() is not None:
-                raise RuntimeError(f"localvertex serve ended with {process.returncode}: {log.read_text().strip()}")
-            time.sleep(_POLL_SECONDS)
+            if host.ask(folder, {"poll": server}) != RUNNING:
+                text = (folder / LOG).read_text().strip()
+                raise pytest.UsageError(f"vertex: localvertex serve did not start: {text}")
+            time.sleep(POLL_SECONDS)
         yield address
     finally:
-        process.terminate()
-        try:
-            process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        host.ask(folder, {"stop": server})
 
 
 @contextmanager

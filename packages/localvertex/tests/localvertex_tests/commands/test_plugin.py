@@ -1,11 +1,18 @@
 """The pytest plugin in another repository's sessions: it costs nothing unasked, and no test sees another's records."""
 
+import os
 import re
+import signal
 import socket
+import statistics
+import threading
 from pathlib import Path
 
+import psutil
 import pytest
 from localvertex_tests.commands.conftest import Session
+
+from vertex_testing.server import wait_until
 
 HELLO = """
 import os
@@ -200,3 +207,69 @@ def test_no_test_sees_the_records_of_another_and_no_output_has_a_token(
         assert port
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", int(port[1])), timeout=5)
+
+
+WAITS = """
+import time
+from pathlib import Path
+
+
+def test_waits(vertex):
+    Path("address").write_text(vertex.address)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+def test_no_server_outlives_a_killed_session(session: Session, repository: Path, tmp_path: Path) -> None:
+    (repository / "test_waits.py").write_text(WAITS)
+    address = repository / "address"
+
+    def kill() -> None:
+        wait_until(lambda: address.exists() and address.read_text())
+        for each in psutil.Process().children(recursive=True):
+            if f"--basetemp={tmp_path / 'temporary'}" in each.cmdline():
+                each.kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    assert session("-q", "-p", "no:cacheprovider").returncode == -signal.SIGKILL
+    killer.join()
+
+    def is_refused() -> bool:
+        with socket.socket() as connection:
+            return connection.connect_ex(("127.0.0.1", int(address.read_text().rpartition(":")[2]))) != 0
+
+    wait_until(is_refused)
+
+
+FAST = (
+    HELLO
+    + """
+
+@pytest.mark.parametrize("number", range(12))
+def test_a_step(vertex, run_pipeline, number):
+    from google.cloud import aiplatform
+
+    assert run_pipeline(hello).outputs["greet"]["Output"] == "hello world"
+    assert len(aiplatform.PipelineJob.list()) == 0
+"""
+)
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+def test_the_time_of_a_test_with_one_step(session: Session, repository: Path) -> None:
+    """Print the time of each test; nothing is asserted, because it depends on the machine."""
+    (repository / "test_fast.py").write_text(FAST)
+    before = os.times()
+    done = session("-q", "--durations=40", "--durations-min=0")
+    assert done.returncode == 0, done.stdout
+    seconds = [0.0] * 12
+    for found in re.finditer(r"^([0-9.]+)s \w+ +test_fast.py::test_a_step\[(\d+)\]$", done.stdout, re.MULTILINE):
+        seconds[int(found[2])] += float(found[1])
+    after = os.times()
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    print(f"first {seconds[0]:.2f} s, median of the others {statistics.median(seconds[1:]):.2f} s")
+    print(f"CPU {cpu:.1f} s in all, load {os.getloadavg()[0]:.1f}")
