@@ -185,6 +185,7 @@ def _add_gcs_root(command: "argparse.ArgumentParser | argparse._ArgumentGroup") 
         type=cli.folder,
         help="use local files DIR/BUCKET/OBJECT in place of gs://BUCKET/OBJECT",
     )
+    command.add_argument("--create-buckets", action="store_true", help="create missing folders of buckets, and DIR")
 
 
 def _add_custom_jobs(jobs: "argparse._ArgumentGroup") -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from dataclasses import replace
 from typing import Any
 
 from localvertex import jobs, runs
@@ -61,6 +62,8 @@ def run_options(options: argparse.Namespace) -> Options:
 def find_configuration(options: argparse.Namespace) -> Configuration:
     """Read `--config`, or localvertex.toml of the current folder, and print that it is used."""
     found = configuration.find(options.config)
+    if options.create_buckets:
+        found = replace(found, create_buckets=True)
     if found.file is not None:
         print(f"using {found.file}", flush=True)
     return found
@@ -88,6 +91,7 @@ def _resume_run(options: argparse.Namespace, run_options: Options) -> dict[str, 
     """Resume an earlier run and return the record; what it computes was fixed when it was started."""
     fixed = {"FILE": options.file, "--parameter": options.parameter, "--parameter-file": options.parameter_file}
     fixed |= {"--input-artifact": options.input_artifact, "--run-id": options.run_id, "--config": options.config}
+    fixed |= {"--create-buckets": options.create_buckets}
     if given := [name for name, value in fixed.items() if value]:
         raise UserError(f"--resume uses the values that the run was started with; leave out {' and '.join(given)}")
     found = find_readable(options.work_dir, options.resume)

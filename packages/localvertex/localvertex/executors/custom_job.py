@@ -72,6 +72,7 @@ def run(job: CustomJob, attempt: Attempt, project: str, trial: TrialRun | None =
     """Run a job in the folder of the task or trial, and report its events under the task's name."""
     context, name = attempt.context, attempt.scope.task["pipeline_task_name"]
     folder = trial.folder if trial else attempt.folder
+    context.buckets.check_writable(job.base_output_directory)
     return run_job(
         job,
         workspace=Workspace(

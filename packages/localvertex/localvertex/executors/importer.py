@@ -37,6 +37,9 @@ class ImporterExecutor:
             raise TaskFailed(str(error), is_retryable=False) from None
         if not isinstance(uri, str) or not uri:
             raise TaskFailed("the importer's URI is empty", is_retryable=False)
+        # The program of a step finds no file by an address that is given as a file.
+        given = attempt.context.buckets.given_file(uri) if uri.startswith(("gs://", "/gcs/")) else None
+        uri = str(given) if given else uri
         path = str(attempt.context.buckets.to_local_paths(uri))
         if "://" not in path and not Path(path).exists():
             attempt.context.warnings.add(f"{attempt.label}: the imported {uri} does not exist on this machine")

@@ -3,6 +3,7 @@
 import re
 from typing import Any, ClassVar
 
+from localvertex.containers.serving.container import ServingContainer
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.launcher import (
@@ -18,6 +19,7 @@ from localvertex.executors.launcher import (
 from localvertex.processes import logs
 from localvertex.store import executor_files, registry
 from localvertex.store.models.reading import UPLOADED_BY
+from localvertex_base.userinput.errors import UserError
 
 _MODULE = "google_cloud_pipeline_components.container.v1.model.upload_model.launcher"
 
@@ -37,6 +39,8 @@ class ModelUploadExecutor(LauncherExecutor):
         if not (model.get("container_spec") or {}).get("image_uri"):
             text = "the model has no serving container; Vertex AI cannot serve it"
             attempt.context.warnings.add(f"{attempt.label}: {text}")
+        else:
+            _warn_of_container(model, attempt)
         if artifact_uri := model.get("artifact_uri"):
             model["artifact_uri"] = attempt.context.buckets.to_local_paths(artifact_uri)
         parent = attempt.resolve(options.get("parent_model_name", ""))
@@ -70,6 +74,16 @@ class ModelUploadExecutor(LauncherExecutor):
             executor_files.write_output(attempt.executor_input, {"model": artifact})
         logs.add(attempt.log, f"registered {version.folder}")
         attempt.report_exit(0)
+
+
+def _warn_of_container(model: dict[str, Any], attempt: Attempt) -> None:
+    """Warn when the model is registered although it cannot be served here."""
+    try:
+        text = ServingContainer.of_model(model).problem(attempt.context.containers)
+    except UserError as error:
+        text = str(error)
+    if text:
+        attempt.context.warnings.add(f"{attempt.label}: the model is registered, but cannot be served here: {text}")
 
 
 def unmanaged_model(attempt: Attempt) -> dict[str, Any]:

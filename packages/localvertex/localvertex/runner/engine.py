@@ -23,7 +23,7 @@ from localvertex.runner.checks.proposal import proposed
 from localvertex.runner.checks.refusals import refusals
 from localvertex.runner.display import Display
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
-from localvertex.runner.pipeline_inputs import buckets_of
+from localvertex.runner.pipeline_inputs import buckets_of, file_values
 from localvertex.runner.pipeline_run import PipelineRun, WritePage
 from localvertex.store import record, run_folder
 from localvertex.store.executor_files import artifact_parent
@@ -45,10 +45,11 @@ __all__ = [
 ]
 
 
-def open_file(path: Path, options: Options | None = None) -> PipelineFile:
+def open_file(path: Path, options: Options | None = None, *, is_resumed: bool = False) -> PipelineFile:
     """Read a compiled file and check that all of it can run locally, with the options' commands in place of images.
 
-    An image that the pipeline does not use is refused, except with `Options.has_other_images`.
+    An image or a given step that the pipeline does not have is refused, except with `Options.has_other_images`; a run
+    that is resumed may have been started with it.
 
     Raises:
         UserError: The file is not a pipeline.
@@ -65,10 +66,13 @@ def open_file(path: Path, options: Options | None = None) -> PipelineFile:
         if not options.has_other_images:
             container_images.check(file.pipeline, options.command_prefixes)
         file = replace(file, pipeline=container_images.apply(file.pipeline, options.command_prefixes))
-    pipeline = given_outputs.apply(file.pipeline, options.configuration, allows_unknown=options.has_other_images)
+    allows_unknown = options.has_other_images or is_resumed
+    pipeline = given_outputs.apply(file.pipeline, options.configuration, allows_unknown=allows_unknown)
     file = replace(file, pipeline=pipeline)
     reasons = refusals(file.pipeline, options.container_choice)
     if reasons:
+        # The values of the file are known already: one proposal is better than two.
+        reasons += _address_refusals(file, file_values(file), options)
         raise Refused(reasons, proposed(file.pipeline, reasons))
     return file
 
@@ -174,8 +178,7 @@ def _check_values(
     earlier: dict[str, Any] | None = None,
 ) -> None:
     """Refuse what cannot run with these values: addresses that the run does not reach, and custom jobs."""
-    buckets, has_credentials = buckets_of(options, earlier or {}), options.with_credentials
-    reasons = addresses.refusals(file.pipeline, values, buckets=buckets, has_credentials=has_credentials)
+    reasons = _address_refusals(file, values, options, earlier)
     region = str((earlier or {}).get("region", options.region))
     reasons += jobs.refusals(
         file.pipeline,
@@ -188,6 +191,18 @@ def _check_values(
         raise Refused(reasons, proposed(file.pipeline, reasons))
 
 
+def _address_refusals(
+    file: PipelineFile, values: Mapping[str, Any], options: Options, earlier: dict[str, Any] | None = None
+) -> list[str]:
+    return addresses.refusals(
+        file.pipeline,
+        values,
+        buckets=buckets_of(options, earlier or {}),
+        has_credentials=options.with_credentials,
+        creates_buckets=options.configuration.create_buckets,
+    )
+
+
 def _earlier_file(run_dir: Path, content: dict[str, Any], options: Options) -> PipelineFile:
     """Open the compiled file that an earlier run was started with; refuse a run that was moved or changed."""
     if content["work_dir"] != str(options.work_dir.resolve()):
@@ -195,7 +210,7 @@ def _earlier_file(run_dir: Path, content: dict[str, Any], options: Options) -> P
     for where, name in (("a parameter", "parameters"), ("its configuration", "configuration")):
         if MASK in json.dumps(content.get(name)):
             raise UserError(f"{run_dir.name} was started with a secret in {where}, which is not stored; run it again")
-    file = open_file(run_folder.pipeline_copy(run_dir), options)
+    file = open_file(run_folder.pipeline_copy(run_dir), options, is_resumed=True)
     if file.sha256 != content.get("sha256"):
         raise UserError(f"{file.path} is not the file that {run_dir.name} was started with; start a new run")
     return file

@@ -74,7 +74,7 @@ class Options:
         if self.gcs_root is None:
             object.__setattr__(self, "gcs_root", self.configuration.gcs_root)
         if self.gcs_root is not None:
-            _check_gcs_root(self.gcs_root, self.work_dir)
+            _check_gcs_root(self.gcs_root, self.work_dir, may_create=self.configuration.create_buckets)
         if self.max_parallel < 1:
             raise UserError(f"--max-parallel {self.max_parallel}: expected at least 1")
         for name, seconds in (("--max-backoff", self.max_backoff_seconds), ("--grace", self.grace_seconds)):
@@ -85,14 +85,15 @@ class Options:
                 raise UserError(f"{name} {text!r}: expected letters, digits, '-', '.', ':' and '_'")
 
 
-def _check_gcs_root(root: Path, work_dir: Path) -> None:
+def _check_gcs_root(root: Path, work_dir: Path, *, may_create: bool) -> None:
     """Refuse a folder of buckets that is missing, or whose buckets would be files of the user or of runs.
 
     Raises:
         UserError: It cannot be used.
     """
-    if not root.is_dir():
-        raise UserError(f"--gcs-root {root}: expected an existing folder, which has one folder per bucket")
+    if not (root.is_dir() or (may_create and not root.exists())):
+        text = "expected an existing folder, which has one folder per bucket; to create it, add --create-buckets"
+        raise UserError(f"--gcs-root {root}: {text}")
     if content := contains_private(root.absolute(), work_dir.absolute()):
         raise UserError(f"--gcs-root {root}: this folder contains {content}; give a folder that has only buckets")
 

@@ -33,7 +33,8 @@ def inputs_of(file: PipelineFile, given: Values) -> Values:
 
 def buckets_of(options: Options, earlier: dict[str, Any]) -> Buckets:
     """Return the folders of the buckets, from the options or from the run that is resumed."""
-    return Buckets(root=options.gcs_root.absolute()) if options.gcs_root else Buckets.of_record(earlier)
+    root = options.gcs_root.absolute() if options.gcs_root else Buckets.of_record(earlier).root
+    return Buckets(root=root, files=options.configuration.bucket_files)
 
 
 def notes_of(file: PipelineFile, inputs: Values, buckets: Buckets) -> list[str]:

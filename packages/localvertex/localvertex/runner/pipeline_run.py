@@ -15,7 +15,7 @@ from localvertex.jobs import FaultLedger
 from localvertex.processes.pins import announcement
 from localvertex.processes.processes import Processes
 from localvertex.runner import repeated_options
-from localvertex.runner.checks import container_commands, given_outputs, pinned_versions
+from localvertex.runner.checks import addresses, container_commands, given_outputs, pinned_versions
 from localvertex.runner.display import Display
 from localvertex.runner.options import Options
 from localvertex.runner.pipeline_inputs import buckets_of, file_values, inputs_of, notes_of, tasks_of_file
@@ -94,6 +94,8 @@ class PipelineRun:
         self._resume_times = [*self._earlier.get("resume_times", []), *([record.now()] if earlier else [])]
         secrets = self._credentials.secrets
         self._record = RunRecord(self._root, self.run_dir, fields=self._fields, secrets=secrets, finished=finished)
+        if options.configuration.create_buckets:
+            addresses.create_buckets(file.pipeline, inputs.parameters, self._buckets)
         if hold is not None:
             self._record.begin(self.run_dir)
         self._hold = hold or run_folder.create(self.run_dir, file, self._record.begin)
@@ -121,7 +123,10 @@ class PipelineRun:
             containers=options.container_choice,
             pins=self._pins,
             given_paths=given_paths(
-                self._inputs.parameters, file_values(self._file), self._inputs.artifacts, work_dir=self.work_dir
+                self._inputs.parameters,
+                file_values(self._file),
+                {**self._inputs.artifacts, "": [str(each) for each in self._buckets.files.values()]},
+                work_dir=self.work_dir,
             ),
         )
 

@@ -5,8 +5,8 @@ An artifact keeps its URI, and its path is DIR/bucket/x. A parameter is only tex
 
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,8 @@ class Buckets:
 
     root: Path | None = None
     """Absolute path of a folder with one folder per bucket; None: gs:// is Cloud Storage itself."""
+    files: Mapping[str, Path] = field(default_factory=dict)
+    """Files and folders of the user by their gs:// address, for reading only: they are no outputs' place."""
 
     @classmethod
     def of_record(cls, content: dict[str, Any]) -> "Buckets":
@@ -95,9 +97,36 @@ class Buckets:
         """Environment variables of steps for addresses in files; addresses in parameters are replaced."""
         return {"LOCALVERTEX_GCS_ROOT": str(self.root)} if self.root else {}
 
+    def given_file(self, uri: str) -> Path | None:
+        """Return the file or folder that the user gives for an address, or for one above it; None without one."""
+        name = uri.removeprefix(_SCHEME).removeprefix(_MOUNT)
+        for address, path in self.files.items():
+            given = address.removeprefix(_SCHEME).rstrip("/")
+            rest = name.removeprefix(given)
+            if name.startswith(given) and rest[:1] in ("", "/") and ".." not in rest.split("/"):
+                return path / rest.strip("/") if rest.strip("/") else path
+        return None
+
+    def check_writable(self, uri: str) -> None:
+        """Refuse to write to a file or folder that the user gives for reading.
+
+        Raises:
+            OutsideBucket: An address or a path leads there.
+        """
+        path = Path(os.path.realpath(uri))
+        if self.given_file(uri) or any(path.is_relative_to(os.path.realpath(each)) for each in self.files.values()):
+            text = "is in [buckets.files], which is only read; expected an address outside it"
+            raise OutsideBucket(f"{uri[:200]!r} {text}", is_retryable=False)
+
+    def is_given(self, value: str) -> bool:
+        """Return whether the user gives files for all addresses in a value."""
+        return all(self.given_file(match[0]) for match in _OBJECT.finditer(value))
+
     def missing_bucket(self, address: str) -> Path | None:
         """Return the first missing bucket folder of the addresses in a value; None if all exist."""
         for match in _OBJECT.finditer(address):
+            if self.given_file(match[0]):
+                continue
             bucket = match[0].removeprefix(_SCHEME).removeprefix(_MOUNT).partition("/")[0]
             if self.root is not None and not (self.root / bucket).is_dir():
                 return self.root / bucket
@@ -109,16 +138,20 @@ class Buckets:
         Raises:
             OutsideBucket: An address leads out of its bucket.
         """
-        if self.root is None:
+        if self.root is None and not self.files:
             return value
         if isinstance(value, str):
             is_address = _ADDRESS.match(value.strip()) is not None
-            return _OBJECT.sub(lambda match: self.path_of(match[0]), value) if is_address else value
+            return _OBJECT.sub(lambda match: self._local_path(match[0]), value) if is_address else value
         if isinstance(value, list):
             return [self.to_local_paths(item) for item in value]
         if isinstance(value, dict):
             return {key: self.to_local_paths(item) for key, item in value.items()}
         return value
+
+    def _local_path(self, uri: str) -> str:
+        given = self.given_file(uri)
+        return str(given) if given else self.path_of(uri) if self.root else uri
 
     def mount(self, command: list[str]) -> list[str]:
         """Return the command of a Python component so that kfp finds the buckets here, and not at /gcs."""

@@ -62,6 +62,7 @@ class BatchPredictExecutor(LauncherExecutor):
             serving = _serving(attempt, model, message, machine)
         except UserError as error:
             raise TaskFailed(str(error), exit_code=2, is_retryable=False) from None
+        attempt.context.buckets.check_writable(prefix)
         folder = Path(attempt.context.buckets.path_of(prefix)) / _folder_name(model)
         try:
             folder.mkdir(parents=True)

@@ -2,12 +2,15 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from localvertex.credentials.emulator import has_emulator
+from localvertex.errors import Refusal
 from localvertex.executors.python_step import PythonStepExecutor
 from localvertex.values.buckets import Buckets, OutsideBucket, addresses, is_mounted
 from localvertex_base.compiled.spec import Component, Container, Importer, Pipeline
+from localvertex_base.userinput.errors import UserError
 
 
 def refusals(
@@ -16,6 +19,7 @@ def refusals(
     *,
     buckets: Buckets,
     has_credentials: bool,
+    creates_buckets: bool = False,
 ) -> list[str]:
     """Return one reason for each address that the run cannot reach.
 
@@ -24,24 +28,64 @@ def refusals(
         values: The values of its parameters.
         buckets: The folders of the buckets.
         has_credentials: Whether steps may read the buckets themselves.
+        creates_buckets: Whether missing folders of buckets are created before the run.
     """
-    found = [(f"parameter {name}", address) for name, value in values.items() for address in addresses(value)]
-    found += [pair for component in pipeline.reachable for pair in _in_dag(component, pipeline)]
-    found += [pair for component in pipeline.reachable for pair in _in_executor(component, pipeline)]
+    found = _used(pipeline, values)
     if buckets.root is not None:
-        reasons = [(where, _problem(address, buckets)) for where, address in found]
-        return [f"{where}: {problem}" for where, problem in reasons if problem]
+        return [reason for each in found if (reason := _problem(each, buckets, creates_buckets))]
+    reasons = [reason for each in found if (reason := _missing_file(each, buckets))]
     if has_credentials or has_emulator(os.environ):
-        return []
-    return [
-        f"{where}: {address} is in Cloud Storage, which a local run does not access; add --gcs-root DIR, "
-        "with one folder per bucket, or --with-credentials"
-        for where, address in found
-        if not is_mounted(address)
+        return reasons
+    text = (
+        "is in Cloud Storage, which a local run does not access; add --gcs-root DIR, with one folder per bucket, or "
+        "--with-credentials"
+    )
+    return reasons + [
+        Refusal(f"{each.where}: {each.address} {text}", **_way_on(each, "root"))
+        for each in found
+        if not (is_mounted(each.address) or buckets.is_given(each.address))
     ]
 
 
-def _in_dag(component: Component, pipeline: Pipeline) -> Iterator[tuple[str, str]]:
+def create_buckets(pipeline: Pipeline, values: Mapping[str, Any], buckets: Buckets) -> None:
+    """Create the missing folders of the buckets that a pipeline names, after its check.
+
+    Raises:
+        UserError: One cannot be created.
+    """
+    for each in _used(pipeline, values):
+        while missing := buckets.missing_bucket(each.address):
+            try:
+                missing.mkdir(parents=True)
+            except OSError as error:
+                raise UserError(f"cannot create the folder {missing} for a bucket: {error.strerror}") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Used:
+    """An address in a pipeline."""
+
+    where: str
+    address: str
+    is_import: bool = False
+    """Whether something must be there."""
+
+
+def _way_on(used: _Used, bucket: str) -> dict[str, str]:
+    return {"file": used.address} if used.is_import else {"bucket": bucket}
+
+
+def _used(pipeline: Pipeline, values: Mapping[str, Any]) -> list[_Used]:
+    found = [
+        _Used(where=f"parameter {name}", address=address)
+        for name, value in values.items()
+        for address in addresses(value)
+    ]
+    found += [each for component in pipeline.reachable for each in _in_dag(component, pipeline)]
+    return found + [each for component in pipeline.reachable for each in _in_executor(component, pipeline)]
+
+
+def _in_dag(component: Component, pipeline: Pipeline) -> Iterator[_Used]:
     """Yield the addresses in the constants and defaults of a dag's tasks."""
     for task in component.dag.tasks.values() if component.dag else ():
         used = pipeline.components.get(task.component)
@@ -52,25 +96,37 @@ def _in_dag(component: Component, pipeline: Pipeline) -> Iterator[tuple[str, str
         defaults = {name: each.default for name, each in used.input_parameters.items() if name not in constants}
         for name, value in (constants | defaults).items():
             for address in addresses(value):
-                yield f"{task.path}.inputs.parameters.{name}", address
+                is_import = isinstance(executor, Importer) and name == "uri"
+                yield _Used(where=f"{task.path}.inputs.parameters.{name}", address=address, is_import=is_import)
 
 
-def _in_executor(component: Component, pipeline: Pipeline) -> Iterator[tuple[str, str]]:
+def _in_executor(component: Component, pipeline: Pipeline) -> Iterator[_Used]:
     """Yield the addresses in a step's own definition: an importer's URI, a container's command and variables."""
     executor = pipeline.executors.get(component.executor)
     if isinstance(executor, Importer):
-        yield from ((executor.path, address) for address in addresses(executor.uri))
+        for address in addresses(executor.uri):
+            yield _Used(where=executor.path, address=address, is_import=True)
     elif isinstance(executor, Container):
         words = [] if PythonStepExecutor().accepts(executor) else [*executor.command, *executor.args]
         for value in (words, executor.env):
-            yield from ((executor.path, address) for address in addresses(value))
+            yield from (_Used(where=executor.path, address=address) for address in addresses(value))
 
 
-def _problem(address: str, buckets: Buckets) -> str:
+def _problem(used: _Used, buckets: Buckets, creates_buckets: bool) -> str:
     """Return why an address has no path in the folders of the buckets; empty if it has one."""
     try:
-        buckets.to_local_paths(address)
+        buckets.to_local_paths(used.address)
     except OutsideBucket as error:
-        return str(error)
-    missing = buckets.missing_bucket(address)
-    return f"{address}: there is no folder {str(missing)!r} for this bucket; create it" if missing else ""
+        return f"{used.where}: {error}"
+    missing = buckets.missing_bucket(used.address)
+    if not missing or creates_buckets:
+        return _missing_file(used, buckets)
+    text = f"{used.where}: {used.address}: there is no folder {str(missing)!r} for this bucket; create it"
+    return Refusal(f"{text}, or add --create-buckets", **_way_on(used, "create"))
+
+
+def _missing_file(used: _Used, buckets: Buckets) -> str:
+    """Return why the file that the user gives for an address cannot be used; empty if it can."""
+    file = buckets.given_file(used.address)
+    text = f"{used.where}: there is no file or folder {str(file)!r}, which is given for {used.address}"
+    return text if file and not file.exists() else ""

@@ -74,8 +74,7 @@ def _problem(container: Container, choice: Choice) -> str:
     return ""
 
 
-def _jobs(pipeline: Pipeline, components: Iterable[Component], choice: Choice
-) -> Iterator[tuple[str, str, str]]:
+def _jobs(pipeline: Pipeline, components: Iterable[Component], choice: Choice) -> Iterator[tuple[str, str, str]]:
     """Yield path, problem and image of each container command in worker pools that the file contains."""
     for dag in [each.dag for each in components if each.dag]:
         for task in dag.tasks.values():

@@ -93,7 +93,7 @@ def apply(pipeline: Pipeline, configuration: Configuration, *, allows_unknown: b
                 continue
             if task is None:
                 names = [each.title for each in every.values()]
-                known = ", ".join(names[:20]) or "none"
+                known = ", ".join([*every][:20]) or "none"
                 raise UserError(f"the pipeline has no such task{did_you_mean(name, [*every, *names])}; it has {known}")
             if task.path in found:
                 raise UserError(f"the outputs of {task.path} are given twice")

@@ -11,6 +11,7 @@ from accelerators.job.values import RuntimeValue
 from accelerators.pipeline.check import check_payload
 from accelerators.pipeline.graph import Graph
 from accelerators.pipeline.payload import Payload, build
+from localvertex.errors import Refusal
 from localvertex.executors.custom_job import CustomJobExecutor
 from localvertex.executors.google_cloud.batch_predict import BatchPredictExecutor
 from localvertex.executors.google_cloud.model_deploy import ModelDeployExecutor
@@ -78,7 +79,8 @@ def _missing_commands(payload: Payload, command_prefixes: CommandPrefixes, has_i
     pools = spec.get("worker_pool_specs") if isinstance(spec, dict) else None
     for index, pool in enumerate(pools if isinstance(pools, list) else []):
         if _is_known(pool) and (problem := missing_command(pool, command_prefixes, has_images=has_images)):
-            yield f"{_path(payload, f'{_POOLS}[{index}].container_spec')}: {problem}"
+            path, image = _path(payload, f"{_POOLS}[{index}].container_spec"), pool["container_spec"].get("image_uri")
+            yield Refusal(f"{path}: {problem}", image=image or "")
 
 
 def _is_known(pool: Any) -> bool:

@@ -1,6 +1,7 @@
 """Outputs that the user gives in place of a step: never reported as computed, and the user's files never change."""
 
 import json
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from localvertex.runner.engine import open_file
 from localvertex.runner.options import Options
 from localvertex.values import configuration
 from localvertex_base.userinput.errors import UserError
+from vertex_testing.server import wait_until
 
 Read = Callable[[str], configuration.Configuration]
 
@@ -44,7 +46,7 @@ def training() -> float:
 
 
 @dsl.pipeline
-def spoiling():
+def spoiling() -> None:
     trained = train(rows=3)
     spoil(model=trained.outputs["model"], accuracy=trained.outputs["Output"])
 
@@ -89,3 +91,138 @@ def test_no_step_changes_a_given_file(execute: Any, task: Any, read: Read, tmp_p
     record = execute(spoiling, configuration=read(TRAIN))
     assert task(record, "spoil")["outputs"]["parameters"]["Output"] == "mine 0.93"
     assert (tmp_path / "given" / "weights.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "[step.trian]\noutputs = {}",
+            r"^\[step\.trian\]: the pipeline has no such task; did you mean train\?; it has",
+        ),
+        ('[step."for loop"]\noutputs = {}', r'^\[step\."for loop"\]: the pipeline has no such task'),
+        ("[step.train]\noutputs = {acuracy = 1, Output = 1}", "it has no output 'acuracy'"),
+        (
+            "[step.train]\noutputs = {Output = 0.5}",
+            r'outputs lack metrics, model; add metrics = "path/to/file", model = "path/to/file"$',
+        ),
+        (TRAIN.replace("0.93,", '"high",'), "output Output: expected NUMBER_DOUBLE, found 'high'; for example Output"),
+        (TRAIN.replace("0.93,", "nan,"), "output Output: expected NUMBER_DOUBLE, Out of range float"),
+        (TRAIN.replace("0.93,", "2026-01-01,"), "output Output: expected NUMBER_DOUBLE, .* not JSON serializable"),
+        (
+            TRAIN.replace('"given"', '"gone"'),
+            "output model: expected system.Model, there is no file or folder '.*gone'",
+        ),
+        (TRAIN.replace('"given"', "7"), "output model: expected system.Model, found 7, which is neither a path nor"),
+        (TRAIN.replace("metadata", "meta"), "output metrics: .* which is neither a path nor"),
+        (TRAIN.replace("{accuracy = 0.93}", "3"), "output metrics: .* metadata as a table"),
+    ],
+)
+def test_wrong_outputs_are_refused_in_one_line_before_anything_is_written(
+    text: str, reason: str, execute: Any, read: Read, work_dir: Path
+) -> None:
+    with pytest.raises(UserError, match=reason) as raised:
+        execute(training, configuration=read(text))
+    assert "\n" not in str(raised.value)
+    assert not work_dir.exists()
+
+
+@dsl.pipeline
+def inner(query: str) -> float:
+    BigqueryQueryJobOp(project="p", query=query)
+    return train(rows=3).outputs["Output"]
+
+
+@dsl.pipeline
+def of_the_cloud(again: bool = True):  # noqa: ANN201
+    with dsl.ExitHandler(notify()), dsl.ParallelFor([1, 2]) as _:
+        looped = train(rows=3)
+        looped.set_retry(2)
+        with dsl.If(looped.outputs["Output"] > 0.9):
+            inner(query="select 1")
+    inner(query="select 2")
+
+
+def test_what_is_proposed_lets_the_pipeline_run(compiled: Any, execute: Any, read: Read, tmp_path: Path) -> None:
+    file = compiled(of_the_cloud)
+    with pytest.raises(localvertex.Refused) as raised:
+        open_file(file)
+    paths = ["exit-handler-1/for-loop-3/condition-4/inner/bigquery-query-job", "inner-2/bigquery-query-job"]
+    tables = tomllib.loads(raised.value.proposal)
+    assert [*tables["step"]] == paths
+    given = raised.value.proposal.replace("path/to/file", "given")
+    parts = ("exit-handler-1/for-loop-3/train", "exit-handler-1/for-loop-3/condition-4/inner/train", "inner-2/train")
+    given += "".join("\n" + TRAIN.replace("[step.train]", f'[step."{each}"]') for each in parts)
+    given += '[step.notify]\noutputs = {Output = "told"}\n'
+    record = execute(file, configuration=read(given))
+    assert record["state"] == "SUCCEEDED", record["error"]
+    states = {each["path"]: each["state"] for each in record["tasks"] if each["kind"] == "step"}
+    assert set(states.values()) == {"GIVEN"}
+    assert states["exit-handler-1/for-loop-3/1/condition-4/inner/bigquery-query-job"] == "GIVEN"
+    assert len(states) == 9
+
+
+def test_a_dag_can_be_given_as_a_whole_but_no_loop(compiled: Any, execute: Any, read: Read) -> None:
+    record = execute(nesting, configuration=read("[step.inner]\noutputs = {Output = 0.5}"))
+    assert record["outputs"]["parameters"] == {"Output": 0.5}
+    assert [(each["path"], each["kind"], each["state"]) for each in record["tasks"]] == [("inner", "step", "GIVEN")]
+    with pytest.raises(UserError, match="a loop cannot be given"):
+        execute(of_the_cloud, configuration=read('[step."exit-handler-1/for-loop-3"]\noutputs = {}'))
+    with pytest.raises(UserError, match="several tasks have this name; expected one of exit-handler-1/"):
+        execute(of_the_cloud, configuration=read("[step.train]\noutputs = {}"))
+
+
+@dsl.pipeline
+def nesting() -> float:
+    return inner(query="select 1").output
+
+
+@dsl.pipeline
+def with_exit():  # noqa: ANN201
+    with dsl.ExitHandler(notify()):
+        train(rows=3)
+
+
+@pytest.mark.slow
+def test_an_exit_handler_and_a_resumed_run_see_what_was_given(
+    execute: Any, task: Any, read: Read, work_dir: Path, tmp_path: Path
+) -> None:
+    record = execute(with_exit, run_id="r", configuration=read(TRAIN.replace("train", '"exit-handler-1/train"')))
+    assert task(record, "notify")["outputs"]["parameters"]["Output"].startswith("SUCCEEDED")
+    record |= {"state": "FAILED", "tasks": []}
+    (work_dir / "r" / "run.json").write_text(json.dumps(record))
+    read_again = (tmp_path / "localvertex.toml").read_text().replace("0.93", "0.5")
+    (tmp_path / "localvertex.toml").write_text(read_again)
+    other = configuration.read(tmp_path / "localvertex.toml")
+    resumed = localvertex.resume("r", options=Options(work_dir=work_dir, configuration=other))
+    assert task(resumed, "train")["outputs"]["parameters"] == {"Output": 0.93}
+    assert task(resumed, "train")["state"] == "GIVEN"
+
+
+@pytest.mark.slow
+def test_the_command_and_the_api_show_what_is_given_and_propose_it(
+    compiled: Any, command: Any, read: Read, start_server: Any, tmp_path: Path
+) -> None:
+    refused, accepted = compiled(nesting, "refused.json"), compiled(training, "accepted.json")
+    read("# nothing yet\n")
+    done = command("run", refused)
+    block = done.stderr.partition("add to localvertex.toml:\n\n")[2]
+    assert (done.returncode, [*tomllib.loads(block)["step"]]) == (2, ["inner/bigquery-query-job"])
+    assert "using" in done.stdout
+    assert command("run", refused, "--config", "gone.toml").returncode == 2
+    read(TRAIN + "[step.of-another-pipeline]\noutputs = {}\n")
+    done = command("run", accepted)
+    assert (done.returncode, "the pipeline has no such task" in done.stderr) == (2, True)
+    with start_server("--config", str(tmp_path / "localvertex.toml")) as server:
+        answer = server.call("POST", "pipelineJobs", {"pipelineSpec": json.loads(refused.read_text())})
+        assert '[step."inner/bigquery-query-job"]' in answer.json()["error"]["message"]
+        answer = server.call("POST", "pipelineJobs", {"pipelineSpec": json.loads(accepted.read_text())})
+        name = answer.json()["name"].rpartition("/")[2]
+        job = wait_until(lambda: (job := server.call("GET", f"pipelineJobs/{name}").json()).get("endTime") and job)
+        assert job["state"] == "PIPELINE_STATE_SUCCEEDED"
+        (detail,) = (each for each in job["jobDetail"]["taskDetails"] if each["taskName"] == "train")
+        assert (detail["state"], detail["execution"]["displayName"]) == ("SKIPPED", "train (given)")
+        assert detail["execution"]["metadata"]["given"] is True
+    shown = command("show", "latest").stdout
+    assert "GIVEN" in shown
+    assert "with given outputs in place of 1 step" in shown
