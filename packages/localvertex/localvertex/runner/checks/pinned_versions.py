@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from localvertex.errors import Refused
+from localvertex.errors import Refusal, Refused
 from localvertex.executors import find_executor
 from localvertex.executors.python_step import PythonStepExecutor, missing_install_script
 from localvertex.processes import pins
+from localvertex.runner.checks.proposal import proposed
 from localvertex_base.compiled.spec import Component, Container, Pipeline
 
 
@@ -22,7 +23,7 @@ def replacements(pipeline: Pipeline, components: Iterable[Component], private_di
         Refused: Neither a pinned version nor another one of the same minor version can be installed.
     """
     known: dict[str, str] = {}
-    reasons, seen = [], set[str]()
+    reasons, seen = list[Refusal](), set[str]()
     for component in sorted(components, key=lambda each: each.path):
         container = pipeline.executors.get(component.executor)
         if not isinstance(container, Container) or not isinstance(find_executor(container), PythonStepExecutor):
@@ -33,7 +34,9 @@ def replacements(pipeline: Pipeline, components: Iterable[Component], private_di
         found, reason = pins.resolve(script)
         known |= found
         seen |= {script, pins.replaced(script, known)}
-        reasons += [f"{container.path}: {reason}"] * bool(reason)
+        # It starts with the pin.
+        package = reason.partition("==")[0]
+        reasons += [Refusal(f"{container.path}: {reason}", package=package)] * bool(reason)
     if reasons:
-        raise Refused(reasons)
+        raise Refused([*reasons], proposed(pipeline, reasons))
     return known

@@ -3,6 +3,7 @@
 import json
 import shlex
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,8 @@ def test_all_containers_without_a_local_program_are_refused_at_once(compiled: Co
         f"add --engine docker, or give a local command with --image {image}=COMMAND"
         for name, (reason, image) in expected.items()
     ]
+    proposed = tomllib.loads(refused.value.proposal)
+    assert {*proposed["image"]} == {image for _, image in expected.values()}
     assert not work_dir.exists()
 
 

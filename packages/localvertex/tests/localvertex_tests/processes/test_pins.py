@@ -82,6 +82,7 @@ def test_without_any_version_of_the_minor_the_run_is_refused(compiled: Compile, 
         "deploymentSpec.executors.exec-use.container: tinypkg==1.9.1 and other releases of its minor version cannot "
         f"be installed on {PYTHON}"
     )
+    assert refused.value.proposal == '[packages]\nrelax = ["tinypkg"]'
     assert not work_dir.exists()
 
 

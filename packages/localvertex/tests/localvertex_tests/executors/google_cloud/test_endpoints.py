@@ -142,12 +142,13 @@ def test_a_pipeline_undeploys_a_model_and_deletes_the_endpoint(
 def test_a_container_without_a_command_is_refused_before_the_run(
     pipeline: Any, compiled: Compile, work_dir: Path, model_folder: str
 ) -> None:
-    with pytest.raises(localvertex.Refused, match="has no command, and the entry point of its image"):
+    with pytest.raises(localvertex.Refused, match="has no command, and the entry point of its image") as refused:
         localvertex.prepare(
             compiled(pipeline),
             parameters={"folder": model_folder},
             options=localvertex.Options(work_dir=work_dir),
         )
+    assert refused.value.proposal.startswith("[step.")
     assert not work_dir.exists()
 
 
