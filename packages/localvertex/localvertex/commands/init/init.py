@@ -11,6 +11,7 @@ import textwrap
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from localvertex.commands.init.search import Found, search
 from localvertex.commands.init.sources import Source
@@ -42,7 +43,7 @@ ROOT = Path(__file__).resolve().parents[{depth}]
 
 def test_{name}(run_pipeline):
     run = run_pipeline(
-        ROOT / {path!r},
+        ROOT / {path},
 {arguments}        config=ROOT / "localvertex.toml",
     )
     assert run.state == "SUCCEEDED"
@@ -63,11 +64,12 @@ def init(folder: Path) -> int:
     sources = [each for each in found.sources if each.name not in names]
     for line in [*_table(judged, sources), *(f"note: {each}" for each in found.notes)]:
         print(line)
-    if not judged and not sources:
-        print(f"no pipelines in {found.num_files:,} files of {reading.display(folder)}; nothing was written")
+    if not judged:
+        searched = f"{reading.display(folder)} (files: {found.num_files:,})"
+        print(f"no compiled pipeline in {searched}: compile one and run init again. Nothing was written.")
         return cli.FAILED
     place = _test_folder(folder, found)
-    texts = {Path(FILE): _configuration(judged), place / TEST: _test(_chosen(judged, sources), place)}
+    texts = {Path(FILE): _configuration(judged), place / TEST: _test(judged, place)}
     return max(_write(folder, path, text) for path, text in texts.items())
 
 
@@ -75,7 +77,7 @@ def _judge_all(folder: Path, found: Found) -> list[Judged]:
     judged, deadline = [], time.monotonic() + _MAX_SECONDS
     for number, path in enumerate(found.compiled):
         if time.monotonic() > deadline:
-            found.notes.append(f"{len(found.compiled) - number} files were not read, which takes too long")
+            found.notes.append(f"files that were not read, because it takes too long: {len(found.compiled) - number}")
             break
         if (each := judge(folder, path)) is not None:
             judged.append(each)
@@ -84,9 +86,11 @@ def _judge_all(folder: Path, found: Found) -> list[Judged]:
 
 def _table(judged: Sequence[Judged], sources: Sequence[Source]) -> Iterator[str]:
     """Yield the lines: a row per pipeline, and below it what stops it, or the command that compiles it."""
-    rows = [(reading.display(each.path), str(each.verdict), _details(each)) for each in judged]
+    rows: list[tuple[str, str, list[str]]] = []
+    rows += [(reading.display(each.path), str(each.verdict), _details(each)) for each in judged]
     rows += [(f"{reading.display(each.path)}:{each.line}", "to be compiled", _compile(each)) for each in sources]
-    room = _WIDTH - 2 - max((len(verdict) for _, verdict, _ in rows), default=0)
+    room = _WIDTH - 2 - max(map(len, Verdict))
+    rows[:0] = [("pipeline", "verdict", [])] if rows else []
     for path, verdict, details in rows[:_MAX_ROWS]:
         name = one_line(path)
         yield f"{name:{room}}  {verdict}" if len(name) <= room else f"{name}\n{'':{room}}  {verdict}"
@@ -145,32 +149,36 @@ def _test_folder(folder: Path, found: Found) -> Path:
     return nearest[0] if nearest else Path("tests" if usable else ".")
 
 
-def _chosen(judged: Sequence[Judged], sources: Sequence[Source]) -> Judged | Source:
-    """Return the pipeline of the test: one that can run, with a custom job if there is one."""
+def _test(judged: Sequence[Judged], place: Path) -> str:
+    """Return a test of a pipeline that can run, one with a custom job if there is one."""
     order = [Verdict.RUNS, Verdict.NEEDS, Verdict.REFUSED, Verdict.CANNOT]
-    best = sorted(judged, key=lambda each: (order.index(each.verdict), not each.custom_job))
-    return best[0] if best and (best[0].verdict is not Verdict.CANNOT or not sources) else sources[0]
-
-
-def _test(pipeline: Judged | Source, place: Path) -> str:
+    chosen = min(judged, key=lambda each: (order.index(each.verdict), not each.custom_job))
     arguments, assertion = [], ""
-    if isinstance(pipeline, Source):
-        path, name = _output(pipeline), pipeline.name
-    else:
-        path, name = str(pipeline.path), pipeline.name
-        if pipeline.missing:
-            lines = [f"            {name!r}: {value!r},  # fill in" for name, value in pipeline.missing.items()]
-            arguments += ["        parameters={", *lines, "        },"]
-        if pipeline.custom_job:
-            arguments.append(
-                f"        # The process of the job is killed once, and its restart has to end well.\n"
-                f"        faults=[{_FAULT!r}],"
-            )
-            assertion = f'    assert run.tasks[{pipeline.custom_job!r}]["custom_job"]["num_restarts"] == 1\n'
-    text = "".join(f"{line}\n" for line in arguments)
+    if chosen.missing:
+        lines = [
+            f"            {_literal(name)}: {_literal(value)},  # fill in" for name, value in chosen.missing.items()
+        ]
+        arguments += ["        parameters={", *lines, "        },"]
+    if chosen.custom_job:
+        arguments += [
+            "        # The first process of the job is killed once; the job has to end well after its restart.",
+            f"        faults=[{_literal(_FAULT)}],",
+        ]
+        task = f'run.tasks[{_literal(chosen.custom_job)}]["custom_job"]'
+        assertion = f'    assert {task}["replicas"][0]["num_starts"] == 2\n'
     return _TEST.format(
-        depth=len(place.parts), name=_identifier(name, "_"), path=path, arguments=text, assertion=assertion
+        depth=len(place.parts),
+        name=_identifier(chosen.name, "_"),
+        path=_literal(str(chosen.path)),
+        arguments="".join(f"{line}\n" for line in arguments),
+        assertion=assertion,
     )
+
+
+def _literal(value: Any) -> str:
+    """Return a value as Python, a text in double quotes where that is as short."""
+    text = repr(value)
+    return f'"{text[1:-1]}"' if isinstance(value, str) and not set("\"'\\") & {*text[1:-1]} else text
 
 
 def _configuration(judged: Iterable[Judged]) -> str:

@@ -67,7 +67,7 @@ def search(root: Path) -> Found:
             elif any(mark in data for mark in _COMPILED):
                 found.compiled.append(path)
     if num_unreadable:
-        found.notes.append(f"{num_unreadable} files cannot be read or are too large")
+        found.notes.append(f"files that cannot be read or are too large: {num_unreadable}")
     found.compiled.sort()
     found.sources.sort(key=lambda each: (each.path, each.line))
     return found
@@ -94,7 +94,7 @@ def _files(root: Path, found: Found) -> Iterator["os.DirEntry[str]"]:
                 elif entry.is_dir(follow_symlinks=False) and entry.name not in _SKIPPED and entry.name[:1] != ".":
                     waiting.append(entry.path)
     if num_unreadable:
-        found.notes.append(f"{num_unreadable} folders cannot be read")
+        found.notes.append(f"folders that cannot be read: {num_unreadable}")
 
 
 def _content(entry: "os.DirEntry[str]", max_bytes: int) -> bytes | None:

@@ -10,13 +10,16 @@ from accelerators.document import examine
 from localvertex.errors import Refusal, Refused
 from localvertex.executors.custom_job import CustomJobExecutor
 from localvertex.runner import engine
+from localvertex.runner.checks import addresses
 from localvertex.runner.checks.given_outputs import named_tasks
+from localvertex.runner.checks.proposal import proposed
 from localvertex.runner.options import Options
+from localvertex.values.buckets import Buckets
 from localvertex_base.compiled.load import documents_of, pipeline_of
 from localvertex_base.compiled.spec import Container, Pipeline
 from localvertex_base.userinput import reading
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.parameters import ParameterType
+from localvertex_base.userinput.parameters import ParameterType, complete
 
 _SAMPLES: dict[ParameterType, Any] = {
     ParameterType.NUMBER_INTEGER: 1,
@@ -72,7 +75,7 @@ def judge(root: Path, path: Path) -> Judged | None:
         return Judged(path=path, verdict=Verdict.CANNOT, reasons=(_short(error, root, path),), missing={})
     errors = tuple(f"{each.message} [{each.rule}]" for each in found if each.severity == "error")
     missing = _missing(pipeline)
-    verdict, reasons, proposal = _here(root / path, missing)
+    verdict, reasons, proposal = _here(root / path, pipeline, missing)
     return Judged(
         path=path,
         name=pipeline.name,
@@ -97,9 +100,10 @@ def _missing(pipeline: Pipeline) -> dict[str, Any]:
     }
 
 
-def _here(path: Path, missing: Mapping[str, Any]) -> tuple[Verdict, tuple[str, ...], str]:
+def _here(path: Path, pipeline: Pipeline, missing: Mapping[str, Any]) -> tuple[Verdict, tuple[str, ...], str]:
     """Return whether it would run here, why not, and the lines of a configuration with which it would."""
     try:
+        values = complete(pipeline.root.input_parameters, {**pipeline.job.parameters, **missing})
         opened = engine.open_file(path, Options())
         try:
             engine.check(opened, parameters=missing, options=Options())
@@ -108,10 +112,13 @@ def _here(path: Path, missing: Mapping[str, Any]) -> tuple[Verdict, tuple[str, .
             if not missing:
                 raise
     except Refused as error:
-        others = [each for each in error.reasons if not _has_way_on(each)]
-        if error.proposal and not others:
-            return Verdict.NEEDS, tuple(error.reasons), error.proposal
-        return Verdict.CANNOT, tuple(others or error.reasons), error.proposal
+        # A run would refuse the addresses only after the steps have their stand-ins.
+        found = addresses.refusals(pipeline, values, buckets=Buckets(), has_credentials=False)
+        reasons = list(dict.fromkeys([*error.reasons, *found]))
+        proposal = proposed(pipeline, reasons)
+        others = [each for each in reasons if not _has_way_on(each)]
+        is_enough = proposal and not others
+        return Verdict.NEEDS if is_enough else Verdict.CANNOT, tuple(others or reasons), proposal
     except UserError as error:
         return Verdict.CANNOT, (str(error),), ""
     return Verdict.RUNS, (), ""

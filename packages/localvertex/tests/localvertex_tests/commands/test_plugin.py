@@ -71,6 +71,16 @@ def test_a_run_can_be_asserted_on(run_pipeline, tmp_path):
         run.state = "FAILED"
 
 
+def test_given_outputs(run_pipeline, tmp_path):
+    file = tmp_path / "theirs.txt"
+    file.write_text("given")
+    run = run_pipeline(hello, given={"greet": {"Output": "no computation", "text": file, "metrics": file}})
+    assert run.given == {"greet"} and run.tasks["greet"]["state"] == "GIVEN"
+    assert run.pipeline_outputs["Output"] == "no computation"
+    assert run.outputs["greet"]["text"].read_text() == "given"
+    assert run.metrics["greet"] == {} and run.logs["greet"] == ""
+
+
 def test_an_expected_failure(run_pipeline):
     run = run_pipeline(hello, {"name": "nobody"}, expect_failure=True)
     assert run.state == "FAILED"
@@ -96,6 +106,16 @@ def test_bad_unexpected_success(run_pipeline):
     run_pipeline(hello, expect_failure=True)
 """
 )
+
+CONFTEST = """
+import warnings
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from google.cloud import aiplatform
+
+aiplatform.init(project="mine", staging_bucket="gs://mine")
+"""
 
 SEES = (
     HELLO
@@ -168,38 +188,31 @@ def test_a_session_without_the_fixtures_is_as_before(session: Session, repositor
 
 
 @pytest.mark.slow
-def test_runs_of_a_test(session: Session, repository: Path) -> None:
-    (repository / "test_runs.py").write_text(RUNS)
-    done = session("-q", "-p", "no:cacheprovider")
-    assert "2 failed, 4 passed" in done.stdout, done.stdout
-    assert "PipelineFailed: pipeline hello FAILED: greet: " in done.stdout
-    assert "ValueError: there is nobody to greet" in done.stdout
-    assert "PipelineFailed: pipeline hello succeeded; expected a failure" in done.stdout
-    assert "plugin.py" not in done.stdout  # the failure is shown at the line of the test
-    assert sorted(each.name for each in repository.iterdir() if each.name != "__pycache__") == [
-        "pytest.ini",
-        "test_runs.py",
-    ]
-
-
-@pytest.mark.slow
 def test_no_test_sees_the_records_of_another_and_no_output_has_a_token(
     session: Session, repository: Path, tmp_path: Path
 ) -> None:
+    (repository / "test_runs.py").write_text(RUNS)
     (repository / "test_sees.py").write_text(SEES)
-    (repository / "pytest.ini").write_text("[pytest]\n")
-    (repository / "conftest.py").write_text(
-        "import warnings\nwarnings.simplefilter('ignore')\nfrom google.cloud import aiplatform\n"
-        "aiplatform.init(project='mine', staging_bucket='gs://mine')\n"
-    )
-    done = session("-vv", "--showlocals", "--log-level=DEBUG", "--junit-xml=result.xml", "-p", "no:randomly")
-    assert "1 failed, 3 passed" in done.stdout, done.stdout
-    assert "AssertionError" in done.stdout
+    (repository / "conftest.py").write_text(CONFTEST)
+    before = {each.name for each in repository.iterdir()}
+    options = ("-vv", "--showlocals", "--log-level=DEBUG", "--junit-xml=../result.xml", "-p", "no:cacheprovider")
+    done = session(*options)
+    assert "3 failed, 8 passed" in done.stdout, done.stdout
+    assert re.findall(r"^FAILED \S+::(\w+)", done.stdout, re.MULTILINE) == [
+        "test_bad_unexpected_failure",
+        "test_bad_unexpected_success",
+        "test_bad",
+    ]
+    assert "PipelineFailed: pipeline hello FAILED: greet: " in done.stdout
+    assert "ValueError: there is nobody to greet" in done.stdout
+    assert "PipelineFailed: pipeline hello succeeded; expected a failure" in done.stdout
+    assert "plugin.py" not in done.stdout  # a failure is shown at the line of the test
+    assert {each.name for each in repository.iterdir()} - before <= {"__pycache__", "seen"}
     # pytest also makes a link "current" to the folder of each test.
-    folders = {each.resolve() for each in (tmp_path / "temporary").glob("*/vertex")}
+    folders = {each.parents[2].resolve() for each in (tmp_path / "temporary").glob("*/vertex/runs/api/token")}
     tokens = {(each / "runs" / "api" / "token").read_text().strip() for each in folders}
     assert len(tokens) == len(folders) == 3
-    printed = done.stdout + done.stderr + (repository / "result.xml").read_text()
+    printed = done.stdout + done.stderr + (tmp_path / "result.xml").read_text()
     assert [each for each in tokens if each in printed] == []
     # Their servers have ended.
     for each in folders:
