@@ -4,12 +4,11 @@ It asks nothing, runs nothing of the folder, and overwrites nothing: a file that
 contained is printed.
 """
 
-import os
 import textwrap
 from pathlib import Path
 
 from localvertex.commands.init import verdicts
-from localvertex.commands.init.search import Repository, search
+from localvertex.commands.init.search import search
 from localvertex.commands.init.verdicts import Row
 from localvertex.values.configuration import FILE
 from localvertex_base.userinput import cli, reading
@@ -54,18 +53,18 @@ def init(folder: Path) -> int:
     """
     if not folder.is_dir():
         raise UserError(f"{reading.display(folder)} is not a folder; give the folder of a repository")
-    found = search(folder)
-    for each in found.rows:
+    rows, test_folders = search(folder)
+    for each in rows:
         _print_row(each)
-    for note in found.notes[:20]:
-        print(f"note: {one_line(note)}")
-    compiled = [each for each in found.rows if each.is_compiled]
+    compiled = [each for each in rows if each.is_compiled]
     if not compiled:
         print(
             f"no compiled pipeline in {reading.display(folder)}: compile one and run init again. Nothing was written."
         )
         return cli.FAILED
-    place = _test_folder(folder, found)
+    # A link would lead to where nothing may be written.
+    place = min(test_folders, key=lambda each: (len(each.parts), str(each)), default=Path("tests"))
+    place = Path() if (folder / place).is_symlink() else place
     chosen = min(compiled, key=lambda each: (verdicts.ORDER.index(each.verdict), not each.custom_job))
     blocks = dict.fromkeys(block for each in compiled for block in each.proposal.split("\n\n") if block)
     lines = [f"# {one_line(line)}" if line else "" for line in "\n\n".join(blocks).splitlines()]
@@ -85,15 +84,6 @@ def _print_row(row: Row) -> None:
     if row.command:
         # Never broken, so that it can be pasted.
         print(f"  {row.command}")
-
-
-def _test_folder(folder: Path, found: Repository) -> Path:
-    """Return where the repository has its tests, relative to it and nearest to its root; `tests` if it has none."""
-    named = [each for each in found.test_folders if each.name in ("tests", "test")]
-    nearest = sorted(named or found.test_folders, key=lambda each: (len(each.parts), str(each)))
-    default = folder / "tests"
-    usable = not os.path.lexists(default) or (default.is_dir() and not default.is_symlink())
-    return nearest[0] if nearest else Path("tests" if usable else ".")
 
 
 def _test(row: Row, place: Path) -> str:

@@ -12,14 +12,14 @@ import stat
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from localvertex.commands.init import verdicts
 from localvertex.commands.init.verdicts import Row
 from localvertex.store import record
-from localvertex_base.userinput import reading, regular_files
+from localvertex_base.userinput import reading
+from localvertex_base.userinput.errors import UserError
 
 _MAX_SECONDS = 45.0
 _MAX_FILES = 200_000
@@ -34,78 +34,58 @@ _PIPELINE = re.compile(r"(?:\w+\.)*pipeline(?:\(.*\))?", re.DOTALL)
 _NAME = re.compile(r"(?:\bname=|\.?pipeline\()'([^']*)'")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Repository:
-    """What a folder contains; all paths are relative to it."""
+def search(root: Path) -> tuple[list[Row], list[Path]]:
+    """Return the pipelines of a folder, and the folders with tests for pytest, relative to it.
 
-    rows: list[Row]
-    test_folders: list[Path]
-    """Folders with tests for pytest."""
-    notes: list[str]
-    """What was not searched, and why."""
-
-
-def search(root: Path) -> Repository:
-    """Search a folder; what cannot be read is noted."""
-    rows, test_folders, notes, deadline = list[Row](), list[Path](), list[str](), time.monotonic() + _MAX_SECONDS
-    for number, path in enumerate(_files(root, notes)):
+    Files that cannot be read or are too large are left out.
+    """
+    rows, test_folders, deadline = list[Row](), list[Path](), time.monotonic() + _MAX_SECONDS
+    for number, path in enumerate(_files(root)):
         if number == _MAX_FILES or time.monotonic() > deadline:
-            notes.append(f"stopped after {number:,} files; run init in a folder further down")
+            print(f"stopped after {number:,} files; run init in a folder further down")
             break
-        is_source = path.suffix == ".py"
-        if is_source and re.fullmatch(r"test_.*|.*_test\.py", path.name):
+        if re.fullmatch(r"test_.*\.py|.*_test\.py", path.name):
             test_folders.append(path.parent)
-        if not is_source and path.suffix not in (".json", ".yaml", ".yml"):
-            continue
-        data = _content(root / path, _MAX_SOURCE_BYTES if is_source else reading.MAX_BYTES)
-        if data is None:
-            notes.append(f"{reading.display(path)} cannot be read or is too large")
-        elif is_source:
-            rows += source_rows(path, data)
-        elif _COMPILED.search(data):
-            rows += verdicts.judge(root, path)
+        if path.suffix in (".py", ".json", ".yaml", ".yml"):
+            with suppress(UserError):
+                data = reading.read_bytes(root / path)
+                if path.suffix == ".py":
+                    rows += source_rows(path, data)
+                elif _COMPILED.search(data):
+                    rows += verdicts.judge(root, path)
     compiled = {each.name for each in rows if each.is_compiled}
-    rows = [each for each in rows if each.is_compiled or each.name not in compiled]
-    return Repository(rows=rows, test_folders=test_folders, notes=notes)
+    return [each for each in rows if each.is_compiled or each.name not in compiled], test_folders
 
 
-def _files(root: Path, notes: list[str]) -> Iterator[Path]:
-    def on_error(error: OSError) -> None:
-        notes.append(f"{reading.display(error.filename)} cannot be read")
-
-    for name, folders, files in os.walk(root, onerror=on_error):
+def _files(root: Path) -> Iterator[Path]:
+    """Yield the regular files below a folder, relative to it."""
+    for name, folders, files in os.walk(root):
         folder = Path(name).relative_to(root)
         if (folder.parts and _MARKS & {*folders, *files}) or len(folder.parts) > _MAX_DEPTH:
             folders.clear()
             continue
         folders[:] = sorted(each for each in folders if not _SKIPPED.fullmatch(each))
-        yield from (folder / each for each in sorted(files) if not os.path.islink(root / folder / each))
-
-
-def _content(path: Path, max_bytes: int) -> bytes | None:
-    """Return the content of a file; None if it cannot be read, is larger, or is not a regular file."""
-    try:
-        found = os.lstat(path)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > max_bytes:
-            return None
-        with regular_files.open_regular(path) as file:
-            return file.read(max_bytes)
-    except OSError:
-        return None
+        for each in sorted(files):
+            with suppress(OSError):
+                if stat.S_ISREG(os.lstat(root / folder / each).st_mode):
+                    yield folder / each
 
 
 def source_rows(path: Path, data: bytes) -> list[Row]:
     """Return the pipelines that a Python file defines with kfp, and how to compile them; none in a broken file."""
+    if not _KFP.search(data) or len(data) > _MAX_SOURCE_BYTES:
+        return []
     try:
         with warnings.catch_warnings():
             # Of the file's literals, on the terminal of a user who has not written them.
             warnings.simplefilter("ignore")
-            tree = ast.parse(data if _KFP.search(data) else b"")
+            tree = ast.parse(data)
         functions = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)]
         uses = {each.name: [ast.unparse(decorator) for decorator in each.decorator_list] for each in functions}
         components = {name for name, found in uses.items() if "component" in "".join(found)}
+        program = ["dsl-compile-v2"] if b"kfp.v2" in data else ["kfp", "dsl", "compile"]
         return [
-            _row(path, each, found, components, is_nested=each not in tree.body, is_v1=b"kfp.v2" in data)
+            _row(path, each, found, components, program if each in tree.body else [])
             for each in functions
             for found in uses[each.name]
             if _PIPELINE.fullmatch(found)
@@ -114,18 +94,16 @@ def source_rows(path: Path, data: bytes) -> list[Row]:
         return []
 
 
-def _row(path: Path, function: ast.FunctionDef, decorator: str, components: set[str], **is_: bool) -> Row:
+def _row(path: Path, function: ast.FunctionDef, decorator: str, components: set[str], program: list[str]) -> Row:
     named = _NAME.search(decorator)
     name = named[1] if named else function.name.replace("_", "-").lower()
     calls = [ast.unparse(each.func) for each in ast.walk(function) if isinstance(each, ast.Call)]
     used = dict.fromkeys(each for each in calls if each in components or each.endswith("Op"))
+    output = f"{verdicts.identifier(name, '-')}.{'json' if len(program) == 1 else 'yaml'}"
+    command = shlex.join([*program, "--py", str(path), "--function", function.name, "--output", output])
     details = [f"uses {', '.join(used)}"] if used else []
-    words = ["dsl-compile-v2"] if is_["is_v1"] else ["kfp", "dsl", "compile"]
-    words += ["--py", str(path), "--function", function.name, "--output"]
-    words.append(f"{verdicts.identifier(name, '-')}.{'json' if is_['is_v1'] else 'yaml'}")
-    command: Any = shlex.join(words)
-    if is_["is_nested"] or not command.isprintable():
+    if not program or not command.isprintable():
         command = ""
-        details.append(f"call the code of the file that compiles {function.name}, since kfp's command cannot")
+        details.append("run the code that compiles it: kfp's command cannot find it")
     where = f"{reading.display(path)}:{function.lineno}"
     return Row(path=where, name=name, verdict=verdicts.SOURCE, details=details, command=command)

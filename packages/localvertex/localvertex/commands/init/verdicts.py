@@ -1,5 +1,6 @@
 """Judge a compiled pipeline before anything of it runs: refused by Vertex AI, runs here, or needs what stand-ins."""
 
+import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,29 +11,22 @@ from localvertex.errors import Refused
 from localvertex.executors.custom_job import CustomJobExecutor
 from localvertex.runner import engine
 from localvertex.runner.checks import addresses
-from localvertex.runner.checks.given_outputs import named_tasks
+from localvertex.runner.checks.given_outputs import example, named_tasks
 from localvertex.runner.checks.proposal import proposed
 from localvertex.runner.options import Options
 from localvertex.values.buckets import Buckets
 from localvertex_base.compiled.load import documents_of, pipeline_of
-from localvertex_base.compiled.spec import Container, Pipeline
+from localvertex_base.compiled.spec import Pipeline
 from localvertex_base.userinput import reading
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.parameters import ParameterType, complete
+from localvertex_base.userinput.parameters import complete
 
 RUNS, NEEDS, REFUSED, CANNOT = "runs here", "needs stand-ins", "refused by Vertex AI", "cannot run here"
 SOURCE = "to be compiled"
 ORDER = (RUNS, NEEDS, REFUSED, CANNOT)
 """The verdicts of compiled files, the best first."""
+_KEYS = {"pipelineSpec", "pipeline_spec", "deploymentSpec", "deployment_spec"}
 _MAX_REASONS = 3
-_SAMPLES: dict[ParameterType, Any] = {
-    ParameterType.NUMBER_INTEGER: 1,
-    ParameterType.NUMBER_DOUBLE: 0.5,
-    ParameterType.BOOLEAN: True,
-    ParameterType.LIST: [],
-    ParameterType.STRUCT: {},
-}
-"""Values for parameters without a default; a text for all other types."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,18 +58,21 @@ def judge(root: Path, path: Path) -> list[Row]:
     name = reading.display(path)
     try:
         documents = documents_of(reading.read_bytes(root / path), str(path))
-        keys = {key.replace("_", "").casefold() for key in documents[0] if isinstance(key, str)}
-        if "pipelinespec" not in keys and not {"root", "deploymentspec"} <= keys:
+        if not _KEYS & {*documents[0]}:
             return []
         pipeline = pipeline_of(documents, name)
         found = examine(documents[0], name, region=None, today=None).findings
-        missing = _missing(pipeline)
+        missing = {
+            name: json.loads(example(each))
+            for name, each in pipeline.root.input_parameters.items()
+            if each.default is None and not each.is_optional and name not in pipeline.job.parameters
+        }
         verdict, reasons, proposal = _here(root / path, pipeline, missing)
     except UserError as error:
-        return [Row(path=str(path), name="", verdict=CANNOT, details=[_short(error, root / path)])]
+        return [Row(path=str(path), name="", verdict=CANNOT, details=[str(error)])]
     if errors := [f"{each.message} [{each.rule}]" for each in found if each.severity == "error"]:
         verdict, reasons = REFUSED, errors
-    details = [_short(each, root / path) for each in reasons[:_MAX_REASONS]]
+    details = reasons[:_MAX_REASONS]
     if verdict == NEEDS:
         details = [", ".join(re.findall(r"^\[.*", proposal, re.MULTILINE))]
     if missing:
@@ -84,7 +81,7 @@ def judge(root: Path, path: Path) -> list[Row]:
     jobs = [
         task.path
         for task in named_tasks(pipeline)
-        if isinstance(executor := pipeline.executors.get(task.component.executor), Container) and accepts(executor)
+        if (executor := pipeline.executors.get(task.component.executor)) and accepts(executor)
     ]
     return [
         Row(
@@ -97,14 +94,6 @@ def judge(root: Path, path: Path) -> list[Row]:
             custom_job=jobs[0] if jobs else "",
         )
     ]
-
-
-def _missing(pipeline: Pipeline) -> dict[str, Any]:
-    return {
-        name: _SAMPLES.get(each.type, "text")
-        for name, each in pipeline.root.input_parameters.items()
-        if each.default is None and not each.is_optional and name not in pipeline.job.parameters
-    }
 
 
 def _here(path: Path, pipeline: Pipeline, missing: dict[str, Any]) -> tuple[str, list[str], str]:
@@ -128,11 +117,6 @@ def _here(path: Path, pipeline: Pipeline, missing: dict[str, Any]) -> tuple[str,
     # Only a reason with a way on changes the proposal.
     others = [each for each in reasons if not proposed(pipeline, [each])]
     return (RUNS if not reasons else CANNOT if others else NEEDS), others or reasons, proposal
-
-
-def _short(error: object, path: Path) -> str:
-    """Return a message without the file, which is named above it."""
-    return re.sub(rf"^\S*{re.escape(path.name)}:? ", "", str(error))
 
 
 def identifier(text: str, gap: str) -> str:

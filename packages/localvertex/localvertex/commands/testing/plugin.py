@@ -30,7 +30,6 @@ from typing import Any
 import pytest
 
 _POLL_SECONDS = 0.01
-_STOP_SECONDS = 20.0
 _SDK_POLL_SECONDS = 0.1
 """In place of the 5 s for which the SDK waits before it asks for the state of a job again."""
 
@@ -58,6 +57,7 @@ def vertex(
         # Deprecations in what Google's packages import are not those of the test.
         warnings.simplefilter("ignore")
         from google.cloud import aiplatform
+        from google.cloud.aiplatform.metadata import metadata
 
         from localvertex import Options, client
         from localvertex.values.configuration import FILE
@@ -65,14 +65,17 @@ def vertex(
     config, how = request.config.rootpath / FILE, Options()
     words = ["serve", "--port", "0", "--work-dir", str(work_dir), "--gcs-root", str(buckets)]
     words += ["--config", str(config)] if config.exists() else []
-    with _server(_localvertex_host, work_dir, words) as address, _own_settings(aiplatform):
+    with _server(_localvertex_host, work_dir, words) as address, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STORAGE_EMULATOR_HOST", address)
+        for name, module in list(sys.modules.items()):
+            if name.startswith("google.cloud.aiplatform.") and hasattr(module, "_JOB_WAIT_TIME"):
+                patch.setattr(module, "_JOB_WAIT_TIME", _SDK_POLL_SECONDS)
+        # The settings that the SDK has after its import; the second has the experiment, of which a process has one.
+        for settings in (aiplatform.initializer.global_config, vars(metadata)["_experiment_tracker"]):
+            for name, value in vars(type(settings)()).items():
+                patch.setattr(settings, name, value)
         client.init(work_dir, project=how.project, location=how.region, api_transport="rest")
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("STORAGE_EMULATOR_HOST", address)
-            for name, module in list(sys.modules.items()):
-                if name.startswith("google.cloud.aiplatform.") and hasattr(module, "_JOB_WAIT_TIME"):
-                    patch.setattr(module, "_JOB_WAIT_TIME", _SDK_POLL_SECONDS)
-            yield Vertex(project=how.project, location=how.region, work_dir=work_dir, buckets=buckets, address=address)
+        yield Vertex(project=how.project, location=how.region, work_dir=work_dir, buckets=buckets, address=address)
 
 
 @pytest.fixture
@@ -185,9 +188,8 @@ def _server(host: subprocess.Popen[str], work_dir: Path, words: list[str]) -> It
             time.sleep(_POLL_SECONDS)
         yield address
     finally:
-        deadline = time.monotonic() + _STOP_SECONDS
         _signalled(server, signal.SIGTERM)
-        while _signalled(server, 0 if time.monotonic() < deadline else signal.SIGKILL):
+        while _signalled(server, 0):
             time.sleep(_POLL_SECONDS)
 
 
@@ -198,19 +200,3 @@ def _signalled(process: int, number: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-@contextmanager
-def _own_settings(aiplatform: Any) -> Iterator[None]:
-    """Begin with the settings that the SDK has after its import, and restore those of before."""
-    # The second has the experiment, of which the SDK has one per process.
-    for_all = [aiplatform.initializer.global_config, vars(aiplatform.metadata.metadata)["_experiment_tracker"]]
-    before = [(vars(each), dict(vars(each))) for each in for_all]
-    for each in for_all:
-        vars(each).update(vars(type(each)()))
-    try:
-        yield
-    finally:
-        for now, earlier in before:
-            now.clear()
-            now.update(earlier)
