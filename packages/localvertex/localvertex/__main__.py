@@ -301,7 +301,8 @@ def _command(options: argparse.Namespace) -> int:
         print(f"error: {options.file or options.resume} uses features that cannot run locally:", file=sys.stderr)
         for reason in error.reasons:
             print(f"  {reason}", file=sys.stderr)
-        if error.way_on:
+        # A resumed run has the stand-ins that it was started with.
+        if error.way_on and not options.resume:
             print(error.way_on, file=sys.stderr)
         return cli.WRONG_INPUT
     return code

@@ -7,25 +7,18 @@ class Refusal(str):
     """Why a part of a pipeline cannot run here, one line that starts with its path, and what would let it run.
 
     Attributes:
-        step: The path in the file of the task, or the label of the executor, whose outputs can be given.
-        image: The container image whose source can be given.
-        package: The package whose pin can be relaxed.
-        bucket: "create" if a folder for a bucket can be created, "root" if the folder of all buckets is missing, too.
-        file: The gs:// address for which a file can be given.
+        stand_in: What the user can give: "step" for its outputs, "image" for the source of an image, "package" for
+            another version, "file" for an address, "create" for the folder of a bucket, "root" for that of all buckets.
+        name: The path in the file of the task or the label of its executor, the image, the package, or the address.
     """
 
-    step: str
-    image: str
-    package: str
-    bucket: str
-    file: str
+    stand_in: str
+    name: str
 
-    def __new__(
-        cls, text: str, *, step: str = "", image: str = "", package: str = "", bucket: str = "", file: str = ""
-    ) -> "Refusal":
+    def __new__(cls, text: str, stand_in: str = "", name: str = "") -> "Refusal":
         """Create it from its line."""
         self = super().__new__(cls, text)
-        self.step, self.image, self.package, self.bucket, self.file = step, image, package, bucket, file
+        self.stand_in, self.name = stand_in, name
         return self
 
 

@@ -150,7 +150,7 @@ def prepare_resume(
     try:
         # Read again: another process may have written to it before the lock was taken.
         content = record.read(run_dir)
-        options = replace(options, configuration=Configuration.of_json(content.get("configuration")))
+        options = replace(options, configuration=Configuration.of_json(content.get("configuration", {})))
         file = _earlier_file(run_dir, content, options)
         _check_values(file, content["parameters"], options, content)
         return PipelineRun(
@@ -166,7 +166,7 @@ def prepare_resume(
     except OSError as error:
         hold.close()
         raise run_folder.not_begun(run_dir, error) from None
-    except (UserError, ValueError, KeyError) as error:
+    except (UserError, ValueError, LookupError, TypeError, AttributeError) as error:
         hold.close()
         raise error if isinstance(error, UserError) else UserError(f"{run_dir / record.FILE}: {error}") from None
 

@@ -62,8 +62,7 @@ class PipelineRun:
         self._pins = pinned_versions.replacements(file.pipeline, file.pipeline.reachable, private_dir)
         self._notes += filter(None, [announcement(self._pins)])
         if given := given_outputs.given_paths(file.pipeline):
-            names = f"{', '.join(given[:10])}{f' and {len(given) - 10} more' * (len(given) > 10)}"
-            self._notes.append(f"given, not run: {names} (outputs from {options.configuration.file or 'the options'})")
+            self._notes.append(f"given in {options.configuration.file}, not run: {', '.join(given)}")
         if self._buckets.root is not None and output_directory:
             job = job | {"pipeline_root": output_directory}
         self._credentials = UserCredentials() if options.with_credentials else NoCredentials()

@@ -203,7 +203,7 @@ class Scheduler:
     def launch(self) -> None:
         """Start the prepared attempts, each in a thread."""
         for task in self._starting:
-            executor = None if task.component.given else self._pipeline.executors[task.component.executor]
+            executor = None if task.component.given is not None else self._pipeline.executors[task.component.executor]
             # Daemon threads: each ends with its process, and processes are ended by their supervisors.
             threading.Thread(target=self.run_attempt, args=(task, executor), name=task.label, daemon=True).start()
         self._starting.clear()

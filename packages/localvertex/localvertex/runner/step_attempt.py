@@ -9,7 +9,7 @@ from typing import Any
 
 from localvertex.credentials.secrets import is_masked
 from localvertex.errors import Cancelled, TaskFailed
-from localvertex.executors import find_executor, given_step, has_replicas
+from localvertex.executors import find_executor, has_replicas
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.context import Context
 from localvertex.store import executor_files
@@ -53,7 +53,7 @@ def run_attempt(
     exit_codes: list[int] = []
     try:
         if executor is None:
-            return AttemptOutcome(task=task, state=State.GIVEN, outputs=given_step.produce(task, context))
+            return AttemptOutcome(task=task, state=State.GIVEN, outputs=_give(task, context))
         _learn_secrets(task, executor, context)
         key = _cache_key(task, executor, context)
         if key and (cached := _find_cached(task, key, context)) is not None:
@@ -78,6 +78,24 @@ def run_attempt(
     return AttemptOutcome(
         task=task, state=State.FAILED, outputs=Values(), error=failure, exit_code=code, is_retryable=is_retryable
     )
+
+
+def _give(task: Task, context: Context) -> Values:
+    """Return the outputs that the user gives, with copies of the files: a later step may change its inputs.
+
+    Raises:
+        TaskFailed: A file cannot be copied.
+    """
+    executor_input = executor_files.prepare(
+        task.component,
+        task.inputs,
+        task.folder,
+        executor_files.artifact_parent(context.project, context.region),
+        outputs_at=str(task.folder),
+        buckets=context.buckets,
+    )
+    Path(executor_input["outputs"]["outputFile"]).write_text(json.dumps(task.component.given))
+    return executor_files.read_outputs(task.component, executor_input, context.warnings.add, context.buckets)
 
 
 def _find_cached(task: Task, key: str, context: Context) -> Values | None:

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from localvertex.errors import TaskFailed
@@ -99,12 +99,11 @@ class Buckets:
 
     def given_file(self, uri: str) -> Path | None:
         """Return the file or folder that the user gives for an address, or for one above it; None without one."""
-        name = uri.removeprefix(_SCHEME).removeprefix(_MOUNT)
+        name = PurePosixPath(uri.removeprefix(_SCHEME).removeprefix(_MOUNT))
         for address, path in self.files.items():
-            given = address.removeprefix(_SCHEME).rstrip("/")
-            rest = name.removeprefix(given)
-            if name.startswith(given) and rest[:1] in ("", "/") and ".." not in rest.split("/"):
-                return path / rest.strip("/") if rest.strip("/") else path
+            given = address.removeprefix(_SCHEME)
+            if name.is_relative_to(given) and ".." not in name.parts:
+                return path / name.relative_to(given)
         return None
 
     def check_writable(self, uri: str) -> None:

@@ -26,7 +26,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -80,38 +80,33 @@ class Configuration:
         return self.file.parent if self.file else Path.cwd()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the tables with absolute paths, and where their file is, for the record of a run; {} for none."""
-        if self == Configuration():
-            return {}
-        images = {
-            name: {"path": _text(each.path), "python": _text(each.python), "command": list(each.command)}
-            for name, each in self.images.items()
-        }
-        tables = {
-            "step": {name: {"outputs": outputs} for name, outputs in self.given_outputs.items()},
-            "image": {name: _without_none(each) for name, each in images.items()},
-            "packages": _without_none({"relax": sorted(self.relaxed), "python": _text(self.python)}),
-            "buckets": _without_none({"root": _text(self.gcs_root), "create": self.create_buckets})
-            | {"files": {address: str(path) for address, path in self.bucket_files.items()}},
-        }
-        # TOML also has dates.
-        content: dict[str, Any] = json.loads(
-            json.dumps({"file": str(self.file or self.folder / FILE), "tables": tables}, default=str)
-        )
-        return content
+        """Return it for the record of a run."""
+        values = asdict(self) | {"file": self.file or self.folder / FILE, "relaxed": sorted(self.relaxed)}
+        # Paths become texts, and so do dates, which TOML has.
+        content: dict[str, Any] = json.loads(json.dumps(values, default=str))
+        return {} if self == Configuration() else content
 
     @classmethod
-    def of_json(cls, content: Any) -> "Configuration":
-        """Return the configuration that a record contains.
+    def of_json(cls, content: dict[str, Any]) -> "Configuration":
+        """Return what `as_json` returned.
 
         Raises:
-            UserError: The record is damaged.
+            LookupError, TypeError, AttributeError: The record is damaged.
         """
         if not content:
             return cls()
-        if not isinstance(content, dict) or {*map(type, content.values())} != {str, dict}:
-            raise UserError("configuration: expected its file and its tables")
-        return _configuration(Path(content["file"]), content["tables"])
+        images = {
+            name: ImageStandIn(path=_path(each["path"]), python=_path(each["python"]), command=tuple(each["command"]))
+            for name, each in content["images"].items()
+        }
+        paths = {name: _path(content[name]) for name in ("file", "python", "gcs_root")}
+        files = {address: Path(path) for address, path in content["bucket_files"].items()}
+        changed = {"images": images, "relaxed": frozenset(content["relaxed"]), "bucket_files": files}
+        return cls(**content | paths | changed)
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(text)
 
 
 def key(name: str) -> str:
@@ -122,14 +117,6 @@ def key(name: str) -> str:
 def quoted(text: str) -> str:
     """Return a text as TOML, whose escapes are those of JSON but for DEL."""
     return json.dumps(text).replace("\x7f", "\\u007f")
-
-
-def _text(path: Path | None) -> str | None:
-    return None if path is None else str(path)
-
-
-def _without_none(table: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in table.items() if value is not None}
 
 
 def find(given: Path | None) -> Configuration:

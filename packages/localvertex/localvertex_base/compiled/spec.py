@@ -128,24 +128,6 @@ class Dag:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GivenArtifact:
-    """What the user gives in place of an output artifact: a file or folder of this machine, or an address."""
-
-    path: str = ""
-    """Absolute; empty for none."""
-    uri: str = ""
-    metadata: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class GivenOutputs:
-    """What the user gives in place of running a task."""
-
-    parameters: dict[str, Any]
-    artifacts: dict[str, tuple[GivenArtifact, ...]]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Component:
     """A signature with an implementation: a dag, the label of an executor, or outputs that the user gives."""
 
@@ -156,7 +138,8 @@ class Component:
     output_artifacts: dict[str, ArtifactSpec] = field(default_factory=dict)
     dag: Dag | None = None
     executor: str = ""
-    given: GivenOutputs | None = None
+    given: dict[str, Any] | None = None
+    """The executor output that the user gives; None: it runs."""
     path: str = ""
     """Path in the file, e.g. "components.comp-train"."""
 

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from localvertex.credentials.emulator import has_emulator
@@ -11,6 +10,9 @@ from localvertex.executors.python_step import PythonStepExecutor
 from localvertex.values.buckets import Buckets, OutsideBucket, addresses, is_mounted
 from localvertex_base.compiled.spec import Component, Container, Importer, Pipeline
 from localvertex_base.userinput.errors import UserError
+
+_Used = tuple[str, str, bool]
+"""Where an address is, the address, and whether something is imported from it, so that a file must be there."""
 
 
 def refusals(
@@ -41,9 +43,9 @@ def refusals(
         "--with-credentials"
     )
     return reasons + [
-        Refusal(f"{each.where}: {each.address} {text}", **_way_on(each, "root"))
-        for each in found
-        if not (is_mounted(each.address) or buckets.is_given(each.address))
+        Refusal(f"{where}: {address} {text}", "file" if is_import else "root", address)
+        for where, address, is_import in found
+        if not (is_mounted(address) or buckets.is_given(address))
     ]
 
 
@@ -53,34 +55,16 @@ def create_buckets(pipeline: Pipeline, values: Mapping[str, Any], buckets: Bucke
     Raises:
         UserError: One cannot be created.
     """
-    for each in _used(pipeline, values):
-        while missing := buckets.missing_bucket(each.address):
+    for _, address, _ in _used(pipeline, values):
+        while missing := buckets.missing_bucket(address):
             try:
                 missing.mkdir(parents=True)
             except OSError as error:
                 raise UserError(f"cannot create the folder {missing} for a bucket: {error.strerror}") from None
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Used:
-    """An address in a pipeline."""
-
-    where: str
-    address: str
-    is_import: bool = False
-    """Whether something must be there."""
-
-
-def _way_on(used: _Used, bucket: str) -> dict[str, str]:
-    return {"file": used.address} if used.is_import else {"bucket": bucket}
-
-
 def _used(pipeline: Pipeline, values: Mapping[str, Any]) -> list[_Used]:
-    found = [
-        _Used(where=f"parameter {name}", address=address)
-        for name, value in values.items()
-        for address in addresses(value)
-    ]
+    found = [(f"parameter {name}", address, False) for name, value in values.items() for address in addresses(value)]
     found += [each for component in pipeline.reachable for each in _in_dag(component, pipeline)]
     return found + [each for component in pipeline.reachable for each in _in_executor(component, pipeline)]
 
@@ -97,7 +81,7 @@ def _in_dag(component: Component, pipeline: Pipeline) -> Iterator[_Used]:
         for name, value in (constants | defaults).items():
             for address in addresses(value):
                 is_import = isinstance(executor, Importer) and name == "uri"
-                yield _Used(where=f"{task.path}.inputs.parameters.{name}", address=address, is_import=is_import)
+                yield f"{task.path}.inputs.parameters.{name}", address, is_import
 
 
 def _in_executor(component: Component, pipeline: Pipeline) -> Iterator[_Used]:
@@ -105,28 +89,29 @@ def _in_executor(component: Component, pipeline: Pipeline) -> Iterator[_Used]:
     executor = pipeline.executors.get(component.executor)
     if isinstance(executor, Importer):
         for address in addresses(executor.uri):
-            yield _Used(where=executor.path, address=address, is_import=True)
+            yield executor.path, address, True
     elif isinstance(executor, Container):
         words = [] if PythonStepExecutor().accepts(executor) else [*executor.command, *executor.args]
         for value in (words, executor.env):
-            yield from (_Used(where=executor.path, address=address) for address in addresses(value))
+            yield from ((executor.path, address, False) for address in addresses(value))
 
 
 def _problem(used: _Used, buckets: Buckets, creates_buckets: bool) -> str:
     """Return why an address has no path in the folders of the buckets; empty if it has one."""
+    where, address, is_import = used
     try:
-        buckets.to_local_paths(used.address)
+        buckets.to_local_paths(address)
     except OutsideBucket as error:
-        return f"{used.where}: {error}"
-    missing = buckets.missing_bucket(used.address)
+        return f"{where}: {error}"
+    missing = buckets.missing_bucket(address)
     if not missing or creates_buckets:
         return _missing_file(used, buckets)
-    text = f"{used.where}: {used.address}: there is no folder {str(missing)!r} for this bucket; create it"
-    return Refusal(f"{text}, or add --create-buckets", **_way_on(used, "create"))
+    text = f"{where}: {address}: there is no folder {str(missing)!r} for this bucket; create it"
+    return Refusal(f"{text}, or add --create-buckets", "file" if is_import else "create", address)
 
 
 def _missing_file(used: _Used, buckets: Buckets) -> str:
     """Return why the file that the user gives for an address cannot be used; empty if it can."""
-    file = buckets.given_file(used.address)
-    text = f"{used.where}: there is no file or folder {str(file)!r}, which is given for {used.address}"
+    file = buckets.given_file(used[1])
+    text = f"{used[0]}: there is no file or folder {str(file)!r}, which is given for {used[1]}"
     return text if file and not file.exists() else ""

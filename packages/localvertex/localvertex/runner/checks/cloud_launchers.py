@@ -22,14 +22,14 @@ def refusals(pipeline: Pipeline, components: Iterable[Component]) -> list[Refusa
                 f"{path}: {_operation(module)} of google-cloud-pipeline-components would run in Google Cloud; give its "
                 "outputs, remove the step, or run the pipeline on Vertex AI"
             )
-            reasons.append(Refusal(text, step=path))
+            reasons.append(Refusal(text, "step", path))
         elif _is_only_in_image(container):
             image = container.image
             text = (
                 f"{path}: the program of this Google Cloud operation is only in its container image {image!r}; give "
                 f"its outputs, remove the step, or give a local command with --image {image}=COMMAND"
             )
-            reasons.append(Refusal(text, step=path))
+            reasons.append(Refusal(text, "step", path))
     return reasons
 
 

@@ -34,10 +34,10 @@ def refusals(pipeline: Pipeline, components: Iterable[Component], choice: Choice
             )
             line = f"{container.path}: {text} (image {image!r}){advice}"
             # Without a sandbox, no source would help.
-            is_resolved = {"image": container.image} if is_in_image else {"step": component.executor}
-            reasons.append(Refusal(line, **is_resolved))
+            stand_in = ("image", container.image) if is_in_image else ("step", component.executor)
+            reasons.append(Refusal(line, *stand_in))
     return reasons + [
-        Refusal(f"{path}: {text}", image=image) for path, text, image in _jobs(pipeline, components, choice) if text
+        Refusal(f"{path}: {text}", "image", image) for path, text, image in _jobs(pipeline, components, choice) if text
     ]
 
 

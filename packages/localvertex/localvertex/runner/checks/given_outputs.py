@@ -13,7 +13,7 @@ from typing import Any
 from localvertex.store.executor_files import RESOURCES
 from localvertex.store.task import title_of
 from localvertex.values.configuration import Configuration, key
-from localvertex_base.compiled.spec import ArtifactSpec, Component, GivenArtifact, GivenOutputs, Pipeline, TaskSpec
+from localvertex_base.compiled.spec import ArtifactSpec, Component, Dag, Pipeline, TaskSpec
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import ParameterSpec, ParameterType, convert
 from localvertex_base.userinput.spelling import did_you_mean, quote
@@ -46,9 +46,11 @@ class NamedTask:
         return {**self.component.output_parameters, **self.component.output_artifacts}
 
     @property
-    def required(self) -> dict[str, ParameterSpec | ArtifactSpec]:
-        """The outputs without which the task cannot be given; launchers need not write the resources they declare."""
-        return {name: each for name, each in self.outputs.items() if not each.is_optional and name != RESOURCES}
+    def required(self) -> dict[str, str]:
+        """Examples, in TOML, of the outputs without which it cannot be given; launchers need not write resources."""
+        return {
+            name: example(each) for name, each in self.outputs.items() if not each.is_optional and name != RESOURCES
+        }
 
 
 def named_tasks(pipeline: Pipeline) -> Iterator[NamedTask]:
@@ -67,9 +69,7 @@ def named_tasks(pipeline: Pipeline) -> Iterator[NamedTask]:
 
 def example(declared: ParameterSpec | ArtifactSpec) -> str:
     """Return a value of an output's type as TOML."""
-    if isinstance(declared, ParameterSpec):
-        return _EXAMPLES.get(declared.type, '"text"')
-    return '["path/to/file"]' if declared.is_list else '"path/to/file"'
+    return _EXAMPLES.get(declared.type, '"text"') if isinstance(declared, ParameterSpec) else '"path/to/file"'
 
 
 def apply(pipeline: Pipeline, configuration: Configuration, *, allows_unknown: bool) -> Pipeline:
@@ -84,7 +84,7 @@ def apply(pipeline: Pipeline, configuration: Configuration, *, allows_unknown: b
         UserError: A task or an output does not exist, an output is missing, or a value is of another type.
     """
     every = {each.path: each for each in named_tasks(pipeline)} if configuration.given_outputs else {}
-    found: dict[str, GivenOutputs] = {}
+    found: dict[str, dict[str, Any]] = {}
     problems = []
     for name, outputs in configuration.given_outputs.items():
         try:
@@ -119,98 +119,74 @@ def _find(name: str, every: Mapping[str, NamedTask]) -> NamedTask | None:
     return alike[0] if alike else None
 
 
-def _check(task: NamedTask, outputs: Mapping[str, Any], folder: Path) -> GivenOutputs:
-    """Return the outputs of a task with absolute paths.
+def _check(task: NamedTask, outputs: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the outputs of a task as its program would write them, with files of the user as custom paths.
 
     Raises:
         UserError: They are not what it declares.
     """
     if task.spec.iterator is not None:
         raise UserError("a loop cannot be given; give the outputs of the steps in it")
+    declared = task.outputs
     for name in outputs:
-        if name not in task.outputs:
-            known = ", ".join(task.outputs) or "none"
-            raise UserError(f"it has no output {quote(name)}{did_you_mean(name, task.outputs)}; its outputs: {known}")
-    if missing := {name: each for name, each in task.required.items() if name not in outputs}:
-        lines = ", ".join(f"{key(name)} = {example(each)}" for name, each in missing.items())
+        if name not in declared:
+            known = ", ".join(declared) or "none"
+            raise UserError(f"it has no output {quote(name)}{did_you_mean(name, declared)}; its outputs: {known}")
+    if missing := [name for name in task.required if name not in outputs]:
+        lines = ", ".join(f"{key(name)} = {task.required[name]}" for name in missing)
         raise UserError(f"outputs lack {', '.join(missing)}; add {lines}")
-    parameters: dict[str, Any] = {}
-    artifacts: dict[str, tuple[GivenArtifact, ...]] = {}
+    parameters, artifacts = dict[str, Any](), dict[str, Any]()
     for name, value in outputs.items():
-        declared = task.outputs[name]
+        each = declared[name]
         try:
             json.dumps(value, allow_nan=False)
-            if isinstance(declared, ParameterSpec):
-                parameters[name] = convert(value, declared.type)
+            if isinstance(each, ParameterSpec):
+                parameters[name] = convert(value, each.type)
             else:
-                several = value if declared.is_list and isinstance(value, list) else [value]
-                artifacts[name] = tuple(_artifact(each, folder) for each in several)
+                artifacts[name] = {"artifacts": [_artifact(value, folder)]}
         except (TypeError, ValueError) as error:
-            expected = declared.type if isinstance(declared, ParameterSpec) else declared.schema_title
+            kind = each.type if isinstance(each, ParameterSpec) else each.schema_title
             raise UserError(
-                f"output {name}: expected {expected}, {error}; for example {key(name)} = {example(declared)}"
+                f"output {name}: expected {kind}, {error}; for example {key(name)} = {example(each)}"
             ) from None
-    return GivenOutputs(parameters=parameters, artifacts=artifacts)
+    return {"parameterValues": parameters, "artifacts": artifacts}
 
 
-def _artifact(value: Any, folder: Path) -> GivenArtifact:
+def _artifact(value: Any, folder: Path) -> dict[str, Any]:
     """Return an artifact that is given as a path, an address or a table.
 
     Raises:
         ValueError: It is something else, or there is no such file.
     """
     table = {"uri" if "://" in value else "path": value} if isinstance(value, str) else value
-    if not isinstance(table, dict) or not table or table.keys() - {"path", "uri", "metadata"}:
-        raise ValueError(f"found {quote(value)}, which is neither a path nor {{path = ..., uri = ..., metadata = ...}}")
-    path, uri, metadata = table.get("path", ""), table.get("uri", ""), table.get("metadata", {})
-    if not (isinstance(path, str) and isinstance(uri, str) and isinstance(metadata, dict)) or (path and uri):
-        raise ValueError(f"found {quote(value)}; give a path or a uri as a text, and metadata as a table")
-    if not path:
-        return GivenArtifact(uri=uri, metadata=metadata)
-    file = folder / Path(path).expanduser()
+    types = {"path": str, "uri": str, "metadata": dict}
+    is_table = isinstance(table, dict) and all(type(each) is types.get(name) for name, each in table.items())
+    if not is_table or not table or {"path", "uri"} <= {*table}:
+        raise ValueError(f"found {quote(value)}, which is neither a path nor {{path or uri = ..., metadata = {{...}}}}")
+    if "path" not in table:
+        return {**table}
+    file = folder / Path(table["path"]).expanduser()
     if not (file.is_file() or file.is_dir()):
         raise ValueError(f"there is no file or folder {str(file)!r}")
-    return GivenArtifact(path=str(file.absolute()), metadata=metadata)
+    return {"custom_path": str(file.absolute()), "metadata": table.get("metadata", {})}
 
 
-def _replace(pipeline: Pipeline, found: Mapping[str, GivenOutputs]) -> Pipeline:
+def _replace(pipeline: Pipeline, found: Mapping[str, dict[str, Any]]) -> Pipeline:
     """Replace the components of these tasks, and of the dags that contain them, only at their place in the graph."""
     components = dict(pipeline.components)
 
-    def rebuilt(component: Component, prefix: str) -> Component:
-        if component.dag is None:
-            return component
-        tasks = dict(component.dag.tasks)
-        for name, spec in component.dag.tasks.items():
+    def rebuilt(component: Component, dag: Dag, prefix: str) -> Component:
+        tasks = dict(dag.tasks)
+        for name, spec in dag.tasks.items():
             used, path = pipeline.components.get(spec.component), f"{prefix}{name}"
-            if used is None:
-                continue
-            if path in found:
+            if used is not None and path in found:
                 new = replace(used, name=f"{used.name} given for {path}", dag=None, executor="", given=found[path])
-            elif any(each.startswith(f"{path}/") for each in found):
-                new = replace(rebuilt(used, f"{path}/"), name=f"{used.name} in {path}")
+            elif used is not None and used.dag and any(each.startswith(f"{path}/") for each in found):
+                new = replace(rebuilt(used, used.dag, f"{path}/"), name=f"{used.name} in {path}")
             else:
                 continue
             components[new.name], tasks[name] = new, replace(spec, component=new.name)
-        return replace(component, dag=replace(component.dag, tasks=tasks))
+        return replace(component, dag=replace(dag, tasks=tasks))
 
-    new = replace(pipeline, root=rebuilt(pipeline.root, ""), components=components)
-    labels = {each.executor for each in pipeline.reachable} - {each.executor for each in new.reachable}
-    gone = tuple(f"deploymentSpec.executors.{label}:" for label in labels)
-    return replace(
-        new,
-        unsupported=tuple(each for each in pipeline.unsupported if not each.startswith(gone)),
-        platforms=_without(pipeline.platforms, labels),
-    )
-
-
-def _without(settings: Any, labels: set[str]) -> Any:
-    """Return the settings of platforms without those of these executors."""
-    if not isinstance(settings, dict):
-        return settings
-    return {
-        name: {label: each for label, each in value.items() if label not in labels}
-        if name == "executors" and isinstance(value, dict)
-        else _without(value, labels)
-        for name, value in settings.items()
-    }
+    root = rebuilt(pipeline.root, pipeline.root.dag or Dag(tasks={}), "")
+    return replace(pipeline, root=root, components=components)

@@ -80,7 +80,7 @@ def _missing_commands(payload: Payload, command_prefixes: CommandPrefixes, has_i
     for index, pool in enumerate(pools if isinstance(pools, list) else []):
         if _is_known(pool) and (problem := missing_command(pool, command_prefixes, has_images=has_images)):
             path, image = _path(payload, f"{_POOLS}[{index}].container_spec"), pool["container_spec"].get("image_uri")
-            yield Refusal(f"{path}: {problem}", image=image or "")
+            yield Refusal(f"{path}: {problem}", "image", image or "")
 
 
 def _is_known(pool: Any) -> bool:

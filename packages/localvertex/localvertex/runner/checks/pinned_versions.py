@@ -36,7 +36,7 @@ def replacements(pipeline: Pipeline, components: Iterable[Component], private_di
         seen |= {script, pins.replaced(script, known)}
         # It starts with the pin.
         package = reason.partition("==")[0]
-        reasons += [Refusal(f"{container.path}: {reason}", package=package)] * bool(reason)
+        reasons += [Refusal(f"{container.path}: {reason}", "package", package)] * bool(reason)
     if reasons:
         raise Refused([*reasons], proposed(pipeline, reasons))
     return known

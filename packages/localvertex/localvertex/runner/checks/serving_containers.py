@@ -37,7 +37,7 @@ def refusals(pipeline: Pipeline, components: Iterable[Component], choice: Choice
                 line = (
                     f"{importer.path}.metadata.containerSpec: {text}; {task.display_name or task.name} would start it"
                 )
-                reasons.append(Refusal(line, step=task.path))
+                reasons.append(Refusal(line, "step", task.path))
     return reasons
 
 

@@ -59,7 +59,7 @@ def test_a_file_that_would_be_refused_is_refused_before_anything_starts(check: C
         engine.open_file(path, engine.Options())
         reasons = []
     except Refused as error:
-        reasons = error.reasons
+        reasons = [*error.reasons, *filter(None, [error.way_on])]
     except UserError:
         with pytest.raises((UserError, ApiError)):
             check(content=path.read_text(), name=path.name)
