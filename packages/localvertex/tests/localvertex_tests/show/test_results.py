@@ -123,6 +123,7 @@ def test_the_parent_of_an_upload_is_not_one_of_its_models() -> None:
         {
             "path": name,
             "kind": "step",
+            "state": "SUCCEEDED",
             "outputs": {
                 "artifacts": {
                     "model": [
