@@ -16,7 +16,6 @@ from google.api_core import exceptions  # noqa: E402
 from google.api_core.client_options import ClientOptions  # noqa: E402
 from google.cloud import aiplatform, aiplatform_v1  # noqa: E402
 from google.cloud.aiplatform import hyperparameter_tuning, jobs, pipeline_jobs, training_jobs  # noqa: E402
-from localvertex_tests.support import serving  # noqa: E402
 
 from localvertex import client as localvertex_client  # noqa: E402
 
@@ -89,6 +88,8 @@ def custom_jobs() -> dict[str, Any]:
     return {"state": job.state.name, "listed": len(aiplatform.CustomJob.list())}
 
 
+SERVING = Path(__file__).parents[2] / "support" / "serving.py"
+
 TRAIN = """
 import os, pathlib
 folder = pathlib.Path(os.environ["AIP_MODEL_DIR"])
@@ -109,7 +110,7 @@ def other_jobs() -> dict[str, Any]:
         "python:3.11",
         command=[sys.executable, "-c", TRAIN],
         model_serving_container_image_uri="serving:1",
-        model_serving_container_command=["python", "-P", serving.__file__],
+        model_serving_container_command=["python", "-P", str(SERVING)],
         model_serving_container_predict_route="/predict",
         model_serving_container_health_route="/health",
     )
