@@ -10,7 +10,7 @@ from accelerators.rules import prediction as rules
 from localvertex.api.jobs.collection import JobCollection
 from localvertex.api.jobs.host import JobHost, refusals
 from localvertex.api.jobs.job_threads import RunningJob
-from localvertex.api.jobs.records import Kind, Resource
+from localvertex.api.jobs.records import JobKind, Resource
 from localvertex.api.models.registered import Registered
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
@@ -32,7 +32,7 @@ class BatchPredictionJobs(JobCollection):
         host: Runs the containers.
     """
 
-    kind = Kind(
+    kind = JobKind(
         collection="batchPredictionJobs",
         message="BatchPredictionJob",
         objects=("inputConfig", "outputConfig", "dedicatedResources", "instanceConfig", "unmanagedContainerModel"),

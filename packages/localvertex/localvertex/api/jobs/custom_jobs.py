@@ -3,7 +3,7 @@
 from localvertex.api.jobs.collection import JobCollection
 from localvertex.api.jobs.host import JobHost, refusals
 from localvertex.api.jobs.job_threads import RunningJob
-from localvertex.api.jobs.records import Kind, Resource, failed
+from localvertex.api.jobs.records import JobKind, Resource, failed
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call, Location
 from localvertex.api.rest.errors import Status
@@ -23,7 +23,7 @@ class CustomJobs(JobCollection):
         options: Those of the server.
     """
 
-    kind = Kind(collection="customJobs", message="CustomJob", objects=("jobSpec",))
+    kind = JobKind(collection="customJobs", message="CustomJob", objects=("jobSpec",))
 
     def __init__(self, store: Store, log: WriteLine, options: Options) -> None:
         super().__init__(store, log)

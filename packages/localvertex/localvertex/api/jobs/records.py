@@ -21,7 +21,7 @@ Resource = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class JobKind:
     """A kind of jobs: its name in the API and its fields."""
 
     collection: str
@@ -68,7 +68,7 @@ class JobRecords:
         stop_fields: Returns the fields of a job that ended with its server.
     """
 
-    def __init__(self, store: Store, kind: Kind, stop_fields: Callable[[Resource], Resource]) -> None:
+    def __init__(self, store: Store, kind: JobKind, stop_fields: Callable[[Resource], Resource]) -> None:
         self._store, self.collection, self.stop_fields = store, kind.collection, stop_fields
         store.expect(self.collection, kind.check)
 

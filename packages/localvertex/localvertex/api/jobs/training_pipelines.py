@@ -11,7 +11,7 @@ from localvertex.api.jobs.collection import JobCollection
 from localvertex.api.jobs.custom_jobs import CustomJobs
 from localvertex.api.jobs.host import refusals
 from localvertex.api.jobs.job_threads import RunningJob
-from localvertex.api.jobs.records import Kind, Resource, failed
+from localvertex.api.jobs.records import JobKind, Resource, failed
 from localvertex.api.models.models import Models, Upload
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call, Location
@@ -41,7 +41,7 @@ class TrainingPipelines(JobCollection):
         models: Those of the server, which get the trained models.
     """
 
-    kind = Kind(
+    kind = JobKind(
         collection="trainingPipelines",
         message="TrainingPipeline",
         objects=("trainingTaskInputs", "modelToUpload"),

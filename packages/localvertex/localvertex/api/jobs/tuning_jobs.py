@@ -5,7 +5,7 @@ import json
 from localvertex.api.jobs.collection import JobCollection
 from localvertex.api.jobs.host import JobHost, refusals
 from localvertex.api.jobs.job_threads import RunningJob
-from localvertex.api.jobs.records import Kind, Resource, failed
+from localvertex.api.jobs.records import JobKind, Resource, failed
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import Status, invalid
@@ -32,7 +32,7 @@ class TuningJobs(JobCollection):
         host: Runs the trials.
     """
 
-    kind = Kind(
+    kind = JobKind(
         collection="hyperparameterTuningJobs",
         message="HyperparameterTuningJob",
         objects=("studySpec", "trialJobSpec"),
