@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from localvertex.api.jobs import records
 from localvertex.api.jobs.job_threads import JobThreads, RunningJob, Work
-from localvertex.api.jobs.records import JobRecords, JobKind, Resource
+from localvertex.api.jobs.records import JobKind, JobRecords, Resource
 from localvertex.api.rest import errors, messages
 from localvertex.api.rest.call import Call, Location
 from localvertex.api.rest.errors import ApiError, invalid, not_found
