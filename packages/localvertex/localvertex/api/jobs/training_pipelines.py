@@ -15,7 +15,7 @@ from localvertex.api.jobs.records import JobKind, Resource, failed
 from localvertex.api.models.models import Models, Upload
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call, Location
-from localvertex.api.rest.errors import Status, invalid
+from localvertex.api.rest.errors import Status, invalid, rpc_error
 from localvertex.api.rest.store import ID, Store
 from localvertex.errors import TaskFailed
 from localvertex.jobs import JobState
@@ -143,7 +143,11 @@ class TrainingPipelines(JobCollection):
             versions = ModelVersions.of(self._work_dir, model)
             if version := versions.find_upload(f"{self.kind.collection}/{number}"):
                 return _succeeded(job, f"{location}/models/{model}", version)
-        return super()._stop_fields(job)
+        fields = super()._stop_fields(job)
+        if fields["state"] == JobState.CANCELLED:
+            # Without an error, the SDK expects a model.
+            fields["error"] = rpc_error(Status.CANCELLED, "the training pipeline was cancelled")
+        return fields
 
     def _shown(self, job: Resource) -> Resource:
         """Return a pipeline as the API has it."""

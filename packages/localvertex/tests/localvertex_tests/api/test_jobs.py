@@ -1,7 +1,9 @@
 """Training pipelines, tuning jobs and batch predictions: what must never happen to them, and what they refuse."""
 
+import io
 import json
 import signal
+import tarfile
 import threading
 import time
 from collections.abc import Callable
@@ -115,7 +117,7 @@ def test_a_cancelled_pipeline_leaves_no_process_and_no_model(server: Server, tmp
     assert server.call("DELETE", f"trainingPipelines/{number}").status_code == 400
     assert server.call("POST", f"trainingPipelines/{number}:cancel", {}).status_code == 200
     pipeline = ended(server, f"trainingPipelines/{number}")
-    assert pipeline["state"] == "PIPELINE_STATE_CANCELLED"
+    assert (pipeline["state"], pipeline["error"]["code"]) == ("PIPELINE_STATE_CANCELLED", 1)
     assert custom_job_of(server, pipeline)["state"] == "JOB_STATE_CANCELLED"
     assert not processes(go)
     assert "stopped" not in models(server)
@@ -265,6 +267,35 @@ def test_a_pipeline_whose_model_is_registered_has_succeeded_although_its_server_
     assert found["state"] == "PIPELINE_STATE_SUCCEEDED"
     assert found["modelToUpload"] == {"name": f"{PARENT}/models/m", "versionId": "2"}
     assert "uploadedModel" not in found
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+def test_a_training_is_cancelled_while_its_packages_are_installed(server: Server, tmp_path: Path) -> None:
+    package, word = server.work_dir / "buckets" / "packages" / "slow-1.0.tar.gz", str(tmp_path)
+    package.parent.mkdir(parents=True)
+    waits = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import time; time.sleep(300)', {word!r}])"
+    with tarfile.open(package, "w:gz") as archive:
+        for name, text in (("setup.py", waits), ("PKG-INFO", "Metadata-Version: 2.1\nName: slow\nVersion: 1.0\n")):
+            entry = tarfile.TarInfo(f"slow-1.0/{name}")
+            entry.size = len(text)
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    body = training("installing", "pass")
+    pool = body["trainingTaskInputs"]["workerPoolSpecs"][0]
+    del pool["containerSpec"]
+    image = "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-12.py310:latest"
+    pool["pythonPackageSpec"] = {
+        "executorImageUri": image,
+        "pythonModule": "slow",
+        "packageUris": ["gs://packages/slow-1.0.tar.gz"],
+    }
+    number = create(server, "trainingPipelines", body)
+    wait_until(lambda: processes(word))
+    server.call("POST", f"trainingPipelines/{number}:cancel", {}).raise_for_status()
+    pipeline = ended(server, f"trainingPipelines/{number}")
+    assert pipeline["state"] == "PIPELINE_STATE_CANCELLED"
+    assert custom_job_of(server, pipeline)["state"] == "JOB_STATE_CANCELLED"
+    assert not processes(word)
 
 
 @pytest.mark.slow

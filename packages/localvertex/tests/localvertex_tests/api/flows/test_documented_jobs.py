@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.cloud.aiplatform_v1.types import custom_job
 from localvertex_tests.support import serving
 from localvertex_tests.support.own_environment import users_environment
 
-from vertex_testing.server import Server
+from vertex_testing.server import Server, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -23,6 +24,8 @@ folder.mkdir(parents=True, exist_ok=True)
 (folder / "model.json").write_text(json.dumps({"arguments": sys.argv[1:]}))
 print("trained", sys.argv[1:], os.environ.get("SETTING"), sorted(json.loads(os.environ["CLUSTER_SPEC"])["cluster"]))
 """
+
+WAIT = "import time; print('up', flush=True); time.sleep(300)"
 
 TRIAL = """\
 import argparse, json, os
@@ -42,7 +45,7 @@ SERVING: dict[str, Any] = {
 }
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def unchanged() -> Iterator[None]:
     """Compare the user's packages, programs and settings before and after."""
     before = users_environment()
@@ -87,6 +90,8 @@ def test_custom_container_training_job(cloud: Any, endpoint: Server, tmp_path: P
         environment_variables={"SETTING": "my value"},
         replica_count=2,
         machine_type="n1-standard-4",
+        timeout=3600,
+        restart_job_on_worker_restart=True,
         model_display_name="my-trained-model",
         model_labels={"key": "value"},
     )
@@ -102,7 +107,7 @@ def test_custom_container_training_job(cloud: Any, endpoint: Server, tmp_path: P
 
 
 @pytest.mark.soak
-def test_custom_training_job(cloud: Any, endpoint: Server, credentials: Any, tmp_path: Path) -> None:
+def test_custom_training_job(unchanged: None, cloud: Any, endpoint: Server, credentials: Any, tmp_path: Path) -> None:
     (tmp_path / "test_script.py").write_text(TRAIN)
     job = cloud.CustomTrainingJob(
         display_name="test-train",
@@ -140,7 +145,42 @@ def test_custom_training_job(cloud: Any, endpoint: Server, credentials: Any, tmp
 
 
 @pytest.mark.soak
-def test_custom_python_package_training_job(cloud: Any, endpoint: Server, tmp_path: Path, credentials: Any) -> None:
+def test_a_training_is_cancelled_without_a_model(cloud: Any, endpoint: Server) -> None:
+    job = cloud.CustomContainerTrainingJob(
+        display_name="long", container_uri="python:3.11", command=["python", "-c", WAIT], **SERVING
+    )
+    reduction = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
+    job.run(
+        machine_type="n1-standard-16",
+        accelerator_type="NVIDIA_TESLA_T4",
+        accelerator_count=1,
+        replica_count=2,
+        reduction_server_replica_count=1,
+        reduction_server_machine_type="n1-highcpu-16",
+        reduction_server_container_uri=reduction,
+        scheduling_strategy=custom_job.Scheduling.Strategy.SPOT,
+        enable_web_access=True,
+        sync=False,
+    )
+    job.wait_for_resource_creation()
+    wait_until(lambda: job._gca_resource.training_task_metadata or job.state is None)
+    number = job._gca_resource.training_task_metadata["backingCustomJob"].rpartition("/")[2]
+    spec = endpoint.call("GET", f"customJobs/{number}").json()["jobSpec"]
+    assert spec["scheduling"]["strategy"] == "SPOT"
+    log = endpoint.work_dir / "api" / "customJobs" / number / "workerpool1-0.log"
+    wait_until(lambda: log.exists() and "up" in log.read_text())
+    job.cancel()
+    with pytest.raises(RuntimeError, match="the training pipeline was cancelled"):
+        job.wait()
+    assert job.state.name == "PIPELINE_STATE_CANCELLED"
+    assert not [each for each in cloud.Model.list() if each.display_name == "long-model"]
+    cloud.CustomContainerTrainingJob.get(job.resource_name).delete()
+
+
+@pytest.mark.soak
+def test_custom_python_package_training_job(
+    unchanged: None, cloud: Any, endpoint: Server, tmp_path: Path, credentials: Any
+) -> None:
     from google.cloud.aiplatform.utils import source_utils
 
     (tmp_path / "task.py").write_text(TRAIN)
@@ -159,7 +199,9 @@ def test_custom_python_package_training_job(cloud: Any, endpoint: Server, tmp_pa
 
 
 @pytest.mark.soak
-def test_custom_job_from_local_script(cloud: Any, endpoint: Server, credentials: Any, tmp_path: Path) -> None:
+def test_custom_job_from_local_script(
+    unchanged: None, cloud: Any, endpoint: Server, credentials: Any, tmp_path: Path
+) -> None:
     (tmp_path / "train.py").write_text(TRAIN)
     cloud.init(experiment="documented", experiment_tensorboard=False)
     job = cloud.CustomJob.from_local_script(
