@@ -1,7 +1,6 @@
 """The SDK's jobs as its documentation shows them, with another image, data and bucket where it has placeholders."""
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -218,6 +217,7 @@ def test_custom_job_from_local_script(
     assert "trained ['--dataset'" in log_of(endpoint, job.resource_name)
 
 
+@pytest.mark.soak
 def test_hyperparameter_tuning_job(cloud: Any, endpoint: Server, tmp_path: Path) -> None:
     from google.cloud.aiplatform import hyperparameter_tuning as hpt
 
@@ -266,6 +266,7 @@ def test_hyperparameter_tuning_job(cloud: Any, endpoint: Server, tmp_path: Path)
     assert cloud.HyperparameterTuningJob.list() == []
 
 
+@pytest.mark.soak
 def test_batch_prediction_job(cloud: Any, endpoint: Server) -> None:
     bucket = endpoint.work_dir / "buckets" / "example-bucket"
     bucket.mkdir(parents=True)
@@ -296,4 +297,3 @@ def test_batch_prediction_job(cloud: Any, endpoint: Server) -> None:
     assert len(cloud.BatchPredictionJob.list()) == 2
     submitted.delete()
     assert [each.name for each in cloud.BatchPredictionJob.list()] == [job.name]
-    assert sys.version_info >= (3, 11)
