@@ -6,8 +6,12 @@ from typing import Any
 
 from starlette.routing import Route
 
-from localvertex.api.custom_jobs.custom_jobs import CustomJobs
 from localvertex.api.endpoints.deployments import Deployments
+from localvertex.api.jobs.batch_prediction_jobs import BatchPredictionJobs
+from localvertex.api.jobs.collection import JobCollection
+from localvertex.api.jobs.custom_jobs import CustomJobs
+from localvertex.api.jobs.training_pipelines import TrainingPipelines
+from localvertex.api.jobs.tuning_jobs import TuningJobs
 from localvertex.api.metadata.metadata import Metadata
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.api.rest.storage.storage import Storage
@@ -54,7 +58,14 @@ class Service:
         self.schedules = Schedules(self._store, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log)
         self.console = Console(self._store, self.pipeline_jobs, self.custom_jobs, self.schedules)
         self.step_api = StepApi(self._store, deployments)
-        self.storage = Storage(self.custom_jobs.buckets, self._store.folder / "uploads")
+        host = self.custom_jobs.host
+        self._jobs: tuple[JobCollection, ...] = (
+            self.custom_jobs,
+            TrainingPipelines(self._store, log, self.custom_jobs, self.step_api.models),
+            TuningJobs(self._store, log, host),
+            BatchPredictionJobs(self._store, log, host),
+        )
+        self.storage = Storage(host.buckets, self._store.folder / "uploads")
         self._held = ExitStack()
 
     def _deployments(self, options: Options, log: WriteLine) -> Deployments:
@@ -64,7 +75,7 @@ class Service:
             credentials=self._credentials,
             choice=options.container_choice,
             command_prefixes=options.command_prefixes,
-            buckets=Buckets(root=self.custom_jobs.buckets),
+            buckets=Buckets(root=self.custom_jobs.host.buckets),
         )
         return Deployments(machine, log)
 
@@ -90,7 +101,9 @@ class Service:
         """Stop everything that runs."""
         self.schedules.close()
         self.pipeline_jobs.close()
-        self.custom_jobs.threads.close()
+        # The training pipelines learn from their custom jobs how these end.
+        for each in self._jobs:
+            each.threads.close()
         self.stop_deployments()
         self.step_api.close()
         self._credentials.close()
@@ -105,10 +118,9 @@ class Service:
     @property
     def collections(self) -> dict[str, Methods]:
         """For each collection its methods: HTTP method, path after the collection's, implementation."""
-        cancel = "/{id:id}:cancel"
         return {
-            "pipelineJobs": _standard(self.pipeline_jobs) | {"cancel": ("POST", cancel, self.pipeline_jobs.cancel)},
-            "customJobs": _standard(self.custom_jobs) | {"cancel": ("POST", cancel, self.custom_jobs.cancel)},
+            "pipelineJobs": _jobs(self.pipeline_jobs),
+            **{each.kind.collection: _jobs(each) for each in self._jobs},
             **self.metadata.collections,
             "schedules": _standard(self.schedules)
             | {
@@ -129,3 +141,8 @@ def _standard(collection: Any) -> dict[str, tuple[str, str, Method]]:
         "list": ("GET", "", collection.list_all),
         "delete": ("DELETE", "/{id:id}", collection.delete),
     }
+
+
+def _jobs(collection: Any) -> dict[str, tuple[str, str, Method]]:
+    """Return the methods of a collection of jobs."""
+    return _standard(collection) | {"cancel": ("POST", "/{id:id}:cancel", collection.cancel)}

@@ -2,7 +2,7 @@
 
 from starlette.routing import Route
 
-from localvertex.api.custom_jobs.custom_jobs import CustomJobs
+from localvertex.api.jobs.custom_jobs import CustomJobs
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.api.rest.store import Store
 from localvertex.api.schedules.schedules import Schedules

@@ -14,6 +14,9 @@ _RECORD = "run.json"
 _NOT_RUNS = ("models", "endpoints", "api")
 """Folders of the work folder that only localvertex writes: the registry, endpoints and the records of the API."""
 
+JOB_FOLDERS = ("customJobs", "hyperparameterTuningJobs")
+"""Of the API's records: the folders in which replicas run, which are theirs."""
+
 _OF_THE_SANDBOX = ("/dev", "/proc")
 """A device or a process of this machine is not a file of the user, although it has a path."""
 
@@ -113,7 +116,7 @@ def _is_part_of_run(path: Path, work_dir: Path) -> bool:
 def _is_of_endpoint(path: Path, work_dir: Path) -> bool:
     """Return whether a path belongs to the endpoint; a command with its token could run others without a sandbox."""
     api = work_dir / "api"
-    return inside(path, [api]) and not inside(path, [api / "customJobs"])
+    return inside(path, [api]) and not inside(path, [api / each for each in JOB_FOLDERS])
 
 
 def exists(path: str) -> bool:

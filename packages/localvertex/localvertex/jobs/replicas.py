@@ -148,6 +148,10 @@ class JobRun:
                 self._has_trained, self._observed_at = False, time.monotonic()
                 self._observe(self._status)
         else:
+            if self._cancel.is_set():
+                # The caller that cancels a job may stop its processes, too, which is not a failure.
+                self._handle_end(ended)
+                raise Cancelled
             self._accept(ended)
         if self._outcome is None and (replica := self._injector.take_preemption()):
             self._follow_up(replica, self._restarts.after_preemption(), reason="")

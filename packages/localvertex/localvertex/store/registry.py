@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from localvertex.containers.call import inside
+from localvertex.containers.mounts import JOB_FOLDERS
 from localvertex.store import copies, record, run_folder
 from localvertex.store.model_versions import ModelVersions
 from localvertex.store.models.reading import DEFAULT, FILES, SOURCE, UPLOADED_BY, check_alias
@@ -89,7 +91,7 @@ def add_version(
         source = _local_files(str(model.get("artifact_uri", "")))
         # A command that got the endpoint's token could leave the sandbox.
         api = work_dir.resolve() / "api"
-        if source and source.resolve().is_relative_to(api) and not source.resolve().is_relative_to(api / "customJobs"):
+        if source and inside(source, [api]) and not inside(source, [api / each for each in JOB_FOLDERS]):
             raise ValueError(f"{source} has the token and records of the server, which are no files of a model")
         is_copied = source is not None and _copy_files(source, staged / FILES, work_dir)
         with versions.changing():

@@ -78,10 +78,10 @@ def sdk() -> Iterator[Callable[[Server], Any]]:
         # Deprecations in what Google's packages import are not this project's.
         warnings.simplefilter("ignore")
         from google.cloud import aiplatform
-        from google.cloud.aiplatform import jobs, pipeline_jobs
+        from google.cloud.aiplatform import jobs, pipeline_jobs, training_jobs
 
     polling = pytest.MonkeyPatch()
-    for module in (pipeline_jobs, jobs):
+    for module in (pipeline_jobs, jobs, training_jobs):
         # The SDK polls every 5 s, which is too slow for a test.
         polling.setattr(module, "_JOB_WAIT_TIME", 0.2)
 

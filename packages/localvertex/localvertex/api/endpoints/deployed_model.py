@@ -8,12 +8,11 @@ from accelerators.job.finding import sentences
 from accelerators.job.shape import Reading
 from accelerators.rules.prediction import check_resources
 from localvertex.api.endpoints.records import EndpointRecords
+from localvertex.api.models.registered import Registered
 from localvertex.api.rest.call import Location
-from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
+from localvertex.api.rest.errors import invalid
 from localvertex.api.rest.store import ID
 from localvertex.store import record
-from localvertex.store.model_versions import ModelVersions
-from localvertex.store.models.reading import DEFAULT
 
 _RESOURCES = ("dedicatedResources", "automaticResources", "sharedResources")
 
@@ -39,24 +38,13 @@ def new_deployed_model(records: EndpointRecords, wanted: Resource, location: Loc
         ApiError: The model does not exist, or the service would refuse the machines.
     """
     name = str(wanted.get("model", ""))
-    prefix = location.child("models", "")
-    model_id, _, version = name.removeprefix(prefix).partition("@")
-    if not name.startswith(prefix) or not ID.fullmatch(model_id):
-        raise invalid(f"deployedModel.model {name[:200]!r}: expected {prefix}ID, with an optional @VERSION")
-    versions = ModelVersions.of(records.work_dir, model_id)
-    try:
-        number = versions.number(version or DEFAULT)
-        content = versions.content(number)
-    except LookupError:
-        raise not_found(name) from None
-    except (ValueError, OSError) as error:
-        raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
+    model_id, number, content = Registered(records.work_dir).named(location, name, "deployedModel.model")
     if wanted.get("id") and not ID.fullmatch(str(wanted["id"])):
         raise invalid(f"deployedModel.id {str(wanted['id'])[:100]!r}: expected letters, digits and '-'")
     warnings = _check_machines(wanted, location.region)
     message = wanted | {
         "id": wanted.get("id") or str(uuid4().int >> 66),
-        "model": f"{prefix}{model_id}",
+        "model": location.child("models", model_id),
         "modelVersionId": number,
         "displayName": wanted.get("displayName") or str(content.get("display_name", "")),
         "createTime": record.now(),

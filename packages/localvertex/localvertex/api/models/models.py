@@ -3,9 +3,9 @@
 The registry belongs to the work folder, not to a project or region, so every location shows all of it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -19,7 +19,8 @@ from localvertex.api.rest.operations import finished_operation
 from localvertex.api.rest.store import ID, UNUSABLE, Store
 from localvertex.store import registry
 from localvertex.store.model_versions import UPDATED, ModelVersions
-from localvertex.store.models.reading import DEFAULT, SOURCE
+from localvertex.store.models.reading import DEFAULT, SOURCE, check_alias
+from localvertex.store.registry import Version
 from localvertex_base.userinput.spelling import camel, snake
 
 _MODEL_FIELDS = ("displayName", "description", "labels")
@@ -39,6 +40,30 @@ _OWN_FIELDS = ("model_id", "version", "create_time", UPDATED, SOURCE)
 """Fields of the registry that the Model message does not have, or in another form."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Upload:
+    """An UploadModelRequest that has been checked."""
+
+    versions: ModelVersions
+    resource: str
+    """The name of the model."""
+    content: dict[str, Any]
+    """The Model message in snake_case."""
+    aliases: list[str]
+    has_parent: bool
+
+    def check(self, versions: ModelVersions) -> None:
+        """Check that the parent still exists, or that the id is free.
+
+        Raises:
+            ApiError: It is not.
+        """
+        if self.has_parent:
+            number_to_change(versions, DEFAULT)
+        elif versions.numbers:
+            raise ApiError(Status.ALREADY_EXISTS, f"{self.resource} already exists")
+
+
 class Models:
     """The models of the API.
 
@@ -52,7 +77,18 @@ class Models:
 
     def upload(self, call: Call) -> dict[str, Any]:
         """Add a model, or a version to `parentModel`; the version takes its aliases from others in the same moment."""
-        body = messages.normalise("UploadModelRequest", call.body, snake_case=True)
+        upload = self.plan(call, call.body)
+        version = self.add(upload)
+        content = {"model": upload.resource, "modelVersionId": str(version.number)}
+        return finished_operation(call, "UploadModelOperationMetadata", "UploadModelResponse", content)
+
+    def plan(self, call: Call, request: dict[str, Any]) -> Upload:
+        """Check an UploadModelRequest for the location of a call.
+
+        Raises:
+            ApiError: The model cannot be added.
+        """
+        body = messages.normalise("UploadModelRequest", request, snake_case=True)
         content, parent, wanted = body.get("model", {}), body.get("parent_model", ""), body.get("model_id", "")
         messages.check_names(content)
         if not content.get("display_name"):
@@ -61,23 +97,41 @@ class Models:
             raise invalid(f"modelId {wanted[:100]!r}: expected letters, digits, '-' and '_'")
         versions = self._parent(call, parent) if parent else self._registered.versions(wanted or str(uuid4().int >> 66))
         resource = call.location.child(COLLECTION, versions.folder.name)
+        aliases = content.pop("version_aliases", [])
+        upload = Upload(versions=versions, resource=resource, content=content, aliases=aliases, has_parent=bool(parent))
+        try:
+            for alias in aliases:
+                check_alias(alias)
+        except ValueError as error:
+            raise invalid(str(error)) from None
+        upload.check(versions)
+        return upload
+
+    def add(self, upload: Upload, check_stopped: Callable[[], None] = lambda: None, **fields: Any) -> Version:
+        """Add the model or version of an upload.
+
+        Args:
+            upload: The result of `plan`.
+            check_stopped: Called before the version is added; what it raises refuses it.
+            fields: Further fields of model.json.
+
+        Raises:
+            ApiError: It cannot be added.
+            OSError: The disk is full.
+        """
 
         def check(versions: ModelVersions) -> None:
-            if parent:
-                number_to_change(versions, DEFAULT)
-            elif versions.numbers:
-                raise ApiError(Status.ALREADY_EXISTS, f"{resource} already exists")
+            check_stopped()
+            upload.check(versions)
 
         try:
-            version = registry.add_version(versions, content, content.pop("version_aliases", []), check)
+            return registry.add_version(upload.versions, upload.content | fields, upload.aliases, check)
         except ValueError as error:
             raise invalid(str(error)) from None
         except OSError as error:
             if is_full(error):
                 raise
             raise invalid(f"model.artifactUri: its files cannot be copied into the registry: {error}") from None
-        content = {"model": resource, "modelVersionId": str(version.number)}
-        return finished_operation(call, "UploadModelOperationMetadata", "UploadModelResponse", content)
 
     def get(self, call: Call) -> dict[str, Any]:
         """Return the version with the given number or alias, by default the default version."""

@@ -3,10 +3,13 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from localvertex.api.rest.call import Call
-from localvertex.api.rest.errors import ApiError, Status, not_found
+from localvertex.api.rest.call import Call, Location
+from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
+from localvertex.api.rest.store import ID
 from localvertex.store.model_versions import ModelVersions
+from localvertex.store.models.reading import DEFAULT
 
 COLLECTION = "models"
 
@@ -40,6 +43,25 @@ class Registered:
         if not versions.numbers:
             raise not_found(call.location.child(COLLECTION, versions.folder.name))
         return versions
+
+    def named(self, location: Location, name: str, field: str) -> tuple[str, str, dict[str, Any]]:
+        """Return the id, the number and the content of the version that a field names.
+
+        Raises:
+            ApiError: It is not the name of a model of the location, or there is no such version, or it is damaged.
+        """
+        prefix = location.child(COLLECTION, "")
+        model_id, _, version = name.removeprefix(prefix).partition("@")
+        if not name.startswith(prefix) or not ID.fullmatch(model_id):
+            raise invalid(f"{field} {name[:200]!r}: expected {prefix}ID, with an optional @VERSION")
+        versions = self.versions(model_id)
+        try:
+            found = versions.number(version or DEFAULT)
+            return model_id, found, versions.content(found)
+        except LookupError:
+            raise not_found(name) from None
+        except (ValueError, OSError) as error:
+            raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
 
 
 def number_to_change(versions: ModelVersions, name: str) -> str:

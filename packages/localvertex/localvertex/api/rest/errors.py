@@ -11,6 +11,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 class Status(Enum):
     """google.rpc.Code; each value is the HTTP code and the number."""
 
+    CANCELLED = (499, 1)
     INVALID_ARGUMENT = (400, 3)
     FAILED_PRECONDITION = (400, 9)
     PERMISSION_DENIED = (403, 7)

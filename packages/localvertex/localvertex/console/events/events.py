@@ -7,7 +7,7 @@ from itertools import chain
 from starlette.responses import Response
 
 from localvertex.api.connection import EVENTS
-from localvertex.api.custom_jobs.custom_jobs import CustomJobs
+from localvertex.api.jobs.custom_jobs import CustomJobs
 from localvertex.api.rest.errors import ApiError
 from localvertex.console.events.changes import LogChanges, RunChanges
 from localvertex.console.events.job_changes import ApiJobChanges, JobChanges

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from localvertex.api.custom_jobs.custom_jobs import CustomJobs
+from localvertex.api.jobs.custom_jobs import CustomJobs
 from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs.folders import find_run, step_folder

@@ -5,7 +5,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from localvertex.api.custom_jobs.custom_jobs import CustomJobs
+from localvertex.api.jobs.custom_jobs import CustomJobs
 from localvertex.api.rest.errors import not_found
 from localvertex.console import file_responses
 from localvertex.console.local_route import LocalCall, local_route

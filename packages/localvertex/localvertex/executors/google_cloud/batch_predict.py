@@ -3,9 +3,11 @@
 import glob
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from localvertex.containers.choice import Choice
 from localvertex.containers.serving import batch
 from localvertex.containers.serving.batch import BatchJob, Counts
 from localvertex.containers.serving.container import ServingContainer
@@ -20,6 +22,7 @@ from localvertex.processes import logs
 from localvertex.store import executor_files, record
 from localvertex.store.model_versions import ModelVersions
 from localvertex.store.models.reading import DEFAULT
+from localvertex.values.buckets import Buckets
 from localvertex_base.userinput.errors import UserError
 
 _MODULE = "google_cloud_pipeline_components.container.v1.batch_prediction_job.launcher"
@@ -28,7 +31,8 @@ _TYPE, _COLLECTION = "BatchPredictionJob", "batchPredictionJobs"
 
 _FORMAT = "jsonl"
 
-_LOG = "container.log"
+LOG = "container.log"
+"""The file for the output of the serving container, in the folder of a step or job."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -51,28 +55,118 @@ class BatchPredictExecutor(LauncherExecutor):
         options = launcher_options(attempt.arguments())
         project, location = target(options, attempt)
         message = payload_of(options["payload"], attempt)
-        name = f"projects/{project}/locations/{location}/{_COLLECTION}/{attempt.scope.task['pipeline_task_uuid']}"
+        number = attempt.scope.task["pipeline_task_uuid"]
+        name = f"projects/{project}/locations/{location}/{_COLLECTION}/{number}"
         write_resource(attempt, options, _TYPE, name, location)
+        machine = attempt.context.machine
         try:
-            job = _job_of(message)
             model = unmanaged_model(attempt) or _model_content(attempt, str(message.get("model", "")))
-            sources = _sources(attempt, message)
-            prefix = _prefix(message)
-            machine = attempt.context.machine
-            serving = _serving(attempt, model, message, machine)
+            prediction = Prediction.of(
+                message,
+                model,
+                number=number,
+                buckets=machine.buckets,
+                choice=machine.choice,
+                log=attempt.folder / LOG,
+            )
         except UserError as error:
             raise TaskFailed(str(error), exit_code=2, is_retryable=False) from None
-        attempt.context.buckets.check_writable(prefix)
-        folder = Path(attempt.context.buckets.path_of(prefix)) / _folder_name(model)
-        try:
-            folder.mkdir(parents=True)
-        except OSError as error:
-            raise TaskFailed(f"the output folder {folder} cannot be created: {error.strerror}") from None
-        logs.add(attempt.log, f"{len(sources)} files into {folder}; the container's log is {serving.log}")
-        counts = _predict(job, serving, machine, sources, folder)
-        _report(attempt, counts, folder)
-        _write_outputs(attempt, name, location, _address(folder, attempt))
+        log = prediction.serving.log
+        text = f"{len(prediction.sources)} files into {prediction.folder}; the container's log is {log}"
+        logs.add(attempt.log, text)
+        counts = prediction.run(machine)
+        logs.add(
+            attempt.log, f"{counts.num_predicted} predictions and {counts.num_failed} errors in {prediction.folder}"
+        )
+        if text := prediction.problem(counts):
+            attempt.context.warnings.add(f"{attempt.label}: {text}")
+        _write_outputs(attempt, name, location, prediction.address(machine.buckets))
         attempt.report_exit(0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """A BatchPredictionJob message that has been checked, for a pipeline's step or a request to the API."""
+
+    job: BatchJob
+    sources: list[Path]
+    folder: Path
+    """The new folder of the predictions."""
+    serving: Serving
+
+    @classmethod
+    def of(
+        cls, message: Message, model: Message, *, number: str, buckets: Buckets, choice: Choice, log: Path
+    ) -> "Prediction":
+        """Check a message.
+
+        Args:
+            message: The job, in snake_case.
+            model: The content of the model's version.
+            number: The id of the job.
+            buckets: Where its files are.
+            choice: How containers run.
+            log: The file for the container's output.
+
+        Raises:
+            UserError: It cannot run here.
+            TaskFailed: An address leads out of its bucket.
+        """
+        job, sources, prefix = _job_of(message), _sources(message, buckets), _prefix(message)
+        buckets.check_writable(prefix)
+        return cls(
+            job=job,
+            sources=sources,
+            serving=_serving(model, message, number, buckets, choice, log),
+            folder=Path(buckets.path_of(prefix)) / _folder_name(model),
+        )
+
+    def run(self, machine: Machine) -> Counts:
+        """Predict all lines through a container of its own.
+
+        Raises:
+            TaskFailed: The container does not serve, or a file cannot be read or written, or no line has a prediction.
+            Cancelled: The run was stopped.
+        """
+        try:
+            self.folder.mkdir(parents=True)
+        except OSError as error:
+            raise TaskFailed(f"the output folder {self.folder} cannot be created: {error.strerror}") from None
+        counts = self._predict(machine)
+        if counts.num_failed and not counts.num_predicted:
+            reason = json.dumps(counts.first_error)
+            text = f"none of {counts.num_failed} lines has a prediction; the first error: {reason}"
+            raise TaskFailed(text, is_retryable=False)
+        return counts
+
+    def problem(self, counts: Counts) -> str:
+        """Return a sentence about the lines without a prediction; empty if all have one."""
+        if not counts.num_failed:
+            return ""
+        total, reason = counts.num_predicted + counts.num_failed, json.dumps(counts.first_error)
+        text = f"{counts.num_failed} of {total} lines have no prediction; the first error: {reason}; all are in "
+        return f"{text}{self.folder / batch.ERRORS}-*"
+
+    def address(self, buckets: Buckets) -> str:
+        """Return the gs:// address of an output folder in a bucket, which parameters name by its path; or its path."""
+        root, folder = buckets.root, self.folder
+        return f"gs://{folder.relative_to(root)}" if root and folder.is_relative_to(root) else str(folder)
+
+    def _predict(self, machine: Machine) -> Counts:
+        process = None
+        try:
+            process = ServingProcess(self.serving, machine)
+            process.wait_until_healthy(machine.processes.check_stopped)
+            return batch.predict(self.job, process, self.sources, self.folder, machine.processes.check_stopped)
+        except NotServing as error:
+            machine.processes.check_stopped()
+            raise TaskFailed(str(error)) from None
+        except OSError as error:
+            machine.processes.check_stopped()
+            raise TaskFailed(f"the batch prediction stopped: {error}") from None
+        finally:
+            if process is not None:
+                process.stop()
 
 
 def _job_of(message: Message) -> BatchJob:
@@ -121,7 +215,7 @@ def _model_content(attempt: Attempt, name: str) -> Message:
         raise TaskFailed(f"cannot read the registry: {error}", is_retryable=False) from None
 
 
-def _sources(attempt: Attempt, message: Message) -> list[Path]:
+def _sources(message: Message, buckets: Buckets) -> list[Path]:
     """Return the files of the input.
 
     Raises:
@@ -133,8 +227,8 @@ def _sources(attempt: Attempt, message: Message) -> list[Path]:
         raise UserError("gcs_source_uris is empty; only files with JSON Lines are read locally")
     found: list[Path] = []
     for uri in map(str, uris):
-        path = attempt.context.buckets.path_of(uri)
-        if uri.startswith("gs://") and attempt.context.buckets.root is None:
+        path = buckets.path_of(uri)
+        if uri.startswith("gs://") and buckets.root is None:
             raise UserError(f"gcs_source_uris {uri[:200]!r}: give a folder of buckets with --gcs-root")
         files = [Path(each) for each in sorted(glob.glob(path, recursive=True)) if Path(each).is_file()]
         if not files:
@@ -150,24 +244,24 @@ def _prefix(message: Message) -> str:
     return prefix.rstrip("/")
 
 
-def _serving(attempt: Attempt, model: Message, message: Message, machine: Machine) -> Serving:
+def _serving(model: Message, message: Message, number: str, buckets: Buckets, choice: Choice, log: Path) -> Serving:
     """Return what runs for the job.
 
     Raises:
         UserError: The model has no container that runs here.
     """
     container = ServingContainer.of_model(model)
-    if problem := container.problem(machine.choice):
+    if problem := container.problem(choice):
         raise UserError(problem)
     spec = message["dedicated_resources"]["machine_spec"]
     variables = {"AIP_MACHINE_TYPE": spec["machine_type"], "AIP_ACCELERATOR_TYPE": spec.get("accelerator_type", "")}
     return Serving(
         container=container,
-        artifact=str(attempt.context.buckets.to_local_paths(str(model.get("artifact_uri", "")))),
+        artifact=str(buckets.to_local_paths(str(model.get("artifact_uri", "")))),
         variables={name: text for name, text in variables.items() if text},
-        default_route=f"/v1/endpoints/0/deployedModels/{attempt.scope.task['pipeline_task_uuid']}",
+        default_route=f"/v1/endpoints/0/deployedModels/{number}",
         num_gpus=int(spec.get("accelerator_count", 0) or 0),
-        log=attempt.folder / _LOG,
+        log=log,
     )
 
 
@@ -176,52 +270,6 @@ def _folder_name(model: Message) -> str:
     now = record.now()
     name = str(model.get("display_name") or "unmanaged").replace("/", "_")
     return f"prediction-{name}-{now.replace('-', '_').replace(':', '_').replace('.', '_')}"
-
-
-def _predict(job: BatchJob, serving: Serving, machine: Machine, sources: list[Path], folder: Path) -> Counts:
-    """Predict through a container of its own.
-
-    Raises:
-        TaskFailed: The container does not serve, or a file cannot be read or written.
-        Cancelled: The run was stopped.
-    """
-    process = None
-    try:
-        process = ServingProcess(serving, machine)
-        process.wait_until_healthy(machine.processes.check_stopped)
-        return batch.predict(job, process, sources, folder, machine.processes.check_stopped)
-    except NotServing as error:
-        machine.processes.check_stopped()
-        raise TaskFailed(str(error)) from None
-    except OSError as error:
-        raise TaskFailed(f"the batch prediction stopped: {error}") from None
-    finally:
-        if process is not None:
-            process.stop()
-
-
-def _report(attempt: Attempt, counts: Counts, folder: Path) -> None:
-    """Log the counts; a job without any prediction has failed.
-
-    Raises:
-        TaskFailed: Each line has an error.
-    """
-    logs.add(attempt.log, f"{counts.num_predicted} predictions and {counts.num_failed} errors in {folder}")
-    if not counts.num_failed:
-        return
-    total, reason = counts.num_predicted + counts.num_failed, json.dumps(counts.first_error)
-    if not counts.num_predicted:
-        raise TaskFailed(f"none of {total} lines has a prediction; the first error: {reason}", is_retryable=False)
-    attempt.context.warnings.add(
-        f"{attempt.label}: {counts.num_failed} of {total} lines have no prediction; the first error: {reason}; all are "
-        f"in {folder / batch.ERRORS}-*"
-    )
-
-
-def _address(folder: Path, attempt: Attempt) -> str:
-    """Return the gs:// address of a folder in a bucket, which parameters name by its path; else the path."""
-    root = attempt.context.buckets.root
-    return f"gs://{folder.relative_to(root)}" if root and folder.is_relative_to(root) else str(folder)
 
 
 def _write_outputs(attempt: Attempt, name: str, location: str, directory: str) -> None:

@@ -23,7 +23,7 @@ _MODULE = "google_cloud_pipeline_components.container.v1.hyperparameter_tuning_j
 
 _TYPE = "HyperparameterTuningJob"
 
-_BAYESIAN = (
+BAYESIAN = (
     f"Vertex AI chooses the parameters of trials by Bayesian optimisation; here they are random, with seed {SEED}"
 )
 
@@ -46,7 +46,7 @@ class TuningJobExecutor(LauncherExecutor):
         project, location = target(options, attempt)
         job = _read(attempt, options["payload"], location)
         if job.study.algorithm is Algorithm.ALGORITHM_UNSPECIFIED:
-            context.warnings.add(_BAYESIAN)
+            context.warnings.add(BAYESIAN)
         number = attempt.scope.task["pipeline_task_uuid"]
         name = f"projects/{project}/locations/{location}/hyperparameterTuningJobs/{number}"
         write_resource(attempt, options, _TYPE, name, location)

@@ -77,6 +77,7 @@ def messages(light_pipeline: dict[str, Any]) -> dict[str, Any]:
     return {
         "pipelineJobs": job,
         "customJobs": {"displayName": "fuzz", "jobSpec": spec, "labels": {"a": "b"}},
+        **_other_jobs(spec),
         "schedules": {
             "displayName": "fuzz",
             "cron": "0 3 * * *",
@@ -85,6 +86,45 @@ def messages(light_pipeline: dict[str, Any]) -> dict[str, Any]:
         },
         "models:upload": {"model": model, "parentModel": "", "modelId": ""},
         **_metadata(),
+    }
+
+
+def _other_jobs(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return valid bodies for jobs that run custom jobs or containers."""
+    container = {"imageUri": "serving:1", "command": ["false"], "ports": [{"containerPort": 8080}]}
+    model = {"displayName": "model", "containerSpec": container, "versionAliases": ["best"]}
+    units = {"parameterId": "units", "integerValueSpec": {"minValue": "1", "maxValue": "3"}}
+    rate = {"parameterId": "rate", "doubleValueSpec": {"minValue": 0.1, "maxValue": 0.2}}
+    study = {"metrics": [{"metricId": "loss", "goal": "MINIMIZE"}], "parameters": [units, rate]}
+    machines = {"machineSpec": {"machineType": "n1-standard-4"}, "startingReplicaCount": 1}
+    return {
+        "trainingPipelines": {
+            "displayName": "fuzz",
+            "trainingTaskDefinition": "gs://google-cloud-aiplatform/schema/trainingjob/definition/custom_task_1.0.0.yaml",
+            "trainingTaskInputs": spec,
+            "modelToUpload": model,
+            "modelId": "",
+            "parentModel": "",
+            "labels": {"a": "b"},
+        },
+        "hyperparameterTuningJobs": {
+            "displayName": "fuzz",
+            "studySpec": study | {"algorithm": "RANDOM_SEARCH"},
+            "trialJobSpec": spec,
+            "maxTrialCount": 1,
+            "parallelTrialCount": 1,
+            "maxFailedTrialCount": 1,
+        },
+        "batchPredictionJobs": {
+            "displayName": "fuzz",
+            "model": "",
+            "unmanagedContainerModel": {"containerSpec": container},
+            "inputConfig": {"instancesFormat": "jsonl", "gcsSource": {"uris": ["gs://bucket/*"]}},
+            "outputConfig": {"predictionsFormat": "jsonl", "gcsDestination": {"outputUriPrefix": "gs://bucket/out"}},
+            "dedicatedResources": machines,
+            "modelParameters": {"a": [1]},
+            "manualBatchTuningParameters": {"batchSize": 2},
+        },
     }
 
 

@@ -146,7 +146,9 @@ DAMAGED: dict[str, bytes] = {
     "other types": b'{"name": "PARENT/COLLECTION/NUMBER", "createTime": 3, "state": [], "pipelineSpec": 3, "done": 1}',
 }
 
-COLLECTIONS = ("pipelineJobs", "customJobs", "schedules")
+JOBS = ("customJobs", "trainingPipelines", "hyperparameterTuningJobs", "batchPredictionJobs")
+
+COLLECTIONS = ("pipelineJobs", *JOBS, "schedules")
 
 
 @pytest.mark.slow
@@ -188,8 +190,8 @@ def test_damaged_records_of_all_collections_are_listed_and_hurt_nothing(
     assert "is damaged" in models["m2"]["versionDescription"]
     assert state(server, "pipelineJobs/intact") == state(server, f"customJobs/{job}") == "SUCCEEDED"
     assert state(server, "pipelineJobs/damaged-run") == "FAILED"
-    shown = "".join(server.call("GET", each).text for each in ("customJobs", "schedules"))
-    assert shown.count("its record is damaged") >= 2 * len(numbers)
+    shown = "".join(server.call("GET", each).text for each in (*JOBS, "schedules"))
+    assert shown.count("its record is damaged") >= 5 * len(numbers)
     for path in ("intact/" + "a" * 3000, "intact/a%00b"):
         assert server.get(f"/runs/{path}").status_code == 404
     assert server.text.count("api/customJobs/100.json is damaged") == 1

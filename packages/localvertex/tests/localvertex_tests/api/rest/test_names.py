@@ -8,6 +8,8 @@ from localvertex.api.rest import messages
 from localvertex.api.rest.errors import ApiError
 from vertex_testing.server import Server
 
+JOBS = ("customJobs", "trainingPipelines", "hyperparameterTuningJobs", "batchPredictionJobs")
+
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a long name": ({"displayName": "x" * 129}, "displayName: expected up to 128"),
     "an upper-case key": ({"labels": {"Team": "a"}}, "key 'Team'"),
@@ -42,7 +44,7 @@ def test_a_documented_name_is_accepted(labels: dict[str, str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("collection", ["pipelineJobs", "customJobs", "schedules", "models:upload"])
+@pytest.mark.parametrize("collection", ["pipelineJobs", *JOBS, "schedules", "models:upload"])
 def test_every_collection_checks_names(server: Server, collection: str) -> None:
     resource = {"displayName": "x" * 129}
     body = {"model": resource} if collection == "models:upload" else resource

@@ -7,6 +7,7 @@ import asyncio
 import json
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 warnings.simplefilter("ignore")
@@ -14,7 +15,7 @@ warnings.simplefilter("ignore")
 from google.api_core import exceptions  # noqa: E402
 from google.api_core.client_options import ClientOptions  # noqa: E402
 from google.cloud import aiplatform, aiplatform_v1  # noqa: E402
-from google.cloud.aiplatform import jobs, pipeline_jobs  # noqa: E402
+from google.cloud.aiplatform import hyperparameter_tuning, jobs, pipeline_jobs, training_jobs  # noqa: E402
 
 from localvertex import client as localvertex_client  # noqa: E402
 
@@ -87,13 +88,73 @@ def custom_jobs() -> dict[str, Any]:
     return {"state": job.state.name, "listed": len(aiplatform.CustomJob.list())}
 
 
+SERVING = Path(__file__).parents[2] / "support" / "serving.py"
+
+TRAIN = """
+import os, pathlib
+folder = pathlib.Path(os.environ["AIP_MODEL_DIR"])
+folder.mkdir(parents=True)
+(folder / "weights").write_text("w")
+"""
+
+REPORT = """
+import json, os
+with open(os.environ["CLOUD_ML_HP_METRIC_FILE"], "w") as file:
+    file.write(json.dumps({"loss": "0.5", "global_step": "1"}) + chr(10))
+"""
+
+
+def other_jobs() -> dict[str, Any]:
+    training = aiplatform.CustomContainerTrainingJob(
+        "training",
+        "python:3.11",
+        command=[sys.executable, "-c", TRAIN],
+        model_serving_container_image_uri="serving:1",
+        model_serving_container_command=["python", "-P", str(SERVING)],
+        model_serving_container_predict_route="/predict",
+        model_serving_container_health_route="/health",
+    )
+    model = training.run(model_display_name="trained")
+    pool = {
+        "machine_spec": {"machine_type": "n1-standard-4"},
+        "replica_count": 1,
+        "container_spec": {"image_uri": "python:3.11", "command": [sys.executable, "-c", REPORT]},
+    }
+    tuning = aiplatform.HyperparameterTuningJob(
+        "tuning",
+        aiplatform.CustomJob("job", worker_pool_specs=[pool], staging_bucket="gs://bucket"),
+        metric_spec={"loss": "minimize"},
+        parameter_spec={"units": hyperparameter_tuning.IntegerParameterSpec(min=1, max=8, scale="linear")},
+        max_trial_count=2,
+        parallel_trial_count=2,
+    )
+    tuning.run()
+    lines = Path(WORK_DIR) / "buckets" / "bucket" / "lines.jsonl"
+    lines.write_text("1\n")
+    prediction = model.batch_predict(
+        "prediction",
+        gcs_source="gs://bucket/lines.jsonl",
+        gcs_destination_prefix="gs://bucket/predictions",
+        machine_type="n1-standard-4",
+    )
+    found = {
+        "pipeline": [training.state.name, model.display_name, model.version_id],
+        "tuning": [tuning.state.name, [each.state.name for each in tuning.trials]],
+        "prediction": [prediction.state.name, prediction.completion_stats.successful_count],
+        "listed": [len(type(each).list()) for each in (training, tuning, prediction)],
+    }
+    for each in (training, tuning, prediction, model):
+        each.delete()
+    return found | {"left": [len(type(each).list()) for each in (training, tuning, prediction)]}
+
+
 def refusals() -> dict[str, Any]:
     client = aiplatform_v1.PipelineServiceClient(**OPTIONS)
     calls: dict[str, Any] = {
         "absent": lambda: client.get_pipeline_job(name=f"{PARENT}/pipelineJobs/absent"),
         "filter": lambda: list(client.list_pipeline_jobs(request={"parent": PARENT, "filter": "((("})),
         "empty": lambda: client.create_pipeline_job(parent=PARENT, pipeline_job={"display_name": "x"}),
-        "unserved": lambda: client.list_training_pipelines(parent=PARENT),
+        "unserved": lambda: aiplatform_v1.DatasetServiceClient(**OPTIONS).list_datasets(parent=PARENT),
     }
     found = {}
     for name, call in calls.items():
@@ -110,7 +171,7 @@ async def asynchronous() -> int:
 
 
 def main() -> None:
-    for module in (pipeline_jobs, jobs):
+    for module in (pipeline_jobs, jobs, training_jobs):
         # The SDK polls every 5 s, which is too slow for a test.
         module._JOB_WAIT_TIME = 0.2
     aiplatform.init(
@@ -120,7 +181,7 @@ def main() -> None:
         api_endpoint=ENDPOINT,
         credentials=CREDENTIALS,
     )
-    found = {each.__name__: each() for each in (pipelines, schedules, models, custom_jobs)}
+    found = {each.__name__: each() for each in (pipelines, schedules, models, custom_jobs, other_jobs)}
     found["asynchronous"] = {"jobs": asyncio.run(asynchronous())}
     found |= {each.__name__: each() for each in (refusals,)}
     print(json.dumps(found))

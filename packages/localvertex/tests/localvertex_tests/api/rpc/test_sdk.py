@@ -52,13 +52,20 @@ def test_the_sdk_works_with_its_default_transport(
             "left": 0,
         },
         "custom_jobs": {"state": "JOB_STATE_SUCCEEDED", "listed": 1},
+        "other_jobs": {
+            "pipeline": ["PIPELINE_STATE_SUCCEEDED", "trained", "1"],
+            "tuning": ["JOB_STATE_SUCCEEDED", ["SUCCEEDED", "SUCCEEDED"]],
+            "prediction": ["JOB_STATE_SUCCEEDED", 1],
+            "listed": [1, 1, 1],
+            "left": [0, 0, 0],
+        },
         "asynchronous": {"jobs": 1},
     }
     rest = {
         "absent": server.call("GET", "pipelineJobs/absent"),
         "filter": server.call("GET", "pipelineJobs", params={"filter": "((("}),
         "empty": server.call("POST", "pipelineJobs", {"displayName": "x"}),
-        "unserved": server.call("GET", "trainingPipelines"),
+        "unserved": server.call("GET", "datasets"),
     }
     errors = {name: response.json()["error"] for name, response in rest.items()}
     assert refusals == {name: [error["status"], error["message"]] for name, error in errors.items()}

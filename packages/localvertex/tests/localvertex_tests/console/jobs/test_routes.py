@@ -8,7 +8,7 @@ import pytest
 from localvertex_tests.support import run_records
 
 from localvertex.api.access.step_access import StepAccess
-from localvertex.api.custom_jobs.custom_jobs import CustomJobs
+from localvertex.api.jobs.custom_jobs import CustomJobs
 from localvertex.api.rest.errors import ApiError
 from localvertex.api.rest.store import Store
 from localvertex.console.jobs.routes import JobRoutes

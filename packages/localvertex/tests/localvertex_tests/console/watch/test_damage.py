@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from localvertex_tests.support import run_records
 
-from localvertex.api.custom_jobs.custom_jobs import CustomJobs
+from localvertex.api.jobs.custom_jobs import CustomJobs
 from localvertex.api.rest.errors import ApiError
 from localvertex.api.rest.store import Store
 from localvertex.console.events.changes import RunChanges

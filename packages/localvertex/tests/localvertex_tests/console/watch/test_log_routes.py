@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from localvertex_tests.support import run_records
 
-from localvertex.api.custom_jobs.custom_jobs import CustomJobs
+from localvertex.api.jobs.custom_jobs import CustomJobs
 from localvertex.api.rest.errors import ApiError
 from localvertex.api.rest.store import Store
 from localvertex.console.local_route import LocalCall

@@ -1,0 +1,62 @@
+"""The collection customJobs of the API: worker pools run as processes of this machine."""
+
+from localvertex.api.jobs.collection import JobCollection
+from localvertex.api.jobs.host import JobHost, refusals
+from localvertex.api.jobs.job_threads import RunningJob
+from localvertex.api.jobs.records import JobKind, Resource, failed
+from localvertex.api.rest import messages
+from localvertex.api.rest.call import Call, Location
+from localvertex.api.rest.errors import Status
+from localvertex.api.rest.store import Store
+from localvertex.jobs import CustomJob, JobState, JobStatus
+from localvertex.jobs.status import StatusFile
+from localvertex.runner.engine import Options
+from localvertex_base.lines import WriteLine
+
+
+class CustomJobs(JobCollection):
+    """The custom jobs of the API.
+
+    Args:
+        store: The records of the server.
+        log: Called with the start, the end and the warnings of each job.
+        options: Those of the server.
+    """
+
+    kind = JobKind(collection="customJobs", message="CustomJob", objects=("jobSpec",))
+
+    def __init__(self, store: Store, log: WriteLine, options: Options) -> None:
+        super().__init__(store, log)
+        self.host = JobHost(store, options)
+        """Runs them, and the jobs of other kinds."""
+
+    def create(self, call: Call) -> Resource:
+        """Start a job."""
+        return self.start(call.location, messages.parse("CustomJob", call.body))[0]
+
+    def start(self, location: Location, message: Resource) -> tuple[Resource, RunningJob]:
+        """Start a job, and return its resource and the job.
+
+        Raises:
+            ApiError: The service would refuse it, or it cannot run here.
+        """
+        warnings: list[str] = []
+        with refusals():
+            job = self.host.read(message, location.region, warnings.append)
+        return self._start(location, message, lambda running: self._run(running, job, location.project), warnings)
+
+    def _run(self, running: RunningJob, job: CustomJob, project: str) -> Resource:
+        """Run the processes of a job."""
+        with self.host.surroundings(running) as found:
+            status_file = StatusFile(running.folder, found.machine.credentials.secrets.remove)
+
+            def observe(status: JobStatus) -> None:
+                if status.state is JobState.RUNNING:
+                    running.begin()
+                status_file.write(status)
+
+            outcome = self.host.run(job, running, found, project, observe=observe)
+        if outcome.state is not JobState.FAILED:
+            return {"state": str(outcome.state)}
+        # The service reports a failing user program as an invalid argument.
+        return failed(Status.ABORTED if outcome.exit_code is None else Status.INVALID_ARGUMENT, outcome.error)

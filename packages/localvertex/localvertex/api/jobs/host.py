@@ -1,0 +1,134 @@
+"""This machine as a host of jobs: it checks custom jobs, and runs them and the trials of tuning jobs."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from localvertex.api.jobs.job_threads import RunningJob
+from localvertex.api.rest.errors import invalid
+from localvertex.api.rest.store import Store
+from localvertex.api.steps.reach import Reach
+from localvertex.containers.serving.machine import Machine
+from localvertex.credentials.isolation import NoCredentials
+from localvertex.errors import TaskFailed
+from localvertex.jobs import CustomJob, FaultLedger, JobStatus, Outcome, Workspace, images, read_job, run_job
+from localvertex.jobs.tuning.trial_run import TrialRun
+from localvertex.runner.engine import Options
+from localvertex.store import record
+from localvertex.values.buckets import Buckets
+from localvertex_base.lines import WriteLine
+
+_BUCKETS = "buckets"
+"""The folder of the work folder that has one folder per bucket."""
+
+_TENSORBOARD = "tensorboard: its logs stay in their folder; upload them with aiplatform.upload_tb_log"
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Refuse the request when its job cannot run."""
+    try:
+        yield
+    except TaskFailed as error:
+        raise invalid(str(error)) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What the processes of one job find, while it runs."""
+
+    machine: Machine
+    ledger: FaultLedger
+    """Notes which faults happen to it."""
+
+
+class JobHost:
+    """Runs the jobs of a server.
+
+    Args:
+        store: The records of the server.
+        options: Those of the server.
+    """
+
+    def __init__(self, store: Store, options: Options) -> None:
+        self._options, self._work_dir = options, store.folder.parent
+        self.buckets = options.gcs_root.absolute() if options.gcs_root else self._work_dir / _BUCKETS
+        """The folder that has one folder per bucket."""
+        self.choice = options.container_choice
+
+    def read(self, message: dict[str, Any], region: str, warn: WriteLine) -> CustomJob:
+        """Check a CustomJob message, and build the job.
+
+        Raises:
+            TaskFailed: The service would refuse it, or it cannot run here.
+        """
+        job = read_job(
+            message,
+            region=region,
+            command_prefixes=self._options.command_prefixes,
+            warn=warn,
+            has_images=bool(self.choice.options.engine),
+            stand_ins=self.choice.stand_ins,
+        )
+        images.check(job, self.choice)
+        # Refuses what leads out of a bucket.
+        Buckets(root=self.buckets).to_local_paths(job.spec)
+        if job.spec.get("tensorboard"):
+            warn(_TENSORBOARD)
+        return job
+
+    @contextmanager
+    def surroundings(self, running: RunningJob) -> Iterator[Surroundings]:
+        """Open the endpoint that the processes of a job find; warn of the faults that did not happen to it."""
+        ledger = FaultLedger(self._options.faults)
+        with closing(NoCredentials()) as credentials:
+            machine = Machine(
+                work_dir=self._work_dir.absolute(),
+                processes=running.processes,
+                credentials=credentials,
+                choice=self.choice,
+                command_prefixes=self._options.command_prefixes,
+                buckets=Buckets(root=self.buckets),
+            )
+            with (self._options.server or Reach()).open_endpoint(machine, running.warn):
+                yield Surroundings(machine=machine, ledger=ledger)
+        for text in ledger.unused:
+            running.warn(text)
+
+    def run(
+        self,
+        job: CustomJob,
+        running: RunningJob,
+        found: Surroundings,
+        project: str,
+        *,
+        observe: Callable[[JobStatus], None],
+        trial: TrialRun | None = None,
+    ) -> Outcome:
+        """Run a custom job, or one of the trials of a tuning job, to its end.
+
+        Raises:
+            TaskFailed: It could not be started.
+            Cancelled: It was cancelled before its replicas started.
+        """
+        prefix = f"trial {trial.id}: " if trial else ""
+        return run_job(
+            job,
+            workspace=Workspace(
+                folder=trial.folder if trial else running.folder,
+                private_dir=self._work_dir / record.PRIVATE,
+                project=project,
+                buckets=self.buckets,
+            ),
+            processes=running.processes,
+            credentials=found.machine.credentials,
+            containers=self.choice,
+            observe=observe,
+            warn=lambda text: running.warn(f"{prefix}{text}"),
+            report=lambda text: running.report(f"{prefix}{text}"),
+            cancel=trial.cancel if trial else running.processes.stopped,
+            injected=self._options.faults,
+            ledger=found.ledger,
+            gpus=trial.gpus if trial else None,
+        )

@@ -1,0 +1,110 @@
+"""The collection hyperparameterTuningJobs: studies whose trials run as in pipelines."""
+
+import json
+
+from localvertex.api.jobs.collection import JobCollection
+from localvertex.api.jobs.host import JobHost, refusals
+from localvertex.api.jobs.job_threads import RunningJob
+from localvertex.api.jobs.records import JobKind, Resource, failed
+from localvertex.api.rest import messages
+from localvertex.api.rest.call import Call
+from localvertex.api.rest.errors import Status, invalid
+from localvertex.api.rest.store import Store
+from localvertex.errors import Cancelled, TaskFailed
+from localvertex.executors.google_cloud.tuning_job import BAYESIAN
+from localvertex.jobs import JobState
+from localvertex.jobs.status import FINAL_STATES
+from localvertex.jobs.tuning.job import TuningJob, read_tuning_job
+from localvertex.jobs.tuning.run import FILE, TuningRun
+from localvertex.jobs.tuning.study import Algorithm
+from localvertex_base.lines import WriteLine
+
+_MAX_PARALLEL = 100
+"""Trials that one machine may be asked to run at once."""
+
+
+class TuningJobs(JobCollection):
+    """The hyperparameter tuning jobs of the API.
+
+    Args:
+        store: The records of the server.
+        log: Called with the start, the end, the trials and the warnings of each job.
+        host: Runs the trials.
+    """
+
+    kind = JobKind(
+        collection="hyperparameterTuningJobs",
+        message="HyperparameterTuningJob",
+        objects=("studySpec", "trialJobSpec"),
+        optional=("maxTrialCount", "parallelTrialCount", "maxFailedTrialCount"),
+    )
+
+    def __init__(self, store: Store, log: WriteLine, host: JobHost) -> None:
+        super().__init__(store, log)
+        self._host = host
+
+    def create(self, call: Call) -> Resource:
+        """Start a job."""
+        body = messages.parse("HyperparameterTuningJob", call.body)
+        message = messages.normalise("HyperparameterTuningJob", self.kind.inputs(body), snake_case=True)
+        region = call.location.region
+        warnings: list[str] = []
+        with refusals():
+            job = read_tuning_job(message, lambda each: self._host.read(each, region, warnings.append))
+        if job.parallel_trials > _MAX_PARALLEL:
+            raise invalid(f"parallelTrialCount: expected up to {_MAX_PARALLEL}, found {job.parallel_trials}")
+        if job.study.algorithm is Algorithm.ALGORITHM_UNSPECIFIED:
+            warnings.append(BAYESIAN)
+        name = call.location.child(self.kind.collection, "")
+        resource, _ = self._start(
+            call.location,
+            body,
+            lambda running: self._run(running, job, f"{name}{running.number}", call.location.project),
+            dict.fromkeys(warnings),
+        )
+        return resource
+
+    def _run(self, running: RunningJob, job: TuningJob, name: str, project: str) -> Resource:
+        """Run the trials."""
+        with self._host.surroundings(running) as found:
+            tuning = TuningRun(
+                job,
+                name=name,
+                folder=running.folder,
+                run_job=lambda each, trial: self._host.run(
+                    each, running, found, project, trial=trial, observe=trial.observe
+                ),
+                stopped=running.processes.stopped,
+                observe=lambda _: None,
+                warn=running.warn,
+                report=running.report,
+            )
+            running.begin()
+            try:
+                tuning.execute()
+                end = {"state": str(JobState.SUCCEEDED)}
+            except Cancelled:
+                end = {"state": str(JobState.CANCELLED)}
+            except TaskFailed as error:
+                end = failed(Status.INVALID_ARGUMENT, str(error))
+        return end | {"trials": self._trials(running.number)}
+
+    def _trials(self, number: str) -> list[Resource]:
+        """Return the trials of a job from its folder."""
+        try:
+            found = json.loads((self._records.folder(number) / FILE).read_text())["trials"]
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            return []
+        return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+    def _stop_fields(self, job: Resource) -> Resource:
+        """Return the fields of a job that ended with its server."""
+        trials = self._trials(job["name"].rpartition("/")[2]) if "name" in job else []
+        stopped = [each | {"state": "STOPPING"} if each.get("state") == "ACTIVE" else each for each in trials]
+        return super()._stop_fields(job) | {"trials": stopped}
+
+    def _shown(self, job: Resource) -> Resource:
+        """Return a job with its trials."""
+        if job["state"] in FINAL_STATES:
+            return super()._shown(job)
+        return super()._shown(job) | {"trials": self._trials(job["name"].rpartition("/")[2])}
