@@ -9,8 +9,8 @@ from accelerators.job.shape import Reading
 from accelerators.rules import prediction as rules
 from localvertex.api.jobs.collection import JobCollection
 from localvertex.api.jobs.host import JobHost, refusals
-from localvertex.api.jobs.job_threads import RunningJob
 from localvertex.api.jobs.records import JobKind, Resource
+from localvertex.api.jobs.threads import RunningJob
 from localvertex.api.models.registered import Registered
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call

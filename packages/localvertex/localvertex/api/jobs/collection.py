@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from uuid import uuid4
 
 from localvertex.api.jobs import records
-from localvertex.api.jobs.job_threads import JobThreads, RunningJob, Work
 from localvertex.api.jobs.records import JobKind, JobRecords, Resource
+from localvertex.api.jobs.threads import JobThreads, RunningJob, Work
 from localvertex.api.rest import errors, messages
 from localvertex.api.rest.call import Call, Location
 from localvertex.api.rest.errors import ApiError, invalid, not_found

@@ -2,8 +2,8 @@
 
 from localvertex.api.jobs.collection import JobCollection
 from localvertex.api.jobs.host import JobHost, refusals
-from localvertex.api.jobs.job_threads import RunningJob
 from localvertex.api.jobs.records import JobKind, Resource, failed
+from localvertex.api.jobs.threads import RunningJob
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call, Location
 from localvertex.api.rest.errors import Status

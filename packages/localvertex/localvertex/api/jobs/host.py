@@ -5,7 +5,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from localvertex.api.jobs.job_threads import RunningJob
+from localvertex.api.jobs.threads import RunningJob
 from localvertex.api.rest.errors import invalid
 from localvertex.api.rest.store import Store
 from localvertex.api.steps.reach import Reach

@@ -10,8 +10,8 @@ from typing import Any
 from localvertex.api.jobs.collection import JobCollection
 from localvertex.api.jobs.custom_jobs import CustomJobs
 from localvertex.api.jobs.host import refusals
-from localvertex.api.jobs.job_threads import RunningJob
 from localvertex.api.jobs.records import JobKind, Resource, failed
+from localvertex.api.jobs.threads import RunningJob
 from localvertex.api.models.models import Models, Upload
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call, Location
