@@ -13,6 +13,7 @@ from localvertex.console.jobs.routes import JobRoutes
 from localvertex.console.local_route import routes_of
 from localvertex.console.models.models import ModelCatalogue
 from localvertex.console.runs.actions import RunActions
+from localvertex.console.runs.experiments import Experiments
 from localvertex.console.runs.graph import Graphs
 from localvertex.console.runs.listing import RunList
 from localvertex.console.runs.record import WatchedRuns
@@ -42,6 +43,7 @@ class Console:
             Creating(jobs),
             Events(records, runs, custom_jobs),
             runs,
+            Experiments(store, runs),
             RunRoutes(records, custom_jobs),
             Graphs(store.folder.parent),
             JobRoutes(records, custom_jobs),

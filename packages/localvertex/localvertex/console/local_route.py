@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from localvertex.api.rest.call import content_of
 from localvertex.api.rest.json_response import response_of
+from localvertex.console.compression import compressed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +56,8 @@ def routes_of(part: object) -> list[Route]:
 def _route(answer: Answer, http_method: str, path: str) -> Route:
     async def respond(request: Request) -> Response:
         body = await request.body()
-        return await run_in_threadpool(response_of, lambda: answer(_call_of(request, body)))
+        found = await run_in_threadpool(response_of, lambda: answer(_call_of(request, body)))
+        return await run_in_threadpool(compressed, found, request.headers)
 
     return Route(path, respond, methods=[http_method])
 

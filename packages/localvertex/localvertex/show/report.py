@@ -93,7 +93,8 @@ def _data(run_dir: Path, content: dict[str, Any], pipeline: Pipeline) -> dict[st
     """Return the answers of the routes of a run, and the events of its stream."""
     tasks = _with_artifacts(run_dir, content)
     try:
-        drawing, problem = asdict(graph.draw(pipeline)), ""
+        folded = graph.not_taken(content["tasks"])
+        drawing, problem = asdict(graph.draw(pipeline, folded, folded)), ""
     except graph.NotDrawn as error:
         drawing, problem = None, str(error)
     run = fields.of_run(run_dir, content, state=content["state"], error=content["error"])

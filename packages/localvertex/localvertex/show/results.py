@@ -58,7 +58,7 @@ def main_metric(content: dict[str, Any]) -> str:
 
     The baseline follows it, if the run has one: `accuracy 0.99 (baseline 0.9)`.
     """
-    numbers = [each for each in content["metrics"] if isinstance(each["value"], int | float)]
+    numbers = [each for each in content["metrics"] if isinstance(each.get("value"), int | float)]
     chosen = next((each for each in numbers if _PREFERRED in each["name"].lower()), next(iter(numbers), None))
     if not chosen:
         return ""

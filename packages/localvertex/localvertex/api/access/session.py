@@ -3,6 +3,7 @@
 The token is in the fragment of the address. A fragment stays in the browser: it is in no request, log or referrer.
 """
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -27,7 +28,8 @@ def printed_address(url: str, token: str, work_dir: Path) -> str:
     """Return the address as it is printed: with the token only on a terminal, because a log is kept."""
     if sys.stdout.isatty():
         return f"\n{address(url, token)}"
-    return f"{address(url, 'TOKEN')}, with the text of {token_file.path(work_dir)} as TOKEN"
+    program = shlex.join(["python", "-m", "localvertex", "console", "--work-dir", str(work_dir)])
+    return f"{url}/, opened by `{program}`, or with #token= and the text of {token_file.path(work_dir)} after it"
 
 
 def route(access: Access) -> Route:

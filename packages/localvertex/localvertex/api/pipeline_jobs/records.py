@@ -7,15 +7,12 @@ from pathlib import Path
 
 from localvertex.api.pipeline_jobs.view import list_view, searchable
 from localvertex.api.rest.call import Call
-from localvertex.api.rest.index import AT_REST, Signature, Summary, signature
+from localvertex.api.rest.index import AT_REST, Signature, signature
 from localvertex.api.rest.records import Resource, StoredRecords, Viewed
 from localvertex.api.rest.store import Store
 from localvertex.store import journal, record
 
 _LARGE_FIELDS = frozenset({"pipelineSpec", "runtimeConfig", "jobDetail"})
-
-_SHOWN = ("state", "seconds", "idle_seconds", "create_time", "start_time", "end_time", "pipeline_name", "error")
-"""Fields of a run in lists."""
 
 
 def job_records(
@@ -56,10 +53,8 @@ def _live_state(run_dir: Path) -> str:
     return " ".join(journals) or AT_REST
 
 
-class RunRecords:
-    """The runs of a work folder, also those that the server did not start."""
-
-    collection = "runs"
+class RunFiles:
+    """The files of the runs of a work folder, also of those that the server did not start."""
 
     def __init__(self, work_dir: Path) -> None:
         self._work_dir = work_dir
@@ -75,13 +70,3 @@ class RunRecords:
     def live(self, resource_id: str) -> str:
         """Return the present `Summary.live`."""
         return _live_state(self._work_dir / resource_id)
-
-    def summary(self, resource_id: str) -> Summary:
-        """Read a run."""
-        live = self.live(resource_id)
-        try:
-            content = record.read(self._work_dir / resource_id)
-        except (OSError, ValueError) as error:
-            return Summary(content=None, damaged=str(error), live=None)
-        shown = {name: content.get(name) for name in _SHOWN}
-        return Summary.of(shown, live=live, is_final=bool(content.get("end_time")))

@@ -11,12 +11,14 @@ _PAUSE = 20
 
 
 class ListChanges:
-    """`runs` at the beginning, and whenever a run or a custom job has changed, arrived or was deleted."""
+    """`runs` at the beginning, and whenever a run, a custom job or a schedule has changed, arrived or was deleted.
+
+    It has the `version` of the list of runs: a client that has read the same one need not read again.
+    """
 
     def __init__(self, runs: RunList) -> None:
         self._runs = runs
         self._seen: object = None
-        self._unfinished: set[str] = set()
         self._next = 0.0
 
     def __call__(self) -> Iterator[Event]:
@@ -25,12 +27,9 @@ class ListChanges:
             return
         # The time of this thread alone: a busy machine does not delay the next look.
         begun = time.thread_time()
-        files = self._runs.files()
-        if (files, self._runs.live(self._unfinished)) != self._seen:
-            is_first = self._seen is None
-            # A run that begins while the rows are read is not among them: the next look finds other files than these.
-            self._unfinished = self._runs.unfinished_runs()
+        others, version = self._runs.others(), self._runs.rows()[0]
+        if (others, version) != self._seen:
             # Later changes are seen by the client, which reads after this event, or by the next poll.
-            self._seen = files, self._runs.live(self._unfinished)
-            yield "runs", {"is_first": is_first}
+            self._seen = others, version
+            yield "runs", {"version": version}
         self._next = time.monotonic() + _PAUSE * (time.thread_time() - begun)

@@ -24,8 +24,8 @@ class Origins:
 
     def __init__(self, store: Store) -> None:
         self._work_dir = store.folder.parent
-        every = store.index.summaries(RunOutputs(self._work_dir))
-        self.runs: dict[str, Content] = {name: each.content for name, each in every if each.content is not None}
+        every = {name: (each.content or {})["outputs"] for name, each in store.index.summaries(RunOutputs(store))}
+        self.runs: dict[str, Content] = {name: each for name, each in every.items() if each}
         self._by_uuid = {content["uuid"]: name for name, content in self.runs.items() if content["uuid"]}
         self._by_model: dict[str, str] = {}
         for name in sorted(self.runs, key=lambda each: str(self.runs[each]["create_time"]), reverse=True):

@@ -50,7 +50,7 @@ function App() {
 /** What a place shows; the same view shows another task of a run. @param {import("./routes.js").Place} place */
 const subject = (place) => `${place.name} ${place.params.id ?? ""} ${place.params.version ?? ""}`;
 
-/** @param {{isOpen: boolean, onToggle: () => void}} props */
+/** @param {TopProps} props */
 function Top({ isOpen, onToggle }) {
   const { data } = useLoad("/local/server");
   return html`<header class="top">
@@ -63,7 +63,7 @@ function Top({ isOpen, onToggle }) {
   </header>`;
 }
 
-/** @param {{current: string, isOpen: boolean, onLeave: () => void}} props */
+/** @param {NavigationProps} props */
 function Navigation({ current, isOpen, onLeave }) {
   const close = (/** @type {KeyboardEvent} */ event) => event.key === "Escape" && onLeave();
   return html`<nav id="navigation" class=${isOpen ? "open" : ""} aria-label="Main" onClick=${onLeave}

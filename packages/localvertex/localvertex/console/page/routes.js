@@ -33,7 +33,9 @@ export function route(fragment) {
   const parts = path.split("/");
   for (const [name, pattern, load] of VIEWS) {
     const params = match(pattern.split("/"), parts);
-    if (params) return { name, params, query, load };
+    // Names become parts of the server's addresses, and none leads out of its folder.
+    const isSafe = [params?.id, params?.version].every((each = "a") => /^[\w-]+$/.test(each));
+    if (params && isSafe && !/(^|\/)\.\.(\/|$)/.test(query.get("file") ?? "")) return { name, params, query, load };
   }
   return { name: "not found", params: { path }, query, load: NOT_FOUND };
 }

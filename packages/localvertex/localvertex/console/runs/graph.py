@@ -1,6 +1,7 @@
 """The graph of a run, or of a file that has not run yet, with the coordinates of its boxes."""
 
 from collections.abc import Set
+from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -10,7 +11,7 @@ from urllib.parse import unquote
 from localvertex.api.rest.errors import ApiError, Status, invalid
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs import folders
-from localvertex.show.view import graph
+from localvertex.show.view import graph, shape
 from localvertex.store import run_folder
 from localvertex_base.compiled.load import documents_of, load, pipeline_of
 from localvertex_base.compiled.spec import Pipeline
@@ -26,9 +27,17 @@ class Graphs:
 
     @local_route("GET", "/local/runs/{id:id}/graph")
     def of_run(self, call: LocalCall) -> dict[str, Any]:
-        """Return the graph of a run; `closed` has the ids of its closed groups, each URL-encoded, after commas."""
-        copy = run_folder.pipeline_copy(folders.find_run(self._work_dir, call.path["id"]))
-        return _draw(_pipeline(copy, copy.stat().st_mtime_ns), _close(call.query.get("closed", "")))
+        """Return the graph of a run.
+
+        `closed` has the ids of its closed groups, each URL-encoded, after commas; by default those it did not take.
+        """
+        run_dir = folders.find_run(self._work_dir, call.path["id"])
+        copy = run_folder.pipeline_copy(run_dir)
+        lines: Set[str] = frozenset()
+        with suppress(OSError, ValueError):
+            lines = graph.not_taken(shape.read(run_dir)["tasks"])
+        closed = call.query.get("closed")
+        return _draw(_pipeline(copy, copy.stat().st_mtime_ns), lines if closed is None else _close(closed), lines)
 
     @local_route("POST", "/local/graph")
     def of_content(self, call: LocalCall) -> dict[str, Any]:
@@ -50,8 +59,8 @@ def _close(text: str) -> Set[str]:
     return {unquote(each) for each in text.split(",") if each}
 
 
-def _draw(pipeline: Pipeline, closed: Set[str]) -> dict[str, Any]:
+def _draw(pipeline: Pipeline, closed: Set[str], lines: Set[str] = frozenset()) -> dict[str, Any]:
     try:
-        return asdict(graph.draw(pipeline, closed))
+        return asdict(graph.draw(pipeline, closed, lines))
     except graph.NotDrawn as error:
         raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None

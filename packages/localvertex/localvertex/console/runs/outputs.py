@@ -1,13 +1,24 @@
-"""The outputs of all runs, from the index of the server: fingerprints of datasets, models and metrics."""
+"""The runs of a work folder as summaries of the index: rows of the list, and what models need to know of their runs."""
 
 import json
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any
 
-from localvertex.api.pipeline_jobs.records import RunRecords
-from localvertex.api.rest.index import Summary
+from localvertex.api.pipeline_jobs.records import RunFiles
+from localvertex.api.pipeline_jobs.view import state_and_error
+from localvertex.api.rest.index import Signature, Summary
+from localvertex.api.rest.store import UNUSABLE, Damaged, Store
+from localvertex.console.runs.rows import EMPTY, is_number
 from localvertex.store import record
+from localvertex.store.task import State
+
+_JOBS = "pipelineJobs"
+
+_DAMAGED = "DAMAGED"
+"""The state of a run whose record cannot be read."""
 
 _FINGERPRINT = "fingerprint"
 """The entry of a system.Dataset's metadata that identifies its content."""
@@ -15,22 +26,68 @@ _FINGERPRINT = "fingerprint"
 _MAX_ENTRIES, _MAX_CHARACTERS = 100, 1_000
 """Of metrics and parameters: entries, and characters of one value."""
 
+_MAX_ERROR = 500
+"""Characters of an error that a row has; the run's page has all of them."""
+
 Content = dict[str, Any]
 
 
-class RunOutputs(RunRecords):
-    """The runs of a work folder with their outputs, for lists that do not read 500 records."""
+class RunOutputs(RunFiles):
+    """The runs, each from run.json and what the server stored about its job.
 
-    collection = "runs' outputs"
+    A content has `row`; `outputs` with all metrics, models and datasets is empty if the record has an unknown form.
+    """
+
+    collection = "runs with their outputs"
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store.folder.parent)
+        self._store = store
+
+    def signatures(self) -> dict[str, Signature]:
+        """Return the signatures of both files by the name of the run's folder."""
+        jobs = self._store.signatures(_JOBS)
+        pairs = {name: (run, jobs.get(name, ("", 0))) for name, run in super().signatures().items()}
+        return {name: (f"{run[0]} {job[0]}", max(run[1], job[1])) for name, (run, job) in pairs.items()}
 
     def summary(self, resource_id: str) -> Summary:
-        """Read a run."""
-        live = self.live(resource_id)
+        """Read a run; one that no server started has no job."""
+        live, run_dir, outputs = self.live(resource_id), self._work_dir / resource_id, Content()
+        job = job_of(self._store, resource_id)
+        row = EMPTY | {
+            "id": resource_id,
+            "name": job.get("displayName") or resource_id,
+            "resource": job.get("name"),
+            "schedule": str(job.get("scheduleName") or "").rpartition("/")[2] or None,
+            "is_own": bool(job),
+            "labels": job.get("labels") or {},
+        }
         try:
-            content = record.read(self._work_dir / resource_id)
-            return Summary.of(_outputs(content), live=live, is_final=bool(content.get("end_time")))
-        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-            return Summary(content=None, damaged=str(error)[:200], live=None)
+            content = record.read(run_dir)
+            state, error = state_and_error(job, content, run_dir)
+        except (OSError, *UNUSABLE) as problem:
+            text = f"run.json is damaged ({str(problem)[:_MAX_ERROR]}); delete the run"
+            return Summary(content={"row": row | {"state": _DAMAGED, "error": text}, "outputs": {}}, live=None)
+        with suppress(*UNUSABLE):
+            outputs = _outputs(content)
+        row |= {
+            name: content.get(name) for name in ("create_time", "start_time", "end_time", "seconds", "idle_seconds")
+        }
+        row |= {
+            "pipeline": content["pipeline_name"],
+            "state": str(state),
+            "error": str(error)[:_MAX_ERROR] if error and state == State.FAILED else None,
+            "metrics": {name: value for name, value in outputs.get("metrics", {}).items() if is_number(value)},
+            "parameters": outputs.get("parameters", {}),
+        }
+        return Summary.of({"row": row, "outputs": outputs}, live=live, is_final=bool(content.get("end_time")))
+
+
+def job_of(store: Store, run_id: str) -> Content:
+    """Return what the server stored of a run's job; empty when it did not start the run."""
+    with suppress(Damaged, OSError):
+        return store.read(_JOBS, run_id) or {}
+    return {}
 
 
 def place_in(uri: str, work_dir: str) -> dict[str, str] | None:
@@ -43,11 +100,16 @@ def place_in(uri: str, work_dir: str) -> dict[str, str] | None:
 
 
 def _outputs(content: Content) -> Content:
+    names = [each["name"] for each in content["metrics"]]
+    metrics = {
+        each["name"] if names.count(each["name"]) == 1 else f"{each['task']}/{each['name']}": each["value"]
+        for each in content["metrics"]
+    }
     return {
         "create_time": content["create_time"],
         "uuid": str(content.get("uuid", "")),
-        "parameters": _small(content.get("parameters") or {}),
-        "metrics": _small({each["name"]: each["value"] for each in content["metrics"]}),
+        "parameters": small(content.get("parameters") or {}),
+        "metrics": small(metrics),
         "models": [name for each in content["models"] if (name := each.get("resource_name"))],
         "datasets": [each for task in content["tasks"] if task["kind"] == "step" for each in _fingerprints(task)],
     }
@@ -64,9 +126,9 @@ def _fingerprints(task: Content) -> list[str]:
     return [each for each in values if isinstance(each, str)]
 
 
-def _small(values: Mapping[str, Any]) -> Content:
-    """Return values in a size that fits a list."""
-    return {str(name)[:_MAX_CHARACTERS]: _short(value) for name, value in [*values.items()][:_MAX_ENTRIES]}
+def small(values: Mapping[str, Any]) -> Content:
+    """Return values in a size that fits a list; names that many runs have are kept once."""
+    return {sys.intern(str(name)[:_MAX_CHARACTERS]): _short(value) for name, value in [*values.items()][:_MAX_ENTRIES]}
 
 
 def _short(value: Any) -> Any:

@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,13 @@ from weakref import WeakValueDictionary
 from localvertex.api.pipeline_jobs.view import state_and_error, was_started_here
 from localvertex.api.rest.errors import ApiError, Status
 from localvertex.api.rest.index import signature
-from localvertex.api.rest.store import Damaged, Store
+from localvertex.api.rest.store import Store
+from localvertex.console.runs.outputs import job_of
 from localvertex.show.view import fields, shape
 from localvertex.store import journal, record, run_folder
 from localvertex.store.task import State
 from localvertex_base.compiled import load
 from localvertex_base.userinput.errors import UserError
-
-_COLLECTION = "pipelineJobs"
 
 _LOCK_SECONDS = 2.0
 """Time between two checks of a run's lock, which shows whether its process is alive."""
@@ -107,7 +105,7 @@ class WatchedRuns:
 
     def fields(self, run_dir: Path, content: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of a run: its record, and the console's additions."""
-        resource = self._resource(run_dir.name)
+        resource = job_of(self._store, run_dir.name)
         is_running = not State(content["state"]).is_final
         state, error = state_and_error(resource, content, run_dir)
         found = fields.of_run(run_dir, content, state=state, error=error)
@@ -127,12 +125,6 @@ class WatchedRuns:
         if not reading.content:
             return {"id": run_dir.name, "problem": reading.problem}
         return self.fields(run_dir, reading.content) | _of_file(run_dir) | {"tasks": reading.content["tasks"]}
-
-    def _resource(self, run_id: str) -> dict[str, Any]:
-        """Return the stored part of the run's job; empty when the server did not start it."""
-        with suppress(Damaged, OSError):
-            return self._store.read(_COLLECTION, run_id) or {}
-        return {}
 
 
 def _without_running_tasks(content: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from localvertex.processes import logs
 from localvertex.runner.display import Display
 from localvertex.show.terminal.lines import describe, opening_line
 from localvertex.show.terminal.rows import align, between_words
-from localvertex.show.terminal.summary import state_text
+from localvertex.show.terminal.summary import duration, state_text
 from localvertex.store.task import State, Task
 
 _SECONDS_BETWEEN_DRAWINGS = 0.25
@@ -107,7 +107,7 @@ class Steps:
         shown = [task for task in steps if task.state is State.RUNNING or task.note]
         self.lines: list[Text] = []
         heads = [
-            (Text(each.title), state_text(each.state), Text(_duration(each.seconds) if each.started_at else ""))
+            (Text(each.title), state_text(each.state), Text(duration(each.seconds) if each.started_at else ""))
             for each in shown
         ]
         for number, (task, head) in enumerate(zip(shown, align(heads, width=width, right=2), strict=True)):
@@ -146,7 +146,7 @@ class Steps:
         step, num_steps = replica["step"], replica["num_steps"]
         text = f"step {step} of {num_steps}"
         if left := replica.get("seconds_left"):
-            text += f", {_duration(left)} left"
+            text += f", {duration(left)} left"
         lines: list[Text] = [self._bar(step, num_steps, text)]
         figures = [
             form.format(replica[name])
@@ -175,16 +175,6 @@ def _unfinished_tasks(task: Task) -> list[Task]:
     """Return the tasks of a dag that have not ended; in an ended dag there are none."""
     open_tasks = [child for child in task.children.values() if not child.state.is_final]
     return [each for child in open_tasks for each in (child, *_unfinished_tasks(child))]
-
-
-def _duration(seconds: float) -> str:
-    """Return seconds in a readable form: `45 s`, `3 min 20 s`, `2 h 5 min`."""
-    whole = int(seconds + 0.5)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 def replica_state(replica: dict[str, Any]) -> str:

@@ -82,6 +82,16 @@ def seconds_of(content: dict[str, Any]) -> float:
     return float(content["seconds"])
 
 
+def duration(seconds: float) -> str:
+    """Return seconds in a readable form: `45 s`, `3 min 20 s`, `2 h 5 min`."""
+    whole = int(seconds + 0.5)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
 def _goodput_sentence(goodput: dict[str, Any]) -> str:
     """Describe how a custom job spent its time."""
     total = f"{goodput['total_seconds']:.1f} s"
@@ -96,7 +106,7 @@ def _end_sentence(content: dict[str, Any]) -> str:
     """Return the sentence about the state of a run."""
     text = f"{content['run_id']}: {content['state']}"
     if content["state"] == State.RUNNING:
-        return f"{text} for {seconds_of(content):.1f} s"
+        return f"{text} for {duration(seconds_of(content))}"
     num_resumes = len(content["resume_times"])
     if _was_killed(content) and not num_resumes:
         text += ", the process that ran it was killed"

@@ -3,15 +3,19 @@
 from dataclasses import dataclass
 from unicodedata import east_asian_width
 
-PADDING, HEADER, HEIGHT = 12.0, 28.0, 44.0
+PADDING, HEADER, HEIGHT = 10.0, 28.0, 44.0
 
 _MIN_WIDTH, _MAX_UNITS = 148.0, 26
 """Width of a box, and most characters of its title."""
 
-_TITLE_UNIT, _LABEL_UNIT = 7.8, 6.4
+_TITLE_UNIT, _LABEL_UNIT = 7.8, 6.5
 """Width of a character in pixels, in bold type and in the small type of the other texts."""
 
-_LABEL, _LABEL_IN_A_LOOP = len("NOT_TRIGGERED 9999.9 s"), len("10,000 of 10,000 NOT_TRIGGERED")
+_LABEL, _LABEL_IN_A_LOOP, _LABEL_OF_A_LINE = (
+    len("NOT_TRIGGERED 9999.9 s"),
+    len("10,000 of 10,000 NOT_TRIGGERED"),
+    len("Not triggered"),
+)
 """Most characters that a state takes."""
 
 _ICON, _BUTTON, _ITEMS = 24.0, 20.0, 140.0
@@ -34,6 +38,8 @@ class Box:
     """One of the kinds; empty for the drawing itself."""
     note: str = ""
     """Further facts, independent of its state."""
+    groups: tuple[str, ...] = ()
+    """Ids of the groups around it that have nothing else inside: they are drawn as this box."""
     is_open: bool = False
     """Whether it is a group whose tasks are drawn."""
     x: float = 0.0
@@ -56,9 +62,13 @@ def shorten(title: str) -> str:
     return title
 
 
-def width_of(title: str, kind: str, note: str, *, is_open: bool, is_in_loop: bool) -> float:
-    """Return the width of a box for its title and any state; the texts of an open group are in one line."""
-    label = ((_LABEL_IN_A_LOOP if is_in_loop else _LABEL) + _units(note) + 2 * bool(note)) * _LABEL_UNIT
+def width_of(title: str, kind: str, note: str, *, is_open: bool, is_in_loop: bool, is_line: bool = False) -> float:
+    """Return the width of a box for its title and any state; the texts of an open group are in one line.
+
+    A line is what a run did not take.
+    """
+    most = _LABEL_OF_A_LINE if is_line else _LABEL_IN_A_LOOP if is_in_loop else _LABEL
+    label = (most + _units(note) + 2 * bool(note)) * _LABEL_UNIT
     name = _units(title) * _TITLE_UNIT + (len(kind) + 4) * _LABEL_UNIT * (kind != STEP)
     around = _ICON + 2 * PADDING + _BUTTON * (kind not in (STEP, IMPORTER))
     if is_open:

@@ -29,6 +29,7 @@ def of_run(run_dir: Path, content: dict[str, Any], *, state: str, error: str | N
         "id": run_dir.name,
         "name": run_dir.name,
         "failure": {"lines": lines, "log": str(log.relative_to(run_dir))} if log else None,
+        "main_metric": results.main_metric(content),
         "nothing_new": {"text": same.sentence, "run": same.earlier} if same else None,
     }
 

@@ -1,12 +1,15 @@
 """The graph of a pipeline: the places of its boxes and groups. Their states come from the record, in the page."""
 
 import re
+from collections import defaultdict
 from collections.abc import Set
 from dataclasses import replace
+from typing import Any
 
 from localvertex.runner.checks.refusals import circles
 from localvertex.show.view import box as kinds, layout
-from localvertex.show.view.box import HEADER, PADDING, Box
+from localvertex.show.view.box import HEADER, HEIGHT, PADDING, Box
+from localvertex.store.task import State
 from localvertex_base.compiled.spec import Dag, Importer, Pipeline, TaskSpec
 
 _MAX_BOXES = 600
@@ -23,12 +26,24 @@ class NotDrawn(Exception):
     """Why there is no drawing, in one line."""
 
 
-def draw(pipeline: Pipeline, closed: Set[str] = frozenset()) -> Box:
+def not_taken(tasks: list[dict[str, Any]]) -> Set[str]:
+    """Return the ids of the boxes that a run did not take, from the entries of its record."""
+    states = defaultdict[str, set[str]](set)
+    for task in tasks:
+        # A number is an iteration.
+        states["/".join(each for each in task["path"].split("/") if not each.isdigit())].add(task["state"])
+    return {box_id for box_id, found in states.items() if found == {State.NOT_TRIGGERED}}
+
+
+def draw(pipeline: Pipeline, closed: Set[str] = frozenset(), lines: Set[str] = frozenset()) -> Box:
     """Return the drawing as a box around all others.
+
+    A group with one task is drawn as that task, unless it is a loop.
 
     Args:
         pipeline: Pipeline to draw.
         closed: Ids of the groups to be drawn without their tasks.
+        lines: Ids of the steps and closed groups that are drawn as a line: those that the run did not take.
 
     Raises:
         NotDrawn: It has no tasks, they wait for each other, or there are too many.
@@ -42,7 +57,7 @@ def draw(pipeline: Pipeline, closed: Set[str] = frozenset()) -> Box:
     depth = next((each for each in depths if _size(root, pipeline, closed, (), each) <= _MAX_BOXES), 0)
     try:
         if depth:
-            return _Drawer(pipeline, closed).group(Box(), root, (), depth)
+            return _Drawer(pipeline, closed, lines).group(Box(), root, (), depth)
     except layout.TooManyLines:
         pass
     raise NotDrawn("the pipeline has too many tasks or dependencies for a drawing")
@@ -69,39 +84,45 @@ def _dag(pipeline: Pipeline, task: TaskSpec) -> Dag | None:
 class _Drawer:
     """One call of `draw`."""
 
-    def __init__(self, pipeline: Pipeline, closed: Set[str]) -> None:
-        self._pipeline, self._closed = pipeline, closed
+    def __init__(self, pipeline: Pipeline, closed: Set[str], lines: Set[str]) -> None:
+        self._pipeline, self._closed, self._lines = pipeline, closed, lines
 
     def group(self, box: Box, dag: Dag, path: _Path, depth: int, *, is_in_loop: bool = False) -> Box:
         """Return the box with the boxes of a dag inside."""
         inner = {name: self._box(task, (*path, name), depth, is_in_loop=is_in_loop) for name, task in dag.tasks.items()}
         needs = {name: {each for each in task.dependencies if each in inner} for name, task in dag.tasks.items()}
         drawing = layout.arrange({name: (each.width, each.height) for name, each in inner.items()}, needs)
-        header = HEADER if box.kind else 0.0
-        width = max(drawing.size[0] + 2 * PADDING, box.width)
-        left, top = (width - drawing.size[0]) / 2, PADDING + header
+        header, padding = (HEADER, PADDING) if box.kind else (0.0, 0.0)
+        width = max(drawing.size[0] + 2 * padding, box.width)
+        left, top = (width - drawing.size[0]) / 2, padding + header
         return replace(
             box,
             is_open=True,
             width=width,
-            height=drawing.size[1] + 2 * PADDING + header,
+            height=drawing.size[1] + 2 * padding + header,
             boxes=tuple(replace(inner[name], x=left + x, y=top + y) for name, (x, y) in drawing.places.items()),
             lines=tuple(_curve([(left + x, top + y) for x, y in line]) for line in drawing.lines),
         )
 
-    def _box(self, task: TaskSpec, path: _Path, depth: int, *, is_in_loop: bool) -> Box:
-        """Return the box of a task."""
-        name, kind = task.display_name or task.name, self._kind(task)
-        title, note = kinds.shorten(name), "also after a failure" if task.runs_after_failure else ""
-        box_id = "/".join(path)
+    def _box(self, task: TaskSpec, path: _Path, depth: int, *, is_in_loop: bool, note: str = "") -> Box:
+        """Return the box of a task; the note is that of the group around, which has nothing else inside."""
+        name, kind, box_id = task.display_name or task.name, self._kind(task), "/".join(path)
+        note = "also after a failure" if task.runs_after_failure else note
         dag = _dag(self._pipeline, task) if depth > 1 and box_id not in self._closed else None
+        if dag is not None and len(dag.tasks) == 1 and kind != kinds.LOOP:
+            ((inner, only),) = dag.tasks.items()
+            box = self._box(only, (*path, inner), depth - 1, is_in_loop=is_in_loop, note=note)
+            return replace(box, name=f"{name}/{box.name}", groups=(*box.groups, box_id))
+        title, is_line = kinds.shorten(name), box_id in self._lines and dag is None
+        is_open = is_line or dag is not None
         box = Box(
             id=box_id,
             title=title,
             name=name,
             kind=kind,
             note=note,
-            width=kinds.width_of(title, kind, note, is_open=dag is not None, is_in_loop=is_in_loop),
+            height=HEADER if is_line else HEIGHT,
+            width=kinds.width_of(title, kind, note, is_open=is_open, is_in_loop=is_in_loop, is_line=is_line),
         )
         if dag is None:
             return box

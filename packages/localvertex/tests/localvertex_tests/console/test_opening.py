@@ -80,7 +80,7 @@ def test_a_server_in_a_log_is_used_and_the_log_has_no_token(
     server = start_server()
     done = command("console")
     token = server.headers["Authorization"].removeprefix("Bearer ")
-    assert f"{server.url}/#token=TOKEN, with the text of" in done.stdout
+    assert f"{server.url}/, opened by `python -m localvertex console" in done.stdout
     assert (done.returncode, token in done.stdout + done.stderr, token in opened.read_text()) == (0, False, False)
 
 

@@ -114,10 +114,9 @@ def test_the_training_of_a_job_is_in_the_report(runs: Path, browser: Browser) ->
     model = {"task": "train", "artifact": "model", "uri": "x", "resource_name": "projects/p/models/digits@3"}
     pipeline = load(runs / "whole" / "pipeline.json").pipeline
     report.write(runs / "trained", content | {"models": [model]}, pipeline, Secrets().remove)
-    with opened_report(browser, runs / "trained" / "run.html", "#/runs/trained/train") as page:
-        expect(page.get_by_role("slider", name="Loss over time")).to_have_attribute(
-            "aria-valuetext", re.compile("^0.5 at step 30")
-        )
+    with opened_report(browser, runs / "trained" / "run.html", "#/runs/trained/train?tab=curves") as page:
+        expect(page.get_by_role("slider", name="Loss by time")).to_have_attribute("aria-valuetext", "0.5 at 4.0 s")
+        page.get_by_role("tab", name="Replicas").click()
         expect(page.get_by_role("img", name=re.compile("^Timeline of workerpool0-0"))).to_be_visible()
         expect(page.get_by_role("button", name="Kill workerpool0-0")).to_have_count(0)
         assert problems_of(page) == []

@@ -168,12 +168,40 @@ def kinds_of(name: str) -> dict[str, tuple[str, str]]:
 
 
 def test_boxes_name_their_kind() -> None:
-    handled = kinds_of("exit_handler.json")
-    assert [kind for kind, _ in handled.values()].count("exit handler") == 1
-    assert [note for _, note in handled.values()].count("also after a failure") == 1
-    assert {kind for kind, _ in kinds_of("condition_in_a_loop.json").values()} == {"for each", "if", "step"}
+    assert [note for _, note in kinds_of("exit_handler.json").values()].count("also after a failure") == 1
+    assert {kind for kind, _ in kinds_of("condition_in_a_loop.json").values()} == {"for each", "step"}
     assert "importer" in {kind for kind, _ in kinds_of("importer_alone.json").values()}
-    assert "group" in {kind for kind, _ in kinds_of("pipeline_in_a_pipeline.json").values()}
+    tasks = {
+        "exit-handler-1": task("all", [], "comp-two"),
+        "if": task("if", [], "comp-two"),
+        "g": task("g", [], "comp-two"),
+    }
+    tasks["if"]["triggerPolicy"] = {"condition": "1 == 1"}
+    two = {"comp-two": {"dag": {"tasks": {"a": task("a", []), "b": task("b", [])}}}}
+    assert {each.kind for each in graph.draw(spec(tasks, two)).boxes} == {"exit handler", "if", "group"}
+
+
+def test_a_group_with_one_child_is_one_box_and_a_branch_that_was_not_taken_is_a_line() -> None:
+    alone = {"comp-outer": {"dag": {"tasks": {"inner": task("is-new", [], "comp-inner")}}}}
+    alone["comp-outer"]["dag"]["tasks"]["inner"]["triggerPolicy"] = {"condition": "1 == 1"}
+    alone["comp-inner"] = {"dag": {"tasks": {"train": task("train", [])}}}
+    pipeline = spec({"outer": task("outer", [], "comp-outer")}, alone)
+    (box,) = graph.draw(pipeline).boxes
+    assert (box.id, box.title, box.name, box.kind) == ("outer/inner/train", "train", "outer/is-new/train", "step")
+    assert (box.groups, box.note) == (("outer/inner", "outer"), "")
+    entries = [
+        {"path": "outer", "kind": "dag", "state": "SUCCEEDED"},
+        {"path": "outer/inner", "kind": "dag", "state": "NOT_TRIGGERED"},
+        {"path": "each", "kind": "loop", "state": "SUCCEEDED"},
+        {"path": "each/0", "kind": "iteration", "state": "SUCCEEDED"},
+        {"path": "each/0/if", "kind": "dag", "state": "NOT_TRIGGERED"},
+        {"path": "each/1", "kind": "iteration", "state": "SUCCEEDED"},
+        {"path": "each/1/if", "kind": "dag", "state": "SUCCEEDED"},
+    ]
+    # One iteration took the branch of the loop.
+    assert graph.not_taken(entries) == {"outer/inner"}
+    (line,) = graph.draw(pipeline, {"outer/inner"}, {"outer/inner"}).boxes
+    assert (line.id, line.height, line.boxes) == ("outer/inner", HEADER, ())
 
 
 @pytest.mark.parametrize("shape", ["chain", "fan", "layers"])

@@ -1,10 +1,11 @@
-// Two to eight runs side by side: their letters, states and pipelines; one can be added or removed.
+// Runs side by side, live: their letters and states; any can be added or removed, and differences are from one of them.
 
-import { get, useLoad } from "../server/server.js";
+import { get, useEvents, useLoad } from "../server/server.js";
 import {
   Duration,
   Empty,
   html,
+  isFinal,
   Loaded,
   link,
   Notice,
@@ -13,77 +14,82 @@ import {
   replace,
   Select,
   State,
+  Table,
   Time,
   useEffect,
   useState,
 } from "../ui/ui.js";
 import { Curves } from "./curves.js";
-import { Letter, letter } from "./letters.js";
+import { Letter } from "./letters.js";
 import { curvesOf, metricsOf, parametersOf, stepsOf } from "./rows.js";
+import { Scatter } from "./scatter.js";
 import { Metrics, Parameters, Steps } from "./tables.js";
 
-const [MIN_RUNS, MAX_RUNS] = [2, 8];
+const [MIN_RUNS, MAX_RUNS, NUM_OFFERED] = [2, 24, 500];
 
-const NUM_OFFERED = 500;
+const LIVE_MS = 5000;
 
 /** @param {ViewProps} props */
 export default function Compare({ query }) {
-  const ids = (query.get("runs") ?? "").split(",").filter(Boolean);
+  const ids = [...new Set((query.get("runs") ?? "").split(",").filter(Boolean))];
+  const base = Math.max(ids.indexOf(query.get("base") ?? ""), 0);
+  const list = useLoad(`/local/runs?page_size=${NUM_OFFERED}`);
+  const offered = /** @type {RunRow[]} */ (list.data?.runs ?? []);
+  const rows = ids.map((id) => offered.find((row) => row.id === id) ?? { id, name: id });
+  const found = useRecords(ids, rows, list);
+  const show = (/** @type {string[]} */ runs, base = query.get("base")) =>
+    replace(link(["compare"], { runs: runs.join(","), base }));
+  const others = offered.filter(({ id }) => !ids.includes(id));
   return html`<${Page} title="Compare runs" parent=${["Runs", "#/runs"]}>
     <div class="compare">
-      <${Chosen} ids=${ids} />
-      ${ids.length >= MIN_RUNS && ids.length <= MAX_RUNS && html`<${Comparison} key=${ids.join()} ids=${ids} />`}
-      ${ids.length < MIN_RUNS && html`<${Empty} title="Choose two or more runs" />`}
+      ${list.error && html`<${Problem} title="The list of runs cannot be read" error=${list.error} />`}
+      ${ids.length > 0 && html`<${Table} caption="Compared runs" columns=${columns(ids, base, show)} rows=${rows} />`}
+      ${
+        ids.length < MAX_RUNS &&
+        html`<div class="toolbar">
+          <${Select} aria-label="Add a run" key=${ids.join()} value="" onText=${(id) => show([...ids, id])} choices=${[
+            ["", "Add a run…"],
+            ...others.map(({ id, name }) => [id, name === id ? id : `${name} (${id})`]),
+          ]} />
+        </div>`
+      }
       ${
         ids.length > MAX_RUNS && html`<${Notice} kind="warn">At most ${MAX_RUNS} runs can be compared; remove some.<//>`
+      }
+      ${
+        ids.length < MIN_RUNS
+          ? html`<${Empty} title="Choose two or more runs" />`
+          : html`<${Loaded} title="These runs cannot be compared" ...${found}>${(/** @type {any[]} */ runs) =>
+              html`<${Comparison} runs=${runs} base=${base} />`}<//>`
       }
     </div>
   <//>`;
 }
 
-/** @param {{ids: string[]}} props */
-function Chosen({ ids }) {
-  const { data, error } = useLoad(`/local/runs?page_size=${NUM_OFFERED}`);
-  const rows = /** @type {RunRow[]} */ (data?.runs ?? []);
-  const change = (/** @type {string[]} */ chosen) => replace(link(["compare"], { runs: chosen.join(",") }));
-  const others = rows
-    .filter(({ id }) => !ids.includes(id))
-    .map(({ id, name }) => [id, name === id ? id : `${name} (${id})`]);
-  return html`
-    ${error && html`<${Problem} title="The list of runs cannot be read" error=${error} />`}
-    <ul class="chosen" aria-label="Compared runs">
-      ${ids.map(
-        (id, index) => html`<${Card} key=${id} id=${id} index=${index} row=${rows.find((row) => row.id === id)}
-          onRemove=${() => change(ids.filter((each) => each !== id))} />`,
-      )}
-    </ul>
-    ${
-      ids.length < MAX_RUNS &&
-      html`<div class="toolbar">
-        <${Select} aria-label="Add a run" key=${ids.join()} value="" choices=${[["", "Add a run…"], ...others]}
-          onText=${(id) => id && change([...ids, id])} />
-      </div>`
-    }`;
-}
-
-/** @param {{id: string, index: number, row?: RunRow, onRemove: () => void}} props */
-function Card({ id, index, row, onRemove }) {
-  return html`<li class="card">
-    <${Letter} index=${index} />
-    <div>
-      <a class="title" href=${link(["runs", id])}><bdi>${row?.name ?? id}</bdi></a>
-      ${
-        row &&
-        html`<p class="small"><${State} state=${row.state} /></p>
-        <p class="small muted"><bdi>${row.pipeline}</bdi></p>
-        <p class="small muted"><${Time} at=${row.create_time} /> · <${Duration} of=${row} /></p>`
-      }
-    </div>
-    <button class="icon" onClick=${onRemove} aria-label=${`Remove run ${letter(index)}, ${row?.name ?? id}`}>
-      <svg viewBox="0 0 18 18" aria-hidden="true"><path d="M5 5l8 8M13 5l-8 8" /></svg>
-    </button>
-  </li>`;
-}
+/** @param {string[]} ids @param {number} base @param {any} show @returns {Column[]} */
+const columns = (ids, base, show) => [
+  {
+    title: "Run",
+    isName: true,
+    cell: ({ id, name, pipeline }, index) => html`<${Letter} index=${index} />
+      <a class="title" href=${link(["runs", id])}><bdi>${name}</bdi></a>
+      <div class="small muted"><bdi>${pipeline}</bdi></div>`,
+  },
+  { title: "State", cell: ({ state }) => state && html`<${State} state=${state} />` },
+  { title: "Created", isWideOnly: true, cell: ({ create_time }) => html`<${Time} at=${create_time} />` },
+  { title: "Duration", isNumber: true, isWideOnly: true, cell: (row) => html`<${Duration} of=${row} />` },
+  {
+    title: "Baseline",
+    cell: ({ id, name }, index) => html`<input type="radio" name="base" checked=${index === base}
+      aria-label=${`Differences from ${name}`} onChange=${() => show(ids, id)} />`,
+  },
+  {
+    title: "Remove",
+    cell: ({ id, name }) => html`<button class="icon" onClick=${() => show(ids.filter((each) => each !== id))}
+        aria-label=${`Remove ${name}`}>
+      <svg viewBox="0 0 18 18" aria-hidden="true"><path d="M5 5l8 8M13 5l-8 8" /></svg></button>`,
+  },
+];
 
 /** The record of a run, and its custom jobs with their curves. @param {string} id */
 async function read(id) {
@@ -91,32 +97,53 @@ async function read(id) {
   const run = await get(path);
   if (run.problem) throw new Error(run.problem);
   const trained = run.tasks.filter((/** @type {any} */ { custom_job }) => custom_job);
-  const jobs = await Promise.all(
-    trained.map(async (/** @type {any} */ { path: task }) => [
-      task,
-      await get(`${path}/job?${new URLSearchParams({ task })}`),
-    ]),
-  );
-  return { ...run, jobs: new Map(jobs) };
+  const jobs = trained.map(async (/** @type {any} */ { path: task }) => [
+    task,
+    await get(`${path}/job?${new URLSearchParams({ task })}`),
+  ]);
+  return { ...run, jobs: new Map(await Promise.all(jobs)) };
 }
 
-/** @param {{ids: string[]}} props */
-function Comparison({ ids }) {
-  const [found, setFound] = useState(/** @type {{data?: any[], error?: Error}} */ ({}));
+/**
+ * The records of the runs; those that have changed or are running are read again.
+ * @param {string[]} ids @param {any[]} rows @param {ReturnType<typeof useLoad>} list
+ */
+function useRecords(ids, rows, list) {
+  const [found, setFound] = useState(/** @type {{data?: any[], error?: any}} */ ({}));
+  const isLive = rows.some(({ state }) => state && !isFinal(state));
+  useEvents({}, { runs: ({ version }) => version !== list.data?.version && list.reload() });
   useEffect(() => {
-    Promise.all(ids.map(read)).then(
-      (data) => setFound({ data }),
-      (error) => setFound({ error }),
+    const timer = isLive && setInterval(() => document.hidden || list.reload(), LIVE_MS);
+    return () => clearInterval(timer || 0);
+  }, [isLive]);
+  useEffect(() => {
+    if (!list.data || ids.length < MIN_RUNS || ids.length > MAX_RUNS) return;
+    let isCurrent = true;
+    const known = (/** @type {any} */ { id, state, end_time }) =>
+      isFinal(state) && found.data?.find((run) => run.id === id && run.end_time === end_time);
+    Promise.all(rows.map(async (row) => known(row) || read(row.id))).then(
+      (data) => isCurrent && setFound({ data }),
+      (error) => isCurrent && setFound({ ...found, error }),
     );
-  }, []);
-  return html`<${Loaded} title="These runs cannot be compared" ...${found}>${(/** @type {any[]} */ runs) => {
-    const steps = stepsOf(runs);
-    const names = new Set(runs.map((run) => run.pipeline_name));
-    return html`
-      ${names.size > 1 && html`<${Notice}>The runs are of different pipelines.<//>`}
-      <${Metrics} runs=${runs} rows=${metricsOf(runs)} />
-      <${Parameters} runs=${runs} rows=${parametersOf(runs)} />
-      <${Curves} steps=${steps.rows} curves=${curvesOf(runs)} />
-      <${Steps} runs=${runs} ...${steps} />`;
-  }}<//>`;
+    return () => {
+      isCurrent = false;
+    };
+  }, [list.data, ids.join()]);
+  const isWhole = found.data?.map(({ id }) => id).join() === ids.join();
+  return isWhole ? found : { error: found.error };
+}
+
+/** @param {{runs: any[], base: number}} props */
+function Comparison({ runs, base }) {
+  const [steps, parameters, metrics] = [stepsOf(runs), parametersOf(runs), metricsOf(runs, base)];
+  return html`
+    ${
+      new Set(runs.map((run) => run.pipeline_name)).size > 1 &&
+      html`<${Notice}>The runs are of different pipelines.<//>`
+    }
+    <${Metrics} runs=${runs} rows=${metrics} base=${base} />
+    <${Parameters} runs=${runs} rows=${parameters} />
+    <${Scatter} runs=${runs} parameters=${parameters} metrics=${metrics} />
+    <${Curves} steps=${steps.rows} curves=${curvesOf(runs)} />
+    <${Steps} runs=${runs} ...${steps} />`;
 }

@@ -1,7 +1,6 @@
 // What runs have in common and where they differ, from their records: parameters, metrics and steps.
 
-const LARGER = new Set("accuracy precision recall f1 auc auroc auprc map iou dice goodput".split(" "));
-const SMALLER = new Set("loss error mae mse rmse perplexity latency".split(" "));
+import { direction } from "../ui/ui.js";
 
 const MOST_STEPS = 500;
 
@@ -18,8 +17,8 @@ export function parametersOf(runs) {
   });
 }
 
-/** The metrics, with their differences from the first run. @param {any[]} runs */
-export function metricsOf(runs) {
+/** The metrics, with their differences from one run. @param {any[]} runs @param {number} [base] */
+export function metricsOf(runs, base = 0) {
   const found = runs.map(
     ({ metrics }) =>
       new Map(metrics.map((/** @type {any} */ each) => [JSON.stringify([each.task, each.artifact, each.name]), each])),
@@ -29,18 +28,12 @@ export function metricsOf(runs) {
     const [task, , name] = JSON.parse(key);
     const values = found.map((each) => each.get(key)?.value ?? null);
     const numbers = values.map((value) => (typeof value === "number" ? value : null));
-    const [first] = numbers;
-    const differences = numbers.map((value, at) => (at && value !== null && first !== null ? value - first : null));
+    const from = numbers[base];
+    const differences = numbers.map((value, at) =>
+      at !== base && value !== null && from !== null ? value - from : null,
+    );
     return { task, name, title: titles.get(task) ?? task, values, differences, best: bestOf(name, numbers) };
   });
-}
-
-/** 1 if a larger value is better, -1 if a smaller one is, 0 if the name does not show it. @param {string} name */
-function direction(name) {
-  const separated = name.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();
-  const words = /** @type {string[]} */ (separated.match(/[a-z0-9]+/g) ?? []);
-  if (words.includes("baseline")) return 0;
-  return Number(words.some((each) => LARGER.has(each))) - Number(words.some((each) => SMALLER.has(each)));
 }
 
 /** The places of the best values; none if all are the same. @param {string} name @param {(number | null)[]} numbers */

@@ -1,27 +1,13 @@
 // Parameters, metrics and steps: a column for each run; what is the same in all runs is folded.
 
-import { duration, figure, html, link, Name, NONE, plural, Section, State, signed, Table, Value } from "../ui/ui.js";
+import { Compared, Duration, figure, html, link, Name, NONE, plural, Section, State, signed, Value } from "../ui/ui.js";
 import { Letter, letter } from "./letters.js";
 
-/**
- * The columns of a table: the name of a row, then a cell for each run.
- * @param {any[]} runs
- * @param {(row: any) => any} name
- * @param {(row: any, index: number) => any} cell
- * @param {boolean} [isNumber]
- * @returns {Column[]}
- */
-const columns = (runs, name, cell, isNumber = false) => [
-  { title: "", cell: name, isName: true },
-  ...runs.map((_, index) => ({
-    title: letter(index),
-    heading: html`<${Letter} index=${index} />`,
-    cell: (/** @type {any} */ row) => cell(row, index),
-    isNumber,
-  })),
-];
+/** @param {any[]} runs */
+const lettered = (runs) =>
+  runs.map((_, index) => ({ title: letter(index), heading: html`<${Letter} index=${index} />` }));
 
-/** @param {{runs: any[], rows: any[]}} props */
+/** @param {ComparedProps} props */
 export function Parameters({ runs, rows }) {
   const differing = rows.filter((row) => row.differs);
   const equal = rows.filter((row) => !row.differs);
@@ -30,14 +16,15 @@ export function Parameters({ runs, rows }) {
     ${differing.length === 0 && html`<p class="muted">${none}</p>`}
     ${
       differing.length > 0 &&
-      html`<${Table} isRegion caption="Parameters that differ" columns=${columns(runs, nameOf, parameter)}
+      html`<${Compared} caption="Parameters that differ" of=${lettered(runs)} name=${nameOf} cell=${parameter}
         rows=${differing} />`
     }
     ${
       equal.length > 0 &&
       html`<details class="equal">
         <summary>${plural(equal.length, "equal parameter")}</summary>
-        <${Table} isRegion caption="Parameters that are equal" columns=${EQUAL} rows=${equal} />
+        <${Compared} caption="Parameters that are equal" of=${[{ title: "All runs" }]} name=${nameOf} cell=${parameter}
+          rows=${equal} />
       </details>`
     }
   <//>`;
@@ -53,14 +40,8 @@ function parameter(row, index) {
   return html`<${Value} value=${value === "" ? '""' : value} />`;
 }
 
-/** @type {Column[]} */
-const EQUAL = [
-  { title: "", cell: nameOf, isName: true },
-  { title: "All runs", cell: (row) => parameter(row, 0) },
-];
-
-/** @param {{runs: any[], rows: any[]}} props */
-export function Metrics({ runs, rows }) {
+/** Metrics; differences are from the run `base`. @param {ComparedProps & {base: number}} props */
+export function Metrics({ runs, rows, base }) {
   if (rows.length === 0) return null;
   const tasks = new Set(rows.map((row) => row.task));
   const name = (/** @type {any} */ row) => html`<${Name} text=${row.name} />
@@ -76,15 +57,16 @@ export function Metrics({ runs, rows }) {
       </div>`;
   };
   return html`<${Section} title="Metrics">
-    <${Table} isRegion caption="Metrics; differences are from run A" columns=${columns(runs, name, cell, true)}
-      rows=${rows} />
+    <${Compared} isNumber caption=${`Metrics; differences are from run ${letter(base)}`}
+      of=${lettered(runs)} name=${name} cell=${cell} rows=${rows} />
     <p class="small muted">
-      Differences are from run A. The best value is marked if the name shows whether larger or smaller is better.
+      Differences are from run ${letter(base)}. The best value is marked if the name shows whether larger or
+      smaller is better.
     </p>
   <//>`;
 }
 
-/** @param {{runs: any[], rows: any[], numMore: number}} props */
+/** @param {ComparedProps & {numMore: number}} props */
 export function Steps({ runs, rows, numMore }) {
   const titles = rows.map((row) => row.title);
   const name = (/** @type {any} */ row) => html`<span title=${row.path}><${Name} text=${row.title} /></span>
@@ -96,10 +78,12 @@ export function Steps({ runs, rows, numMore }) {
     const entry = row.cells[index];
     if (!entry) return html`<span class="muted">did not run</span>`;
     return html`<a class="plain" href=${link(["runs", runs[index].id, row.path])}><${State} state=${entry.state} /></a>
-      <div class="small muted">${duration(entry.seconds)}${entry.attempts > 1 && `, ${entry.attempts} attempts`}</div>`;
+      <div class="small muted"><${Duration} of=${entry} />
+        ${entry.attempts > 1 && `, ${entry.attempts} attempts`}</div>`;
   };
   return html`<${Section} title="Steps">
-    <${Table} isRegion caption="State and duration of each step" columns=${columns(runs, name, cell)} rows=${rows} />
+    <${Compared} caption="State and duration of each step" of=${lettered(runs)} name=${name} cell=${cell}
+      rows=${rows} />
     ${numMore > 0 && html`<p class="muted">${numMore} more steps are not shown.</p>`}
   <//>`;
 }

@@ -26,6 +26,10 @@ import { usePipeline } from "./pipeline.js";
 /** @param {ViewProps} props */
 export default function Create({ query }) {
   const { overview, server, key, choice, leave } = usePipeline(query, "#/create");
+  useEffect(() => {
+    // The button that chose the file is gone.
+    if (overview && document.activeElement === document.body) document.getElementById("main")?.focus();
+  }, [overview]);
   const parent = overview && ["Choose another pipeline", "#/create"];
   const title = overview ? `Create run: ${overview.pipeline}` : "Create run";
   return html`<div onClickCapture=${(event) => event.target.closest?.("a.parent") && leave()}>
@@ -111,7 +115,7 @@ function About({ overview }) {
 
 /** The graph of a pipeline that has not run yet. @param {{content: string}} props */
 function Preview({ content }) {
-  const [graph, toggle] = useGraph((closed) => post("/local/graph", { content, closed }), content);
+  const [graph, toggle] = useGraph((closed) => post("/local/graph", { content, ...closed }), content);
   return html`<${Section} title="Graph">
     <${Loaded} title="No graph" ...${graph}>${(data) => html`<${Graph} graph=${data} onToggle=${toggle} />`}<//>
   <//>`;

@@ -1,8 +1,6 @@
 // The fields of a form: the name and description of each, its control, what is wrong with it, and reset to the default.
 import { html, Input, LongText, Section, Select, TextArea, useState } from "../ui/ui.js";
 
-/** @typedef {(change: Change) => void} OnChange */
-
 /** Each type as it is shown, and as a message shows it in place of the name of kfp's type. */
 const TYPES = /** @type {Record<string, [string, string]>} */ ({
   STRING: ["text", "text"],
@@ -25,17 +23,6 @@ const CACHE = [
   ["true", "as set in the pipeline"],
   ["false", "run every step"],
 ];
-
-/**
- * @typedef {object} FieldProps
- * @property {string} id
- * @property {string} name
- * @property {string} [hint] - What it is for.
- * @property {string} [error] - What is wrong.
- * @property {any} [tags] - Shown beside the name.
- * @property {any} [after] - Shown below the control.
- * @property {any} [as] - The control, which gets all other properties, and those that name and describe it.
- */
 
 /** @param {FieldProps & Record<string, any>} props */
 export function Field({ id, name, hint = "", error = "", tags, after, as = Input, ...attributes }) {
@@ -62,10 +49,7 @@ export function Field({ id, name, hint = "", error = "", tags, after, as = Input
 
 const REQUIRED = html`<span class="field-tag required">required</span>`;
 
-/**
- * @param {{parameter: ParameterInfo, text: string | undefined, error: string | undefined, onChange: OnChange}} props -
- *   `text` is undefined while the default holds.
- */
+/** @param {ParameterFieldProps} props */
 export function ParameterField({ parameter, text, error, onChange }) {
   const { name, type, description, default: standard, is_required: isRequired } = parameter;
   const [isOther, setIsOther] = useState(false);
@@ -120,7 +104,7 @@ function control({ type, literals, documented, is_required: isRequired, default:
 
 /**
  * The settings of a run besides its values: name, labels, what happens after a failure, and the cache.
- * @param {{draft: DraftState, errors: Map<string, string>, onChange: OnChange}} props
+ * @param {SettingsProps} props
  */
 export function Settings({ draft, errors, onChange }) {
   const { display_name, labels, fail_fast, use_cache } = draft.settings;

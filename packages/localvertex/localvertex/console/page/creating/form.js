@@ -4,10 +4,7 @@ import { ParameterField, Settings } from "./fields.js";
 
 const MANY = 10;
 
-/**
- * @param {{overview: Overview, draft: DraftState, errors: Map<string, string>, isTried: boolean,
- *   onChange: (change: Change) => void}} props - `isTried`: show also that required values are missing.
- */
+/** @param {FormProps} props */
 export function Form({ overview, draft, errors, isTried, onChange }) {
   const [text, setText] = useState("");
   const [isOnlyChanged, setIsOnlyChanged] = useState(false);
@@ -66,7 +63,7 @@ export function Form({ overview, draft, errors, isTried, onChange }) {
     <${Settings} draft=${draft} errors=${errors} onChange=${onChange} />`;
 }
 
-/** What cannot run here. @param {{refusals: string[], notes: string[]}} props */
+/** What cannot run here. @param {RefusalsProps} props */
 export function Refusals({ refusals, notes }) {
   return html`<div aria-live="polite">
     ${

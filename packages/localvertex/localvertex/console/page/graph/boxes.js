@@ -2,20 +2,6 @@
 import { Elapsed, html, StateSymbol, useMemo } from "../ui/ui.js";
 import { HEADER, isGroup } from "./keys.js";
 
-/** @typedef {import("./states.js").BoxState} State */
-
-/**
- * What a box needs besides its place.
- * @typedef {object} Look
- * @property {Map<string, State>} states
- * @property {string} selected - Id of the selected box.
- * @property {string} current - Id of the box that Tab comes to.
- * @property {(id: string) => void} onPick
- * @property {(id: string) => void} onFocus
- * @property {(id: string) => void} [onFold] - Without it groups cannot be folded.
- * @property {(box: any) => any} items - The choice of an iteration, for the header of a loop.
- */
-
 /** Where texts begin: beside the icon, and beside the button of a group, for which the server leaves room. */
 const [LEFT, BUTTON, ICON] = [12, 18, 24];
 
@@ -26,9 +12,9 @@ export function Content({ box, look }) {
     ${box.boxes.map((/** @type {any} */ each) => html`<${Box} key=${each.id} box=${each} look=${look} />`)}`;
 }
 
-/** A step, a group whose steps are not drawn, or an open group with its steps. @param {{box: any, look: Look}} props */
+/** A step, a group whose steps are not drawn, or an open group with its steps. @param {BoxProps} props */
 function Box({ box, look }) {
-  const state = /** @type {State} */ (look.states.get(box.id));
+  const state = /** @type {BoxState} */ (look.states.get(box.id));
   const own = useMemo(
     () => html`<${Own} box=${box} look=${look} state=${state} />`,
     [
@@ -43,13 +29,16 @@ function Box({ box, look }) {
   </g>`;
 }
 
-/** What is drawn of a box itself. @param {{box: any, look: Look, state: State}} props */
+/** A line has no room for its kind. @param {any} box */
+const shownKind = ({ kind, is_open, height }) => (is_open || height !== HEADER) && kind !== "step" && kind;
+
+/** What is drawn of a box itself. @param {OwnProps} props */
 function Own({ box, look, state }) {
   const { is_open, kind, width } = box;
   const height = is_open ? HEADER : box.height;
   const canFold = isGroup(box) && look.onFold;
   const x = LEFT + (canFold ? BUTTON : 0) + (state.state ? ICON : 0);
-  const title = html`${box.title}${" "}${kind !== "step" && html`<tspan class="kind" dx="4">${`${kind} `}</tspan>`}`;
+  const title = html`${box.title}${" "}${shownKind(box) && html`<tspan class="kind" dx="4">${`${kind} `}</tspan>`}`;
   const label = html`${state.text}${state.since && html` · <${Elapsed} since=${state.since} />`}
     ${state.text && box.note && " · "}${box.note}`;
   return html`
@@ -61,7 +50,7 @@ function Own({ box, look, state }) {
         html`<g transform=${`translate(${x - ICON} ${(height - 16) / 2})`}><${StateSymbol} state=${state.state} /></g>`
       }
       ${
-        is_open
+        height === HEADER
           ? html`<text x=${x} y="19">${title}<tspan class="label" dx="4">${label}</tspan></text>`
           : html`<text x=${x} y=${state.text || box.note ? 19 : 27}>${title}</text>
             <text class="label" x=${x} y="35">${label}</text>`
@@ -70,12 +59,9 @@ function Own({ box, look, state }) {
     ${canFold && html`<${Fold} box=${box} look=${look} height=${height} />`}`;
 }
 
-/**
- * The part of a box that can be chosen.
- * @param {{box: any, look: Look, state: State, height: number, children?: any}} props
- */
+/** The part of a box that can be chosen. @param {ButtonProps} props */
 function Button({ box, look, state, height, children }) {
-  const parts = [box.title, box.kind !== "step" && box.kind, state.text, state.text && box.note && "·", box.note];
+  const parts = [box.title, shownKind(box), state.text, state.text && box.note && "·", box.note];
   // What is seen comes first, so that a user can say it; then what is cut off.
   const name = [...parts, box.title !== box.name && box.name].filter(Boolean).join(" ");
   return html`<g class="choice" role="button" data-id=${box.id} tabindex=${look.current === box.id ? 0 : -1}
@@ -88,10 +74,7 @@ function Button({ box, look, state, height, children }) {
   </g>`;
 }
 
-/**
- * What folds a group, for the mouse; the space bar does the same.
- * @param {{box: any, look: Look, height: number}} props
- */
+/** What folds a group, for the mouse; the space bar does the same. @param {FoldProps} props */
 function Fold({ box, look, height }) {
   return html`<g class="fold" aria-hidden="true" onClick=${() => look.onFold?.(box.id)}>
     <title>${box.is_open ? "Fold" : "Unfold"} (space bar)</title>

@@ -5,8 +5,6 @@ import { firstStep, isGroup, placesIn, pressOnBox } from "./keys.js";
 import { countsOf, itemsOf, placesOf, statesOf } from "./states.js";
 import { pressKey, STEP, useViewport } from "./viewport.js";
 
-/** @typedef {import("./states.js").Chosen} Chosen */
-
 /** Heights of the frame in pixels. */
 const [LEAST, MOST] = [160, 620];
 
@@ -15,14 +13,15 @@ const MAX_ITEMS = 500;
 
 /**
  * Keep a graph. Folding a group requests another drawing, with new positions.
- * @param {(closed: string) => Promise<any>} load - Requests the graph; `closed` is what the routes take.
+ * @param {(closed: Record<string, string>) => Promise<any>} load - Requests the graph; `closed` is the field of the
+ *   routes, left out at first.
  * @param {string} key - What the graph depends on; another graph is loaded with nothing folded.
  * @returns {[{data: any, error: Error | null}, (id: string) => void]} With the function that folds or unfolds a group.
  */
 export function useGraph(load, key) {
   const [found, setFound] = useState({ data: /** @type {any} */ (null), error: /** @type {Error | null} */ (null) });
   const newest = useRef(0);
-  const ask = (/** @type {string} */ closed) => {
+  const ask = (/** @type {Record<string, string>} */ closed) => {
     const number = ++newest.current;
     load(closed).then(
       (data) => number === newest.current && setFound({ data, error: null }),
@@ -31,7 +30,7 @@ export function useGraph(load, key) {
   };
   useEffect(() => {
     setFound({ data: null, error: null });
-    ask("");
+    ask({});
     return () => {
       newest.current++;
     };
@@ -40,27 +39,28 @@ export function useGraph(load, key) {
     const boxes = [...placesIn(found.data).values()].map(({ box }) => box);
     const closed = new Set(boxes.filter((box) => isGroup(box) && !box.is_open).map((box) => box.id));
     if (!closed.delete(id)) closed.add(id);
-    ask([...closed].map(encodeURIComponent).join(","));
+    ask({ closed: [...closed].map(encodeURIComponent).join(",") });
   };
   return [found, toggle];
 }
 
-/**
- * @param {object} props
- * @param {any} props.graph - What the server answered.
- * @param {any[]} [props.tasks] - The entries of the record, parents first; without them it has not run.
- * @param {string} [props.selected] - The path of the selected task.
- * @param {(path: string) => void} [props.onSelect] - Called with the path of a task; of several, with the worst one.
- * @param {(id: string) => void} [props.onToggle] - Folds or unfolds a group: `toggle` of `useGraph`.
- */
-export function Graph({ graph, tasks, selected = "", onSelect, onToggle }) {
+/** @param {GraphProps} props */
+export function Graph({ graph, tasks, hasEnded = false, selected = "", onSelect, onToggle }) {
   const [chosen, setChosen] = useState(() => /** @type {Chosen} */ (new Map()));
   const [focused, setFocused] = useState("");
   const entries = useMemo(() => (tasks ? placesOf(tasks) : null), [tasks]);
   const boxes = useMemo(() => placesIn(graph), [graph]);
-  const states = useMemo(() => statesOf(graph, entries, chosen), [graph, entries, chosen]);
-  const steps = [...(entries?.byPath.values() ?? [])].filter(({ entry }) => entry.kind === "step");
-  const { frame, layer, viewport, pointing } = useViewport(graph, boxes, () => firstStep(boxes));
+  const states = useMemo(() => statesOf(graph, entries, chosen, hasEnded), [graph, entries, chosen, hasEnded]);
+  const leaves = [...boxes.values()].filter(({ box }) => !box.is_open);
+  const counts = countsOf(leaves.map(({ id }) => states.get(id)?.state ?? ""));
+  const found = entries?.byPath.get(selected)?.box ?? selected;
+  const current = [...boxes.values()].find(({ id, box }) => id === found || box.groups.includes(found))?.id ?? found;
+  const { frame, layer, viewport, pointing } = useViewport(graph, boxes, () => {
+    const [worst] = counts[0] ?? [];
+    const isWanted = (/** @type {string} */ id) =>
+      current ? id === current : ["FAILED", "RUNNING"].includes(worst) && states.get(id)?.state === worst;
+    return leaves.find(({ id }) => isWanted(id)) ?? firstStep(boxes);
+  });
   /** @type {Record<string, (id: string) => void>} */
   const actions = {
     pick: (id) => viewport.current?.wasDragged || onSelect?.(states.get(id)?.path || id),
@@ -76,10 +76,10 @@ export function Graph({ graph, tasks, selected = "", onSelect, onToggle }) {
   };
   const newest = useRef(actions);
   newest.current = actions;
-  /** @type {import("./boxes.js").Look} */
+  /** @type {Look} */
   const look = {
     states,
-    selected: entries?.byPath.get(selected)?.box ?? selected,
+    selected: current,
     current: boxes.has(focused) ? focused : (boxes.keys().next().value ?? ""),
     onPick: (id) => newest.current.pick(id),
     onFocus: (id) => newest.current.see(id),
@@ -90,7 +90,7 @@ export function Graph({ graph, tasks, selected = "", onSelect, onToggle }) {
       html`<${Items} key="items" box=${box} entries=${entries} chosen=${chosen} onChoose=${setChosen} />`,
   };
   return html`<div class="card graph">
-    <${Bar} counts=${countsOf(steps)} viewport=${viewport} />
+    <${Bar} counts=${counts} viewport=${viewport} />
     <svg ref=${frame} ...${pointing} tabindex="0" role="group" aria-label="Graph" aria-describedby="graph-keys"
         height=${Math.min(MOST, Math.max(LEAST, graph.height + 32))}
         onKeyDown=${(event) => press(event, viewport.current, boxes, look)}>
@@ -102,8 +102,8 @@ export function Graph({ graph, tasks, selected = "", onSelect, onToggle }) {
 /**
  * @param {KeyboardEvent} event
  * @param {import("./viewport.js").Viewport | null} viewport
- * @param {Map<string, import("./keys.js").Placed>} places
- * @param {import("./boxes.js").Look} look
+ * @param {Map<string, PlacedBox>} places
+ * @param {Look} look
  */
 function press(event, viewport, places, look) {
   const target = /** @type {Element} */ (event.target);
@@ -117,10 +117,7 @@ function press(event, viewport, places, look) {
   if (isBox || pressKey(viewport, event.key)) event.preventDefault();
 }
 
-/**
- * How many steps have which state, and the buttons that enlarge the drawing.
- * @param {{counts: Array<[string, number]>, viewport: {current: import("./viewport.js").Viewport | null}}} props
- */
+/** How many steps have which state, and the buttons that enlarge the drawing. @param {BarProps} props */
 function Bar({ counts, viewport }) {
   const zoom = (/** @type {number} */ factor) => viewport.current?.zoomBy(factor);
   return html`<div class="bar">
@@ -140,8 +137,7 @@ function Bar({ counts, viewport }) {
 
 /**
  * The choice of the item of a loop whose states are shown; at first, of all items together.
- * @param {{box: any, entries: import("./states.js").Places, chosen: Chosen,
- *   onChoose: (chosen: Chosen) => void}} props
+ * @param {ItemsProps} props
  */
 function Items({ box, entries, chosen, onChoose }) {
   const items = itemsOf(entries, box.id, chosen);

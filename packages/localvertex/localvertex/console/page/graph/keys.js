@@ -1,7 +1,5 @@
 // The graph by keyboard: arrow keys go from box to box, Enter opens one, the space bar folds a group.
 
-/** @typedef {{id: string, box: any, x: number, y: number, width: number, height: number}} Placed */
-
 /** Height of the header of an open group, which is what can be chosen of it; the server places no box there. */
 export const HEADER = 28;
 
@@ -11,7 +9,7 @@ export const isGroup = (box) => !["step", "importer"].includes(box.kind);
 /**
  * Return where the part of each box is that can be chosen, in the coordinates of the whole drawing.
  * @param {any} graph
- * @returns {Map<string, Placed>}
+ * @returns {Map<string, PlacedBox>}
  */
 export function placesIn(graph) {
   const found = new Map();
@@ -27,7 +25,7 @@ export function placesIn(graph) {
   return found;
 }
 
-/** The uppermost box that is no open group. @param {Map<string, Placed>} places @returns {Placed | undefined} */
+/** The uppermost box that is no open group. @param {Map<string, PlacedBox>} places @returns {PlacedBox | undefined} */
 export const firstStep = (places) =>
   [...places.values()].filter(({ box }) => !box.is_open).sort((a, b) => a.y - b.y)[0];
 
@@ -36,14 +34,14 @@ const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], A
 
 /**
  * Return the nearest box in the direction of an arrow key; undefined for another key, or without such a box.
- * @param {Map<string, Placed>} places @param {string} from @param {string} key
+ * @param {Map<string, PlacedBox>} places @param {string} from @param {string} key
  */
 function neighbour(places, from, key) {
   const direction = DIRECTIONS[key];
   const start = places.get(from);
   if (!direction || !start) return undefined;
   const [dx, dy] = direction;
-  const middle = (/** @type {Placed} */ box) => box.x + box.width / 2;
+  const middle = (/** @type {PlacedBox} */ box) => box.x + box.width / 2;
   let [best, least] = [/** @type {string | undefined} */ (undefined), Number.POSITIVE_INFINITY];
   for (const each of places.values()) {
     const [x, y] = [middle(each) - middle(start), each.y - start.y];
@@ -58,7 +56,7 @@ function neighbour(places, from, key) {
 
 /**
  * What a key does on a box; returns whether it does anything.
- * @param {{places: Map<string, Placed>, go: (id: string) => void, onPick: (id: string) => void,
+ * @param {{places: Map<string, PlacedBox>, go: (id: string) => void, onPick: (id: string) => void,
  *   onFold?: (id: string) => void, leave: () => void}} graph
  * @param {string} id
  * @param {string} key

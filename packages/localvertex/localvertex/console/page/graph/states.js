@@ -1,23 +1,6 @@
 // The states of the graph's boxes, from the entries of a record: updates change states, but move no box.
 import { count, duration, label } from "../ui/ui.js";
 
-/**
- * What is read of an entry of a record.
- * @typedef {{path: string, kind: string, state: string, seconds: number, start_time: string | null,
- *   inputs?: any}} Entry
- */
-
-/**
- * An entry with its box, and the iterations that contain it: the id of each loop and the number of its item.
- * @typedef {{entry: Entry, box: string, items: Array<[string, string]>}} Placed
- */
-
-/** @typedef {{byBox: Map<string, Placed[]>, byLoop: Map<string, Placed[]>, byPath: Map<string, Placed>}} Places */
-
-/** @typedef {{state: string, text: string, path: string, since: string | null}} BoxState */
-
-/** The number of an item by the id of its loop; all items of the other loops. @typedef {Map<string, string>} Chosen */
-
 /** What a box with several entries shows. */
 const WORST_FIRST = ["FAILED", "RUNNING", "CANCELLED", "PENDING", "SUCCEEDED", "SKIPPED", "GIVEN", "NOT_TRIGGERED"];
 
@@ -27,10 +10,10 @@ const NO_STATE = { state: "", text: "", path: "", since: null };
 /**
  * Find the box of each entry: its path without the numbers of iterations.
  * @param {Entry[]} tasks - Parents before children, as records have them.
- * @returns {Places}
+ * @returns {EntryPlaces}
  */
 export function placesOf(tasks) {
-  const root = /** @type {Placed} */ ({ entry: /** @type {any} */ (null), box: "", items: [] });
+  const root = /** @type {PlacedEntry} */ ({ entry: /** @type {any} */ (null), box: "", items: [] });
   const found = { byBox: new Map(), byLoop: new Map(), byPath: new Map() };
   for (const entry of tasks) {
     const cut = entry.path.lastIndexOf("/");
@@ -50,7 +33,7 @@ export function placesOf(tasks) {
 
 /**
  * Keep the entries of the chosen iterations.
- * @param {Placed[]} places
+ * @param {PlacedEntry[]} places
  * @param {Chosen} chosen
  */
 function inChosen(places, chosen) {
@@ -60,16 +43,18 @@ function inChosen(places, chosen) {
 /**
  * The state of each box of a drawing.
  * @param {any} graph
- * @param {Places | null} places - Null: it has not run.
+ * @param {EntryPlaces | null} places - Null: it has not run.
  * @param {Chosen} chosen
+ * @param {boolean} hasEnded - What has no entry will not run any more.
  * @returns {Map<string, BoxState>}
  */
-export function statesOf(graph, places, chosen) {
+export function statesOf(graph, places, chosen, hasEnded) {
   const states = new Map();
   const add = (/** @type {any} */ box, /** @type {string} */ outer) => {
     for (const each of box.boxes) {
-      const found = places && inChosen(places.byBox.get(each.id) ?? [], chosen);
-      const state = found ? stateOf(found, outer) : NO_STATE;
+      // A box has the state of the groups that it alone is in, until the run reaches it.
+      const known = [each.id, ...each.groups].map((id) => places?.byBox.get(id)).find(Boolean);
+      const state = places ? stateOf(inChosen(known ?? [], chosen), outer, hasEnded) : NO_STATE;
       states.set(each.id, state);
       add(each, state.state);
     }
@@ -79,13 +64,16 @@ export function statesOf(graph, places, chosen) {
 }
 
 /**
- * @param {Placed[]} found
+ * @param {PlacedEntry[]} found
  * @param {string} outer - State of the group, which a box has that the run did not reach.
+ * @param {boolean} hasEnded
  * @returns {BoxState}
  */
-function stateOf(found, outer) {
-  const [[worst, number] = ["", 0]] = countsOf(found);
-  const state = worst || (["GIVEN", "NOT_TRIGGERED"].includes(outer) ? outer : "PENDING");
+function stateOf(found, outer, hasEnded) {
+  const [[worst, number] = ["", 0]] = countsOf(found.map(({ entry }) => entry.state));
+  const isOuter = ["GIVEN", "NOT_TRIGGERED"].includes(outer);
+  if (!worst && hasEnded && !isOuter) return { ...NO_STATE, text: "Did not run" };
+  const state = worst || (isOuter ? outer : "PENDING");
   const entry = found.find((each) => each.entry.state === state)?.entry;
   const path = entry?.path ?? "";
   if (found.length > 1) {
@@ -97,19 +85,19 @@ function stateOf(found, outer) {
 }
 
 /**
- * How many entries have which state, the worst first.
- * @param {Iterable<Placed>} places
+ * How often each state occurs, the worst first.
+ * @param {string[]} states
  * @returns {Array<[string, number]>}
  */
-export function countsOf(places) {
+export function countsOf(states) {
   const counts = new Map();
-  for (const { entry } of places) counts.set(entry.state, (counts.get(entry.state) ?? 0) + 1);
+  for (const each of states) counts.set(each, (counts.get(each) ?? 0) + 1);
   return WORST_FIRST.filter((each) => counts.has(each)).map((each) => [each, counts.get(each)]);
 }
 
 /**
  * The iterations of a loop that can be chosen, with the beginning of each item.
- * @param {Places} places
+ * @param {EntryPlaces} places
  * @param {string} loop
  * @param {Chosen} chosen
  * @returns {Array<{item: string, text: string}>}

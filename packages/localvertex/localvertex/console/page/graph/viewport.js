@@ -3,9 +3,6 @@ import { useLayoutEffect, useRef } from "../ui/ui.js";
 
 const [LEAST, MOST] = [0.05, 2];
 
-/** The scale at which a drawing begins; a wide one begins smaller, down to what can be read, to be seen whole. */
-const [LARGE, READABLE] = [0.85, 0.62];
-
 /** How much a key or a button enlarges. */
 export const STEP = 1.25;
 
@@ -13,10 +10,6 @@ const MARGIN = 16;
 
 /** Pixels between press and release up to which a drag is a click. */
 const CLICK = 4;
-
-/** @typedef {{x: number, y: number, width: number, height: number}} Place */
-
-/** @typedef {Map<string, Place>} Places */
 
 /** The viewport of one drawing. It changes one attribute, so that moving costs no rendering. */
 export class Viewport {
@@ -38,16 +31,16 @@ export class Viewport {
   }
 
   /**
-   * Show the beginning of a drawing, as large as can be read; one that is too wide has its first step in the middle.
+   * Show the beginning of a drawing in its own size; one that is too wide has its first step in the middle.
    * @param {{width: number, height: number}} size @param {Place} [first] - The box to be seen.
    */
   begin(size, first) {
     [this.size, this.first] = [size, first];
-    const { clientWidth, clientHeight } = this.frame;
-    const [across, down] = [(clientWidth - 2 * MARGIN) / size.width, (clientHeight - 2 * MARGIN) / size.height];
-    this.scale = across < READABLE ? LARGE : Math.min(1, across, Math.max(down, LARGE));
-    const middle = first && across < this.scale ? first.x + first.width / 2 : size.width / 2;
-    [this.x, this.y] = [clientWidth / 2 - middle * this.scale, MARGIN];
+    const { clientWidth } = this.frame;
+    this.scale = 1;
+    const isWide = first && clientWidth < 0.8 * size.width;
+    const x = isWide ? clientWidth / 2 - first.x - first.width / 2 : Math.max(MARGIN, (clientWidth - size.width) / 2);
+    [this.x, this.y] = [x, MARGIN];
     this.#apply();
     if (first) this.reveal(first);
     this.isMoved = false;
@@ -72,7 +65,7 @@ export class Viewport {
   /**
    * Show another drawing; the box of the anchor stays where it is.
    * @param {{width: number, height: number}} size
-   * @param {Places} before @param {Places} after
+   * @param {Map<string, Place>} before @param {Map<string, Place>} after
    */
   replace(size, before, after) {
     const [old, now] = [before.get(this.anchor), after.get(this.anchor)];
@@ -189,7 +182,7 @@ export function pressKey(viewport, key) {
 
 /**
  * The viewport of a component's drawing.
- * @param {{width: number, height: number}} graph @param {Places} places
+ * @param {{width: number, height: number}} graph @param {Map<string, Place>} places
  * @param {() => Place | undefined} first - Returns the box to be seen at the beginning.
  * @returns {{frame: any, layer: any, viewport: {current: Viewport | null}, pointing: object}} `pointing`: what
  *   the frame listens to.

@@ -18,7 +18,7 @@ import {
   useState,
 } from "../ui/ui.js";
 import { useJob } from "./live_job.js";
-import { Replicas } from "./replicas.js";
+import { Replicas, Training } from "./replicas.js";
 
 const PARENT = ["Runs", "#/runs"];
 
@@ -52,8 +52,9 @@ export default function Job({ params: { id }, query }) {
     ${error && html`<${Problem} title="The job failed" error=${error.message} />`}
     ${
       live.job &&
-      html`<${Replicas} job=${live.job} steps=${live.steps} target=${{ path: `/local/jobs/${id}:fault` }}
-        logOf=${(file) => link(["jobs", id], { file })} />`
+      html`<${Replicas} job=${live.job} target=${{ path: `/local/jobs/${id}:fault` }}
+        logOf=${(file) => link(["jobs", id], { file })} />
+        <${Training} job=${live.job} steps=${live.steps} />`
     }
     <${Section} title="Log">
       <${Log} key=${file} path=${`/local/jobs/${id}/log`} task=${id} log=${live.log} setLog=${live.setLog}
@@ -63,7 +64,7 @@ export default function Job({ params: { id }, query }) {
   <//>`;
 }
 
-/** @param {{name: string, onClose: () => void}} props */
+/** @param {CancelProps} props */
 const Cancel = ({
   name,
   onClose,

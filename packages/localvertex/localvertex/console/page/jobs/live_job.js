@@ -3,21 +3,13 @@
 import { added, EMPTY } from "../logs/text.js";
 import { useState } from "../ui/ui.js";
 
-/**
- * @typedef {object} Live
- * @property {any} job - The newest `job` event; null until the first.
- * @property {Map<string, any>} steps - The points of its replicas' curves.
- * @property {import("../logs/text.js").LogWindow} log
- * @property {import("../logs/text.js").SetLog} setLog
- */
-
 /** @type {{job: any, steps: Map<string, any>}} */
 const NO_JOB = { job: null, steps: new Map() };
 
 /**
  * The custom job of a step, or one of the API, and one of its logs.
  * @param {string} task @param {string} file
- * @returns {[Live, import("../server/server.js").Handlers]} With the handlers of the events.
+ * @returns {[Live, Handlers]} With the handlers of the events.
  */
 export function useJob(task, file) {
   const [log, setLog] = useOf(`${task} ${file}`, EMPTY);
@@ -50,7 +42,8 @@ function useOf(key, empty) {
 /** @param {any} previous @param {any} event */
 function withPoints(previous, event) {
   const steps = new Map(previous.steps);
-  const points = event.is_first ? [] : (steps.get(event.replica)?.points ?? []);
-  steps.set(event.replica, { ...event, points: [...points, ...event.points] });
+  const { points = [], evaluated = [] } = event.is_first ? {} : (steps.get(event.replica) ?? {});
+  const all = { points: [...points, ...event.points], evaluated: [...evaluated, ...event.evaluated] };
+  steps.set(event.replica, { ...event, ...all });
   return { ...previous, steps };
 }

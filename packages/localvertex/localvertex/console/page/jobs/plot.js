@@ -8,20 +8,6 @@ const HEIGHT = 200;
 /** Points are shown while they are few. */
 const MANY = 40;
 
-/** @typedef {(name: string) => string} Colour - The value of a variable of the style sheets. */
-
-/**
- * @typedef {object} Plot
- * @property {string} title
- * @property {string} over - What x is.
- * @property {any} data - The values of x, then the values of each line.
- * @property {(colour: Colour) => object[]} lines - How each line is drawn.
- * @property {object[]} [axes] - What the axes have besides their colours.
- * @property {(index: number | null) => {at: number, shown: any, text: string}} read - Returns the index of the
- *   values at the pointer, or of the last ones, and how they are shown and spoken.
- * @property {(plot: any, colour: Colour) => void} [onDraw] - Draws further parts.
- */
-
 /** A figure, which is drawn again when its width or the colour scheme changes. @param {Plot} plot */
 export function Chart(plot) {
   const { title, over, data, read } = plot;
@@ -47,7 +33,14 @@ export function Chart(plot) {
       drawn.current.destroy();
     };
   }, []);
-  useEffect(() => drawn.current.setData(data), [data]);
+  useEffect(() => {
+    // What a user has enlarged stays so while values are added.
+    const { data: before, scales } = drawn.current;
+    const { min, max } = scales.x;
+    const isWhole = !before || min === null || (min <= before[0][0] && max >= before[0].at(-1));
+    drawn.current.setData(data, isWhole);
+    if (!isWhole) drawn.current.redraw();
+  }, [data]);
   const { at, shown, text } = read(index);
   return html`<figure class="chart">
     <figcaption><h3>${title}</h3><span class="readout">${shown}</span></figcaption>
@@ -80,7 +73,7 @@ function moved(plot, event) {
 function options(element, newest, onHover) {
   const style = getComputedStyle(element);
   const colour = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
-  const { lines, axes = [] } = newest.current;
+  const { lines, isLog, axes = [] } = newest.current;
   const axis = {
     stroke: colour("--muted"),
     grid: { stroke: colour("--line"), width: 1 },
@@ -92,8 +85,8 @@ function options(element, newest, onHover) {
     width: element.clientWidth,
     height: HEIGHT,
     legend: { show: false },
-    cursor: { y: false, drag: { x: false, y: false } },
-    scales: { x: { time: false } },
+    cursor: { y: false },
+    scales: { x: { time: false }, y: { distr: isLog ? 3 : 1 } },
     axes: [28, 56].map((size, index) => ({ ...axis, size, ...axes[index] })),
     series: [{}, ...lines(colour).map((each) => ({ points, ...each }))],
     hooks: {

@@ -1,4 +1,4 @@
-// A custom job: how its time was spent, each replica with its lane and the buttons that break it, events and curves.
+// A custom job: how its time was spent, each replica with its lane and the buttons that break it, and events.
 
 import { post } from "../server/server.js";
 import {
@@ -8,6 +8,7 @@ import {
   count,
   duration,
   Facts,
+  formatted,
   html,
   Input,
   Loaded,
@@ -20,10 +21,6 @@ import {
   useState,
 } from "../ui/ui.js";
 import { Curves } from "./curves.js";
-
-/** @typedef {[string, number, number]} Segment - Kind, start and end in seconds from the start of the job. */
-/** @typedef {[number, string]} Mark - Second, what happened. */
-/** @typedef {{path: string, task?: string}} Target - Where faults are requested: of a step or of a job of the API. */
 
 /** The state whose symbol a condition has, and its words. @type {Record<string, [string, string]>} */
 const CONDITIONS = {
@@ -75,11 +72,10 @@ const FAULTS = {
 /**
  * @param {object} props
  * @param {any} props.job - The newest `job` event; null until the first.
- * @param {Map<string, any>} props.steps
  * @param {Target} props.target
  * @param {(file: string) => string} props.logOf - The address of a log.
  */
-export function Replicas({ job, steps, target, logOf }) {
+export function Replicas({ job, target, logOf }) {
   if (!job) return html`<${Loaded} />`;
   const { status, timeline, goodput, marks } = job;
   const total = length(job);
@@ -107,9 +103,15 @@ export function Replicas({ job, steps, target, logOf }) {
       <${Legend} timeline=${timeline} seconds=${goodput.seconds ?? {}} total=${goodput.total_seconds ?? total} />
       ${marks.length > 0 && html`<${Marks} marks=${marks} />`}
     <//>
-    <${Curves} steps=${steps} start=${status.start ?? 0}
-      names=${status.replicas.map((/** @type {any} */ each) => each.name)} />
   </div>`;
+}
+
+/** The curves of a job. @param {TrainingProps} props */
+export function Training({ job, steps, only }) {
+  if (!job) return only ? null : html`<${Loaded} />`;
+  const { start, replicas } = job.status;
+  return html`<div class="job"><${Curves} steps=${steps} start=${start ?? 0} only=${only}
+    names=${replicas.map((/** @type {any} */ each) => each.name)} /></div>`;
 }
 
 /** Seconds that the timeline covers; the sum over a tuning job's trials may be more. @param {any} job */
@@ -119,7 +121,7 @@ function length({ goodput, timeline }) {
   return Math.max(0.001, ...ends);
 }
 
-/** @param {{replica: any, logOf: (file: string) => string}} props */
+/** @param {NameProps} props */
 function Name({ replica, logOf }) {
   const { name, condition, step, num_steps, num_starts, exit_codes } = replica;
   const [state, text] = CONDITIONS[condition];
@@ -142,9 +144,9 @@ function factsOf({ status, goodput }) {
   const left = status.replicas.map((/** @type {any} */ each) => each.seconds_left).find(Boolean);
   return [
     ["State", html`<${State} state=${status.state} />`],
-    [status.is_running ? "Goodput so far" : "Goodput", goodput.fraction == null ? "–" : percent(goodput.fraction)],
-    ["Steps that count", String(goodput.num_steps ?? "–")],
-    ["Steps lost", String(goodput.num_lost_steps ?? "–")],
+    [status.is_running ? "Goodput so far" : "Goodput", formatted(goodput.fraction, percent)],
+    ["Steps that count", formatted(goodput.num_steps)],
+    ["Steps lost", formatted(goodput.num_lost_steps)],
     ["Restarts", `${status.num_restarts}${status.num_preemptions ? `, ${status.num_preemptions} by preemption` : ""}`],
     ["Trials", goodput.num_trials && count(goodput.num_trials)],
     [goodput.num_trials ? "Time of all trials" : "Job time", duration(goodput.total_seconds)],
@@ -155,7 +157,7 @@ function factsOf({ status, goodput }) {
 /** @param {string} kind */
 const fill = (kind) => ({ fill: `var(--${kind})` });
 
-/** What a replica did and when. @param {{name: string, segments: Segment[], marks: Mark[], total: number}} props */
+/** What a replica did and when. @param {LaneProps} props */
 function Lane({ name, segments, marks, total }) {
   const along = (/** @type {number} */ seconds) => `${((seconds / total) * 100).toFixed(3)}%`;
   const isOf = (/** @type {string} */ text) => text.includes(` ${name} `) || text.includes(" all ");
@@ -196,7 +198,7 @@ function spoken(name, segments, faults) {
 
 /**
  * The kinds that occur, with the seconds of the primary replica, or of all trials of a tuning job.
- * @param {{timeline: Record<string, Segment[]>, seconds: Record<string, number>, total: number}} props
+ * @param {LegendProps} props
  */
 function Legend({ timeline, seconds, total }) {
   const used = new Set(Object.values(timeline).flatMap((segments) => segments.map(([kind]) => kind)));
@@ -232,7 +234,7 @@ function Marks({ marks }) {
   </div>`;
 }
 
-/** @param {{target: Target, replica: {name: string, condition: string}}} props */
+/** @param {FaultsProps} props */
 function Faults({ target, replica: { name, condition } }) {
   const isAlive = ["running", "frozen", "leaving"].includes(condition);
   return html`<div class="faults" role="group" aria-label=${`Break ${name}`}>
@@ -246,7 +248,7 @@ function Faults({ target, replica: { name, condition } }) {
   </div>`;
 }
 
-/** @param {{target: Target, name: string, action: string, onClose: () => void}} props */
+/** @param {FaultProps} props */
 function Fault({ target: { path, task }, name, action, onClose }) {
   const [grace, setGrace] = useState(String(GRACE_SECONDS));
   const [title, ...texts] = FAULTS[action];

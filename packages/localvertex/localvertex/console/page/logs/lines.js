@@ -8,7 +8,7 @@ const MOST_MATCHES = 100;
 /**
  * One block; it is drawn again only when its text, the search or its marked line changes.
  * @param {object} props
- * @param {import("./text.js").Block} props.block
+ * @param {Block} props.block
  * @param {string} props.search
  * @param {number} props.at - Offset of a byte in the block, whose line is marked; -1 for none.
  */
@@ -16,7 +16,7 @@ export function Lines({ block, search, at }) {
   return useMemo(() => html`<pre>${drawn(block, search, at)}</pre>`, [block.text, search, at]);
 }
 
-/** @param {import("./text.js").Block} block @param {string} search @param {number} at */
+/** @param {Block} block @param {string} search @param {number} at */
 function drawn(block, search, at) {
   const { text } = block;
   if (at < 0) return marked(shown(text), search);

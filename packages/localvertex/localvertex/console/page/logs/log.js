@@ -9,21 +9,10 @@ import { blockWith } from "./text.js";
 /** Distance from the end in pixels within which the log follows. */
 const NEAR = 32;
 
-/** @typedef {{current: HTMLElement | null}} Box */
-
 /** Return the place in a log that an address names. @param {URLSearchParams} query */
 export const offsetIn = (query) => (/^\d{1,15}$/.test(query.get("at") ?? "") ? Number(query.get("at")) : null);
 
-/**
- * @param {object} props
- * @param {string} props.path - Where its pieces are.
- * @param {string} props.task
- * @param {import("./text.js").LogWindow} props.log - The end of the file.
- * @param {import("./text.js").SetLog} props.setLog
- * @param {number | null} props.at - Offset of a byte, whose line is marked; part of the address.
- * @param {(change: {file?: string, at: string}) => string} props.addressOf - Another log, or another place in it.
- * @param {string} [props.none] - Shown if there is no log.
- */
+/** @param {LogProps} props */
 export function Log({ path, task, log: end, setLog, at, addressOf, none = "No log yet." }) {
   const [isWrapped, setIsWrapped] = useState(true);
   const box = useRef(/** @type {HTMLElement | null} */ (null));

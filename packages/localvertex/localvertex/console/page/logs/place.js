@@ -4,12 +4,10 @@ import { Copy, html, useEffect, useRef, useState } from "../ui/ui.js";
 import { lineAt } from "./lines.js";
 import { added, blockWith, elsewhere, indexOf, offsetOf, preceded, shown } from "./text.js";
 
-/** @typedef {import("./text.js").LogWindow} LogWindow */
-
 /**
  * Return the window to show: the end of the log, or the lines around a place that is not in it.
  * @param {string} path @param {string} task @param {LogWindow} log
- * @param {import("./text.js").SetLog} setLog
+ * @param {SetLog} setLog
  * @param {number | null} at - The place.
  * @param {() => void} onEarlier - Called before earlier lines are drawn.
  */
@@ -55,10 +53,7 @@ export function useWindow(path, task, log, setLog, at, onEarlier) {
   };
 }
 
-/**
- * The line of the place, to copy.
- * @param {{log: LogWindow, at: number | null, addressOf: (change: {file: string, at: string}) => string}} props
- */
+/** The line of the place, to copy. @param {PlaceProps} props */
 export function Place({ log, at, addressOf }) {
   const block = at === null ? undefined : blockWith(log, at);
   if (!block) return null;

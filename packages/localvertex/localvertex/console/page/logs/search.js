@@ -10,13 +10,6 @@ const MOST_MATCHES = 10_000;
 /** Between two pauses of a search, in which the page answers. */
 const PART_BYTES = 1_000_000;
 
-/**
- * @typedef {object} Matches
- * @property {number[]} offsets - Of the lines, in bytes, ascending.
- * @property {number} size - Of the file when it was searched; -1 before the end of the search.
- * @property {string} error
- */
-
 /** @type {Matches} */
 const NONE = { offsets: [], size: -1, error: "" };
 
@@ -27,7 +20,7 @@ const PATIENCE = 200;
  * Search a log, and move between the lines that match.
  * @param {string} path - Where its pieces are.
  * @param {string} task
- * @param {import("./text.js").LogWindow} log
+ * @param {LogWindow} log
  * @param {number | null} at - The place in the log where the user is.
  * @param {(offset: number) => void} onMatch - Goes to a line.
  */
@@ -117,10 +110,7 @@ function target(offsets, at, by) {
   return by < 0 ? (offsets.findLast((each) => each < at) ?? last) : (offsets.find((each) => each > at) ?? first);
 }
 
-/**
- * The field of the search, with the number of lines that match.
- * @param {{found: ReturnType<typeof useSearch>, at: number | null}} props
- */
+/** The field of the search, with the number of lines that match. @param {SearchProps} props */
 export function Search({ found, at }) {
   const { text, input, move, matches, isBusy } = found;
   const go = (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && move(event.shiftKey ? -1 : 1);

@@ -1,23 +1,6 @@
 // The text of a log: its lines in blocks, so that only the last is drawn again when it grows, and how they are shown.
 import { count, visible } from "../ui/ui.js";
 
-/** @typedef {{offset: number, end: number, text: string, lines: number}} Block - Offsets count bytes. */
-
-/**
- * @typedef {object} LogWindow
- * @property {string} file
- * @property {string[]} files - The names of all logs of the step.
- * @property {Block[]} blocks
- * @property {number} end - Offset in bytes after the last block.
- * @property {number} size - Of the whole file in bytes.
- * @property {number} most - Lines that are kept.
- * @property {boolean} isRead - Whether the server has sent anything of the log.
- * @property {number} inode - Of the file.
- * @property {number} round - Changes when the file was replaced or truncated.
- */
-
-/** @typedef {(change: (log: LogWindow) => LogWindow) => void} SetLog */
-
 /** Lines of one block, and lines of the window that are kept while the log grows. */
 const BLOCK_LINES = 200;
 const MOST_LINES = 5000;
@@ -78,6 +61,18 @@ export const indexOf = (block, offset) =>
 
 /** Return the offset of the character at an index of a block's text. @param {Block} block @param {number} index */
 export const offsetOf = (block, index) => block.offset + numBytes(block.text.slice(0, index));
+
+/** What a line has that says why a program failed. */
+const ERROR = /^.*\b(?:\w*Error|\w*Exception|error|fatal|Killed)\b/gm;
+
+/** Return the offset of the last line that tells of an error; null without one. @param {LogWindow} log */
+export function errorIn(log) {
+  for (const block of log.blocks.toReversed()) {
+    const found = [...block.text.matchAll(ERROR)].at(-1);
+    if (found) return offsetOf(block, found.index);
+  }
+  return null;
+}
 
 /** @param {string} text */
 const numBytes = (text) => new TextEncoder().encode(text).length;

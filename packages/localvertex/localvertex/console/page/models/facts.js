@@ -1,29 +1,21 @@
 // What all views show of versions: metrics, aliases, the run and the datasets.
 
-import { Facts, figure, html, link } from "../ui/ui.js";
-
-/** Metrics that come first where there is no room for all. */
-const FIRST = [
-  ...["accuracy", "baseline_accuracy", "auPrc", "auRoc", "f1Score", "macro_f1"],
-  ...["logLoss", "loss", "rootMeanSquaredError"],
-];
+import { Facts, figure, html, link, metricNames } from "../ui/ui.js";
 
 /**
  * The metrics of a version, from its newest evaluation, or from its run if it has no evaluation. Google's evaluation
- * schema has no field for the scores of a constant answer, so these always come from the run.
+ * schema has no field for the scores of a constant answer, so these come from the run. With one prediction per example,
+ * its averages over all examples are the accuracy; those over the classes come from the run, too.
  * @param {any} row
  */
 export function metricsOf({ metrics, run_metrics }) {
-  if (!Object.keys(metrics).length) return run_metrics;
-  const baselines = Object.entries(run_metrics).filter(([name]) => name.startsWith("baseline_"));
-  return { ...metrics, ...Object.fromEntries(baselines) };
-}
-
-/** The names of metrics, the usual ones first. @param {Record<string, any>[]} all */
-export function metricNames(all) {
-  const names = [...new Set(all.flatMap((metrics) => Object.keys(metrics)))];
-  const rank = (/** @type {string} */ name) => (FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length);
-  return names.sort((one, other) => rank(one) - rank(other));
+  const found = { ...metrics };
+  if (!Object.keys(found).length) return run_metrics;
+  const averages = ["precision", "recall", "f1Score"];
+  if (averages.every((name) => found[name] === found.accuracy)) for (const name of averages) delete found[name];
+  for (const name of Object.keys(run_metrics))
+    if (/^(baseline|macro|balanced)_/.test(name)) found[name] ??= run_metrics[name];
+  return found;
 }
 
 /** The names of metrics that are numbers. @param {Record<string, any>[]} all */
@@ -43,7 +35,7 @@ export const metricColumns = (all, of, most) =>
       cell: (/** @type {any} */ row) => figure(of(row)[name]),
     }));
 
-/** The main metrics in large digits. @param {{metrics: Record<string, any>}} props */
+/** The main metrics in large digits. @param {FiguresProps} props */
 export const Figures = ({ metrics }) => html`<${Facts} look="measures"
   facts=${numberNames([metrics])
     .slice(0, 12)

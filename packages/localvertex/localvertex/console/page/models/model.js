@@ -7,12 +7,12 @@ import {
   Confirm,
   count,
   Dialog,
-  figure,
   go,
   html,
   Input,
   Loaded,
   link,
+  metricNames,
   Page,
   Problem,
   replace,
@@ -24,7 +24,7 @@ import {
   Value,
   Values,
 } from "../ui/ui.js";
-import { Aliases, Figures, Fingerprints, metricNames, metricsOf, Run } from "./facts.js";
+import { Aliases, Figures, Fingerprints, metricsOf, Run } from "./facts.js";
 import { Versions } from "./versions.js";
 
 const USUAL = ["champion", "default"];
@@ -132,11 +132,6 @@ const EVALUATION = [
     isName: true,
     cell: (row) => html`${row.name || row.id}${row.problem && html`<div class="small error">${row.problem}</div>`}`,
   },
-  {
-    title: "Figures",
-    cell: (row) =>
-      metricNames([row.figures]).map((name) => html`<div key=${name}>${name} ${figure(row.figures[name])}</div>`),
-  },
   { title: "All metrics", cell: (row) => html`<${Value} value=${row.metrics} />` },
   { title: "Created", isWideOnly: true, cell: (row) => html`<${Time} at=${row.create_time} />` },
 ];
@@ -156,7 +151,7 @@ function Files({ model: { files, num_more, num_bytes } }) {
 /** @param {any} model */
 const resource = ({ id, version }) => vertex(`models/${encodeURIComponent(id)}@${encodeURIComponent(version)}`);
 
-/** @param {{model: any, onChange: () => void, onClose: () => void}} props */
+/** @param {EditAliasesProps} props */
 function EditAliases({ model, onChange, onClose }) {
   const [name, setName] = useState("");
   const [merge, { isBusy, error }] = useAction(async (/** @type {string} */ alias) => {
@@ -204,7 +199,7 @@ function EditAliases({ model, onChange, onClose }) {
   <//>`;
 }
 
-/** @param {{model: any, onDelete: (isModelLeft: boolean) => void, onClose: () => void}} props */
+/** @param {DeleteVersionProps} props */
 function DeleteVersion({ model, onDelete, onClose }) {
   const { id, display_name, version } = model;
   const isOnly = model.versions.length === 1;

@@ -2,7 +2,7 @@
 
 import { useLoad } from "../server/server.js";
 import { Empty, html, Loaded, link, Page, Table, Time } from "../ui/ui.js";
-import { Aliases, metricColumns, metricsOf } from "./facts.js";
+import { Aliases, Fingerprints, metricColumns, metricsOf, Run } from "./facts.js";
 
 export default function Models() {
   return html`<${Page} title="Models">
@@ -30,6 +30,8 @@ function columnsOf(models) {
     { title: "Versions", isNumber: true, cell: (row) => row.num_versions },
     { title: "In use", cell: (row) => html`${row.shown.version} <${Aliases} names=${row.shown.aliases} />` },
     ...metricColumns(models.map(metrics), metrics, 3),
+    { title: "Run", isWideOnly: true, cell: ({ shown }) => html`<${Run} id=${shown.run} />` },
+    { title: "Dataset", isWideOnly: true, cell: ({ shown }) => html`<${Fingerprints} all=${shown.datasets} />` },
     { title: "Endpoints", isNumber: true, isWideOnly: true, cell: (row) => row.num_endpoints },
     { title: "Last version", isWideOnly: true, cell: (row) => html`<${Time} at=${row.update_time} />` },
   ];

@@ -1,15 +1,32 @@
 // The versions of a model side by side, and what differs between two of them.
 
 import { useLoad } from "../server/server.js";
-import { change, figure, html, Loaded, link, Section, Table, Time, useState, Value } from "../ui/ui.js";
-import { Aliases, Fingerprints, metricColumns, metricNames, metricsOf, Run } from "./facts.js";
+import {
+  Compared,
+  change,
+  figure,
+  html,
+  Loaded,
+  link,
+  metricNames,
+  Section,
+  Table,
+  Time,
+  useState,
+  Value,
+} from "../ui/ui.js";
+import { Aliases, Fingerprints, metricColumns, metricsOf, Run } from "./facts.js";
 
 const NUM_SHOWN = 25;
+
+/** @type {Column[]} */
+const DIFFERENCE = [{ title: "Difference", isNumber: true, cell: ({ values: [one, other] }) => change(one, other) }];
 
 /** @param {{model: any}} props - The answer of `/local/models/ID/VERSION`. */
 export function Versions({ model }) {
   const [selected, setSelected] = useState(/** @type {string[]} */ ([]));
-  const select = (/** @type {string} */ key, /** @type {boolean} */ isOn) =>
+  /** @type {OnSelect} */
+  const select = ([key], isOn) =>
     setSelected(isOn ? [...selected, key].slice(-2) : selected.filter((each) => each !== key));
   const [one, other] = [...selected].sort((left, right) => Number(left) - Number(right));
   return html`
@@ -63,22 +80,15 @@ function CompareVersions({ id, versions }) {
   const differing = [...new Set(facts.flatMap(Object.keys))]
     .map((name) => ({ name, values: facts.map((each) => each[name]) }))
     .filter(({ values }) => JSON.stringify(values[0]) !== JSON.stringify(values[1]));
-  /** @param {string} title @param {(value: any) => any} shown @param {boolean} [isNumber] @returns {Column[]} */
-  const columns = (title, shown, isNumber) => [
-    { title, isName: true, cell: (row) => row.name },
-    ...versions.map((version, index) => ({
-      title: `Version ${version}`,
-      isNumber,
-      cell: (/** @type {any} */ row) => shown(row.values[index]),
-    })),
-  ];
+  const common = {
+    of: versions.map((version) => ({ title: `Version ${version}` })),
+    name: (/** @type {any} */ row) => row.name,
+  };
   return html`
     ${
       rows.length
-        ? html`<${Table} caption="Metrics of both versions" rows=${rows} columns=${[
-            ...columns("Metric", figure, true),
-            { title: "Difference", isNumber: true, cell: ({ values: [one, other] }) => change(one, other) },
-          ]} />`
+        ? html`<${Compared} ...${common} isNumber caption="Metrics of both versions" title="Metric" rows=${rows}
+            cell=${(row, index) => figure(row.values[index])} more=${DIFFERENCE} />`
         : html`<p class="muted">Neither version has metrics.</p>`
     }
     <p class="show-more">${
@@ -90,8 +100,8 @@ function CompareVersions({ id, versions }) {
     <h3 class="what-differs">What differs</h3>
     ${
       differing.length
-        ? html`<div class="breaking"><${Table} caption="What differs" rows=${differing}
-            columns=${columns("Setting", (value) => html`<${Value} value=${value} />`)} /></div>`
+        ? html`<div class="breaking"><${Compared} ...${common} caption="What differs" title="Setting" rows=${differing}
+            cell=${(row, index) => html`<${Value} value=${row.values[index]} />`} /></div>`
         : html`<p class="muted">No parameter, label or setting.</p>`
     }`;
 }

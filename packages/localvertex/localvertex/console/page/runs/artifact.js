@@ -7,7 +7,7 @@ import { bytes, Frame, figure, html, Loaded, plural, useMemo, useState, Values }
 
 const [MOST_IMAGES, MOST_CLASSES, MOST_POINTS] = [12, 100, 2000];
 
-/** @param {{run: string, place: Record<string, string>, artifact: any, isOpen: boolean}} props */
+/** @param {ArtifactProps} props */
 export function Artifact({ run, place, artifact, isOpen }) {
   const [open, setOpen] = useState(isOpen);
   const path = `/local/runs/${run}/artifact`;
@@ -24,7 +24,7 @@ export function Artifact({ run, place, artifact, isOpen }) {
   </details>`;
 }
 
-/** @param {{view: any, href: (file: string) => string}} props */
+/** @param {ContentProps} props */
 function Content({ view, href }) {
   // A report has the text of pages; images stay in their files.
   const images = report ? [] : view.files.filter((/** @type {any} */ each) => each.is_image).slice(0, MOST_IMAGES);
@@ -60,13 +60,13 @@ function Content({ view, href }) {
     <${Files} view=${view} href=${href} />`;
 }
 
-/** The beginning of a text file. @param {{text: {text: string, is_cut: boolean}, name: string}} props */
+/** The beginning of a text file. @param {PreviewProps} props */
 const Preview = ({ text: { text, is_cut }, name }) => html`<div class="code">
   <pre tabindex="0" role="region" aria-label=${`Content of ${name}`}>${shown(text)}</pre>
   ${is_cut && html`<p class="small muted">This is the beginning of the file; download it to see all of it.</p>`}
 </div>`;
 
-/** @param {{view: any, href: (file: string, isDownload: boolean) => string}} props */
+/** @param {FilesProps} props */
 function Files({ view: { link, uri, files, num_more, place: inner }, href }) {
   const hasFiles = !report || inner !== null;
   const place = link ? html`<a href=${link} rel="noreferrer" target="_blank">${uri}</a>` : html`<bdi>${uri}</bdi>`;
@@ -115,10 +115,7 @@ function shade(/** @type {number} */ value, /** @type {number[]} */ row) {
   return value <= 0 || total <= 0 ? 0 : Math.max(1, Math.min(4, Math.round((4 * value) / total)));
 }
 
-/**
- * A row for each true class, a column for each predicted one.
- * @param {{matrix: {names: string[], rows: number[][]}}} props
- */
+/** A row for each true class, a column for each predicted one. @param {MatrixProps} props */
 function Matrix({ matrix }) {
   const { names, rows } = matrix;
   return html`<figure class="table" role="region" aria-label="Confusion matrix" tabindex="0">
@@ -135,7 +132,7 @@ function Matrix({ matrix }) {
   </table></figure>`;
 }
 
-/** @param {{roc: [number, number][]}} props */
+/** @param {RocProps} props */
 function Roc({ roc }) {
   const area = roc.slice(1).reduce((sum, [x, y], at) => sum + ((x - roc[at][0]) * (y + roc[at][1])) / 2, 0);
   const text = `ROC of ${roc.length} points, area ${area.toFixed(4)}`;

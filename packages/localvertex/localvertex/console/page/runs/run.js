@@ -2,8 +2,6 @@
 
 import { Graph, useGraph } from "../graph/graph.js";
 import { useJob } from "../jobs/live_job.js";
-import { Replicas } from "../jobs/replicas.js";
-import { Log, offsetIn } from "../logs/log.js";
 import { beside, report } from "../server/report.js";
 import { get, post, remove, useAction, useEvents, useLoad } from "../server/server.js";
 import {
@@ -24,14 +22,13 @@ import {
   Problem,
   plain,
   replace,
-  Section,
   Tabs,
   Time,
   useMemo,
   useState,
 } from "../ui/ui.js";
 import { Step, Steps } from "./step.js";
-import { Summary } from "./summary.js";
+import { Outcome, Summary } from "./summary.js";
 
 const PARENT = report ? undefined : ["Runs", "#/runs"];
 
@@ -39,7 +36,7 @@ const PARENT = report ? undefined : ["Runs", "#/runs"];
 export default function Run({ params, query }) {
   const { id, task = "" } = params;
   const { data: whole, error } = useLoad(`/local/runs/${encodeURIComponent(id)}`);
-  const { run, tasks, problem, isDeleted, job } = useRun(whole ? id : null, task, query.get("file") ?? "");
+  const { run, tasks, problem, isDeleted, job, trained } = useRun(whole ? id : null, task, query.get("file") ?? "");
   if (isDeleted || !run) {
     const reason = isDeleted ? "This run was deleted." : problem || error;
     return html`<${Page} title=${id} parent=${PARENT}><${Loaded} title="No run to show" error=${reason} /><//>`;
@@ -51,57 +48,44 @@ export default function Run({ params, query }) {
       actions=${!report && html`<${Actions} run=${run} />`}>
     <div class="run">
       ${problem && html`<${Problem} title="The record cannot be read; this is its last state" error=${problem} />`}
-      ${whole.description && html`<${LongText} look="description" text=${whole.description} />`}
-      <${Facts} facts=${factsOf(run)} />
-      ${run.error && html`<${Failure} run=${run} tasks=${tasks} />`}
-      ${report?.resume && ["FAILED", "CANCELLED"].includes(run.state) && html`<${Resume} command=${report.resume} />`}
-      ${run.nothing_new && html`<${NothingNew} of=${run.nothing_new} />`}
-      <div class="columns">
+      ${
+        !entry &&
+        html`${whole.description && html`<${LongText} look="description" text=${whole.description} />`}
+        <${Facts} facts=${factsOf(run)} />
+        ${run.error && html`<${Failure} run=${run} tasks=${tasks} />`}
+        ${report?.resume && ["FAILED", "CANCELLED"].includes(run.state) && html`<${Resume} command=${report.resume} />`}
+        ${run.nothing_new && html`<${NothingNew} of=${run.nothing_new} />`}
+        <${Outcome} run=${run} tasks=${tasks} trained=${trained} job=${job} />`
+      }
+      <div class="columns ${entry ? "chosen" : ""}">
         <${Overview} run=${run} tasks=${tasks} selected=${task} query=${query} addressOf=${addressOf} />
         ${
           entry
-            ? html`<${Step} key=${task} run=${run} entry=${entry} view=${query.get("view")} />`
+            ? html`<${Step} key=${task} run=${run} entry=${entry} job=${job} query=${query} addressOf=${addressOf} />`
             : html`<${Summary} run=${run} defaults=${whole.defaults} unknown=${task} />`
         }
       </div>
-      ${
-        entry?.custom_job &&
-        html`<${Replicas} job=${job.job} steps=${job.steps} target=${{ path: `/local/runs/${id}:fault`, task }}
-          logOf=${(file) => link(["runs", id, task], { file })} />`
-      }
-      ${
-        entry?.kind === "step" &&
-        html`<${Section} title=${html`Log of <bdi>${entry.display_name}</bdi>`}>
-          <${Log} key=${`${task} ${query.get("file") ?? ""}`} path=${`/local/runs/${id}/log`} task=${task}
-            log=${job.log} setLog=${job.setLog} at=${offsetIn(query)} addressOf=${addressOf}
-            none=${withoutLog(entry)} />
-        <//>`
-      }
     </div>
   <//>`;
-}
-
-/** @param {any} entry */
-function withoutLog(entry) {
-  if (entry.cache_hit) return "No log: the outputs came from the cache.";
-  if (entry.state === "GIVEN") return "No log: the outputs are given.";
-  return entry.end_time ? "This step wrote no log." : "No log yet.";
 }
 
 /**
  * Follow a run, and the log and the custom job of one of its steps.
  * @param {string | null} run - Null: it is not known yet whether it exists.
  * @param {string} task - Path of the chosen step; empty for none.
- * @param {string} file - Name of the log; empty for the first.
- * @returns {{run: any, tasks: Map<string, any>, problem: string, isDeleted: boolean,
- *   job: import("../jobs/live_job.js").Live}} `run`: its fields; null until the first event. `tasks`: the entries by
- *   their paths. `problem`: why the record cannot be read; empty if it can.
+ * @param {string} chosen - Name of the log; empty for the first.
+ * @returns {{run: any, tasks: Map<string, any>, problem: string, isDeleted: boolean, trained: any, job: Live}} `run`:
+ *   null until the first event. `problem`: why the record cannot be read. `trained`: the entry whose job is followed.
  */
-function useRun(run, task, file) {
+function useRun(run, task, chosen) {
   const [record, setRecord] = useState(() => ({ run: null, tasks: new Map(), problem: "", isDeleted: false }));
-  const [job, handlers] = useJob(task, file);
-  const hasJob = Boolean(task && record.tasks.get(task)?.custom_job);
-  const query = run && { run, ...(task && { log: task }), ...(file && { file }), ...(hasJob && { job: task }) };
+  const trained = task ? record.tasks.get(task) : [...record.tasks.values()].findLast((each) => each.custom_job);
+  // A failed step begins with the log that has its error.
+  const { failed_task, failure } = /** @type {any} */ (record.run ?? {});
+  const file = chosen || (task && failed_task === task && failure?.log.slice(task.length + 1)) || "";
+  const [job, handlers] = useJob(task || (trained?.path ?? ""), file);
+  const trains = trained?.custom_job && { job: trained.path };
+  const query = run && { run, ...(task && { log: task }), ...(file && { file }), ...trains };
   useEvents(query || null, {
     ...handlers,
     run: ({ run, tasks, is_first }) =>
@@ -113,7 +97,7 @@ function useRun(run, task, file) {
     problem: ({ text }) => setRecord((previous) => ({ ...previous, problem: text })),
     end: () => setRecord((previous) => ({ ...previous, isDeleted: true })),
   });
-  return { ...record, job };
+  return { ...record, job, trained };
 }
 
 /** @param {any} run */
@@ -174,17 +158,16 @@ function Failure({ run, tasks }) {
 function Overview({ run, tasks, selected, query, addressOf }) {
   const shown = query.get("view") ?? (matchMedia("(max-width: 800px)").matches ? "steps" : "graph");
   const view = query.get("view") ?? "";
-  const count = [...tasks.values()].filter((each) => each.kind === "step").length;
   const tabs = [
     { id: "graph", title: "Graph" },
-    { id: "steps", title: "Steps", count },
+    { id: "steps", title: "Steps" },
   ];
   return html`<section class="overview" aria-label="Steps of the run">
     <${Tabs} label="How the steps are shown" tabs=${tabs} selected=${shown}
       onSelect=${(view) => replace(addressOf({ view }))}>
       ${
         shown === "graph" &&
-        html`<${GraphOf} id=${run.id} tasks=${tasks} selected=${selected}
+        html`<${GraphOf} run=${run} tasks=${tasks} selected=${selected}
           onSelect=${(path) => go(link(["runs", run.id, ...(path ? [path] : [])], { view }))} />`
       }
       ${shown === "steps" && html`<${Steps} run=${run} tasks=${tasks} selected=${selected} view=${view} />`}
@@ -192,12 +175,15 @@ function Overview({ run, tasks, selected, query, addressOf }) {
   </section>`;
 }
 
-/** @param {{id: string, tasks: Map<string, any>, selected: string, onSelect: (path: string) => void}} props */
-function GraphOf({ id, tasks, selected, onSelect }) {
-  const [graph, toggle] = useGraph((closed) => get(`/local/runs/${id}/graph?${new URLSearchParams({ closed })}`), id);
+/** @param {{run: any, tasks: Map<string, any>, selected: string, onSelect: (path: string) => void}} props */
+function GraphOf({ run, tasks, selected, onSelect }) {
+  const { id, state, resume_times } = run;
+  const load = (/** @type {any} */ closed) => get(`/local/runs/${id}/graph?${new URLSearchParams(closed)}`);
+  const [graph, toggle] = useGraph(load, `${id} ${resume_times?.length}`);
   const entries = useMemo(() => [...tasks.values()], [tasks]);
   return html`<${Loaded} title="No graph" ...${graph}>${(data) => html`<${Graph} graph=${data} tasks=${entries}
-    selected=${selected} onSelect=${onSelect} onToggle=${report ? undefined : toggle} />`}<//>`;
+    hasEnded=${isFinal(state)} selected=${selected} onSelect=${onSelect}
+    onToggle=${report ? undefined : toggle} />`}<//>`;
 }
 
 /** @param {{run: any}} props */

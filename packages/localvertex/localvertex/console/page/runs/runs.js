@@ -1,16 +1,23 @@
-// The list of runs and custom jobs: live, filtered, in pages; several runs can be chosen and compared.
+// The list of runs, experiments and custom jobs: live, filtered, ordered, in pages; runs are compared and deleted.
 
-import { useEvents, useLoad, vertex } from "../server/server.js";
+import { remove, useEvents, useLoad, vertex } from "../server/server.js";
 import {
+  Asking,
+  Check,
+  Confirm,
   Duration,
+  direction,
   Empty,
+  figure,
   go,
   html,
   Input,
   Loaded,
   label,
   link,
+  metricNames,
   Page,
+  plural,
   replace,
   Select,
   State,
@@ -18,170 +25,293 @@ import {
   Tabs,
   Time,
   useEffect,
+  useLayoutEffect,
   useRef,
   useState,
+  Value,
 } from "../ui/ui.js";
 
 export const PAGE_SIZE = 50;
 
 const TYPING_MS = 200;
 
-/**
- * One of the two lists: where its rows come from, and what is shown of each.
- * @typedef {object} List
- * @property {string} title
- * @property {string} prefix - Of its states.
- * @property {(text: string, state: string, token: string) => string} path - What is read.
- * @property {(answer: any) => {rows: any[], next: string}} read - Returns the rows, and the token of the next page.
- * @property {Column[]} columns
- */
+const NEWEST = "create_time desc";
 
 const STATES = ["RUNNING", "PENDING", "SUCCEEDED", "FAILED", "CANCELLED"];
+
+/** A condition in the text of the filter, such as `epochs=20` or `accuracy>0.9`. */
+const TERM = /(\w[\w.-]*)([<>]=?|=)(\S+)/g;
 
 /** Text as a filter spells it. @param {string} text */
 const quoted = (text) => `"${text.replace(/["\\]/g, "\\$&")}"`;
 
-/** @param {string} found @param {string} state @param {Record<string, string>} others */
-const query = (found, state, others) =>
-  `?${new URLSearchParams({
-    filter: [found, state && `state=${quoted(state)}`].filter(Boolean).join(" AND "),
-    ...others,
-  })}`;
+/** @param {any[]} conditions @param {Record<string, string>} others */
+const query = (conditions, others) =>
+  `?${new URLSearchParams({ filter: conditions.filter(Boolean).join(" AND "), ...others })}`;
 
-/** @param {string} title @param {string} path - The part of the address above an id. @param {Column[]} more */
-const columns = (title, path, more) => [
-  {
-    title,
-    isName: true,
-    cell: (/** @type {any} */ { id, name, create_time, error }) => html`
-      <a class="title" href=${link([path, id])}><bdi>${name}</bdi></a>
-      ${name !== id && html`<div class="muted small"><bdi>${id}</bdi></div>`}
-      <div class="narrow-only muted small"><${Time} at=${create_time} /></div>
-      ${error && html`<div class="error small clamp">${error}</div>`}`,
-  },
-  { title: "State", cell: (/** @type {any} */ row) => html`<${State} state=${row.state} />` },
-  ...more,
-  { title: "Created", isWideOnly: true, cell: (/** @type {any} */ row) => html`<${Time} at=${row.create_time} />` },
-  {
-    title: "Duration",
-    isNumber: true,
-    isWideOnly: true,
-    cell: (/** @type {any} */ row) => html`<${Duration} of=${row} />`,
-  },
-];
+/** @param {string[]} fields @param {string} test */
+const some = (fields, test) => `(${fields.map((field) => field + test).join(" OR ")})`;
 
-/** @type {List} */
-const RUNS = {
-  title: "Pipeline runs",
+/** @type {(noun: string, none: string, path?: string) => Omit<List, "title">} */
+const rowsOf = (noun, none, path = `/local/${noun === "Pipeline" ? "runs" : "experiments"}`) => ({
+  noun,
+  none,
   prefix: "",
-  path: (text, state, token) => {
-    const found = ["name", "id", "pipeline"].map((field) => `${field}:${quoted(text)}`).join(" OR ");
-    return `/local/runs${query(text && `(${found})`, state, { page_size: String(PAGE_SIZE), page_token: token })}`;
+  path: ({ text, state, pipeline, since }, order_by, page_token) => {
+    const name = text.replace(TERM, "").trim();
+    const conditions = [
+      name && some(["name", "id", "pipeline"], `:${quoted(name)}`),
+      ...[...text.matchAll(TERM)].map(([, name, sign, value]) =>
+        some(["parameters.", "metrics.", "labels."], name + sign + quoted(value)),
+      ),
+      state && `state=${quoted(state)}`,
+      pipeline && `pipeline=${quoted(pipeline)}`,
+      since && `create_time>=${quoted(new Date(`${since}T00:00`).toISOString())}`,
+    ];
+    return path + query(conditions, { order_by, page_size: String(PAGE_SIZE), page_token });
   },
   read: ({ runs, next_page_token }) => ({ rows: runs, next: next_page_token }),
-  columns: columns("Run", "runs", [
-    { title: "Pipeline", isWideOnly: true, cell: (row) => html`<bdi>${row.pipeline}</bdi>` },
-    {
-      title: "Started by",
-      isWideOnly: true,
-      cell: ({ schedule, is_own }) => {
-        if (schedule) return html`<a href=${link(["schedules", schedule])}>Schedule</a>`;
-        return is_own ? "Console or API" : "Terminal";
-      },
-    },
-  ]),
-};
-
-/** @type {List} */
-const JOBS = {
-  title: "Custom jobs",
-  prefix: "JOB_STATE_",
-  path: (text, state, token) => {
-    const found = text && `display_name:${quoted(text)}`;
-    return vertex(`customJobs${query(found, state, { pageSize: String(PAGE_SIZE), pageToken: token })}`);
-  },
-  read: ({ customJobs = [], nextPageToken = "" }) => ({
-    rows: customJobs.map((/** @type {any} */ { name, displayName, state, createTime, startTime, endTime, error }) => ({
-      id: name.split("/").at(-1),
-      name: displayName,
-      state,
-      create_time: createTime,
-      start_time: startTime,
-      end_time: endTime,
-      seconds: startTime && endTime ? (Date.parse(endTime) - Date.parse(startTime)) / 1000 : null,
-      error: error?.message,
-    })),
-    next: nextPageToken,
-  }),
-  columns: columns("Job", "jobs", []),
-};
+});
 
 /** @type {Record<string, List>} */
-export const LISTS = { runs: RUNS, jobs: JOBS };
+export const LISTS = {
+  runs: { title: "Pipeline runs", ...rowsOf("Pipeline", "No runs yet") },
+  experiments: { title: "Experiments", ...rowsOf("Experiment", "No program has logged a run of an experiment yet") },
+  jobs: {
+    title: "Custom jobs",
+    prefix: "JOB_STATE_",
+    none: "No custom jobs were created through the API yet",
+    path: ({ text, state }, _, pageToken) => {
+      const conditions = [text && `display_name:${quoted(text)}`, state && `state=${quoted(state)}`];
+      return vertex(`customJobs${query(conditions, { pageSize: String(PAGE_SIZE), pageToken })}`);
+    },
+    read: ({ customJobs = [], nextPageToken = "" }) => ({
+      rows: customJobs.map(
+        (/** @type {any} */ { name, displayName, state, createTime, startTime, endTime, error }) => ({
+          id: name.split("/").at(-1),
+          name: displayName,
+          state,
+          create_time: createTime,
+          start_time: startTime,
+          end_time: endTime,
+          seconds: startTime && endTime ? (Date.parse(endTime) - Date.parse(startTime)) / 1000 : null,
+          error: error?.message,
+        }),
+      ),
+      next: nextPageToken,
+    }),
+  },
+};
+
+/** The fields of metrics, those with a known direction first, and of parameters that differ. @param {any} data */
+const fieldsOf = ({ ranges = {}, parameters = [] }) => [
+  metricNames(Object.values(ranges))
+    .sort((one, other) => Math.abs(direction(other)) - Math.abs(direction(one)))
+    .map((name) => `metrics.${name}`),
+  parameters.map((/** @type {string} */ name) => `parameters.${name}`),
+];
+
+/** The name of a metric or parameter. @param {string} field */
+const nameOf = (field) => field.slice(field.indexOf(".") + 1);
+
+/** A column of a metric or parameter. @param {string} by @param {any} data @returns {Column} */
+function valueColumn(by, { ranges }) {
+  const [kind, name] = [by.split(".", 1)[0], nameOf(by)];
+  return {
+    title: name,
+    by,
+    isNumber: true,
+    cell: (row) => {
+      const value = row[kind][name];
+      const [low, high] = (kind === "metrics" && ranges[row.pipeline]?.[name]) || [];
+      const isBest = low !== high && value === [low, Number.NaN, high][direction(name) + 1];
+      return html`${isBest && html`<span class="tag best">best</span>`}${
+        typeof value === "object" ? html`<${Value} value=${value} />` : figure(value)
+      }`;
+    },
+  };
+}
+
+/** @param {string} tab @param {any} data @param {string[]} fields @returns {Column[]} */
+export function columnsOf(tab, data, fields) {
+  const { noun = "" } = LISTS[tab] ?? {};
+  const page = tab === "jobs" ? "jobs" : "runs";
+  return [
+    {
+      title: page === "jobs" ? "Job" : "Run",
+      by: "name",
+      isName: true,
+      cell: ({ id, name, create_time, error, resource }) => html`
+        ${
+          resource?.includes("/contexts/")
+            ? html`<bdi>${name}</bdi>`
+            : html`<a class="title" href=${link([page, id])}><bdi>${name}</bdi></a>`
+        }
+        ${name !== id && html`<div class="muted small"><bdi>${id}</bdi></div>`}
+        <div class="narrow-only muted small"><${Time} at=${create_time} /></div>
+        ${error && html`<div class="error small clamp">${error}</div>`}`,
+    },
+    { title: "State", by: "state", cell: ({ state }) => html`<${State} state=${state} />` },
+    ...fields.map((field, index) => ({ ...valueColumn(field, data), isWideOnly: index > 0 })),
+    ...(data.pipelines?.length > (noun === "Pipeline" ? 1 : 0)
+      ? [
+          {
+            title: noun,
+            by: "pipeline",
+            isWideOnly: true,
+            cell: (/** @type {any} */ row) => html`<bdi>${row.pipeline}</bdi>`,
+          },
+        ]
+      : []),
+    {
+      title: "Created",
+      by: "create_time",
+      isWideOnly: true,
+      cell: ({ create_time, schedule, is_own }) => html`<${Time} at=${create_time} />
+        ${
+          tab === "runs" &&
+          html`<div class="muted small">${
+            schedule
+              ? html`<a href=${link(["schedules", schedule])}>Schedule</a>`
+              : is_own
+                ? "Console or API"
+                : "Terminal"
+          }</div>`
+        }`,
+    },
+    {
+      title: "Duration",
+      by: "seconds",
+      isNumber: true,
+      isWideOnly: true,
+      cell: (row) => html`<${Duration} of=${row} />`,
+    },
+  ];
+}
 
 /** @param {ViewProps} props */
 export default function Runs({ query }) {
-  const [selected, setSelected] = useState(/** @type {Set<string>} */ (new Set()));
-  const tab = query.get("list") === "jobs" ? "jobs" : "runs";
-  const select = (/** @type {string} */ key, /** @type {boolean} */ isSelected) =>
-    setSelected(new Set([...selected].filter((each) => each !== key).concat(isSelected ? [key] : [])));
+  const [selected, setSelected] = useState(/** @type {string[]} */ ([]));
+  const tab = Object.hasOwn(LISTS, query.get("list") ?? "") ? String(query.get("list")) : "runs";
+  /** @type {OnSelect} */
+  const select = (keys, isSelected) =>
+    setSelected((before) => before.filter((each) => !keys.includes(each)).concat(isSelected ? keys : []));
+  const count = selected.length;
+  const isEnough = count >= 2;
   const actions = html`
-    ${tab === "runs" && html`<${CompareButton} selected=${[...selected]} onClear=${() => setSelected(new Set())} />`}
+    ${
+      tab === "runs" &&
+      html`${
+        count > 0 &&
+        html`<button class="quiet" onClick=${() => setSelected([])}>Clear selection</button>
+          <${Asking} verb=${`Delete (${count})`} dialog=${DeleteRuns}
+            of=${{ ids: selected, onDelete: select }} />`
+      }
+      <button aria-disabled=${!isEnough} title=${isEnough ? "" : "Select two or more runs"}
+        onClick=${() => isEnough && go(link(["compare"], { runs: selected.join(",") }))}>
+        Compare${count > 0 && ` (${count})`}
+      </button>`
+    }
     <a class="button primary" href="#/create">Create run</a>`;
   const tabs = Object.entries(LISTS).map(([id, { title }]) => ({ id, title }));
   return html`<${Page} title="Runs" actions=${actions}>
     <${Tabs} label="Lists" tabs=${tabs} selected=${tab}
       onSelect=${(id) => go(link(["runs"], { list: id === "runs" ? "" : id }))}>
-      <${Rows} key=${tab} tab=${tab} query=${query} selected=${selected} onSelect=${tab === "runs" && select} />
+      <${Rows} key=${tab} tab=${tab} query=${query} selected=${new Set(selected)}
+        onSelect=${tab === "runs" && select} />
     <//>
   <//>`;
 }
 
-/** @param {{selected: string[], onClear: () => void}} props */
-function CompareButton({ selected, onClear }) {
-  const count = selected.length;
-  const isEnough = count >= 2;
-  return html`
-    ${count > 0 && html`<button class="quiet" onClick=${onClear}>Clear selection</button>`}
-    <button aria-disabled=${!isEnough} title=${isEnough ? "" : "Select two or more runs"}
-      onClick=${() => isEnough && go(link(["compare"], { runs: selected.join(",") }))}>
-      Compare${count > 0 && ` (${count})`}
-    </button>`;
+/** @param {DeleteProps} props */
+function DeleteRuns({ ids, onDelete, onClose }) {
+  const erase = async () => {
+    /** @type {string[]} */
+    const refused = [];
+    for (const id of ids) {
+      await remove(`/local/runs/${encodeURIComponent(id)}`).then(
+        () => onDelete([id], false),
+        ({ message }) => refused.push(message),
+      );
+    }
+    if (refused.length) throw new Error(refused.join("\n"));
+  };
+  return html`<${Confirm} title=${`Delete ${plural(ids.length, "run")}?`} action="Delete" onConfirm=${erase}
+      onClose=${onClose}>
+    <p>Their records, logs and outputs are deleted. This cannot be undone. Runs that another run or a model needs are
+      kept.</p>
+    <p class="small">${ids.join(", ")}</p>
+  <//>`;
 }
 
-/**
- * One list with its filter and pages.
- * @param {{tab: string, query: URLSearchParams, selected: Set<string>, onSelect: any}} props
- */
+/** The last list: what it showed, its pages, and how far it was scrolled. */
+let last = { path: "", tokens: [""], y: 0 };
+
+/** A list; the browser remembers its order and columns. @param {RowsProps} props */
 function Rows({ tab, query, selected, onSelect }) {
   const list = LISTS[tab];
-  const [text, state] = [query.get("text") ?? "", query.get("state") ?? ""];
-  const [tokens, setTokens] = useState([""]);
-  const { data, error, isLoading, isStale, reload } = useLoad(list.path(text, state, tokens[tokens.length - 1]));
-  useEvents({}, { runs: reload });
-  const change = (/** @type {Record<string, string>} */ values) => {
+  const filter = Object.fromEntries(
+    ["text", "state", "pipeline", "since"].map((name) => [name, query.get(name) ?? ""]),
+  );
+  const [{ order, columns }, setKept] = useState({ order: NEWEST, ...JSON.parse(localStorage.getItem(tab) ?? "{}") });
+  const path = list.path(filter, order, "");
+  const [tokens, setTokens] = useState(last.path === path ? last.tokens : [""]);
+  const found = useLoad(list.path(filter, order, tokens[tokens.length - 1]));
+  const { data, isLoading, isStale, reload } = found;
+  useEvents({}, { runs: ({ version }) => version !== data?.version && reload() });
+  last = { path, tokens, y: last.path === path ? last.y : 0 };
+  useLayoutEffect(() => {
+    if (data) scrollTo(0, last.y);
+  }, [Boolean(data)]);
+  useEffect(() => {
+    const keep = () => {
+      last.y = scrollY;
+    };
+    if (data) addEventListener("scroll", keep);
+    return () => removeEventListener("scroll", keep);
+  }, [Boolean(data)]);
+  const change = (/** @type {Filter} */ values) => {
     setTokens([""]);
-    replace(link(["runs"], { list: tab === "runs" ? "" : tab, text, state, ...values }));
+    replace(link(["runs"], { list: tab === "runs" ? "" : tab, ...filter, ...values }));
   };
+  const keep = (/** @type {object} */ values) => {
+    const kept = { order, columns, ...values };
+    localStorage.setItem(tab, JSON.stringify(kept));
+    setKept(kept);
+  };
+  const sort = (/** @type {string} */ by) => {
+    // The best come first.
+    const isUp = order === `${by} desc` || (order !== by && direction(nameOf(by)) < 0);
+    setTokens([""]);
+    keep({ order: isUp ? by : `${by} desc` });
+  };
+  const clear = () => change({ text: "", state: "", pipeline: "", since: "" });
   return html`
-    <${Filter} list=${list} text=${text} state=${state} onChange=${change} />
-    <${Loaded} title="The list cannot be read" data=${data} error=${error} reload=${reload}>${() => {
+    <${FilterBar} list=${list} filter=${filter} pipelines=${data?.pipelines ?? []} onChange=${change} />
+    <${Loaded} title="The list cannot be read" ...${found}>${() => {
       const { rows, next } = list.read(data);
+      const fields = fieldsOf(data);
+      const chosen = fields.flat().filter((each) => (columns ?? fields.flatMap((of) => of.slice(0, 2))).includes(each));
+      const choose = (/** @type {string} */ field) =>
+        html`<${Check} key=${field} title=${nameOf(field)} isOn=${chosen.includes(field)} onTurn=${(isOn) =>
+          keep({ columns: chosen.filter((each) => each !== field).concat(isOn ? field : []) })} />`;
+      if (!rows.length) return html`<${NoRows} list=${list} onClear=${Object.values(filter).some(Boolean) && clear} />`;
       return html`<div aria-busy=${isLoading}>
         ${
-          rows.length > 0
-            ? html`<${Table} caption=${list.title} columns=${list.columns} rows=${rows} selected=${selected}
-                onSelect=${onSelect} />`
-            : html`<${NoRows} tab=${tab} onClear=${(text || state) && (() => change({ text: "", state: "" }))} />`
+          fields.flat().length > 0 &&
+          html`<details class="choice"><summary>Columns</summary>
+            <div class="actions">${fields.flat().map(choose)}</div></details>`
         }
+        <${Table} caption=${list.title} columns=${columnsOf(tab, data, chosen)} rows=${rows} selected=${selected}
+          hasAll onSelect=${onSelect} order=${order} onOrder=${list.noun && sort} />
         <${Pages} tokens=${tokens} setTokens=${setTokens} count=${rows.length} total=${data.total_size}
           next=${next} isStale=${isStale} />
       </div>`;
     }}<//>`;
 }
 
-/** @param {{list: List, text: string, state: string, onChange: (values: Record<string, string>) => void}} props */
-function Filter({ list, text, state, onChange }) {
+/** @param {FilterProps} props */
+function FilterBar({ list: { prefix, noun }, filter: { text, state, pipeline, since }, pipelines, onChange }) {
   const [typed, setTyped] = useState(text);
   const [sent, newest] = [useRef(text), useRef(onChange)];
   newest.current = onChange;
@@ -199,33 +329,39 @@ function Filter({ list, text, state, onChange }) {
     }, TYPING_MS);
     return () => clearTimeout(timer);
   }, [typed]);
-  const states = STATES.map((each) => [list.prefix + each, label(each)]);
+  const states = STATES.map((each) => [prefix + each, label(each)]);
   return html`<div class="toolbar" role="search">
-    <${Input} type="search" placeholder="Filter by name" aria-label="Filter by name" value=${typed}
-      onText=${setTyped} />
+    <${Input} type="search" placeholder=${noun ? "Name, or epochs=20, accuracy>0.9" : "Name"} value=${typed}
+      aria-label=${`Filter by name${noun ? ", parameter, metric or label" : ""}`} onText=${setTyped} />
     <${Select} aria-label="State" value=${state} choices=${[["", "All states"], ...states]}
       onText=${(chosen) => onChange({ state: chosen })} />
+    ${
+      pipelines.length > 1 &&
+      html`<${Select} aria-label=${noun} value=${pipeline} onText=${(chosen) => onChange({ pipeline: chosen })}
+        choices=${[["", `All ${noun?.toLowerCase()}s`], ...pipelines]} />`
+    }
+    ${
+      noun &&
+      html`<label>Since <${Input} type="date" value=${since} onText=${(day) => onChange({ since: day })} /></label>`
+    }
   </div>`;
 }
 
-/** @param {{tab: string, onClear?: () => void}} props - `onClear` if there is a filter. */
-function NoRows({ tab, onClear }) {
+/** @param {{list: List, onClear?: () => void}} props - `onClear` if there is a filter. */
+function NoRows({ list, onClear }) {
   if (onClear) {
     return html`<${Empty} title="Nothing matches the filter"><button onClick=${onClear}>Clear filter</button><//>`;
   }
-  if (tab === "jobs") return html`<${Empty} title="No custom jobs were created through the API yet" />`;
-  return html`<${Empty} title="No runs yet">
-    <a class="button primary" href="#/create">Create the first run</a>
-    <p class="small">Runs of <code>python -m localvertex run</code> in this work folder appear here, too.</p>
-  <//>`;
+  return html`<${Empty} title=${list.none}>${
+    list === LISTS.runs &&
+    html`<a class="button primary" href="#/create">Create the first run</a>
+      <p class="small">Runs of <code>python -m localvertex run</code> in this work folder appear here, too.</p>`
+  }<//>`;
 }
 
-/**
- * @param {{tokens: string[], setTokens: (tokens: string[]) => void, count: number, total?: number, next: string,
- *   isStale: boolean}} props
- */
+/** @param {PagesProps} props */
 function Pages({ tokens, setTokens, count, total, next, isStale }) {
-  if (count === 0 || (tokens.length === 1 && !next)) return null;
+  if (tokens.length === 1 && !next) return null;
   const first = (tokens.length - 1) * PAGE_SIZE + 1;
   const shown = `${first} to ${first + count - 1}${total === undefined ? "" : ` of ${total}`}`;
   // A disabled button would lose the focus, and with it the place of a keyboard user.

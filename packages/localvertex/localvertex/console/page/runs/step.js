@@ -1,7 +1,10 @@
-// The steps of a run as a table, and everything about one but its log: inputs, outputs and artifacts.
+// The steps of a run as a table with their times, and everything about one: log, curves, replicas, inputs and outputs.
 
 import { loopOf, textOf } from "../graph/states.js";
-import { Duration, html, isFinal, kind, link, State, Table, Time, Values } from "../ui/ui.js";
+import { Replicas, Training } from "../jobs/replicas.js";
+import { Log, offsetIn } from "../logs/log.js";
+import { errorIn } from "../logs/text.js";
+import { Duration, Facts, html, isFinal, kind, link, replace, State, Table, Tabs, Time, Values } from "../ui/ui.js";
 import { Artifact } from "./artifact.js";
 
 const MOST_ROWS = 1000;
@@ -30,7 +33,7 @@ export function Steps({ run, tasks, selected, view }) {
     {
       title: "When",
       isWideOnly: true,
-      cell: ({ entry }) => isFinal(run.state) && html`<${When} run=${run} entry=${entry} />`,
+      cell: ({ entry }) => html`<${When} run=${run} entry=${entry} />`,
     },
     { title: "Remark", isWideOnly: true, cell: ({ entry }) => html`<span class="muted">${remark(entry)}</span>` },
   ];
@@ -53,26 +56,22 @@ function nameOf(entry, tasks) {
 
 /** When a step ran, in the time of its run; Duration says it in words. @param {{run: any, entry: any}} props */
 function When({ run, entry }) {
-  const [begin, end, started] = [run.start_time, run.end_time, entry.start_time].map((each) => Date.parse(each));
-  const part = (/** @type {number} */ ms) => `${(100 * Math.min(1, Math.max(0, ms / (end - begin || 1)))).toFixed(2)}%`;
-  if (!started || !end) return null;
+  const [begin, started] = [run.start_time, entry.start_time].map((each) => Date.parse(each));
+  const until = (/** @type {any} */ { state, end_time }) => (isFinal(state) ? Date.parse(end_time) : Date.now());
+  const part = (/** @type {number} */ ms) =>
+    `${(100 * Math.min(1, Math.max(0, ms / (until(run) - begin || 1)))).toFixed(2)}%`;
+  if (!started || !begin) return null;
   return html`<svg class="when" aria-hidden="true" style=${{ "--of": `var(--${kind(entry.state)})` }}>
-    <rect x=${part(started - begin)} width=${part(entry.seconds * 1000)} height="100%" /></svg>`;
+    <rect x=${part(started - begin)} width=${part(until(entry) - started || 0)} height="100%" /></svg>`;
 }
 
 /** What a row shows besides the state. @param {any} entry */
-const remark = ({ cache_hit, restored, attempts, note }) =>
-  [
-    cache_hit && "outputs from the cache",
-    restored && "finished before the run was resumed",
-    attempts > 1 && `${attempts} attempts`,
-    note,
-  ]
-    .filter(Boolean)
-    .join(", ");
+const remark = ({ cache_hit, attempts, note }) =>
+  [cache_hit && "outputs from the cache", attempts > 1 && `${attempts} attempts`, note].filter(Boolean).join(", ");
 
 /**
- * Return the entries, parents before children: iterations by number, all others by start.
+ * Return the entries, parents before children: iterations by number, all others by the first start in them, because a
+ * resumed group starts after its finished steps.
  * @param {Map<string, any>} tasks
  */
 function inOrder(tasks) {
@@ -83,39 +82,76 @@ function inOrder(tasks) {
     children.set(parent, [...(children.get(parent) ?? []), each]);
   }
   const number = (/** @type {any} */ entry) => Number(entry.path.slice(entry.path.lastIndexOf("/") + 1));
+  /** @type {Map<string, string>} */
+  const starts = new Map();
+  for (const { path, start_time } of [...tasks.values()].reverse()) {
+    const times = [start_time ?? "~", ...(children.get(path) ?? []).map((each) => starts.get(each.path) ?? "~")];
+    starts.set(path, times.sort()[0]);
+  }
+  const start = (/** @type {any} */ { path }) => starts.get(path) ?? "~";
   /** @param {string} parent @param {number} depth @returns {{entry: any, depth: number}[]} */
   const below = (parent, depth) =>
     (children.get(parent) ?? [])
       .sort((one, other) =>
         one.kind === "iteration" && other.kind === "iteration"
           ? number(one) - number(other)
-          : (one.start_time ?? "~").localeCompare(other.start_time ?? "~"),
+          : Number(start(one) > start(other)) - Number(start(one) < start(other)),
       )
       .flatMap((entry) => [{ entry, depth }, ...below(entry.path, depth + 1)]);
   return below("", 0);
 }
 
-/** @param {{run: any, entry: any, view: string}} props */
-export function Step({ run, entry, view }) {
-  /** @type {[string, any][]} */
-  const facts = [
-    ["State", html`<${State} state=${entry.state} />`],
-    ["Started", entry.start_time && html`<${Time} at=${entry.start_time} />`],
-    ["Duration", entry.start_time && html`<${Duration} of=${entry} />`],
-    ["Attempts", entry.attempts > 0 && String(entry.attempts)],
-    ["Exit code", Number.isInteger(entry.exit_code) && String(entry.exit_code)],
-    ["Remark", remark(entry)],
-    ["Path", entry.path],
-  ];
+/** @param {any} entry */
+function withoutLog(entry) {
+  if (entry.cache_hit) return "No log: the outputs came from the cache.";
+  if (entry.state === "GIVEN") return "No log: the outputs are given.";
+  return entry.end_time ? "This step wrote no log." : "No log yet.";
+}
+
+/** @param {StepProps} props */
+export function Step({ run, entry, job, query, addressOf }) {
+  const [isStep, file, task] = [entry.kind === "step", query.get("file") ?? "", entry.path];
+  const tabs = [
+    isStep && { id: "log", title: "Log" },
+    entry.custom_job && { id: "curves", title: "Curves" },
+    entry.custom_job && { id: "replicas", title: "Replicas" },
+    { id: "values", title: "Inputs and outputs" },
+  ].filter(Boolean);
+  const tab = (tabs.find(({ id }) => id === query.get("tab")) ?? tabs[0]).id;
+  const at = offsetIn(query) ?? (entry.state === "FAILED" ? errorIn(job.log) : null);
   return html`<section class="card details" aria-label=${`Step ${entry.title}`}>
     <header>
-      <h2><bdi>${entry.title}</bdi></h2>
-      <a class="button" href=${link(["runs", run.id], { view })}>Close</a>
+      <h2><bdi>${entry.title}</bdi> <${State} state=${entry.state} /></h2>
+      <a class="button" href=${link(["runs", run.id], { view: query.get("view") })}>Close</a>
     </header>
-    ${entry.error && html`<p class="error" role="alert">${entry.error}</p>`}
-    <${Values} values=${facts.filter(([, value]) => value)} />
-    <${Side} run=${run} entry=${entry} side="outputs" title="Outputs" />
-    <${Side} run=${run} entry=${entry} side="inputs" title="Inputs" />
+    ${entry.error && html`<p class="error long-text" role="alert">${entry.error}</p>`}
+    <${Facts} facts=${[
+      ["Started", entry.start_time && html`<${Time} at=${entry.start_time} />`],
+      ["Duration", entry.start_time && html`<${Duration} of=${entry} />`],
+      ["Attempts", entry.attempts > 1 && String(entry.attempts)],
+      ["Exit code", Number.isInteger(entry.exit_code) && String(entry.exit_code)],
+      ["Remark", remark(entry)],
+    ]} />
+    <${Tabs} label="Parts of the step" tabs=${tabs} selected=${tab}
+      onSelect=${(/** @type {string} */ id) => replace(addressOf({ tab: id }))}>
+      ${
+        tab === "log" &&
+        html`<${Log} key=${`${task} ${file}`} path=${`/local/runs/${run.id}/log`} task=${task} log=${job.log}
+          setLog=${job.setLog} at=${at} addressOf=${addressOf} none=${withoutLog(entry)} />`
+      }
+      ${tab === "curves" && html`<${Training} job=${job.job} steps=${job.steps} />`}
+      ${
+        tab === "replicas" &&
+        html`<${Replicas} job=${job.job} target=${{ path: `/local/runs/${run.id}:fault`, task }}
+          logOf=${(/** @type {string} */ name) => addressOf({ file: name, tab: "log" })} />`
+      }
+      ${
+        tab === "values" &&
+        html`<${Values} values=${{ Path: task }} />
+        <${Side} run=${run} entry=${entry} side="outputs" title="Outputs" />
+        <${Side} run=${run} entry=${entry} side="inputs" title="Inputs" />`
+      }
+    <//>
   </section>`;
 }
 

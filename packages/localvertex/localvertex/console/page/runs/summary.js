@@ -1,19 +1,84 @@
-// What a run received and gave, shown while no step is chosen.
+// What came of a run, and what it received and gave, shown while no step is chosen.
 
+import { Training } from "../jobs/replicas.js";
 import { beside, report } from "../server/report.js";
-import { figure, html, link, Name, Notice, Value, Values } from "../ui/ui.js";
+import { count, duration, figure, html, link, Name, Notice, plain, plural, Value, Values } from "../ui/ui.js";
 
 const MOST = 200;
+
+/**
+ * What a user came for: how far the run is, its main metric with the curve, its model and endpoint.
+ * @param {{run: any, tasks: Map<string, any>, trained: any, job: Live}} props - `trained`: the entry with the `job`.
+ */
+export function Outcome({ run, tasks, trained, job }) {
+  const running = [...tasks.values()].filter((each) => each.kind === "step" && plain(each.state) === "RUNNING");
+  const { replicas = [] } = job.job?.status ?? trained?.custom_job ?? {};
+  const replica = running.includes(trained) && replicas.find((/** @type {any} */ each) => each.num_steps);
+  const found = [...tasks.values()].flatMap(({ outputs }) => Object.values(outputs.artifacts).flat());
+  const endpoint = found.find((each) => each.type.schemaTitle === "google.VertexEndpoint");
+  const registered = run.models.filter((/** @type {any} */ each) => each.resource_name);
+  const facts = [
+    [
+      "Running",
+      running.length > 0 &&
+        html`<span>${running
+          .slice(0, 5)
+          .map(
+            (each) => html`<a key=${each.path} href=${link(["runs", run.id, each.path])}>${each.title}</a> `,
+          )}</span>`,
+    ],
+    ["Main metric", run.main_metric && html`<span class="main-metric">${run.main_metric}</span>`],
+    ["Model", registered.length > 0 && html`<ul>${models(registered)}</ul>`],
+    ["Endpoint", endpoint && (endpoint.metadata?.resourceName ?? endpoint.uri)],
+  ].filter(([, value]) => value);
+  if (!facts.length && !trained) return null;
+  return html`<section class="outcome" aria-label="Overview">
+    <div>
+      ${
+        replica &&
+        html`<p>Training: step ${count(replica.step)} of ${count(replica.num_steps)}${
+          replica.seconds_left > 0 && `, ${duration(replica.seconds_left)} left`
+        }</p>
+        <progress value=${replica.step} max=${replica.num_steps} aria-label="Progress of the training"></progress>`
+      }
+      <${Values} values=${facts} />
+    </div>
+    <${Training} job=${job.job} steps=${job.steps} only=${curveOf(job.steps)} />
+  </section>`;
+}
+
+/** The figure whose curve is shown: of validation, if it has any. @param {Map<string, any>} steps */
+const curveOf = (steps) => {
+  const names = [...steps.values()].flatMap((each) => each.names);
+  return ["score", "accuracy"].find((each) => names.includes(`validation_${each}`)) ?? "loss";
+};
 
 /** @param {{run: any, defaults?: Record<string, any>, unknown: string}} props */
 export function Summary({ run, defaults, unknown }) {
   const outputs = Object.entries(run.outputs?.parameters ?? {});
+  const values = run.parameters ?? {};
+  const names = Object.keys(values).sort();
+  const changed = names.filter(
+    (name) => defaults !== undefined && JSON.stringify(defaults[name]) !== JSON.stringify(values[name]),
+  );
+  const others = names.filter((name) => !changed.includes(name));
   return html`<section class="card details" aria-label="Summary of the run">
     ${unknown && html`<${Notice} kind="warn">The run has not reached the step <bdi>${unknown}</bdi>.<//>`}
-    ${run.metrics.length > 0 && html`<h2>Metrics</h2><${Values} look="figures" values=${metrics(run.metrics)} />`}
+    <h2>Parameters</h2>
+    ${!names.length && html`<p class="muted">The pipeline has no parameters.</p>`}
+    <${Values} values=${changed.map((name) => changedOne(name, values, defaults ?? {}))} />
+    ${
+      others.length > 0 &&
+      html`<details><summary>${plural(others.length, "parameter")} as in the file</summary>
+        <${Values} values=${others.map((name) => [name, values[name]])} /></details>`
+    }
+    ${
+      run.metrics.length > 0 &&
+      html`<h2>Metrics</h2>
+      <${Values} look="values figures" values=${metrics(run.metrics)} />`
+    }
     ${run.models.length > 0 && html`<h2>Models</h2><ul class="plain">${models(run.models)}</ul>`}
     ${outputs.length > 0 && html`<h2>Outputs</h2><${Values} values=${outputs} />`}
-    <h2>Parameters</h2><${Parameters} values=${run.parameters ?? {}} defaults=${defaults} />
     <h2>Pipeline</h2><${Values} values=${{ File: run.file, "SHA-256": run.sha256?.slice(0, 16) }} />
     ${
       run.warnings?.length > 0 &&
@@ -21,6 +86,19 @@ export function Summary({ run, defaults, unknown }) {
       <ul class="plain">${run.warnings.slice(0, MOST).map((/** @type {string} */ text) => html`<li>${text}</li>`)}</ul>`
     }
   </section>`;
+}
+
+/**
+ * A parameter with another value than the file gives.
+ * @param {string} name @param {Record<string, any>} values @param {Record<string, any>} defaults
+ */
+function changedOne(name, values, defaults) {
+  const isGiven = !(name in defaults);
+  return [
+    html`<${Name} text=${name} /> <span class="tag">${isGiven ? "given" : "changed"}</span>`,
+    html`<div><${Value} value=${values[name]} />
+      ${!isGiven && html`<p class="muted small">Default: <${Value} value=${defaults[name]} /></p>`}</div>`,
+  ];
 }
 
 /** The last part of a task's path. @param {{task: string}} of */
@@ -43,21 +121,3 @@ const models = (found) =>
         : html`<bdi>${each.uri}</bdi>`;
       return html`<li>${title}${stepOf(each)}</li>`;
     });
-
-/** The parameters; those with another value than the file gives are marked, and come first. @param {any} props */
-function Parameters({ values, defaults }) {
-  const isChanged = (/** @type {string} */ name) =>
-    defaults !== undefined && JSON.stringify(defaults[name]) !== JSON.stringify(values[name]);
-  const names = Object.keys(values).sort((a, b) => Number(isChanged(b)) - Number(isChanged(a)) || a.localeCompare(b));
-  if (!names.length) return html`<p class="muted">The pipeline has no parameters.</p>`;
-  const pairs = names.map((name) => {
-    if (!isChanged(name)) return [name, values[name]];
-    const isGiven = !(name in defaults);
-    return [
-      html`<${Name} text=${name} /> <span class="tag">${isGiven ? "given" : "changed"}</span>`,
-      html`<div><${Value} value=${values[name]} />
-        ${!isGiven && html`<p class="muted small">Default: <${Value} value=${defaults[name]} /></p>`}</div>`,
-    ];
-  });
-  return html`<${Values} values=${pairs} />`;
-}

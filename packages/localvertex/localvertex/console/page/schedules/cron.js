@@ -2,15 +2,10 @@
 
 import { figure, html } from "../ui/ui.js";
 
-/** @typedef {{zone: string, next: string[]}} Meaning */
-
 /** The number of a schedule. @param {{name: string}} schedule */
 export const idOf = ({ name }) => name.slice(name.lastIndexOf("/") + 1);
 
-/**
- * The next times of a cron.
- * @param {{meaning: Meaning, title?: string}} props - `title` is above the times.
- */
+/** The next times of a cron. @param {CronMeaningProps} props */
 export function CronMeaning({ meaning: { zone, next }, title = "Next times" }) {
   return html`<div class="cron">
     <p class="muted">${zone}</p>

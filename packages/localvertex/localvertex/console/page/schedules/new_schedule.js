@@ -32,7 +32,7 @@ export default function NewSchedule({ query }) {
   <//>`;
 }
 
-/** @param {{overview: Overview, server: ServerInfo | null}} props */
+/** @param {DraftProps} props */
 function Draft({ overview, server }) {
   const [draft, change] = useDraft(overview);
   const [times, setTimes] = useState({
@@ -84,12 +84,10 @@ function Draft({ overview, server }) {
   </form>`;
 }
 
-/** @typedef {{name: string, expression: string, zone: string, limit: string, isQueued: boolean}} When */
-
 /** @param {string} text */
 const isCount = (text) => /^[1-9]\d{0,5}$/.test(text);
 
-/** @param {{times: When, setTimes: (times: When) => void, error: string, meaning: any}} props - Both of the cron. */
+/** @param {TimesProps} props */
 function Times({ times, setTimes, error, meaning }) {
   const { name, expression, zone, limit, isQueued } = times;
   const set = (/** @type {keyof When} */ key) => (/** @type {any} */ value) => setTimes({ ...times, [key]: value });

@@ -1,6 +1,6 @@
 // One schedule: when it fires, what it runs, and the runs that it has started.
 
-import { LISTS, PAGE_SIZE } from "../runs/runs.js";
+import { columnsOf, PAGE_SIZE } from "../runs/runs.js";
 import { useEvents, useLoad } from "../server/server.js";
 import { Empty, go, html, Loaded, Page, Section, Table, Time, Values } from "../ui/ui.js";
 import { CronMeaning, FastClock, idOf } from "./cron.js";
@@ -67,12 +67,11 @@ function Facts({ schedule }) {
 
 /** The runs of a schedule, also those that were started by hand. @param {any} found - What `useLoad` returned. */
 function History(found) {
-  const shown = LISTS.runs.columns.filter(({ title }) => title !== "Started by");
   return html`<${Section} title="History">
     <${Loaded} ...${found}>${({ runs, next_page_token, total_size }) => html`
       ${
         runs.length
-          ? html`<${Table} caption="Runs of this schedule" columns=${shown} rows=${runs} />`
+          ? html`<${Table} caption="Runs of this schedule" columns=${columnsOf("schedule", {}, [])} rows=${runs} />`
           : html`<${Empty} title="No runs yet" />`
       }
       ${next_page_token && html`<p class="muted">and ${total_size - runs.length} earlier runs</p>`}`}<//>

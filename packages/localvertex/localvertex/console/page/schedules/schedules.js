@@ -6,6 +6,7 @@ import {
   Confirm,
   Dialog,
   Empty,
+  formatted,
   go,
   html,
   Loaded,
@@ -18,8 +19,6 @@ import {
   useState,
 } from "../ui/ui.js";
 import { FastClock, idOf, inZone } from "./cron.js";
-
-/** @typedef {{name: string, displayName: string, state: string}} Schedule */
 
 const CREATE = html`<a class="button primary" href="#/schedules/new">Create schedule</a>`;
 
@@ -47,7 +46,7 @@ const columns = (onChange) => [
   { title: "Status", cell: (row) => html`<${State} state=${stateOf(row)} />` },
   { title: "Next run", isWideOnly: true, cell: nextRun },
   { title: "Last run", isWideOnly: true, cell: (row) => html`<${LastRun} schedule=${row} />` },
-  { title: "Runs started", isNumber: true, isWideOnly: true, cell: (row) => row.startedRunCount ?? "–" },
+  { title: "Runs started", isNumber: true, isWideOnly: true, cell: (row) => formatted(row.startedRunCount) },
   {
     title: "Actions",
     isWideOnly: true,
@@ -83,10 +82,7 @@ export function LastRun({ schedule }) {
   return html`<span class="error small clamp">${runResponse}</span>`;
 }
 
-/**
- * The buttons of a schedule.
- * @param {{schedule: Schedule, onChange: () => void, onDelete: () => void}} props
- */
+/** The buttons of a schedule. @param {ScheduleActionsProps} props */
 export function ScheduleActions({ schedule, onChange, onDelete }) {
   const { state, displayName } = schedule;
   const [act, { isBusy, error }] = useAction(async (verb) => {
@@ -118,7 +114,7 @@ function Refused({ error }) {
   return html`<${Dialog} title="Not done" onClose=${() => close(error)}><${Problem} error=${error} /><//>`;
 }
 
-/** @param {{schedule: Schedule, onDone: () => void, onClose: () => void}} props */
+/** @param {ResumeProps} props */
 function Resume({ schedule, onDone, onClose }) {
   const [catchUp, setCatchUp] = useState(false);
   const choices = /** @type {Array<[boolean, string, string]>} */ ([

@@ -6,13 +6,8 @@ import { answer, eventsOf, report } from "./report.js";
 /** The default project and region; local routes show the resources of all locations. */
 const LOCATION = "/v1/projects/local-project/locations/us-central1/";
 
-/** A request that the server refused, with its messages about single fields. */
 export class ApiError extends Error {
-  /**
-   * @param {number} status - HTTP status; 0 when the server did not answer.
-   * @param {string} message - The message of the server.
-   * @param {Array<{field: string, message: string}>} details - One entry for each wrong field.
-   */
+  /** @param {number} status @param {string} message @param {Refusal["details"]} details */
   constructor(status, message, details = []) {
     super(message);
     this.status = status;
@@ -35,13 +30,7 @@ export const remove = (path) => request("DELETE", path);
 /** Exchange the token for a cookie. @param {string} token */
 export const openSession = (token) => request("POST", "/local/session", {}, { Authorization: `Bearer ${token}` });
 
-/**
- * @param {string} method
- * @param {string} path
- * @param {object} [body]
- * @param {Record<string, string>} [headers]
- * @returns {Promise<any>}
- */
+/** @type {Ask} */
 async function request(method, path, body, headers) {
   if (report) {
     const found = answer(path);
@@ -57,8 +46,6 @@ async function request(method, path, body, headers) {
   const { message = `HTTP status ${response.status}`, details = [] } = content.error ?? {};
   throw new ApiError(response.status, message, details);
 }
-
-/** @typedef {Record<string, (data: any) => void>} Handlers */
 
 const RETRY_MS = 2000;
 
@@ -81,8 +68,7 @@ const listeners = new Set();
 /**
  * Call a listener with a text when the stream is lost, and with an empty one when it is back. In between, what is shown
  * may be out of date.
- * @param {(problem: string) => void} listener
- * @returns {() => void} Ends this.
+ * @type {OnConnection}
  */
 export function onConnection(listener) {
   listeners.add(listener);
@@ -96,9 +82,7 @@ function notify(problem) {
 
 /**
  * Follow `GET /local/events`; an earlier stream of this tab is closed. Each connection begins with a fresh first event.
- * @param {Record<string, string>} query - `run`, `log`, `file` and `job`; empty for the list of runs.
- * @param {Handlers} handlers - By the name of the event. `end`: nothing more will come.
- * @returns {() => void} Closes the stream.
+ * @type {Follow}
  */
 export function follow(query, handlers) {
   if (report) {
@@ -158,12 +142,7 @@ export function follow(query, handlers) {
   return close;
 }
 
-/**
- * Read a path, again when it changes. What was read before stays until the new answer is here.
- * @param {string | null} path - Null: nothing is read.
- * @returns {{data: any, error: ApiError | null, isLoading: boolean, reload: () => void, isStale: boolean}}
- *   `isStale`: the data belongs to another path.
- */
+/** Read a path, again when it changes. What was read before stays until the new answer is here. @type {UseLoad} */
 export function useLoad(path) {
   const [found, setFound] = useState(/** @type {any} */ ({ error: null, source: path }));
   const [isLoading, setIsLoading] = useState(path !== null);
@@ -191,10 +170,7 @@ export function useLoad(path) {
 
 /**
  * Post a body a moment after its last change. The answer to the last one stays until the new one is here.
- * @param {string} path
- * @param {object | null} body - Posted when it is another object. Null: nothing is posted.
- * @param {number} [delay] - Milliseconds without a change.
- * @returns {{answer: any, error: ApiError | null, isCurrent: boolean}} `isCurrent`: both belong to this body.
+ * @type {UsePost}
  */
 export function usePost(path, body, delay = 0) {
   const [found, setFound] = useState(/** @type {any} */ ({ answer: null, error: null, of: null }));
@@ -217,11 +193,7 @@ export function usePost(path, body, delay = 0) {
   return { ...found, isCurrent: found.of === body };
 }
 
-/**
- * Follow the event stream while a view is shown; a tab has one stream.
- * @param {Record<string, string> | null} query - Null: nothing is followed. Another query opens another stream.
- * @param {Handlers} handlers - The newest ones are called.
- */
+/** Follow the event stream while a view is shown; a tab has one stream. @type {UseEvents} */
 export function useEvents(query, handlers) {
   const newest = useRef(handlers);
   newest.current = handlers;
@@ -237,14 +209,13 @@ export function useEvents(query, handlers) {
 
 /**
  * Do something that changes the server's state, and keep whether it is being done and why it was refused.
- * @param {(...values: any[]) => Promise<any>} action
- * @returns {[(...values: any[]) => Promise<void>, {isBusy: boolean, error: ApiError | null}]}
+ * @type {UseAction}
  */
 export function useAction(action) {
   const [isBusy, setIsBusy] = useState(false);
   const running = useRef(false);
-  const [error, setError] = useState(/** @type {ApiError | null} */ (null));
-  /** @param {...any} values */
+  const [error, setError] = useState(/** @type {any} */ (null));
+  /** @type {Action} */
   const run = async (...values) => {
     if (running.current) return;
     running.current = true;
@@ -253,7 +224,7 @@ export function useAction(action) {
     try {
       await action(...values);
     } catch (problem) {
-      setError(/** @type {ApiError} */ (problem));
+      setError(problem);
     } finally {
       running.current = false;
       setIsBusy(false);

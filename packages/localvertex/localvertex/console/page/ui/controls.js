@@ -4,20 +4,15 @@ import { useAction } from "../server/server.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 import { Problem } from "./page.js";
 
-/** @typedef {(text: string) => void} OnText */
-
-/** @param {{onText: OnText, [attribute: string]: any}} props */
+/** @param {InputProps} props */
 export const Input = ({ onText, ...attributes }) =>
   html`<input ...${attributes} onInput=${(event) => onText(event.target.value)} />`;
 
-/** @param {{onText: OnText, [attribute: string]: any}} props */
+/** @param {TextAreaProps} props */
 export const TextArea = ({ onText, ...attributes }) =>
   html`<textarea ...${attributes} onInput=${(event) => onText(event.target.value)}></textarea>`;
 
-/**
- * A choice of one value, which may have another title.
- * @param {{value: string, choices: (string | string[])[], onText: OnText, [attribute: string]: any}} props
- */
+/** A choice of one value, which may have another title. @param {SelectProps} props */
 export function Select({ value, choices, onText, ...attributes }) {
   return html`<select ...${attributes} value=${value} onChange=${(event) => onText(event.target.value)}>
     ${choices.map((choice) => {
@@ -27,15 +22,11 @@ export function Select({ value, choices, onText, ...attributes }) {
   </select>`;
 }
 
-/** @param {{title: string, isOn: boolean, onTurn: (isOn: boolean) => void}} props */
+/** @param {CheckProps} props */
 export const Check = ({ title, isOn, onTurn }) => html`<label class="check">
   <input type="checkbox" checked=${isOn} onChange=${(event) => onTurn(event.target.checked)} />${title}</label>`;
 
-/**
- * Tabs: one of several panels, chosen by click or by the arrow keys.
- * @param {{label: string, tabs: {id: string, title: string, count?: number}[], selected: string, onSelect: OnText,
- *   children?: any}} props - `children` is the panel of the selected tab; a `count` is shown beside a title.
- */
+/** Tabs: one of several panels, chosen by click or by the arrow keys. @param {TabsProps} props */
 export function Tabs({ label, tabs, selected, onSelect, children }) {
   const tabOf = (/** @type {string} */ id) => `${label}-${id}`.replace(/\W+/g, "-");
   const panel = `${tabOf(selected)}-panel`;
@@ -65,7 +56,7 @@ export function Tabs({ label, tabs, selected, onSelect, children }) {
 
 /**
  * A dialog, open while it is rendered: the browser's own, which keeps the focus inside and closes with Escape.
- * @param {{title: string, onClose: () => void, actions?: any, children?: any}} props
+ * @param {DialogProps} props
  */
 export function Dialog({ title, onClose, actions, children }) {
   const element = useRef(/** @type {HTMLDialogElement | null} */ (null));
@@ -89,11 +80,7 @@ export function Dialog({ title, onClose, actions, children }) {
   </dialog>`;
 }
 
-/**
- * Ask before something happens that cannot be undone.
- * @param {{title: string, action: string, onConfirm: () => Promise<any>, onClose: () => void, isDangerous?: boolean,
- *   children?: any}} props - `action` is the verb on the button. The dialog closes when `onConfirm` has worked.
- */
+/** Ask before something happens that cannot be undone. @param {ConfirmProps} props */
 export function Confirm({ title, action, onConfirm, onClose, isDangerous = true, children }) {
   const [run, { isBusy, error }] = useAction(async () => {
     await onConfirm();
@@ -110,11 +97,7 @@ export function Confirm({ title, action, onConfirm, onClose, isDangerous = true,
   <//>`;
 }
 
-/**
- * A button that opens a dialog.
- * @param {{verb: string, dialog: any, of?: object, [attribute: string]: any}} props - `dialog` is the component, which
- *   gets `onClose` and all of `of`.
- */
+/** A button that opens a dialog. @param {AskingProps} props */
 export function Asking({ verb, dialog, of, ...attributes }) {
   const [isOpen, setIsOpen] = useState(false);
   return html`<button ...${attributes} onClick=${() => setIsOpen(true)}>${verb}</button>
@@ -148,11 +131,7 @@ export function useFileDrop(onFiles) {
   return isOver;
 }
 
-/**
- * Where files are dropped, with a button that chooses one; the whole page takes them.
- * @param {{action: string, look?: string, onFiles: (files: FileList) => void, children?: any,
- *   [attribute: string]: any}} props - Other attributes go to the file input.
- */
+/** Where files are dropped, with a button that chooses one; the whole page takes them. @param {DropZoneProps} props */
 export function DropZone({ action, look = "", onFiles, children, ...attributes }) {
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
   const isOver = useFileDrop((files) => attributes.disabled || onFiles(files));

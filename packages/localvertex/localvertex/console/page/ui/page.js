@@ -2,11 +2,7 @@
 import { html, useEffect } from "./html.js";
 import { State } from "./state.js";
 
-/**
- * A view. Its title is also the title of the browser's tab.
- * @param {{title: string, heading?: any, state?: string, parent?: string[], actions?: any, children?: any}} props
- *   `heading` is what is shown in place of the title's text; `parent` is the title and the address of the view above.
- */
+/** A view. Its title is also the title of the browser's tab. @param {PageProps} props */
 export function Page({ title, heading = html`<bdi>${title}</bdi>`, state, parent, actions, children }) {
   useEffect(() => {
     document.title = `${title} · localvertex`;
@@ -22,7 +18,7 @@ export function Page({ title, heading = html`<bdi>${title}</bdi>`, state, parent
     ${children}`;
 }
 
-/** A part of a view below a heading. @param {{title: any, actions?: any, children?: any}} props */
+/** A part of a view below a heading. @param {SectionProps} props */
 export function Section({ title, actions, children }) {
   return html`<section class="section">
     <header><h2>${title}</h2>${actions && html`<div class="actions">${actions}</div>`}</header>
@@ -32,7 +28,7 @@ export function Section({ title, actions, children }) {
 
 /**
  * What was read, as soon as it is there, and why it could not be read again: the result of `useLoad`.
- * @param {{title?: string, data?: any, error?: any, reload?: () => void, children?: (data: any) => any}} props
+ * @param {LoadedProps} props
  */
 export function Loaded({ title, data, error, reload, children }) {
   return html`
@@ -45,15 +41,12 @@ export function Loaded({ title, data, error, reload, children }) {
     ${data && children?.(data)}`;
 }
 
-/** Shown in place of an empty list. @param {{title: string, children?: any}} props */
+/** Shown in place of an empty list. @param {EmptyProps} props */
 export function Empty({ title, children }) {
   return html`<div class="empty"><p>${title}</p>${children}</div>`;
 }
 
-/**
- * An error, announced by screen readers.
- * @param {{title?: string, error: Error | string, onRetry?: () => void}} props
- */
+/** An error, announced by screen readers. @param {ProblemProps} props */
 export function Problem({ title = "Request failed", error, onRetry }) {
   return html`<div class="notice bad" role="alert">
     <strong>${title}</strong>
@@ -62,18 +55,15 @@ export function Problem({ title = "Request failed", error, onRetry }) {
   </div>`;
 }
 
-/** A remark that is not an error. @param {{kind?: "info" | "warn" | "bad", title?: string, children?: any}} props */
+/** A remark that is not an error. @param {NoticeProps} props */
 export function Notice({ kind = "info", title, children }) {
   return html`<div class="notice ${kind}">${title && html`<strong>${title}</strong>`}<div>${children}</div></div>`;
 }
 
-/** A page of a step, without scripts and in an origin of its own. @param {{src: string, title: string}} props */
+/** A page of a step, without scripts and in an origin of its own. @param {FrameProps} props */
 export const Frame = ({ src, title }) => html`<iframe class="frame" src=${src} title=${title} sandbox=""></iframe>`;
 
-/**
- * A text from a file, which scrolls if it is long.
- * @param {{text: string, look: string, id?: string, children?: any}} props
- */
+/** A text from a file, which scrolls if it is long. @param {LongTextProps} props */
 export function LongText({ text, look, id, children = text }) {
   const isLong = text.length > 500 || text.split("\n", 11).length > 10;
   return html`<p id=${id} class="long-text ${look}" tabindex=${isLong ? 0 : undefined}>${children}</p>`;

@@ -6,6 +6,7 @@ import { html } from "./html.js";
 /** @type {Record<string, [string, Kind, string]>} */
 const STATES = {
   SUCCEEDED: ["Succeeded", "good", "M4.5 8.3 7 10.8l4.5-5.3"],
+  COMPLETE: ["Completed", "good", "M4.5 8.3 7 10.8l4.5-5.3"],
   COMPLETED: ["Completed", "good", "M4.5 8.3 7 10.8l4.5-5.3"],
   ACTIVE: ["Active", "good", "M6.3 5v6l5-3-5-3Z"],
   SKIPPED: ["Cached", "good", "M4 5l4 3-4 3M8.5 5l4 3-4 3"],
@@ -38,7 +39,7 @@ export const kind = (state) => described(state)[1];
 /** Whether something can still change. @param {string} state */
 export const isFinal = (state) => !["RUNNING", "PENDING", "QUEUED", "CANCELLING"].includes(plain(state));
 
-/** @param {{state: string, text?: string}} props */
+/** @param {StateProps} props */
 export function State({ state, text }) {
   return html`<span class="state ${kind(state)}"><${StateSymbol} state=${state} />${text ?? label(state)}</span>`;
 }

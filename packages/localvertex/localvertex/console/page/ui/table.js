@@ -1,28 +1,7 @@
 // A table of rows, which may be selected.
 import { html, useState } from "./html.js";
 
-/**
- * @typedef {object} Column
- * @property {string} title - The heading.
- * @property {any} [heading] - What is shown in place of the title.
- * @property {(row: any, index: number) => any} cell - The content of a cell.
- * @property {boolean} [isNumber] - Aligned to the right.
- * @property {boolean} [isWideOnly] - Left out on narrow screens.
- * @property {boolean} [isName] - The heading of the row.
- */
-
-/**
- * @param {object} props
- * @param {string} props.caption - What the table contains, for screen readers.
- * @param {Column[]} props.columns
- * @param {any[]} props.rows
- * @param {(row: any, index: number) => string} [props.keyOf] - By default the `id` of a row, or its place.
- * @param {Set<string>} [props.selected] - The keys of the selected rows.
- * @param {(key: string, isSelected: boolean) => void} [props.onSelect] - Without it rows cannot be selected.
- * @param {boolean} [props.isRegion] - Whether the keyboard can scroll it: a table without links that may be too wide.
- * @param {number} [props.most] - Rows that are shown until a user asks for all.
- * @param {(row: any) => string} [props.nameOf] - What a row is called for screen readers, where rows can be selected.
- */
+/** @param {TableProps} props */
 export function Table({
   caption,
   columns,
@@ -33,7 +12,11 @@ export function Table({
   isRegion,
   most = Number.POSITIVE_INFINITY,
   nameOf = (row) => row.name,
+  order = "",
+  onOrder,
+  hasAll,
 }) {
+  const keys = rows.map(keyOf);
   const [isWhole, setIsWhole] = useState(false);
   const region = isRegion && { tabindex: 0, role: "region", "aria-label": caption };
   return html`<div class="table" ...${region}>
@@ -41,26 +24,40 @@ export function Table({
       <caption class="hidden">${caption}</caption>
       <thead>
         <tr>
-          ${onSelect && html`<th class="select"><span class="hidden">Select</span></th>`}
-          ${columns.map(
-            (each) => html`<th key=${each.title} scope="col" class=${classOf(each)}>${each.heading ?? each.title}</th>`,
-          )}
+          ${
+            onSelect &&
+            html`<th class="select">${
+              hasAll
+                ? html`<input type="checkbox" aria-label="Select all rows"
+                    checked=${keys.every((key) => selected?.has(key))}
+                    onChange=${(event) => onSelect(keys, event.target.checked)} />`
+                : html`<span class="hidden">Select</span>`
+            }</th>`
+          }
+          ${columns.map((each) => {
+            const { title, by, heading = title } = each;
+            const direction = order.endsWith(" desc") ? "descending" : "ascending";
+            return html`<th key=${by ?? title} scope="col" class=${classOf(each)}
+                aria-sort=${by && order.replace(" desc", "") === by ? direction : undefined}>
+              ${by && onOrder ? html`<button class="sort" onClick=${() => onOrder(by)}>${heading}</button>` : heading}
+            </th>`;
+          })}
         </tr>
       </thead>
       <tbody>
         ${rows.slice(0, isWhole ? rows.length : most).map((row, index) => {
-          const key = keyOf(row, index);
+          const key = keys[index];
           const isSelected = Boolean(selected?.has(key));
           return html`<tr key=${key} class=${isSelected ? "selected" : ""}>
             ${
               onSelect &&
               html`<td class="select"><input type="checkbox" checked=${isSelected}
-                aria-label=${`Select ${nameOf(row)}`} onChange=${(event) => onSelect(key, event.target.checked)} />
+                aria-label=${`Select ${nameOf(row)}`} onChange=${(event) => onSelect([key], event.target.checked)} />
               </td>`
             }
             ${columns.map((column) => {
               const [tag, scope] = column.isName ? ["th", "row"] : ["td"];
-              return html`<${tag} key=${column.title} scope=${scope} class=${classOf(column)}>
+              return html`<${tag} key=${column.by ?? column.title} scope=${scope} class=${classOf(column)}>
                 ${column.cell(row, index)}<//>`;
             })}
           </tr>`;
@@ -75,6 +72,19 @@ export function Table({
     }
   </div>`;
 }
+
+/**
+ * A table with a column for each thing that is compared, such as a run; each row has a value of each.
+ * @param {{caption: string, rows: any[], of: {title: string, heading?: any}[], name: (row: any) => any,
+ *   cell: (row: any, index: number) => any, title?: string, isNumber?: boolean, more?: Column[]}} props - `of`: what is
+ *   compared. `name` and `title`: the headings of a row and of their column. `more`: further columns.
+ */
+export const Compared = ({ caption, rows, of, name, cell, title = "", isNumber, more = [] }) =>
+  html`<${Table} isRegion caption=${caption} rows=${rows} columns=${[
+    { title, cell: name, isName: true },
+    ...of.map((each, index) => ({ ...each, isNumber, cell: (/** @type {any} */ row) => cell(row, index) })),
+    ...more,
+  ]} />`;
 
 /** @param {Column} column */
 const classOf = ({ isNumber, isWideOnly, isName }) =>

@@ -10,12 +10,18 @@ const LONG = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: 
 const YEAR = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 
 /** Shown in place of a value that does not exist. */
-export const NONE = html`<span class="muted">–</span>`;
+const MISSING = "–";
+export const NONE = html`<span class="muted">${MISSING}</span>`;
+
+/**
+ * A value in its format, if it exists.
+ * @template T @param {T | null | undefined} value @param {(value: T) => any} format
+ */
+export const formatted = (value, format = String) => (value === null || value === undefined ? MISSING : format(value));
 
 /** A value of a record: whole numbers with all digits, others with five, anything else as text. @param {any} value */
 export function figure(value) {
-  if (value === null || value === undefined) return "–";
-  if (typeof value !== "number") return String(value);
+  if (typeof value !== "number") return formatted(value);
   if (Number.isSafeInteger(value)) return COUNT.format(value);
   const size = Math.abs(value);
   return size < 1e-4 || size >= 1e12 ? value.toExponential(3) : FIGURE.format(value);
@@ -29,7 +35,7 @@ export function signed(value) {
 
 /** What changed between two values, if both are numbers. @param {any} before @param {any} now */
 export const change = (before, now) =>
-  typeof before === "number" && typeof now === "number" ? signed(now - before) : "–";
+  typeof before === "number" && typeof now === "number" ? signed(now - before) : MISSING;
 
 /** @param {number} value */
 export const count = (value) => COUNT.format(value);
@@ -61,7 +67,7 @@ export function Time({ at }) {
  * @param {number | null | undefined} seconds
  */
 export function duration(seconds) {
-  if (seconds === null || seconds === undefined) return "–";
+  if (seconds === null || seconds === undefined) return MISSING;
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
   const whole = Math.round(seconds);
   if (whole < 60) return `${whole} s`;

@@ -2,6 +2,7 @@
 export * from "./address.js";
 export * from "./controls.js";
 export * from "./html.js";
+export * from "./metrics.js";
 export * from "./page.js";
 export * from "./state.js";
 export * from "./table.js";

@@ -16,13 +16,10 @@ export function Name({ text }) {
   return html`<bdi>${parts.map((part, index) => html`<${Fragment} key=${index}>${part}<wbr /><//>`)}</bdi>`;
 }
 
-/**
- * Names with their values, in the order given; a name may be markup.
- * @param {{values: Record<string, any> | [any, any][], look?: string}} props
- */
+/** Names with their values, in the order given; a name may be markup. @param {ValuesProps} props */
 export function Values({ values, look = "" }) {
   const pairs = Array.isArray(values) ? values : Object.entries(values ?? {});
-  return html`<dl class="values ${look}">
+  return html`<dl class=${look || "values"}>
     ${pairs.map(
       ([name, value], index) => html`<div key=${index}>
         <dt>${typeof name === "string" ? html`<${Name} text=${name} />` : name}</dt><dd><${Value} value=${value} /></dd>
@@ -31,12 +28,9 @@ export function Values({ values, look = "" }) {
   </dl>`;
 }
 
-/** Short facts beside each other; those without a value are left out. @param {{facts: any[], look?: string}} props */
-export function Facts({ facts, look = "" }) {
-  return html`<dl class="facts ${look}">
-    ${facts.map(([name, value]) => value && html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
-  </dl>`;
-}
+/** Short facts beside each other; those without a value are left out. @param {FactsProps} props */
+export const Facts = ({ facts, look = "" }) =>
+  html`<${Values} look=${`facts ${look}`} values=${facts.filter(([, value]) => value)} />`;
 
 /**
  * One value: markup of this page as it is, lists and objects as JSON, all others as text; long JSON text is folded.
@@ -82,7 +76,7 @@ export function Code({ text }) {
   return html`<div class="code"><pre tabindex="0">${shown}</pre><${Copy} text=${text} /></div>`;
 }
 
-/** @param {{text: string, title?: string}} props */
+/** @param {CopyProps} props */
 export function Copy({ text, title = "Copy" }) {
   const [done, setDone] = useState("");
   useEffect(() => {

@@ -63,7 +63,10 @@ def test_the_address_with_the_token_is_printed_on_a_terminal_only(tmp_path: Path
     finally:
         terminal.process.terminate()
         terminal.end()
-    assert f"{server.url}/#token=TOKEN, with the text of {server.work_dir}/api/token as TOKEN" in server.text
+    text = server.text
+    assert f"{server.url}/, opened by `python -m localvertex console --work-dir {server.work_dir}`" in text
+    assert f"with #token= and the text of {server.work_dir}/api/token after it" in text
+    assert "TOKEN" not in text
 
 
 HOSTILE = """

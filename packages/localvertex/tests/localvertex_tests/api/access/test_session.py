@@ -1,6 +1,7 @@
 """The session of a browser: what its cookie allows, to which pages, and to processes of which user."""
 
 import os
+import re
 import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 from localvertex_tests.api.access.test_token import NOBODY, as_root
+from localvertex_tests.support.run_records import write_job
 
 from localvertex.api.access.access import REFUSAL
 from localvertex.api.rest import guard
@@ -52,6 +54,27 @@ def test_the_page_is_public_and_has_no_data(server: Server) -> None:
         with closing(HTTPConnection(urlsplit(server.url).netloc, timeout=60)) as connection:
             connection.request("GET", f"/console/{name}")
             assert connection.getresponse().status == 404, name
+
+
+@pytest.mark.slow
+def test_files_of_the_page_have_lasting_addresses_and_answers_are_compressed(server: Server) -> None:
+    token = server.headers["Authorization"].partition(" ")[2]
+    index = requests.get(f"{server.url}/", timeout=60)
+    (address,) = re.findall(r'src="(/console/\w{16}/main\.js)"', index.text)
+    for path, is_kept in ((address, True), ("/console/main.js", False)):
+        found = requests.get(server.url + path, timeout=60)
+        assert (found.status_code, "immutable" in found.headers["Cache-Control"]) == (200, is_kept)
+        assert found.headers["Content-Encoding"] == "gzip"
+        plain = requests.get(server.url + path, headers={"Accept-Encoding": "identity"}, timeout=60)
+        assert ("Content-Encoding" in plain.headers, plain.content) == (False, found.content)
+    assert requests.get(f"{server.url}/console/{'0' * 16}/main.js", timeout=60).status_code == 404
+    for number in range(20):
+        write_job(server.work_dir, number)
+    runs = server.get("/local/runs")
+    assert (runs.headers["Content-Encoding"], len(runs.json()["runs"])) == ("gzip", 20)
+    assert token not in runs.text
+    with server.request("GET", "/local/events", stream=True) as stream:
+        assert "Content-Encoding" not in stream.headers
 
 
 @pytest.mark.slow

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from localvertex_tests.support.run_records import job_record, run_record, write, write_job
 
-from localvertex.api.pipeline_jobs.records import RunRecords
 from localvertex.api.rest.call import Call, Location
 from localvertex.api.rest.index import Records, Summary
 from localvertex.commands.service import Service
+from localvertex.console.runs.outputs import RunOutputs
 from localvertex.store import journal
 from vertex_testing.server import PARENT
 
@@ -92,7 +92,7 @@ class Lists:
     def runs(self, *, indexed: bool = True) -> list[tuple[str, Any]]:
         """Return all runs of the work folder, also those of no job."""
         store = (self._with if indexed else self._without).pipeline_jobs._store
-        found = store.index.summaries(RunRecords(store.folder.parent))
+        found = store.index.summaries(RunOutputs(store))
         return sorted((name, each.content) for name, each in found)
 
     def num_active(self, schedule: str) -> int:

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from localvertex_tests.console.comparing.runs import Runs, metric
 from localvertex_tests.support.axe import problems_of
+from localvertex_tests.support.run_records import TASK
 from playwright.sync_api import Browser, Page, expect
 
+from localvertex.store import run_folder
 from vertex_testing.browser import browser as browser, needs_chromium, opened
 
 pytestmark = [pytest.mark.slow, needs_chromium]
@@ -51,9 +53,33 @@ def test_two_runs_are_compared(start_server: Any, browser: Browser) -> None:
         page.get_by_text("2 equal parameters").click()
         expect(row(page, "epochs").get_by_role("cell")).to_have_text(["3"])
         expect(page.get_by_role("slider", name="Loss by step")).to_have_attribute(
-            "aria-valuetext", "last: run A 0.5, run B 0.4"
+            "aria-valuetext", "run A 0.5, run B 0.4 at step 30"
         )
         assert problems_of(page) == []
+
+
+def test_a_running_run_is_live_and_differences_are_from_the_chosen_one(start_server: Any, browser: Browser) -> None:
+    server = start_server()
+    write_runs(server.work_dir)
+    runs, pending = Runs(server.work_dir), {**TASK, "path": "next", "title": "next", "state": "PENDING"}
+    tasks = [{**TASK, "state": "RUNNING", "end_time": None}, {**pending, "start_time": None, "end_time": None}]
+    (server.work_dir / "live").mkdir()
+    with run_folder.lock(server.work_dir / "live"):
+        runs.add("live", state="RUNNING", tasks=tasks, parameters={"rate": 0.3}, metrics=[metric("accuracy", 0.5)])
+        with opened(browser, server, "#/compare?runs=first,second,live") as page:
+            expect(row(page, "accuracy").get_by_role("cell").nth(1)).to_contain_text("+0.5")
+            page.get_by_role("radio", name="Differences from second").check()
+            expect(row(page, "accuracy").get_by_role("cell").nth(0)).to_contain_text("\N{MINUS SIGN}0.5")
+            expect(page.get_by_role("img", name="rate, accuracy")).to_have_attribute(
+                "aria-label", "rate, accuracy; run A: 0.1, 0.25; run B: 0.2, 0.75; run C: 0.3, 0.5"
+            )
+            step = row(page, "train").get_by_role("cell").nth(2)
+            before = step.inner_text()
+            expect(step).not_to_have_text(before)
+            expect(row(page, "next").get_by_role("cell").nth(2)).not_to_contain_text("0.0 s")
+            assert problems_of(page) == []
+            runs.add("live", tasks=[TASK], parameters={"rate": 0.3}, metrics=[metric("accuracy", 0.9)])
+            expect(row(page, "accuracy").get_by_role("cell").nth(2)).to_contain_text("best")
 
 
 def test_runs_are_added_and_removed_on_a_narrow_screen(start_server: Any, browser: Browser) -> None:
@@ -67,7 +93,7 @@ def test_runs_are_added_and_removed_on_a_narrow_screen(start_server: Any, browse
         expect(row(page, "rate").get_by_role("cell")).to_have_text(["0.1", "0.2", "0.2"])
         assert page.evaluate("document.documentElement.scrollWidth") == 390
         assert problems_of(page) == []
-        page.get_by_role("button", name="Remove run A, first").click()
+        page.get_by_role("button", name="Remove first").click()
         expect(row(page, "rate")).to_be_hidden()
         expect(page).to_have_url(re.compile("#/compare[?]runs=second%2Cthird$"))
     with opened(browser, server, "#/compare?runs=first,missing", expected="404") as page:

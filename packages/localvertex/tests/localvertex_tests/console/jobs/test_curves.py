@@ -21,13 +21,41 @@ def steps(first: int, last: int, **fields: Any) -> Event:
 def test_each_point_is_given_once() -> None:
     curve = Curve()
     assert curve.new() is None
-    curve.add(steps(1, 2, loss=0.5, accuracy=0.25, images_per_second=64, seconds_left=8))
+    curve.add(steps(1, 2, loss=0.5, accuracy=0.25, images_per_second=64, seconds_left=8, note="x"))
     found = curve.new()
-    assert found == {"points": [[2, 102.0, 0.5, 0.25, 64.0, 8.0]], "resumes": [], "is_first": True}
+    assert found == {
+        "names": ["accuracy", "images_per_second", "loss", "seconds", "seconds_left"],
+        "points": [[2, 102.0, 0.25, 64.0, 0.5, 1.0, 8.0]],
+        "evaluated": [],
+        "resumes": [],
+        "is_first": True,
+    }
     assert curve.new() is None
-    curve.add(steps(3, 4, loss=float("nan"), accuracy="x"))
+    curve.add(steps(3, 4, loss=float("nan"), accuracy="x", learning_rate=0.01))
     found = curve.new()
-    assert found == {"points": [[4, 104.0, None, None, None, None]], "resumes": [], "is_first": False}
+    assert found is not None
+    assert found["names"][5:] == ["learning_rate"]
+    assert (found["points"], found["is_first"]) == ([[4, 104.0, None, None, None, 1.0, None, 0.01]], False)
+
+
+def test_validation_has_points_of_its_own_and_names_are_few() -> None:
+    curve = Curve()
+    curve.add(steps(1, 2, loss=0.5, epoch=0.5))
+    validation = {"event": "evaluate", "time": 103.0, "split": "validation", "step": 2, "epoch": 1.0, "is_best": True}
+    curve.add(validation | {"loss": 0.25})
+    curve.add(validation | {"split": "test", "loss": 9.0})
+    found = curve.new()
+    assert found is not None
+    values = dict(zip(found["names"], found["evaluated"][0][2:], strict=True))
+    assert {name: value for name, value in values.items() if value is not None} == {
+        "validation_epoch": 1.0,
+        "validation_loss": 0.25,
+    }
+    assert len(found["evaluated"]) == 1
+    curve.add(steps(3, 4, **{f"figure_{n}": float(n) for n in range(100)}))
+    found = curve.new()
+    assert found is not None
+    assert (len(found["names"]), len(found["points"][0])) == (30, 32)
 
 
 def test_a_restart_shows_from_where_it_resumed() -> None:

@@ -41,8 +41,10 @@ def test_a_killed_replica_restarts_before_the_eyes_of_the_user(
     watch = training.start(server, spec)
     watch.trains(1)
     with opened(browser, server, f"#/runs/one/{TASK}") as page:
-        expect(page.get_by_role("img", name=re.compile(f"Timeline of {WORKER}: .*productive"))).to_be_visible()
+        page.get_by_role("tab", name="Curves").click()
         expect(page.locator(".chart canvas")).to_have_count(4)
+        page.get_by_role("tab", name="Replicas").click()
+        expect(page.get_by_role("img", name=re.compile(f"Timeline of {WORKER}: .*productive"))).to_be_visible()
         replica = page.locator("li.replica", has_text=WORKER)
         page.get_by_role("button", name=f"Kill {WORKER}").click()
         expect(page.get_by_role("dialog")).to_contain_text("SIGKILL")
@@ -55,7 +57,6 @@ def test_a_killed_replica_restarts_before_the_eyes_of_the_user(
         expect(replica).to_contain_text("exit code 137")
         lane = page.get_by_role("img", name=re.compile(f"Timeline of {WORKER}: .*fault: SIGKILL {WORKER}"))
         expect(lane).to_be_visible()
-        expect(page.get_by_text(re.compile("Resumed from step [0-9]+ at "))).to_be_visible()
         expect(page.locator("rect.lost").first).to_be_attached()
         # Confirmed by keyboard alone.
         page.get_by_role("button", name=f"Freeze {WORKER}").focus()
@@ -69,7 +70,9 @@ def test_a_killed_replica_restarts_before_the_eyes_of_the_user(
         expect(replica).to_contain_text("3 starts")
         training.hurry()
         expect(page.get_by_role("button", name=f"Kill {PRIMARY}")).to_have_count(0)
-        expect(page.get_by_role("table", name="Latest values of each replica")).to_contain_text(str(NUM_STEPS))
+        expect(replica).to_contain_text(f"step {NUM_STEPS} of {NUM_STEPS}")
+        page.get_by_role("tab", name="Curves").click()
+        expect(page.get_by_text(re.compile("Resumed from step [0-9]+ at "))).to_be_visible()
 
 
 def test_a_job_of_the_api_is_accessible_and_fits_a_phone(browser: Browser, server: Server, training: Training) -> None:

@@ -35,13 +35,16 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     work_dir = tmp_path_factory.mktemp("models") / "runs"
     for number, epochs in (("1", 2), ("2", 20)):
         created = f"2026-01-0{number}T00:00:00.000Z"
-        baseline = {"task": "evaluate", "artifact": "metrics", "name": "baseline_accuracy", "value": 0.4375}
+        figures = {"baseline_accuracy": 0.4375, "macro_f1": 0.25}
+        metrics = [{"task": "evaluate", "artifact": "m", "name": name, "value": each} for name, each in figures.items()]
         content = run_record(
-            work_dir, f"run-{number}", created, uuid=number, parameters={"epochs": epochs}, metrics=[baseline]
+            work_dir, f"run-{number}", created, uuid=number, parameters={"epochs": epochs}, metrics=metrics
         )
         write(work_dir / f"run-{number}" / "run.json", content)
         versions = add(work_dir, "flowers", uploaded_by=f"{number}/upload", version_description=HOSTILE)
-        versions.evaluate(number, {"display_name": HOSTILE, "metrics": {"accuracy": 0.5 + epochs / 100}})
+        averages = dict.fromkeys(("accuracy", "precision", "recall", "f1Score"), 0.5 + epochs / 100)
+        content = {"confidenceMetrics": [{"confidenceThreshold": 0.0, "maxPredictions": 1, **averages}]}
+        versions.evaluate(number, {"display_name": HOSTILE, "metrics": content})
     versions.change_shared({"display_name": HOSTILE, "description": HOSTILE, "labels": {"team": HOSTILE}})
     with Server(work_dir) as server:
         yield server
@@ -70,6 +73,9 @@ def test_versions_are_side_by_side_with_their_metrics_and_what_differs(
         expect(page.locator(".measures")).to_contain_text("0.52")
         # An evaluation in Google's schema has no field for it: it is the run's.
         expect(page.locator(".measures")).to_contain_text("baseline_accuracy0.4375")
+        # The averages over all examples are the accuracy; that over the classes says more.
+        expect(page.locator(".measures")).to_contain_text("macro_f10.25")
+        expect(page.locator(".measures").get_by_text("0.52")).to_have_count(1)
         page.get_by_role("tab", name="Versions").click()
         for number in "12":
             page.get_by_label(f"Select version {number}").check()

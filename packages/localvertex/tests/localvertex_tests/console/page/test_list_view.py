@@ -112,6 +112,67 @@ def test_pages_and_filter_and_their_addresses(browser: Browser, server: Server) 
         expect(page.locator("tbody tr")).to_have_count(50)
 
 
+METRICS = {"accuracy": [0.5, 0.9, 0.7, 0.6, 0.55, 0.8, 0.65, 0.75], "loss": [8, 1, 3, 6, 7, 2, 5, 4]}
+
+
+@pytest.fixture(scope="module")
+def eight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with eight runs, of which run-00001 is the best."""
+    work_dir = tmp_path_factory.mktemp("eight") / "runs"
+    for number in range(8):
+        name = f"run-{number:05d}"
+        metrics = [{"task": "t", "artifact": "m", "name": key, "value": METRICS[key][number]} for key in METRICS]
+        fields = {"parameters": {"epochs": number % 3, "size": 5}, "metrics": metrics}
+        write(work_dir / name / "run.json", run_record(work_dir, name, f"2026-01-01T00:0{number}:00.000Z", **fields))
+    with Server(work_dir) as found:
+        yield found
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_which_is_best_of_eight_runs_takes_one_click(browser: Browser, eight: Server, width: int) -> None:
+    with opened(browser, eight, width=width) as page:
+        best = page.get_by_role("row").filter(has=page.get_by_role("link", name="run-00001"))
+        expect(best.get_by_text("best").first).to_be_visible()
+        page.get_by_role("button", name="accuracy").click()
+        expect(page.get_by_role("columnheader", name="accuracy")).to_have_attribute("aria-sort", "descending")
+        expect(page.locator("tbody tr").first).to_contain_text("run-00001")
+        figure = page.locator("tbody tr").first.get_by_role("cell", name="0.9")
+        expect(figure).to_be_in_viewport(ratio=1)
+        assert figure.evaluate(
+            "(cell) => cell.scrollWidth <= cell.clientWidth && cell.closest('.table').scrollLeft === 0"
+        )
+        assert problems_of(page) == []
+        # The order is remembered, and so is the place after a look at a run.
+        page.reload()
+        expect(page.locator("tbody tr").first).to_contain_text("run-00001")
+        page.set_viewport_size({"width": width, "height": 300})
+        page.evaluate("scrollTo(0, 150)")
+        page.locator("tbody tr").nth(3).get_by_role("link").evaluate("(link) => link.click()")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("run-0000")
+        page.go_back()
+        expect(page.locator("tbody tr").first).to_contain_text("run-00001")
+        assert page.evaluate("scrollY") == 150
+
+
+def test_runs_are_filtered_by_parameters_and_metrics_and_deleted_together(browser: Browser, eight: Server) -> None:
+    with opened(browser, eight) as page:
+        page.get_by_role("searchbox").fill("run epochs=2 accuracy>0.6")
+        expect(page.locator("tbody tr")).to_have_count(2)
+        assert sorted(rows(page)) == ["run-00002", "run-00005"]
+        # It is running, which is seen only when it is deleted.
+        with run_folder.lock(eight.work_dir / "run-00002"):
+            page.get_by_label("Select all rows").check()
+            page.get_by_role("button", name="Delete (2)").click()
+            page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+            assert (eight.work_dir / "run-00005").exists()
+            page.get_by_role("button", name="Delete (2)").click()
+            page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+            expect(page.get_by_role("alert")).to_contain_text("run-00002")
+            expect(page.get_by_role("heading", name="Delete 1 run?")).to_be_visible()
+        assert (eight.work_dir / "run-00002").exists()
+        assert not (eight.work_dir / "run-00005").exists()
+
+
 def test_rows_change_without_a_reload(browser: Browser, server: Server) -> None:
     run_dir = server.work_dir / "zz-live"
     created = "2026-12-01T00:00:00.000Z"
@@ -160,7 +221,7 @@ def test_two_runs_are_chosen_by_keyboard_and_compared(browser: Browser, server: 
 def test_custom_jobs_of_the_api_are_listed_and_tabs_follow_the_arrow_keys(browser: Browser, server: Server) -> None:
     with opened(browser, server) as page:
         page.get_by_role("tab", name="Pipeline runs").focus()
-        page.keyboard.press("ArrowRight")
+        page.keyboard.press("End")
         expect(page.get_by_role("tab", name="Custom jobs")).to_be_focused()
         expect(page.locator("tbody tr")).to_have_count(1)
         for text in ("a custom job", "Failed", "2 min 5 s", "replica 0 exited with 1"):
@@ -209,3 +270,27 @@ def test_a_lost_connection_is_shown_until_the_server_is_back(browser: Browser, t
         with Server(work_dir, "--port", server.url.rpartition(":")[2]):
             expect(lost).to_have_count(0)
             expect(page.locator("tbody tr")).to_have_count(2)
+
+
+VIEWS = ["#/runs", "#/runs?list=experiments", "#/runs?list=jobs", "#/compare?runs=run-00001,run-00003", "#/models"]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("fragment", [*VIEWS, "#/schedules", "#/create"])
+def test_no_list_hinders_anybody_in_forced_colours_and_with_large_text(
+    browser: Browser, eight: Server, width: int, fragment: str
+) -> None:
+    with opened(browser, eight, fragment, width=width) as page:
+        expect(page.get_by_role("status")).to_have_count(0)
+        assert problems_of(page) == []
+        page.emulate_media(color_scheme="light", forced_colors="active")
+        for tab in page.get_by_role("tab", selected=False).all():
+            assert tab.evaluate("(tab) => getComputedStyle(tab).borderBottomColor") == page.evaluate(
+                "getComputedStyle(document.body).backgroundColor"
+            )
+        page.emulate_media(forced_colors="none")
+        if width == 1280:
+            page.evaluate("document.documentElement.style.zoom = 2")
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            assert problems_of(page) == []

@@ -142,56 +142,86 @@ def test_long_json_text_is_folded_and_no_number_of_it_changes(page: Page) -> Non
     assert shown == [json.dumps(content, indent=2), texts[1]]
 
 
+NAMES = ["loss", "accuracy", "images_per_second", "seconds_left", "epoch", "validation_loss", "validation_epoch"]
+
+
 def test_a_new_process_breaks_the_lines_of_its_pace_and_its_first_guesses_are_left_out(page: Page) -> None:
-    first = [[step, 10.0 + step, 2.0, 0.5, 100.0, 60.0 - step] for step in range(1, 9)]
-    second = [[step, 40.0 + step, 1.0, 0.5, 100.0, 60.0 - step] for step in range(7, 12)]
+    first = [[step, 10.0 + step, 2.0, 0.5, 100.0, 60.0 - step, step / 4] for step in range(1, 9)]
+    second = [[step, 40.0 + step, 1.0, 0.5, 100.0, 60.0 - step, step / 4] for step in range(7, 12)]
     first[0][5] = second[0][5] = 9000.0
-    curve = {"points": [*first, *second], "resumes": [[30.0, 6]]}
-    script = "const { figures } = await import('/console/jobs/curves.js'); return figures(value, 10);"
-    loss, _, speed, left = (each["series"] for each in run(page, script, curve))
-    assert loss["kept"] == [2.0] * 6 + [None] * 2 + [1.0] * 5
-    assert loss["lost"] == [None] * 5 + [2.0] * 3 + [None] * 5
-    assert left["kept"] == [None, *range(58, 53, -1), None, None, None, None, *range(52, 48, -1)]
-    assert speed["kept"].count(100.0) == 11
-    for series in (speed, left):
-        assert series["times"] == sorted(series["times"])
-        assert (series["kept"][8], series["lost"][8]) == (None, None)
-        assert len(series["kept"]) == len(series["steps"]) == 14
-    few = run(page, script, {"points": first[:2], "resumes": []})
-    assert few[3]["series"]["kept"] == [9000.0, 58.0], "there is nothing but guesses"
+    evaluated = [[4, 14.5, None, None, None, None, None, 3.0, 1.0], [8, 50.0, *[None] * 5, 1.5, 2.0]]
+    curve = {"names": NAMES, "points": [*first, *second], "evaluated": evaluated, "resumes": [[30.0, 6]]}
+    script = """
+      const { linesOf } = await import("/console/jobs/curves.js");
+      const [curve, ...asked] = value;
+      return asked.map(([name, axis]) => linesOf({ curve, start: 10 }, name, axis));
+    """
+
+    def lines(curve: dict[str, Any], *asked: tuple[str, str]) -> Any:
+        return run(page, script, [curve, *asked])
+
+    def values(line: Any) -> list[Any]:
+        return [value for _, value in line]
+
+    every = [(name, "time") for name in NAMES[:4]]
+    loss, _, speed, left = lines(curve, *every)
+    assert values(loss["kept"]) == [2.0] * 6 + [None] * 2 + [1.0] * 5
+    assert values(loss["lost"]) == [None] * 5 + [2.0] * 3 + [None] * 5
+    assert loss["validation"] == [[4.5, 3.0], [40.0, 1.5]]
+    assert values(left["kept"]) == [None, *range(58, 53, -1), None, None, None, None, *range(52, 48, -1)]
+    assert values(speed["kept"]).count(100.0) == 11
+    for found in (speed, left):
+        assert [x for x, _ in found["kept"]] == sorted(x for x, _ in found["kept"])
+        assert (values(found["kept"])[8], len(found["kept"])) == (None, 14)
+    # By step and by epoch, what a restart discarded is not there.
+    by_step, by_epoch = lines(curve, ("loss", "step"), ("loss", "epoch"))
+    assert by_step["kept"] == [[step, 2.0] for step in range(1, 7)] + [[step, 1.0] for step in range(7, 12)]
+    assert (by_step["lost"], by_step["validation"]) == ([], [[4, 3.0], [8, 1.5]])
+    assert (by_epoch["kept"][0], by_epoch["validation"]) == ([0.25, 2.0], [[1.0, 3.0], [2.0, 1.5]])
+    few = lines(curve | {"points": first[:2], "resumes": []}, ("seconds_left", "time"))
+    assert values(few[0]["kept"]) == [9000.0, 58.0], "there is nothing but guesses"
 
 
-def test_the_values_of_a_chart_are_read_by_keyboard(page: Page) -> None:
+def test_smoothing_is_an_exponential_mean_that_begins_with_the_first_value(page: Page) -> None:
+    script = "const { smoothed } = await import('/console/jobs/curves.js'); return smoothed(value, 0.5);"
+    assert run(page, script, [[1, 4.0], [2, None], [3, 1.0]]) == [[1, 4.0], [2, None], [3, 2.0]]
+
+
+def test_the_values_of_a_chart_are_read_by_keyboard_and_it_is_enlarged_by_mouse(page: Page) -> None:
     script = """
       const { Curves } = await import("/console/jobs/curves.js");
       render(html`<${Curves} steps=${new Map([["a", value]])} start=${10} names=${["a", "b"]} />`, place);
     """
     losses = [0.5, 0.25, 9.0, None, 0.125]
-    curve = {"points": [[n + 1, 10.0 + min(n, 3), loss, None, None, None] for n, loss in enumerate(losses)]}
-    run(page, script, curve | {"resumes": []})
-    chart = page.get_by_role("slider", name="Loss over time")
-    expect(chart).to_have_attribute("aria-valuetext", "0.125 at step 5, 3.0 s")
+    points: list[Any] = [[n + 1, 10.0 + min(n, 3), loss, None, None, None] for n, loss in enumerate(losses)]
+    curve: dict[str, Any] = {"names": NAMES, "points": points, "evaluated": [], "resumes": []}
+    run(page, script, curve)
+    chart = page.get_by_role("slider", name="Loss by time")
+    expect(chart).to_have_attribute("aria-valuetext", "0.125 at 3.0 s")
     chart.focus()
     for key, text in (
-        ("ArrowLeft", "9 at step 3, 2.0 s"),
-        ("ArrowLeft", "0.25 at step 2, 1.0 s"),
-        ("Home", "0.5 at step 1, 0.0 s"),
-        ("ArrowLeft", "0.5 at step 1, 0.0 s"),
-        ("PageDown", "0.25 at step 2, 1.0 s"),
-        ("ArrowRight", "9 at step 3, 2.0 s"),
+        ("ArrowLeft", "9 at 2.0 s"),
+        ("ArrowLeft", "0.25 at 1.0 s"),
+        ("Home", "0.5 at 0.0 s"),
+        ("ArrowLeft", "0.5 at 0.0 s"),
+        ("PageDown", "0.25 at 1.0 s"),
+        ("ArrowRight", "9 at 2.0 s"),
     ):
         page.keyboard.press(key)
         expect(chart).to_have_attribute("aria-valuetext", text)
-    expect(page.locator("figcaption", has_text="Loss")).to_contain_text("9 step 3, 2.0 s")
+    expect(page.locator("figcaption", has_text="Loss")).to_contain_text("9 2.0 s")
     page.keyboard.press("Tab")
-    expect(chart).to_have_attribute("aria-valuetext", "0.125 at step 5, 3.0 s")
+    expect(chart).to_have_attribute("aria-valuetext", "0.125 at 3.0 s")
     assert problems_of(page) == []
+    for label, choice in (("by", "step"), ("smoothed", "0.9")):
+        page.get_by_label(label, exact=True).select_option(choice)
+    page.get_by_label("Log scale").check()
+    expect(page.get_by_role("slider", name="Loss by step")).to_have_attribute("aria-valuemax", "4")
     # One point, and a training of many days.
-    run(page, script, {"points": [[1, 10.0, 0.5, None, None, 4e7]], "resumes": []})
-    expect(chart).to_have_attribute("aria-valuetext", "0.5 at step 1, 0.0 s")
-    expect(page.get_by_role("slider", name="Time left")).to_have_attribute(
-        "aria-valuetext", "462 d 23 h at step 1, 0.0 s"
-    )
+    page.get_by_label("by", exact=True).select_option("time")
+    run(page, script, curve | {"points": [[1, 10.0, 0.5, None, None, 4e7]]})
+    expect(chart).to_have_attribute("aria-valuetext", "0.5 at 0.0 s")
+    expect(page.get_by_role("slider", name="Time left")).to_have_attribute("aria-valuetext", "462 d 23 h at 0.0 s")
 
 
 def test_a_frame_has_no_origin_and_no_scripts(page: Page) -> None:
@@ -388,6 +418,9 @@ def test_an_address_leads_back_to_its_values_whatever_they_contain(page: Page) -
     assert found == [["run", name, name] for name in names]
     for fragment in ("#/runs/%E0%A4%A", "#/runs/a/b/c", "#/other"):
         assert run(page, "return route(value).name;", fragment) == "not found"
+    outside = ("#/runs/..%2F..%2Fapi%2Ftoken", "#/runs/a?tab=log&file=../../../api/token", "#/models/a/..")
+    for fragment in outside:
+        assert run(page, "return route(value).name;", fragment) == "not found"
     for fragment in ("", "#", "#/"):
         assert run(page, "return route(value).name;", fragment) == "runs"
 
@@ -424,7 +457,7 @@ def test_a_tab_has_one_stream_and_none_while_it_is_hidden(page: Page) -> None:
 
 def test_a_view_that_fails_shows_why_and_the_others_still_work(browser: Browser, server: Server) -> None:
     with opened(browser, server, "#/no/view", expected="") as page:
-        page.route("**/console/models/models.js", lambda route: route.abort())
+        page.route("**/console/**/models/models.js", lambda route: route.abort())
         page.goto(f"{server.url}/#/models")
         expect(page.get_by_role("alert")).to_contain_text("This page cannot be shown")
         expect(page.get_by_role("alert")).to_contain_text("Is the server running?")
@@ -433,6 +466,6 @@ def test_a_view_that_fails_shows_why_and_the_others_still_work(browser: Browser,
         page.get_by_role("link", name="Models").click()
         again = page.get_by_role("button", name="Try again")
         expect(again).to_be_visible()
-        page.unroute("**/console/models/models.js")
+        page.unroute("**/console/**/models/models.js")
         again.click()
         expect(page.get_by_role("heading", name="Models", exact=True)).to_be_visible()

@@ -42,6 +42,7 @@ def test_a_run_is_watched_to_its_end_and_its_artifacts_are_shown(
         expect(page.get_by_role("log")).to_contain_text("Wrote executor output file")
         step = page.get_by_role("region", name="Step Report <i>")
         expect(step).to_contain_text("Succeeded")
+        step.get_by_role("tab", name="Inputs and outputs").click()
         for name in ("classes", "page", "notes", "scores", "picture", "model"):
             part = step.locator("details.artifact", has=page.locator("bdi", has_text=re.compile(f"^{name}$")))
             if part.get_attribute("open") is None:
@@ -110,7 +111,7 @@ def test_files_of_artifacts_are_shown_as_text_or_as_images_and_others_are_explai
     task = run_records.TASK | {"outputs": {"parameters": {}, "artifacts": artifacts}}
     content = run_records.run_record(server.work_dir, run_dir.name, "2026-01-01T00:01:00.000Z", tasks=[task])
     run_records.write(run_dir / "run.json", content)
-    with opened(browser, server, f"#/runs/{run_dir.name}/train?view=steps", width=390) as page:
+    with opened(browser, server, f"#/runs/{run_dir.name}/train?view=steps&tab=values", width=390) as page:
         parts = {name: page.locator("details.artifact", has=page.locator("bdi", has_text=name)) for name in given}
         for part in parts.values():
             expect(part).to_have_count(1)
