@@ -75,7 +75,8 @@ export function Refusals({ refusals, notes }) {
 }
 
 /** @param {{texts: string[]}} props */
-const Lines = ({ texts }) => html`<ul>${texts.map((each) => html`<li key=${each} class="description">${each}</li>`)}</ul>`;
+const Lines = ({ texts }) =>
+  html`<ul>${texts.map((each) => html`<li key=${each} class="description">${each}</li>`)}</ul>`;
 
 /**
  * The machine check of `python -m accelerators check`, for the region chosen.

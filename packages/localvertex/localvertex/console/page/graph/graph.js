@@ -5,7 +5,6 @@ import { firstStep, isGroup, placesIn, pressOnBox } from "./keys.js";
 import { countsOf, itemsOf, placesOf, statesOf } from "./states.js";
 import { pressKey, STEP, useViewport } from "./viewport.js";
 
-/** Heights of the frame in pixels. */
 const [LEAST, MOST] = [160, 620];
 
 /** Items of a loop that can be chosen; all others are below the loop in the list of steps. */

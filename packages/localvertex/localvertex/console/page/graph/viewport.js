@@ -46,7 +46,6 @@ export class Viewport {
     this.isMoved = false;
   }
 
-  /** The frame has another size. */
   resized() {
     if (this.isMoved) this.panBy(0, 0);
     else this.begin(this.size, this.first);

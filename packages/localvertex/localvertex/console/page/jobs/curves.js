@@ -56,7 +56,6 @@ export function linesOf({ curve: { names, points, evaluated, resumes }, start },
   for (const [index, point] of points.entries()) {
     const at = x(point);
     if (at === null || (isLost[index] && axis !== "time")) continue;
-    // A line does not continue from one process to the next one.
     if (axis === "time" && ANEW.includes(name) && index && processes[index] !== processes[index - 1])
       kept.push([(x(points[index - 1]) + at) / 2, null]);
     const shown = isGuess[index] ? null : value(point);

@@ -5,7 +5,6 @@ import UPlot from "../vendor/uplot.js";
 
 const HEIGHT = 200;
 
-/** Points are shown while they are few. */
 const MANY = 40;
 
 /** A figure, which is drawn again when its width or the colour scheme changes. @param {Plot} plot */

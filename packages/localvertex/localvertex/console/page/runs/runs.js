@@ -244,7 +244,6 @@ function DeleteRuns({ ids, onDelete, onClose }) {
   <//>`;
 }
 
-/** The last list: what it showed, its pages, and how far it was scrolled. */
 let last = { path: "", tokens: [""], y: 0 };
 
 /** A list; the browser remembers its order and columns. @param {RowsProps} props */
@@ -280,7 +279,6 @@ function Rows({ tab, query, selected, onSelect }) {
     setKept(kept);
   };
   const sort = (/** @type {string} */ by) => {
-    // The best come first.
     const isUp = order === `${by} desc` || (order !== by && direction(nameOf(by)) < 0);
     setTokens([""]);
     keep({ order: isUp ? by : `${by} desc` });

@@ -160,7 +160,6 @@ export function Step({ run, entry, job, query, addressOf }) {
  * @param {{run: any, entry: any, side: "inputs" | "outputs", title: string}} props
  */
 function Side({ run, entry, side, title }) {
-  // Without what kfp's compiler puts before a name.
   const parameters = Object.entries(entry[side].parameters).map(([name, value]) => [
     name.replace(/^pipelinechannel--/, ""),
     value,

@@ -10,7 +10,6 @@ import { CronMeaning, FastClock, idOf } from "./cron.js";
 
 const TYPING_MS = 200;
 
-/** Offered beside the field. */
 const EXAMPLES = [
   ["Every hour", "0 * * * *"],
   ["Every day at 3:00", "0 3 * * *"],
