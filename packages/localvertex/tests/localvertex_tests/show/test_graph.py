@@ -19,6 +19,7 @@ from localvertex_base.userinput.errors import UserError
 
 MARGIN = 0.2
 """Coordinates have one decimal."""
+ROUNDING = 1e-6
 
 Rectangle = tuple[float, float, float, float]
 """Left, top, right, bottom."""
@@ -57,8 +58,9 @@ def points(path: str) -> list[tuple[float, float]]:
 
 
 def is_inside(one: Rectangle, other: Rectangle) -> bool:
-    """Return whether a rectangle is inside another one."""
-    return one[0] >= other[0] and one[1] >= other[1] and one[2] <= other[2] and one[3] <= other[3]
+    """Return whether a rectangle is inside another one; sums of widths are rounded."""
+    is_after = one[0] >= other[0] - ROUNDING and one[1] >= other[1] - ROUNDING
+    return is_after and one[2] <= other[2] + ROUNDING and one[3] <= other[3] + ROUNDING
 
 
 def overlap(one: Rectangle, other: Rectangle) -> bool:

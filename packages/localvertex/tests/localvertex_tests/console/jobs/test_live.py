@@ -78,7 +78,9 @@ def test_goodput_and_timeline_so_far(log: Path, at: Any) -> None:
         {
             "task": "train",
             "replica": PRIMARY,
-            "points": [[20, START + 6.0, 1.0, None, None, 4.0]],
+            "names": ["loss", "seconds", "seconds_left"],
+            "points": [[20, START + 6.0, 1.0, 4.0, 4.0]],
+            "evaluated": [],
             "resumes": [],
             "is_first": True,
         }
