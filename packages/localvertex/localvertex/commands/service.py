@@ -15,6 +15,7 @@ from localvertex.api.rest.store import Store
 from localvertex.api.schedules.clock import Clock
 from localvertex.api.schedules.schedules import Schedules
 from localvertex.api.steps.methods import Method, Methods, StepApi
+from localvertex.api.steps.reach import with_api
 from localvertex.api.tensorboards import service as tensorboards
 from localvertex.console.console import Console
 from localvertex.containers.serving.machine import Machine
@@ -42,7 +43,7 @@ class Service:
         log: WriteLine,
         options: Options | None = None,
     ) -> None:
-        options = options or Options()
+        options = with_api(options)
         self._store = Store(work_dir, log)
         self.metadata = Metadata(self._store)
         self.pipeline_jobs = PipelineJobs(self._store, log, options, self.metadata.runs)

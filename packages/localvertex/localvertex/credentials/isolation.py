@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import ClassVar
 
+from localvertex.credentials import step_python
 from localvertex.credentials.emulator import has_emulator, is_loopback
 from localvertex.credentials.secrets import Secrets, is_secret_address, looks_like_secret
 from localvertex.credentials.step_file import StepFile
@@ -34,6 +35,9 @@ _CREDENTIALS = frozenset(
     )
 )
 """Variables through which Google's libraries and tools find credentials or another metadata server."""
+
+_STEP_PYTHON = str(Path(step_python.__file__).parent)
+"""Python's start-up file of steps, which keeps their calls of Google's services on this machine."""
 
 _CREDENTIALS_PREFIX = "CLOUDSDK_AUTH_"
 
@@ -91,7 +95,10 @@ class UserCredentials(IsolatedCredentials):
 
 
 class NoCredentials(IsolatedCredentials):
-    """None: Google's libraries find no file, no token and a metadata server that has none. Safe for several threads."""
+    """None: Google's libraries find no file, no token and a metadata server that has none; `step_python` routes calls.
+
+    Safe for several threads.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -115,6 +122,7 @@ class NoCredentials(IsolatedCredentials):
             "GCE_METADATA_HOST": server.address,
             "GCE_METADATA_IP": server.address,
             "NO_GCE_CHECK": "true",
+            "PYTHONPATH": os.pathsep.join(filter(None, (_STEP_PYTHON, env.get("PYTHONPATH")))),
         }
 
     def _start(self) -> tuple[str, MetadataServer]:

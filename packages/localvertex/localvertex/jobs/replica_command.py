@@ -57,7 +57,8 @@ class ReplicaCommands:
             TaskFailed: Its packages cannot be installed, or its outputs are at a place that it may not write.
             Cancelled: The run is being stopped.
         """
-        pool, env, package = replica.pool, own_environment() | service, None
+        buckets = Buckets(root=self._workspace.buckets)
+        pool, env, package = replica.pool, own_environment() | service | buckets.variables, None
         if pool.is_python_package:
             package = environment_of(pool, self._workspace, self._processes, self._credentials.environment(env))
         own = Path(self._holders.enter_context(temporary_folder()))
@@ -67,7 +68,7 @@ class ReplicaCommands:
             program, *arguments = pool.command
             if program in ("python", "python3"):
                 program = env["PIP_PYTHON"]
-            command = Buckets(root=self._workspace.buckets).mount([program, *arguments])
+            command = buckets.mount([program, *arguments])
             env |= metadata
             return Prepared(command=command, env=env)
         declared = frozenset((*pool.env, *service, *metadata))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from localvertex.credentials import step_python
 from localvertex.store import registry
 from vertex_testing.own_endpoint import reachable
 from vertex_testing.runs import Compile, Execute
@@ -45,7 +46,8 @@ def test_the_program_of_a_step_lists_the_models(package: Path, tmp_path: Path) -
     _, in_step, _ = blocks((package / "docs" / "localvertex.md").read_text(), "python")
     registry.add(tmp_path, {"display_name": "pets"})
     with reachable(tmp_path):
-        done = subprocess.run([sys.executable, "-W", "ignore", "-c", in_step], capture_output=True, text=True)
+        env = os.environ | {"PYTHONPATH": str(Path(step_python.__file__).parent)}
+        done = subprocess.run([sys.executable, "-W", "ignore", "-c", in_step], env=env, capture_output=True, text=True)
     assert done.stdout == "['pets']\n", done.stderr
 
 

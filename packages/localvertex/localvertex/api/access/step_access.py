@@ -8,12 +8,27 @@ from collections.abc import Callable
 
 from localvertex_base.userinput.step_endpoint import StepEndpoint
 
-COLLECTIONS = ("models", "endpoints")
-"""Paths that steps may call, with everything below them. A job with this token could leave the sandbox of its step."""
+_PARENT = "/v1/projects/[^/]+/locations/[^/]+"
+_BELOW = "(?:[/:].*)?"
 
-_PATHS = re.compile(rf"/v1/projects/[^/]+/locations/[^/]+/(?:{'|'.join(COLLECTIONS)})(?:[/:].*)?", re.S)
+_REGISTRY = re.compile(rf"{_PARENT}/(?:models|endpoints){_BELOW}", re.S)
+"""Paths that all steps may call, with everything below them."""
 
-_PREDICTIONS = re.compile(r"/v1/projects/[^/]+/locations/[^/]+/endpoints/[^/]+:predict")
+_RECORDS = re.compile(
+    rf"{_PARENT}/(?:metadataStores|tensorboards){_BELOW}|/(?:(?:upload|download)/)?storage/v1/b(?:/.*)?", re.S
+)
+"""Experiments and buckets. A command in the sandbox may not see those of other runs."""
+
+_JOBS = re.compile(rf"{_PARENT}/(?:pipelineJobs|customJobs){_BELOW}", re.S)
+"""Only read: a job with a token of its own could leave the sandbox of its step, and outlive the run."""
+
+_PREDICTIONS = re.compile(rf"{_PARENT}/endpoints/[^/]+:predict")
+
+REFUSAL = (
+    "{call} is not available to steps: they may change models, endpoints and experiments, and read jobs; make a job a "
+    "step of the pipeline, or give the step's outputs as [step.NAME] outputs in localvertex.toml"
+)
+"""The answer to other calls with a token of a run; `call` is the method."""
 
 _NUM_BYTES = 32
 """Of random data in a token."""
@@ -58,6 +73,13 @@ class StepAccess:
             found = [run for each, run in self._runs.items() if hmac.compare_digest(each.encode(), token)]
         for on_use, _ in found:
             on_use()
-        is_reading = method in ("GET", "HEAD") or _PREDICTIONS.fullmatch(path) is not None
-        is_allowed = any(may_change or is_reading for _, may_change in found)
-        return is_allowed and _PATHS.fullmatch(path) is not None
+        is_reading = method in ("GET", "HEAD")
+        allowed = [_PREDICTIONS, *([_REGISTRY] if is_reading else [])]
+        if any(may_change for _, may_change in found):
+            allowed = [_REGISTRY, _RECORDS, *([_JOBS] if is_reading else [])]
+        return bool(found) and any(each.fullmatch(path) for each in allowed)
+
+    def knows(self, token: bytes) -> bool:
+        """Return whether this is the token of a run, whatever it allows."""
+        with self._lock:
+            return any(hmac.compare_digest(each.encode(), token) for each in self._runs)

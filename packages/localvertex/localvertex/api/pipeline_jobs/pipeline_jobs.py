@@ -19,7 +19,6 @@ from localvertex.api.rest.errors import ApiError, Status, invalid, not_found, rp
 from localvertex.api.rest.listing import page_of
 from localvertex.api.rest.operations import finished_operation
 from localvertex.api.rest.store import Damaged, Store
-from localvertex.api.steps.reach import with_api
 from localvertex.runner import engine
 from localvertex.runner.pipeline_inputs import buckets_of, notes_of
 from localvertex.show import report
@@ -62,7 +61,7 @@ class PipelineJobs:
         metadata: RunMetadata,
     ) -> None:
         self._store, self.metadata = store, metadata
-        self._options_of_all = with_api(options)
+        self._options_of_all = options
         self.work_dir = store.folder.parent
         self._threads = RunThreads(store, COLLECTION, log, self._on_end)
         self._starting: set[str] = set()

@@ -15,7 +15,9 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from localvertex.api.access import step_access
 from localvertex.api.access.access import Access
+from localvertex.api.rest import known_methods
 from localvertex.api.rest.errors import error_body
 from localvertex.processes.network import sockets
 from localvertex_base.userinput.reading import MAX_BYTES
@@ -68,9 +70,9 @@ class Guard:
         is_upload = scope["path"].startswith(_UPLOADS)
         limit = _MAX_UPLOAD_BYTES if is_upload else MAX_BODY_BYTES
         refused = _refusal(scope["method"], scope["path"], headers)
-        refused = refused or await self._stranger(scope, headers)
+        is_stranger = refused is None and (refused := await self._stranger(scope, headers)) is not None
         body = b""
-        if refused is None or refused[1] in (self._access.refusal, _OTHER_USER):
+        if refused is None or is_stranger:
             # The body of a stranger is read and dropped, so that a program that sends a large one sees the response.
             announced = int(headers.get("content-length") or 0) if refused is None else limit + 1
             try:
@@ -99,11 +101,13 @@ class Guard:
             or (method in _READING and (path == PAGE or path.startswith(PAGE_FILES)))
         ):
             return None
-        if not _is_from_console(method, headers):
-            return 403, self._access.refusal
         port = headers.get("host", "").rpartition(":")[2]
-        if not self._access.is_session(headers.get("cookie"), port=port):
-            return 403, self._access.refusal
+        has_session = self._access.is_session(headers.get("cookie"), port=port)
+        if not (has_session and _is_from_console(method, headers)):
+            if not self._access.is_step(headers.get("authorization")):
+                return 403, self._access.refusal
+            known = await to_thread.run_sync(known_methods.find, method, path)
+            return 403, step_access.REFUSAL.format(call=known.name if known else path[:300])
         is_own = await to_thread.run_sync(sockets.is_from_own_user, scope.get("client"), scope.get("server"))
         return None if is_own else (403, _OTHER_USER)
 

@@ -5,6 +5,7 @@ import logging
 import secrets
 import socket
 from contextlib import ExitStack, closing
+from pathlib import Path
 
 import uvicorn
 from starlette.routing import Route
@@ -14,10 +15,14 @@ from localvertex.api.access.step_access import StepAccess
 from localvertex.api.app import application
 from localvertex.api.connection import Connection
 from localvertex.api.endpoints.deployments import Deployments
+from localvertex.api.metadata.metadata import Metadata
+from localvertex.api.rest.storage.storage import Storage
 from localvertex.api.rest.store import Store
 from localvertex.api.steps.methods import Methods, StepApi
+from localvertex.api.tensorboards import service as tensorboards
 from localvertex.containers.serving.machine import Machine
 from localvertex_base.lines import WriteLine
+from localvertex_base.userinput.temporary import temporary_folder
 
 _REFUSAL = (
     "the endpoint of a run answers only the steps of this run, which find address and token in the file that the "
@@ -33,18 +38,20 @@ class _Service:
     """The services of the endpoint."""
 
     unserved = _UNSERVED
-    routes: tuple[Route, ...] = ()
 
     def __init__(self, machine: Machine, log: WriteLine) -> None:
         self._held = ExitStack()
         store = Store(machine.work_dir, log)
         self._held.callback(store.close)
-        self._step_api = StepApi(store, Deployments(machine))
-        self._held.callback(self._step_api.close)
-
-    @property
-    def collections(self) -> dict[str, Methods]:
-        return self._step_api.collections
+        step_api = StepApi(store, Deployments(machine))
+        self._held.callback(step_api.close)
+        self.collections: dict[str, Methods] = {
+            **step_api.collections,
+            **Metadata(store).collections,
+            "tensorboards": tensorboards.methods(store),
+        }
+        root, uploads = machine.buckets.root, Path(self._held.enter_context(temporary_folder()))
+        self.routes: list[Route] = Storage(root, uploads).routes if root else []
 
     def open(self) -> None:
         """Do nothing: a server of the same work folder may run, which cleans up."""

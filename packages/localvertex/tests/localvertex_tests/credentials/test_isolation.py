@@ -33,7 +33,11 @@ for variable in ("GCE_METADATA_HOST", "GCE_METADATA_IP"):
         found[variable] = error.code
 try:
     import google.auth
-    found["google.auth"] = type(google.auth.default()[0]).__name__
+    local = getattr(google.auth.default()[0], "token", None)
+    found["local"] = local if local == "localvertex-step" else None
+    # What google.auth itself would find.
+    find = getattr(google.auth.default, "__wrapped__", google.auth.default)
+    found["google.auth"] = type(find()[0]).__name__
 except Exception as error:
     found["google.auth"] = type(error).__name__
 with open(name + ".part", "w") as file:
@@ -49,6 +53,7 @@ NOTHING = {
     "files": [],
     "GCE_METADATA_HOST": 404,
     "GCE_METADATA_IP": 404,
+    "local": "localvertex-step",
     "google.auth": "DefaultCredentialsError",
 }
 """What a process without credentials finds."""
@@ -129,7 +134,7 @@ def test_the_planted_credentials_would_be_found(
     for name in ("forked", "executed", "command"):
         found = json.loads((tmp_path / name).read_text())
         assert len(found["variables"]) == 6, name
-        assert found["google.auth"] == "Credentials"
+        assert (found["google.auth"], found["local"]) == ("Credentials", None)
         assert TOKEN in found["GCE_METADATA_HOST"]
         assert found["config"] == with_planted["CLOUDSDK_CONFIG"]
     assert metadata.paths

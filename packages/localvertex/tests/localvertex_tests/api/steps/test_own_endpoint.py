@@ -117,8 +117,9 @@ def test_it_answers_with_the_token_of_the_run_only(opened: StepEndpoint) -> None
 
 @pytest.mark.parametrize("path", ["pipelineJobs", "customJobs", "schedules", "models/../pipelineJobs", "modelsx"])
 def test_a_step_can_start_nothing(opened: StepEndpoint, path: str) -> None:
-    for method in ("GET", "POST"):
-        assert call(opened, path, method).status_code in (403, 404, 405), path
+    assert call(opened, path, "POST").status_code in (403, 404, 405), path
+    # A step may read jobs, which only a server has.
+    assert call(opened, path).status_code in (403, 404, 405, 501), path
 
 
 def test_a_token_ends_with_its_run_and_is_not_that_of_another() -> None:
@@ -130,8 +131,30 @@ def test_a_token_ends_with_its_run_and_is_not_that_of_another() -> None:
     access.revoke(second)
     assert not access.allows(second.token.encode(), "GET", path)
     assert access.allows(first.token.encode(), "POST", f"/v1/{PARENT}/endpoints/1:deployModel")
-    assert not access.allows(first.token.encode(), "GET", f"/v1/{PARENT}/pipelineJobs")
+    for path in ("pipelineJobs", "pipelineJobs/j:cancel", "customJobs", "schedules", "customJobs/../models"):
+        assert not access.allows(first.token.encode(), "POST", f"/v1/{PARENT}/{path}"), path
+        assert not access.allows(first.token.encode(), "DELETE", f"/v1/{PARENT}/{path}"), path
+    assert access.allows(first.token.encode(), "GET", f"/v1/{PARENT}/pipelineJobs/j")
     assert not access.allows(b"", "GET", path)
+
+
+def test_a_confined_token_shows_no_jobs_experiments_or_buckets() -> None:
+    access = StepAccess("http://127.0.0.1:1")
+    full, confined = access.issue(list), access.issue(list, may_change=False)
+    for path in (
+        *(f"/v1/{PARENT}/{each}" for each in ("metadataStores/default/contexts", "tensorboards", "customJobs")),
+        *("/storage/v1/b", "/upload/storage/v1/b/data/o", "/download/storage/v1/b/data/o/x"),
+    ):
+        assert access.allows(full.token.encode(), "GET", path), path
+        assert not access.allows(confined.token.encode(), "GET", path), path
+    for path in ("/storage/v1/browse", "/upload/x", "/", "/console/", "/local/events", f"/v1/{PARENT}/datasets"):
+        assert not access.allows(full.token.encode(), "GET", path), path
+
+
+def test_a_refused_call_is_named(opened: StepEndpoint) -> None:
+    answer = call(opened, "customJobs", "POST")
+    assert answer.status_code == 403
+    assert answer.json()["error"]["message"].startswith("JobService.CreateCustomJob is not available to steps")
 
 
 def test_a_command_in_the_sandbox_may_read_and_predict(tmp_path: Path) -> None:

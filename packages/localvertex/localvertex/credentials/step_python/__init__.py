@@ -1,0 +1,1 @@
+"""The folder that Python finds first in each step, see `sitecustomize`."""
