@@ -21,6 +21,7 @@ uploads go to a local registry.
 
 _EXAMPLES = """\
 examples:
+  python -m localvertex init
   python -m localvertex run build/image_training.json --parameter epochs=3
   python -m localvertex run --resume latest
   python -m localvertex list
@@ -42,6 +43,7 @@ def _parser() -> cli.Parser:
     """Build the parser of all commands."""
     top = cli.Parser("localvertex", description=_DESCRIPTION, epilog=_EXAMPLES)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_init(commands)
     _add_run(commands)
     _add_serve(commands)
     _add_console(commands)
@@ -69,6 +71,20 @@ def _add_clean(clean: argparse.ArgumentParser) -> None:
     clean.add_argument("runs", metavar="RUN", nargs="*", help="runs to remove (default: all finished runs)")
     clean.add_argument("--dry-run", action="store_true", help="print what would be removed, and remove nothing")
     clean.add_argument("--yes", "-y", action="store_true", help="remove without asking")
+
+
+def _add_init(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
+    """Add the command `init`."""
+    text = (
+        "list the pipelines of a repository, and write a configuration and a first test (docs/your-own-repository.md)"
+    )
+    more = """
+Nothing of the repository is imported or run, and no file is overwritten.
+
+exit codes: 0 both files were written, 1 a file exists and was not changed, or
+there are no pipelines, 2 invalid input"""
+    init = commands.add_parser("init", help=text, description=f"{_as_sentence(text)}{more}")
+    init.add_argument("folder", metavar="FOLDER", type=cli.folder, nargs="?", default=Path(), help="the repository (.)")
 
 
 def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:

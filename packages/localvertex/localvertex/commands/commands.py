@@ -26,6 +26,13 @@ def _run_command(options: argparse.Namespace) -> int:
     return run.execute(options)
 
 
+def _init_command(options: argparse.Namespace) -> int:
+    """Run `init`."""
+    from localvertex.commands.init.init import init
+
+    return init(options.folder)
+
+
 def _list_command(options: argparse.Namespace) -> int:
     """Run `list`: print one line per run, newest first."""
     runs = find_all(options.work_dir)
@@ -167,6 +174,7 @@ def _serve(options: argparse.Namespace, when_started: Callable[[str], object]) -
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "init": _init_command,
     "run": _run_command,
     "list": _list_command,
     "show": _show_command,

@@ -1,0 +1,1 @@
+"""The pytest plugin: a local endpoint for a test, and pipelines that a test runs."""
